@@ -126,7 +126,7 @@ pub trait DiskQueue: Send {
 
     /// Returns true if the client's next queue delivers again the requests that are in flight when
     /// this queue is dropped. False if they are lost with the queue.
-    fn outlives(&self) -> bool {
+    fn redelivers_after_drop(&self) -> bool {
         false
     }
 

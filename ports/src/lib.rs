@@ -100,7 +100,7 @@ pub use queue::{
     ArmResult, FaultKind, FrameSink, FrameSource, PortFault, QueueHost, TransmitResult,
 };
 pub use redo_record::{RedoRecord, RedoRecords};
-pub use serving::{ServedDevice, Serving};
+pub use serving::{ServedDevice, ServedDeviceCell};
 pub use socket_files::{FileIdentity, SocketFiles, StaleSocket};
 pub use sriov::{
     PfProperties, SriovHost, SriovSupport, VfLinkState, VfProperties, VfSettings, VfSettingsChange,
@@ -119,7 +119,8 @@ pub use vm_host::{
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
 pub use vm_moving::{
-    MigrationRequirements, MigrationSpec, MigrationStatus, PluggedDevice, SendingPhase, VmHardware,
+    MigrationPhase, MigrationRequirements, MigrationSpec, MigrationStatus, PluggedDevice,
+    VmHardware,
 };
 pub use worker::{
     CpuAffinity, CpuTopology, ThreadStart, Wait, Waker, WorkerJoin, WorkerMain, WorkerRuntime,

@@ -167,5 +167,5 @@ pub struct NbdUsage {
     pub exports: Vec<(String, NbdLevelUsage)>,
     /// Number of requests that were delayed or processed in parts, because a limit on buffer memory
     /// was reached.
-    pub shortages: u64,
+    pub delayed_requests: u64,
 }

@@ -19,10 +19,10 @@ pub trait RedoRecord: Send {
     fn append(&mut self, changes: &[MetadataChange], file_len: u64) -> io::Result<bool>;
 
     /// Returns the maximum number of changes that the record can contain, used room included.
-    fn remaining_capacity(&self) -> u64;
+    fn capacity_changes(&self) -> u64;
 
     /// Returns the number that the next appended change gets.
-    fn next_position(&self) -> u64;
+    fn next_change_number(&self) -> u64;
 
     /// Removes the changes before number `before`, which are committed to the file.
     ///

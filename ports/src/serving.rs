@@ -16,9 +16,9 @@ pub enum ServedDevice {
 /// Device that one worker serves at this moment. The worker sets it before each queue; a thread
 /// that detects that the worker does not proceed reads it.
 #[derive(Debug, Default)]
-pub struct Serving(AtomicU64);
+pub struct ServedDeviceCell(AtomicU64);
 
-impl Serving {
+impl ServedDeviceCell {
     const PORT: u64 = 1 << 32;
     const DISK: u64 = 2 << 32;
 
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn each_device_is_returned_as_it_was_set() {
-        let serving = Serving::default();
+        let serving = ServedDeviceCell::default();
         assert_eq!(serving.get(), None);
         for id in [0, 7, u32::MAX] {
             for device in [ServedDevice::Port(PortId(id)), ServedDevice::Disk(DiskId(id))] {

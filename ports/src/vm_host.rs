@@ -402,7 +402,7 @@ pub trait Vm: Send + Sync {
     ///
     /// # Errors
     /// Fails if the VM does not respond or has ended.
-    fn layout(&self) -> Result<VmHardware, VmError>;
+    fn hardware(&self) -> Result<VmHardware, VmError>;
 
     /// Starts a migration: sends memory and device state over the stream socket `line` to the
     /// peer's [`Vm::migrate_in`]. The VM keeps running meanwhile. Once it is stopped for the final

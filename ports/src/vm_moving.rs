@@ -48,7 +48,7 @@ pub struct MigrationSpec {
 
 /// Phase of a migration, on the source or the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SendingPhase {
+pub enum MigrationPhase {
     /// No migration has been started.
     None,
     /// Memory is copied while the VM runs.
@@ -68,7 +68,7 @@ pub enum SendingPhase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationStatus {
     /// Current phase of the migration.
-    pub phase: SendingPhase,
+    pub phase: MigrationPhase,
     /// Bytes sent, including retransmissions of dirtied memory.
     pub bytes_sent: u64,
     /// Bytes remaining, as far as known.

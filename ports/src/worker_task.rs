@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use suimon_quantity::{Time, WorkerId};
 
-use crate::{Serving, Wait, Waker};
+use crate::{ServedDeviceCell, Wait, Waker};
 
 /// First [`Wait`] token of a [`WorkerTask`]; lower tokens belong to frame queues.
 const FIRST_TOKEN: u64 = 1 << 63;
@@ -72,7 +72,7 @@ pub trait WorkerTask: Send {
     fn handle_unscheduled(&mut self, _span: Duration) {}
 
     /// Sets where the work records the device that it serves. Called once, before the first poll.
-    fn set_serving(&mut self, _serving: Arc<Serving>) {}
+    fn set_serving(&mut self, _serving: Arc<ServedDeviceCell>) {}
 
     /// Reports that a watched descriptor is readable.
     fn wake(&mut self, token: u32);

@@ -1,7 +1,7 @@
 //! Interface between the lab and each kind of experiment.
 
 use anyhow::Result;
-use suimon_lab_run::{Case, Measure, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, Repetition};
 
 use crate::environment::Environment;
 use crate::requirement::Requirement;
@@ -12,7 +12,7 @@ pub trait Experiment {
     fn requirements(&self) -> Vec<Requirement>;
 
     /// Returns a description of the setup in sentences, for the report.
-    fn setup(&self) -> Vec<Words>;
+    fn setup(&self) -> Vec<LocalizedText>;
 
     /// Returns the cases to compare in order of display; at least one.
     fn cases(&self) -> Vec<Case>;

@@ -1,6 +1,6 @@
 //! Measures with names in both languages.
 
-use suimon_lab_run::{Measure, MeasureDirection, Words};
+use suimon_lab_run::{LocalizedText, Measure, MeasureDirection};
 
 /// Returns a measure. `en` and `ja` are its name in English and Japanese.
 pub(crate) fn measure(
@@ -10,5 +10,5 @@ pub(crate) fn measure(
     unit: &str,
     better: MeasureDirection,
 ) -> Measure {
-    Measure::new(id, Words::new(en, ja), unit, better)
+    Measure::new(id, LocalizedText::new(en, ja), unit, better)
 }

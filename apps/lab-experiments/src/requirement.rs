@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 /// Requirement of an experiment on the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) fn programs(programs: &[(&'static str, &'static str)]) -> Vec<Require
 impl Requirement {
     /// Returns a text about the missing item and how to obtain it; `None` if the requirement is
     /// met. `folder` is the folder for large files.
-    pub fn missing(&self, folder: &Path) -> Option<Words> {
+    pub fn missing(&self, folder: &Path) -> Option<LocalizedText> {
         match self {
             Self::Program { name, package } => {
                 let exists = suimon_rig::system_program(name).is_ok();
@@ -57,13 +57,13 @@ impl Requirement {
                     Some(name) => suimon_rig::example(name),
                     None => suimon_rig::program(name),
                 };
-                path.err().map(|error| Words::untranslated(format!("{error:#}")))
+                path.err().map(|error| LocalizedText::untranslated(format!("{error:#}")))
             }
             Self::FreeMib(mib) => {
                 let free = free_mib(folder)?;
                 (free < *mib).then(|| {
                     let folder_text = folder.display();
-                    Words::new(
+                    LocalizedText::new(
                         format!(
                             "{folder_text} needs {mib} MiB of free space and has {free} MiB; name \
                              another folder with --work-folder"),
@@ -84,8 +84,8 @@ impl Requirement {
     }
 }
 
-fn missing(name: &str, package: &str) -> Words {
-    Words::new(
+fn missing(name: &str, package: &str) -> LocalizedText {
+    LocalizedText::new(
         format!("{name} is not installed; `suimon lab setup` installs {package}"),
         format!("{name} がありません。`suimon lab setup` が {package} を入れます"),
     )

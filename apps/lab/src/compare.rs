@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use clap::Args;
 use serde_json::json;
-use suimon_lab_run::{Comparison, ComparisonResult, Run, Words, compare};
+use suimon_lab_run::{Comparison, ComparisonResult, LocalizedText, Run, compare};
 
 use crate::number::{digits, number};
 use crate::output::print;
@@ -26,16 +26,16 @@ pub(crate) struct CompareFlags {
     results: ResultsFlags,
 }
 
-fn finding_text(finding: ComparisonResult) -> Words {
+fn finding_text(finding: ComparisonResult) -> LocalizedText {
     match finding {
-        ComparisonResult::Better => Words::new("better", "改善"),
-        ComparisonResult::Worse => Words::new("worse", "悪化"),
-        ComparisonResult::Different => Words::new("different", "相違"),
+        ComparisonResult::Better => LocalizedText::new("better", "改善"),
+        ComparisonResult::Worse => LocalizedText::new("worse", "悪化"),
+        ComparisonResult::Different => LocalizedText::new("different", "相違"),
         ComparisonResult::NotSignificant => {
-            Words::new("no significant difference", "差は認められない")
+            LocalizedText::new("no significant difference", "差は認められない")
         }
         ComparisonResult::TooFewSamples => {
-            Words::new("too few repetitions to show a difference", "差を示すには回数が不足")
+            LocalizedText::new("too few repetitions to show a difference", "差を示すには回数が不足")
         }
     }
 }
@@ -65,7 +65,7 @@ impl CompareFlags {
         let mut text =
             format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon, b.id, b.machine.suimon);
         if a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus {
-            let words = Words::new(
+            let words = LocalizedText::new(
                 "The runs were made on different machines.",
                 "異なるマシンでの測定です。",
             );
@@ -97,7 +97,7 @@ impl CompareFlags {
         let count = |finding: ComparisonResult| {
             comparisons.iter().filter(|comparison| comparison.finding == finding).count()
         };
-        let summary = Words::new(
+        let summary = LocalizedText::new(
             format!(
                 "{} measures compared by Mann–Whitney with Holm's correction: {} better, {} \
                  worse, {} different, {} without a significant difference, {} with too few \

@@ -1,9 +1,9 @@
 //! Documents that plans reproduce.
 
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 /// Returns the title of a document by its short name; the short name itself if unknown.
-pub(crate) fn document(name: &str) -> Words {
+pub(crate) fn document(name: &str) -> LocalizedText {
     let (en, ja) = match name {
         "W12-VMQ" => (
             "Fujitsu: effect of Windows Server 2012 Dynamic VMQ, and points to note with NIC teaming (Windows Server 2012 Beta)",
@@ -27,5 +27,5 @@ pub(crate) fn document(name: &str) -> Words {
         ),
         other => (other, other),
     };
-    Words::new(en, ja)
+    LocalizedText::new(en, ja)
 }

@@ -1,7 +1,7 @@
 //! Evaluation of a plan's figures against a run.
 
 use serde::Serialize;
-use suimon_lab_run::{Run, RunOrigin, SimulatedFigure, Statistics, Words};
+use suimon_lab_run::{LocalizedText, Run, RunOrigin, SimulatedFigure, Statistics};
 
 use crate::number::number;
 use crate::plan::{Figure, Plan};
@@ -10,8 +10,8 @@ use crate::plan::{Figure, Plan};
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct EvaluatedFigure {
     pub(crate) id: String,
-    pub(crate) of: Words,
-    pub(crate) published: Words,
+    pub(crate) of: LocalizedText,
+    pub(crate) published: LocalizedText,
     /// Estimate over all repetitions, in the figure's unit.
     pub(crate) measured: Option<Statistics>,
     pub(crate) unit: String,
@@ -117,19 +117,21 @@ fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
 
 impl EvaluatedFigure {
     /// Returns the agreement as a phrase for the report.
-    pub(crate) fn finding(&self) -> Words {
+    pub(crate) fn finding(&self) -> LocalizedText {
         match (self.agreement, self.bar) {
-            (Agreement::Agrees, false) => Words::new("agrees", "一致"),
-            (Agreement::Differs, false) => Words::new("differs", "相違"),
-            (Agreement::Agrees, true) => Words::new("Suimon's target met", "Suimon の目標を達成"),
+            (Agreement::Agrees, false) => LocalizedText::new("agrees", "一致"),
+            (Agreement::Differs, false) => LocalizedText::new("differs", "相違"),
+            (Agreement::Agrees, true) => {
+                LocalizedText::new("Suimon's target met", "Suimon の目標を達成")
+            }
             (Agreement::Differs, true) => {
-                Words::new("Suimon's target missed", "Suimon の目標に未達")
+                LocalizedText::new("Suimon's target missed", "Suimon の目標に未達")
             }
             (Agreement::Open, _) => {
-                Words::new("undecided because of the spread", "ばらつきのため不明")
+                LocalizedText::new("undecided because of the spread", "ばらつきのため不明")
             }
-            (Agreement::NotMeasured, _) => Words::new("not measured", "未測定"),
-            (Agreement::Shown, _) => Words::default(),
+            (Agreement::NotMeasured, _) => LocalizedText::new("not measured", "未測定"),
+            (Agreement::Shown, _) => LocalizedText::default(),
         }
     }
 
@@ -152,7 +154,7 @@ impl EvaluatedFigure {
 
 /// Returns the answer to the plan's question, followed by the number of figures that agree with
 /// their published values.
-pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Words {
+pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> LocalizedText {
     let answer = plan.head.answer.as_ref().filter(|_| run.origin == RunOrigin::Real);
     let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
     let summary = match run.origin {
@@ -162,7 +164,7 @@ pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Wor
                 run.simulated.iter().filter(|simulated_figure| simulated_figure.agrees).count(),
                 run.simulated.len(),
             );
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "{agree} of {figure_count} simulated figures agree with the published ones."
                 ),
@@ -182,7 +184,7 @@ pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> Wor
 }
 
 /// Replaces each `{ID}` in the answer by the measured value of the figure with this id.
-fn filled(answer: &Words, judged: &[EvaluatedFigure]) -> Words {
+fn filled(answer: &LocalizedText, judged: &[EvaluatedFigure]) -> LocalizedText {
     let mut words = answer.clone();
     for figure in judged {
         let placeholder = format!("{{{}}}", figure.id);
@@ -195,7 +197,7 @@ fn filled(answer: &Words, judged: &[EvaluatedFigure]) -> Words {
     words
 }
 
-fn count_agreements(judged: &[EvaluatedFigure]) -> Words {
+fn count_agreements(judged: &[EvaluatedFigure]) -> LocalizedText {
     let count =
         |agreement: Agreement| judged.iter().filter(|figure| figure.agreement == agreement).count();
     let (agrees, differs, open) =
@@ -203,7 +205,7 @@ fn count_agreements(judged: &[EvaluatedFigure]) -> Words {
     let missing = count(Agreement::NotMeasured);
     let total = agrees + differs + open + missing;
     if total == 0 {
-        return Words::default();
+        return LocalizedText::default();
     }
     let (mut en, mut ja) = (
         format!("{agrees} of {total} figures are as expected"),
@@ -225,7 +227,7 @@ fn count_agreements(judged: &[EvaluatedFigure]) -> Words {
         en += "; each was measured once, so the spread is unknown";
         ja += "です。各 1 回の測定のため、ばらつきは不明";
     }
-    Words::new(format!("{en}."), format!("{ja}です。"))
+    LocalizedText::new(format!("{en}."), format!("{ja}です。"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::Args;
 use serde_json::{Value, json};
-use suimon_lab_run::{Language, Run, RunOrigin, Words};
+use suimon_lab_run::{Language, LocalizedText, Run, RunOrigin};
 
 use crate::output::print;
 use crate::plan::{Plan, SHIPPED, Scale};
@@ -110,7 +110,7 @@ fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
     let seconds_per_repetition: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
     let seconds = seconds_per_repetition * f64::from(plan.repeat(scale).min);
     let requirements = experiment.requirements();
-    let missing: Vec<Words> =
+    let missing: Vec<LocalizedText> =
         requirements.iter().filter_map(|need| need.missing(work_folder)).collect();
     Ok(json!({ "scale": scale.name(), "seconds": seconds, "missing": missing }))
 }

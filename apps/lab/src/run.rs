@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use suimon_lab_experiments::{Experiment, free_mib};
-use suimon_lab_run::{FORMAT, Run, RunOrigin, Words};
+use suimon_lab_run::{FORMAT, LocalizedText, Run, RunOrigin};
 use suimon_rig::{StopSignal, sweep_leftovers};
 
 use crate::exit::{Interrupted, Refused};
@@ -165,7 +165,7 @@ impl RunFlags {
     ) -> Result<()> {
         let mut requirements = experiment.requirements();
         requirements.extend(profiles.then_some(PERF));
-        let missing: Vec<Words> =
+        let missing: Vec<LocalizedText> =
             requirements.iter().filter_map(|need| need.missing(&self.work_folder)).collect();
         if missing.is_empty() {
             return Ok(());

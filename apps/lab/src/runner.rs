@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use suimon_lab_experiments::{CpuProfiler, Environment, Experiment};
-use suimon_lab_run::{Case, Repetition, Run, Statistics, Words};
+use suimon_lab_run::{Case, LocalizedText, Repetition, Run, Statistics};
 use suimon_rig::StopSignal;
 
 use crate::machine;
@@ -141,15 +141,15 @@ impl Runner<'_> {
     }
 }
 
-fn without_profile() -> Words {
-    Words::new(
+fn without_profile() -> LocalizedText {
+    LocalizedText::new(
         "No profile: the experiment runs inside a virtual machine.",
         "プロファイルはありません: 実験は仮想マシンの中で動きます。",
     )
 }
 
-fn failed_profile(error: &anyhow::Error) -> Words {
-    Words::new(
+fn failed_profile(error: &anyhow::Error) -> LocalizedText {
+    LocalizedText::new(
         format!("The profile of some parts is missing: {error:#}"),
         format!("一部のプロファイルは取れませんでした: {error:#}"),
     )

@@ -5,8 +5,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use suimon_lab_run::{
-    Case, FORMAT, MachineInfo, Measure, MeasureDirection, Repetition, Run, RunOrigin,
-    SimulatedFigure, Words,
+    Case, FORMAT, LocalizedText, MachineInfo, Measure, MeasureDirection, Repetition, Run,
+    RunOrigin, SimulatedFigure,
 };
 
 use crate::plan::Plan;
@@ -71,7 +71,7 @@ pub(crate) fn run(plan: &Plan, id: String, started: String) -> Result<Run> {
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
-            .map(Words::untranslated)
+            .map(LocalizedText::untranslated)
             .collect(),
         cases: Vec::new(),
         measures: Vec::new(),
@@ -81,12 +81,16 @@ pub(crate) fn run(plan: &Plan, id: String, started: String) -> Result<Run> {
         simulated: parse_figures(&outcome)?,
     };
     for (part, step) in run.parts.iter().zip(&steps) {
-        run.cases.push(Case::new(part.case.clone(), Words::untranslated(step_name(step)), 0.0));
+        run.cases.push(Case::new(
+            part.case.clone(),
+            LocalizedText::untranslated(step_name(step)),
+            0.0,
+        ));
         for measure in part.values.keys() {
             if !run.measures.iter().any(|known_measure| known_measure.id == *measure) {
                 run.measures.push(Measure::new(
                     measure,
-                    Words::untranslated(measure.replace('.', " ")),
+                    LocalizedText::untranslated(measure.replace('.', " ")),
                     "",
                     MeasureDirection::None,
                 ));

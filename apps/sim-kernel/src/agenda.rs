@@ -34,7 +34,7 @@ impl<E> EventQueue<E> {
     }
 
     /// Returns the number of processed events.
-    pub const fn happened(&self) -> u64 {
+    pub const fn processed_events(&self) -> u64 {
         self.happened
     }
 
@@ -88,6 +88,6 @@ mod tests {
             }
         }
         assert_eq!(order, "abced", "who is planned at a time that is now comes last");
-        assert_eq!((agenda.now(), agenda.happened()), (Time::from_ns(900), 5));
+        assert_eq!((agenda.now(), agenda.processed_events()), (Time::from_ns(900), 5));
     }
 }

@@ -22,7 +22,7 @@ mod trace;
 
 pub use agenda::EventQueue;
 pub use figure::{Figure, Use};
-pub use observer::{Checker, Complaint, Complaints, Observer};
+pub use observer::{Checker, Complaint, Observer, Violations};
 pub use outcome::{Options, ScenarioResult, columns};
 pub use random::RandomStream;
 pub use scenario::{InvalidKey, InvalidKeys, Refused, Scenario, read};

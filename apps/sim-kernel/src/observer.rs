@@ -22,16 +22,16 @@ pub struct Complaint {
 
 /// Violations of guarantees that checkers have found.
 #[derive(Clone, Debug, Default)]
-pub struct Complaints {
+pub struct Violations {
     /// First violations, in the order of time.
     pub first: Vec<Complaint>,
     /// Number of all violations, further ones included.
     pub count: u64,
     /// Number of checks that were made. If it is 0, the absence of violations means nothing.
-    pub judged: u64,
+    pub checks: u64,
 }
 
-impl Complaints {
+impl Violations {
     /// Adds a violation found by a checker.
     pub fn add(&mut self, time: Time, checker: &'static str, what: String) {
         self.count += 1;
@@ -44,10 +44,10 @@ impl Complaints {
 /// Checker of guarantees. It receives facts and does not query policies.
 pub trait Checker<F> {
     /// Processes a fact. Adds the violations that it proves to `complaints`.
-    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints);
+    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations);
 
     /// Processes the end of the run. Adds the violations that it proves to `complaints`.
-    fn end(&mut self, _now: Time, _complaints: &mut Complaints) {}
+    fn end(&mut self, _now: Time, _complaints: &mut Violations) {}
 }
 
 /// Trace and checkers of a run.
@@ -55,14 +55,14 @@ pub struct Observer<F> {
     /// Trace of all recorded facts.
     pub trace: Trace,
     /// Violations found by the checkers.
-    pub complaints: Complaints,
+    pub complaints: Violations,
     checkers: Vec<Box<dyn Checker<F>>>,
 }
 
 impl<F: TraceFact> Observer<F> {
     /// Returns an observer without facts.
     pub fn new(trace: Trace, checkers: Vec<Box<dyn Checker<F>>>) -> Self {
-        Self { trace, complaints: Complaints::default(), checkers }
+        Self { trace, complaints: Violations::default(), checkers }
     }
 
     /// Records a fact and passes it to the checkers.

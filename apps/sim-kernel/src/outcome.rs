@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::figure::Figure;
-use crate::observer::{Complaint, Complaints};
+use crate::observer::{Complaint, Violations};
 use crate::trace::Trace;
 
 /// Options of a run of a scenario.
@@ -62,9 +62,9 @@ impl ScenarioResult {
     }
 
     /// Adds the violations found in the run or in one of its parts.
-    pub fn add_complaints(&mut self, complaints: Complaints) {
+    pub fn add_complaints(&mut self, complaints: Violations) {
         self.complaints_count += complaints.count;
-        self.judged += complaints.judged;
+        self.judged += complaints.checks;
         self.complaints.extend(complaints.first);
     }
 

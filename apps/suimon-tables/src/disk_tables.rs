@@ -8,11 +8,11 @@ use suimon_contract::{
 use crate::columns;
 use crate::lines::{Lines, storage_state, word};
 use crate::qos_tables::{add_flow, delivery_table, short_limits};
-use crate::resource_tables::Shown;
+use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;
 
-impl Shown for StoreConfig {
+impl TextOutput for StoreConfig {
     fn table(statuses: &[StoreStatus]) -> Table {
         let mut table = Table::new(&columns::STORES);
         for store in statuses {
@@ -116,7 +116,7 @@ fn depth(store: &StoreStatus) -> String {
     format!("{} of {}", store.depth, store.depth_allowed)
 }
 
-impl Shown for DiskConfig {
+impl TextOutput for DiskConfig {
     fn table(statuses: &[DiskStatus]) -> Table {
         let mut table = Table::new(&columns::DISKS);
         for disk in statuses {

@@ -2,7 +2,7 @@
 
 use suimon_contract::{ConfinementStatus, HostStatus, NbdStatus};
 
-use crate::node_tables::drained;
+use crate::node_tables::drain_progress;
 use crate::units;
 
 /// Returns the complete state of the host.
@@ -27,7 +27,7 @@ pub fn details(host: &HostStatus) -> String {
         host.nodes
     );
     if let Some(drain) = &host.drain {
-        text += &format!("drained   {}\n", drained(drain));
+        text += &format!("drained   {}\n", drain_progress(drain));
     }
     if let Some(reason) = &host.state_store.reason {
         text += &format!("state     not writable: {reason}\n");

@@ -4,10 +4,10 @@ use suimon_contract::{DrainStatus, NodeConfig, NodeStatus};
 
 use crate::columns;
 use crate::lines::{Lines, health};
-use crate::resource_tables::Shown;
+use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 
-impl Shown for NodeConfig {
+impl TextOutput for NodeConfig {
     fn table(statuses: &[NodeStatus]) -> Table {
         let mut table = Table::new(&columns::NODES);
         for node in statuses {
@@ -16,7 +16,7 @@ impl Shown for NodeConfig {
                 node.config.address.clone(),
                 or_dash(node.host.as_ref()),
                 or_dash(node.version.as_ref()),
-                or_dash(node.drain.as_ref().map(drained)),
+                or_dash(node.drain.as_ref().map(drain_progress)),
                 health(&node.condition),
             ]);
         }
@@ -28,14 +28,14 @@ impl Shown for NodeConfig {
         lines.add("host", or_dash(status.host.as_ref()));
         lines.add("version", or_dash(status.version.as_ref()));
         if let Some(drain) = &status.drain {
-            lines.add("drained", drained(drain));
+            lines.add("drained", drain_progress(drain));
         }
         lines.text()
     }
 }
 
 /// Formats the progress of a drain.
-pub(crate) const fn drained(drain: &DrainStatus) -> &'static str {
+pub(crate) const fn drain_progress(drain: &DrainStatus) -> &'static str {
     match (drain.is_empty, drain.operation) {
         (true, _) => "empty",
         (false, Some(_)) => "VMs migrate",

@@ -7,11 +7,11 @@ use suimon_contract::{
 
 use crate::columns;
 use crate::lines::{Lines, word};
-use crate::resource_tables::Shown;
+use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;
 
-impl Shown for QosPolicyConfig {
+impl TextOutput for QosPolicyConfig {
     fn table(statuses: &[QosPolicyStatus]) -> Table {
         let mut table = Table::new(&columns::QOS_POLICIES);
         for policy in statuses {

@@ -11,7 +11,7 @@ use crate::table::{Table, or_dash};
 use crate::units;
 
 /// Kind of resource with text output.
-pub trait Shown: Observed + 'static {
+pub trait TextOutput: Observed + 'static {
     /// Returns a table with one row per resource.
     fn table(statuses: &[Self::Status]) -> Table;
 
@@ -19,7 +19,7 @@ pub trait Shown: Observed + 'static {
     fn details(status: &Self::Status) -> String;
 }
 
-impl Shown for SwitchConfig {
+impl TextOutput for SwitchConfig {
     fn table(statuses: &[SwitchStatus]) -> Table {
         let mut table = Table::new(&columns::SWITCHES);
         for switch in statuses {
@@ -48,7 +48,7 @@ impl Shown for SwitchConfig {
     }
 }
 
-impl Shown for UplinkConfig {
+impl TextOutput for UplinkConfig {
     fn table(statuses: &[UplinkStatus]) -> Table {
         let mut table = Table::new(&columns::UPLINKS);
         for uplink in statuses {
@@ -88,7 +88,7 @@ impl Shown for UplinkConfig {
     }
 }
 
-impl Shown for NicConfig {
+impl TextOutput for NicConfig {
     fn table(statuses: &[NicStatus]) -> Table {
         let mut table = Table::new(&columns::NICS);
         for nic in statuses {

@@ -7,11 +7,11 @@ use suimon_contract::{
 
 use crate::columns;
 use crate::lines::{Lines, health, word};
-use crate::resource_tables::Shown;
+use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;
 
-impl Shown for TeamConfig {
+impl TextOutput for TeamConfig {
     fn table(statuses: &[TeamStatus]) -> Table {
         let mut table = Table::new(&columns::TEAMS);
         for team in statuses {

@@ -4,10 +4,10 @@ use suimon_contract::{PfConfig, PfStatus, ResourceKind, SriovAdapter, VfStatus};
 
 use crate::columns;
 use crate::lines::{Lines, health, word};
-use crate::resource_tables::Shown;
+use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 
-impl Shown for PfConfig {
+impl TextOutput for PfConfig {
     fn table(statuses: &[PfStatus]) -> Table {
         let mut table = Table::new(&columns::PFS);
         for pf in statuses {

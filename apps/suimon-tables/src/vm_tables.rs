@@ -4,11 +4,11 @@ use suimon_contract::{Name, VmConfig, VmGuest, VmMigration, VmStatus};
 
 use crate::columns;
 use crate::lines::{Lines, word};
-use crate::resource_tables::Shown;
+use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;
 
-impl Shown for VmConfig {
+impl TextOutput for VmConfig {
     fn table(statuses: &[VmStatus]) -> Table {
         let mut table = Table::new(&columns::VMS);
         for vm in statuses {

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use clap::Args;
-use suimon_client::{CaptureOptions, Captured};
+use suimon_client::{CapturablePort, CaptureOptions};
 use suimon_contract::Name;
 use suimon_tables::units;
 
@@ -39,7 +39,7 @@ pub(crate) struct CaptureFlags<R: Described> {
     max_bytes: Option<u64>,
 }
 
-impl<R: Described + Captured> CaptureFlags<R> {
+impl<R: Described + CapturablePort> CaptureFlags<R> {
     /// Captures until a limit is reached, the user interrupts, the operation is cancelled, or the
     /// reader of standard output closes it.
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {

@@ -109,7 +109,7 @@ async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
             None => {
                 let message =
                     "the daemon ended the event stream; run `suimon event follow` again".to_owned();
-                return Err(suimon_client::ClientError::Broken(message).into());
+                return Err(suimon_client::ClientError::ConnectionFailed(message).into());
             }
         }
     }

@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, Value
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_contract::{ChangeEffect, Form, Key, Resource, ResourceKind, docs_of, old_key};
+use suimon_contract::{ChangeEffect, Form, Key, Resource, ResourceKind, key_meaning, old_key};
 
 use crate::key_help;
 
@@ -50,7 +50,7 @@ impl Flag {
     fn arg(&self, kind: ResourceKind, adding: bool) -> Arg {
         let option_name = self.id().replace(['_', '.'], "-");
         let effect = (!adding).then(|| (kind, self.effect()));
-        let meaning = docs_of(self.kind, self.key.name).unwrap_or_default();
+        let meaning = key_meaning(self.kind, self.key.name).unwrap_or_default();
         let arg = Arg::new(self.id())
             .aliases(self.old_option().map(|old| old.trim_start_matches('-').to_owned()))
             .long(option_name)
@@ -168,7 +168,7 @@ fn value_name(key: &Key) -> String {
     };
     match key.form {
         Form::Number { .. } | Form::OneOfNumbers(_) => unit.to_owned(),
-        Form::NumberOr { word: keyword, .. } => format!("{unit}|{keyword}"),
+        Form::NumberOr { keyword, .. } => format!("{unit}|{keyword}"),
         Form::OneOf(_) => key.name.replace('_', "-").to_uppercase(),
         form => form_name(form).to_owned(),
     }

@@ -1,6 +1,6 @@
 //! Help for the keys of resources: meaning, form of the value, default, and effect of a change.
 
-use suimon_contract::{ChangeEffect, Form, Key, ResourceKind, default_text, docs_of};
+use suimon_contract::{ChangeEffect, Form, Key, ResourceKind, default_text, key_meaning};
 
 /// Returns the long help of the option for a key of a table of this kind: meaning, value and
 /// default; with `effect` also an interruption that a change of the value causes on a resource of
@@ -26,7 +26,7 @@ pub(crate) fn option(
 /// Returns one line per key of a table of this kind for arguments `KEY=VALUE`.
 pub(crate) fn settings<'k>(kind: ResourceKind, keys: impl Iterator<Item = &'k Key>) -> String {
     let line = |key: &Key| {
-        let meaning = docs_of(kind, key.name).unwrap_or_default();
+        let meaning = key_meaning(kind, key.name).unwrap_or_default();
         let value = match key.form {
             Form::Flag => "`on` or `off`".to_owned(),
             form => option_value(form).unwrap_or_else(|| form.describe()),
@@ -57,7 +57,7 @@ fn option_value(form: Form) -> Option<String> {
     let list = |max: usize, items: &str| format!("1 to {max} {items}, separated by commas");
     Some(match form {
         Form::OneOf(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => return None,
-        Form::Names { most: max } => list(max, "names"),
+        Form::Names { max } => list(max, "names"),
         Form::UnicastIps { most: max } => list(max, "unicast IP addresses"),
         Form::Urls { most: max } => list(max, "URLs"),
         Form::Accounts { most: max } => list(max, "names or numbers"),

@@ -72,7 +72,7 @@ impl NodeFlags {
                 .server_name
                 .clone()
                 .unwrap_or_else(|| NodeConfig::server_name_of(address).to_owned()),
-            authority: self.ca_certificate.clone()?,
+            ca_certificate: self.ca_certificate.clone()?,
             token_file: self.token_file.clone()?,
         };
         Some(Client::tls(&reach).map_err(|error| {

@@ -11,7 +11,7 @@ use crate::key_flags::{current_id, old_options};
 /// Adds old names of commands and options to the command line as hidden aliases, and reads old
 /// environment variables in place of absent new ones.
 pub(crate) fn accept(command: Command) -> Command {
-    let command = RENAMES.iter().fold(command, |command, rename| match rename.of {
+    let command = RENAMES.iter().fold(command, |command, rename| match rename.object {
         Renamed::Command if command.find_subcommand(rename.new).is_some() => {
             command.mut_subcommand(rename.new, |sub| sub.alias(rename.old))
         }
@@ -28,7 +28,7 @@ fn accept_options(command: Command) -> Command {
         let old = arg.get_all_aliases().unwrap_or_default();
         let old: Vec<String> = old.into_iter().map(str::to_owned).collect();
         let variable = arg.get_env().and_then(|name| name.to_str().map(str::to_owned));
-        RENAMES.iter().fold(arg, |arg, rename| match rename.of {
+        RENAMES.iter().fold(arg, |arg, rename| match rename.object {
             Renamed::Option if long_option.as_deref() == Some(rename.new) => {
                 let name = rename.old.trim_start_matches('-');
                 if old.iter().any(|old| old == name) { arg } else { arg.alias(name) }
@@ -55,7 +55,7 @@ pub(crate) fn old_name_warnings(
         arguments.iter().find(|argument| is_noun(command, argument)).copied().unwrap_or_default();
     let mut warnings = Vec::new();
     for rename in RENAMES {
-        let is_used = match rename.of {
+        let is_used = match rename.object {
             Renamed::Command => noun == rename.old,
             Renamed::Option => arguments.iter().any(|argument| is_option(argument, rename.old)),
             Renamed::Variable => is_set(rename.old) && !is_set(rename.new),
@@ -92,7 +92,7 @@ pub(crate) fn warn(json: bool, warnings: &[String]) {
 
 /// Returns true if the argument is the current or old first word of a command.
 fn is_noun(command: &Command, argument: &str) -> bool {
-    let is_renamed = |rename: &Rename| rename.of == Renamed::Command && rename.old == argument;
+    let is_renamed = |rename: &Rename| rename.object == Renamed::Command && rename.old == argument;
     command.find_subcommand(argument).is_some() || RENAMES.iter().any(is_renamed)
 }
 
@@ -103,7 +103,7 @@ fn is_option(argument: &str, option: &str) -> bool {
 /// Returns the warning about a key's old name in `argument`: as an option, in `KEY=VALUE`, or after
 /// `--unset` (`before`); `None` if it has none.
 fn argument_warning(noun: &str, before: &str, argument: &str) -> Option<String> {
-    let kind = ResourceKind::RESOURCES.into_iter().find(|kind| kind.word() == noun);
+    let kind = ResourceKind::RESOURCES.into_iter().find(|kind| kind.noun() == noun);
     if let Some(kind) = kind {
         let used = old_options(kind).into_iter().find(|(old, _)| is_option(argument, old));
         if let Some((old, new)) = used {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn old_commands_and_options_are_accepted_with_a_warning() {
         for rename in RENAMES {
-            match rename.of {
+            match rename.object {
                 Renamed::Command => is_accepted(&[rename.old, "list"], &[rename.new, "list"]),
                 Renamed::Option => {
                     let line =
@@ -175,13 +175,13 @@ mod tests {
                 let set = |option: &str| format!("{option}=1");
                 let value = if old.ends_with("authority") { "/ca.pem" } else { "1" };
                 is_accepted(
-                    &[kind.word(), "set", "a", &old, value],
-                    &[kind.word(), "set", "a", &new, value],
+                    &[kind.noun(), "set", "a", &old, value],
+                    &[kind.noun(), "set", "a", &new, value],
                 );
                 if value == "1" {
                     is_accepted(
-                        &[kind.word(), "set", "a", &set(&old)],
-                        &[kind.word(), "set", "a", &set(&new)],
+                        &[kind.noun(), "set", "a", &set(&old)],
+                        &[kind.noun(), "set", "a", &set(&new)],
                     );
                 }
                 count += 1;
@@ -216,7 +216,7 @@ mod tests {
             }
             deeper + count
         }
-        for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::Option) {
+        for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::Option) {
             assert!(check(&crate::cli::definition(), rename) > 1, "{rename:?}");
         }
     }

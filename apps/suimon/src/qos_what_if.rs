@@ -84,7 +84,7 @@ fn read(arguments: &[String]) -> Result<Vec<Different>, Failure> {
     match empty.filter(|different| different.kind != ResourceKind::Disk) {
         Some(different) => Err(Failure::Usage(format!(
             "{}/{}: no key is given; give at least one of {}",
-            different.kind.word(),
+            different.kind.noun(),
             different.name,
             different.keys()
         ))),
@@ -103,7 +103,7 @@ impl Different {
         let kinds = [ResourceKind::Disk, ResourceKind::QosPolicy, ResourceKind::Store];
         let kind = kinds
             .into_iter()
-            .find(|resource_kind| resource_kind.word() == kind)
+            .find(|resource_kind| resource_kind.noun() == kind)
             .ok_or_else(usage_error)?;
         let name = name.parse().map_err(|_| usage_error())?;
         Ok(Self { kind, name, limits: Map::new(), others: Map::new() })
@@ -139,7 +139,7 @@ impl Different {
             (None, None) => {
                 return Err(Failure::Usage(format!(
                     "no key `{name}` of {}/{} concerns QoS; the keys are {}",
-                    self.kind.word(),
+                    self.kind.noun(),
                     self.name,
                     self.keys()
                 )));

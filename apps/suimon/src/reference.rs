@@ -2,7 +2,7 @@
 
 use clap::Command;
 use suimon_contract::{
-    ChangeEffect, ErrorCode, EventKind, Form, Key, ResourceKind, default_text, docs_of,
+    ChangeEffect, ErrorCode, EventKind, Form, Key, ResourceKind, default_text, key_meaning,
     renames_page,
 };
 
@@ -67,17 +67,17 @@ fn host_file() -> String {
     .chain(ResourceKind::RESOURCES)
     {
         let header = match kind.is_resource() {
-            true => format!("[[{}]]", kind.word()),
-            false => format!("[{}]", kind.word()),
+            true => format!("[[{}]]", kind.noun()),
+            false => format!("[{}]", kind.noun()),
         };
         keys(&mut text, &header, kind, None);
         for key in kind.keys() {
             if let Form::Table(inner) = key.form {
-                let header = format!("[{}.{}]", kind.word(), key.name);
+                let header = format!("[{}.{}]", kind.noun(), key.name);
                 keys(&mut text, &header, inner, Some(key.effect));
             }
             if let Form::Tables(inner) = key.form {
-                let header = format!("[[{}.{}]]", kind.word(), key.name);
+                let header = format!("[[{}.{}]]", kind.noun(), key.name);
                 keys(&mut text, &header, inner, Some(key.effect));
             }
         }
@@ -103,7 +103,7 @@ fn keys(text: &mut String, header: &str, kind: ResourceKind, of_table: Option<Ch
             cell(&key.form.describe()),
             default_text(kind, key.name).map_or("required".to_owned(), |text| cell(&text)),
             effect(of_table.unwrap_or(key.effect)),
-            cell(&docs_of(kind, key.name).unwrap_or_default()),
+            cell(&key_meaning(kind, key.name).unwrap_or_default()),
         ));
     }
     text.push('\n');

@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value};
-use suimon_client::{Captured, ChangeOptions};
+use suimon_client::{CapturablePort, ChangeOptions};
 use suimon_contract::{
     Name, NicConfig, NodeConfig, PfConfig, SwitchConfig, TeamConfig, UplinkConfig, parse_resource,
 };
@@ -141,7 +141,7 @@ impl OwnVerb for OwnSwitchVerb {
     }
 }
 
-impl<R: Described + Captured> OwnVerb for CaptureVerb<R> {
+impl<R: Described + CapturablePort> OwnVerb for CaptureVerb<R> {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let Self::Capture(flags) = self;
         flags.run(context).await

@@ -4,10 +4,10 @@ use suimon_contract::{
     DiskConfig, NicConfig, NodeConfig, PfConfig, QosPolicyConfig, StoreConfig, SwitchConfig,
     TeamConfig, UplinkConfig, VmConfig,
 };
-use suimon_tables::resource_tables::Shown;
+use suimon_tables::resource_tables::TextOutput;
 
 /// Kind of resource with help texts.
-pub(crate) trait Described: Shown {
+pub(crate) trait Described: TextOutput {
     /// Noun in help texts, without article.
     const NOUN: &'static str;
 

@@ -107,7 +107,7 @@ async fn find_vmq(context: &Context, uplink: &Name) -> Result<VmqStatus, Failure
     Err(Failure::not_found(format!(
         "no switch uses {} `{uplink}`, so it has no VMQ; `suimon vmq list` lists uplinks and teams \
          with VMQ",
-        owner.kind().word()
+        owner.kind().noun()
     )))
 }
 

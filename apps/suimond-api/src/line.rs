@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{Shutdown, shutdown};
-use suimon_unix_socket::{AttachedDescriptors, Closes, refuse_descriptors};
+use suimon_unix_socket::{AttachedDescriptors, CloseQueue, refuse_descriptors};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadBuf};
 use tokio::net::UnixStream;
 
@@ -37,7 +37,7 @@ struct Socket {
 
 /// Threads that close sockets and the descriptors received through them, because their close may
 /// block (`docs/decisions/0086-descriptors-attached-by-peers.md`).
-static CLOSES: LazyLock<Closes> = LazyLock::new(|| Closes::new(CLOSING_MAX));
+static CLOSES: LazyLock<CloseQueue> = LazyLock::new(|| CloseQueue::new(CLOSING_MAX));
 
 /// Registers a Unix socket of this host with the current async runtime.
 ///

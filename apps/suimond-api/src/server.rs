@@ -171,7 +171,7 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut notifications: 
             };
             tokio::select! {
                 () = connection_task => {}
-                () = slot.turned_away() => {
+                () = slot.slot_reassigned() => {
                     tracing::debug!("an idle connection was closed in favour of new ones");
                 }
             }

@@ -28,7 +28,7 @@ use suimon_lab_run::folder::is_id;
 use crate::run_id::shown_id;
 use crate::worker::{plans, worker};
 use folder::Folder;
-use runs::Listed;
+use runs::RunCache;
 
 /// Message about a missing worker, with the action to take.
 const NOBODY: &str = "no lab worker is running; start it with `systemctl start suimon-lab`, or \
@@ -38,7 +38,7 @@ const NOBODY: &str = "no lab worker is running; start it with `systemctl start s
 pub struct Lab {
     results: PathBuf,
     /// Cache of runs, valid while their files are unchanged.
-    listed: Mutex<Listed>,
+    listed: Mutex<RunCache>,
     /// Lock that serializes submissions of requests, which check the number of requests and choose
     /// a free name.
     asking: Mutex<()>,

@@ -10,7 +10,7 @@ use suimon_contract::{
 use suimon_lab_run::folder::{
     HEAD_FILE, HTML_REPORT_FILE, PROGRESS_FILE, Progress, REPORT_FILE, RUN_FILE, is_id,
 };
-use suimon_lab_run::{RunOrigin, Words};
+use suimon_lab_run::{LocalizedText, RunOrigin};
 
 use super::folder::{Folder, Stamp};
 use crate::json_file::{SMALL_BYTES_MAX, read};
@@ -30,7 +30,7 @@ type Stamps = [Option<Stamp>; 3];
 
 /// Cache of runs by id, with the stamps of their files.
 #[derive(Default)]
-pub(super) struct Listed(BTreeMap<String, (Stamps, LabRun)>);
+pub(super) struct RunCache(BTreeMap<String, (Stamps, LabRun)>);
 
 /// Fields that `head.json`, `run.json` and `report.json` have in common.
 #[derive(Deserialize)]
@@ -40,7 +40,7 @@ struct Head {
     began: String,
     /// Verdict; contained in `report.json` only.
     #[serde(default)]
-    verdict: Option<Words>,
+    verdict: Option<LocalizedText>,
 }
 
 /// Fields of `report.json` in addition to those of [`Head`].
@@ -53,7 +53,7 @@ struct Report {
     simulated: Vec<LabSimulatedFigure>,
 }
 
-impl Listed {
+impl RunCache {
     /// Returns the runs of a folder, latest first. Unchanged runs are not read again.
     pub(super) fn list(&mut self, folder: &Folder) -> Result<Vec<LabRun>, ApiError> {
         let mut ids = folder.names()?;
@@ -130,8 +130,8 @@ fn entry(run: &Folder, id: &str, [report, whole_report, _]: &Stamps) -> LabRun {
     };
     if let Some(head) = head {
         lab_run.simulated = head.origin != RunOrigin::Real;
-        lab_run.scale = Some(bounded_words(Words::untranslated(head.scale)).en);
-        lab_run.began = Some(bounded_words(Words::untranslated(head.began)).en);
+        lab_run.scale = Some(bounded_words(LocalizedText::untranslated(head.scale)).en);
+        lab_run.began = Some(bounded_words(LocalizedText::untranslated(head.began)).en);
         lab_run.verdict = head.verdict.map(bounded_words);
     }
     lab_run
@@ -192,7 +192,7 @@ pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
 
 /// Truncates texts to [`TEXT_CHARS_MAX`], since the list of runs is sent to the console every
 /// second.
-pub(super) fn bounded_words(words: Words) -> LabWords {
+pub(super) fn bounded_words(words: LocalizedText) -> LabWords {
     let bounded = |mut text: String| {
         if let Some((offset, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
             text.truncate(offset);
@@ -209,12 +209,12 @@ mod tests {
 
     #[test]
     fn a_long_text_is_truncated_at_a_character_boundary() {
-        let long_words = bounded_words(Words::untranslated("水".repeat(5000)));
+        let long_words = bounded_words(LocalizedText::untranslated("水".repeat(5000)));
         assert_eq!(
             (long_words.en.chars().count(), long_words.ja.chars().last()),
             (1001, Some('…'))
         );
-        assert_eq!(bounded_words(Words::untranslated("short")).en, "short");
+        assert_eq!(bounded_words(LocalizedText::untranslated("short")).en, "short");
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Family {
 
     /// Returns the family under its old name and with its old labels, if it was renamed.
     fn with_old_name(&self) -> Option<Self> {
-        RENAMES.iter().find_map(|rename| match rename.of {
+        RENAMES.iter().find_map(|rename| match rename.object {
             Renamed::Metric { old_labels } if rename.new == self.name => Some(Self {
                 name: Cow::Borrowed(rename.old),
                 labels: old_labels,

@@ -371,7 +371,7 @@ fn renamed_families_are_written_under_both_names() {
         reference::families().iter().map(|family| family.sample_name()).collect();
     let text = render(&readings_of_everything()).unwrap();
     for rename in suimon_contract::RENAMES {
-        let suimon_contract::Renamed::Metric { old_labels } = rename.of else { continue };
+        let suimon_contract::Renamed::Metric { old_labels } = rename.object else { continue };
         let is_new = |name: &String| name.trim_end_matches("_total") == rename.new;
         assert!(families.iter().any(is_new), "{rename:?}");
         let samples = |name: &str| -> Vec<String> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use suimon_confine::{Confinement, ConfinementReport, FileRule, LayerReport};
+use suimon_confine::{Confinement, ConfinementReport, LandlockEffect, LayerReport};
 use suimon_contract::{ConfinementLayer, ConfinementMode, ConfinementStatus};
 use suimon_node::{DeniedCall, Node};
 use tokio::io::AsyncReadExt;
@@ -36,9 +36,9 @@ fn confinement_layer(threads: &str, layer: &LayerReport) -> ConfinementLayer {
         (true, _) => format!("{} allowed", layer.listed_calls),
     };
     let landlock = match layer.files {
-        FileRule::Full { abi } => format!("full, version {abi}"),
-        FileRule::Partial { abi } => format!("partial, version {abi}"),
-        FileRule::Off => "off".to_owned(),
+        LandlockEffect::Full { abi } => format!("full, version {abi}"),
+        LandlockEffect::Partial { abi } => format!("partial, version {abi}"),
+        LandlockEffect::Off => "off".to_owned(),
     };
     ConfinementLayer {
         threads: threads.to_owned(),
@@ -63,10 +63,10 @@ pub(crate) async fn watch(confinement: Confinement, node: Arc<Node>) {
     };
     // The count is read after the pipe's bytes, so that no call is missed.
     while pipe.read(&mut [0; 4096]).await.is_ok_and(|bytes| bytes > 0) {
-        if let Some(last) = confinement.refusals() {
+        if let Some(last) = confinement.rejected_calls() {
             let denied = DeniedCall {
                 call: last.call,
-                by: last.by.to_owned(),
+                thread_kind: last.thread_kind.to_owned(),
                 thread: last.thread,
                 count: last.count,
             };
@@ -88,7 +88,7 @@ mod tests {
             bounding_is_empty: true,
             is_filtered: true,
             listed_calls: 40,
-            files: FileRule::Full { abi: 7 },
+            files: LandlockEffect::Full { abi: 7 },
         };
         let mut report =
             ConfinementReport { workers: Some(layer.clone()), ..ConfinementReport::default() };
@@ -99,7 +99,7 @@ mod tests {
 
         report.process = Some(LayerReport {
             capabilities: vec!["CAP_NET_ADMIN"],
-            files: FileRule::Off,
+            files: LandlockEffect::Off,
             ..layer
         });
         let partial = confinement_status(&report);

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use suimon_confine::{Confinement, Role};
+use suimon_confine::{Confinement, ThreadRole};
 use suimon_nbd_client::NbdConnection;
 use suimon_nbd_server::{NbdHost, serve_stream};
 use suimon_node::DiskDependencies;
@@ -77,7 +77,7 @@ impl HostDisks {
     pub(crate) fn new(confinement: &Confinement, threads: SocketThreads) -> Self {
         let confinement = confinement.clone();
         let on_client_start: ThreadStart =
-            Arc::new(move || confinement.confine_thread(Role::NbdServer).map_err(Into::into));
+            Arc::new(move || confinement.confine_thread(ThreadRole::NbdServer).map_err(Into::into));
         let nbd = NbdHost::new(Arc::new(Exports::empty()), threads.nbd);
         Self { threads: threads.vhost_user, nbd, on_client_start }
     }

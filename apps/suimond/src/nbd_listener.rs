@@ -102,7 +102,11 @@ fn tcp_access(access: &NbdTcpAccess) -> Result<TcpAccess, DeviceError> {
         let kind = DeviceErrorKind::Host;
         DeviceError { kind, field, detail: error.to_string() }
     })?;
-    Ok(TcpAccess { tls, addresses: access.addresses.clone(), is_plaintext: access.is_plaintext })
+    Ok(TcpAccess {
+        tls,
+        addresses: access.addresses.clone(),
+        allows_plaintext: access.is_plaintext,
+    })
 }
 
 /// Disks that one NBD server exports.

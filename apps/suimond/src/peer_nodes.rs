@@ -79,7 +79,7 @@ impl PeerNodes for HostPeerNodes {
         let reach = TlsEndpoint {
             address: config.address.clone(),
             server_name: config.effective_server_name(),
-            authority: config.ca_certificate.clone(),
+            ca_certificate: config.ca_certificate.clone(),
             token_file: config.token_file.clone(),
         };
         let node_error = |code, field, text: String| {
@@ -88,7 +88,7 @@ impl PeerNodes for HostPeerNodes {
         let client = Client::tls(&reach).map_err(|error| {
             let field = match &error {
                 TlsError::ServerName(_) => "server_name",
-                TlsError::Authority(_) => "authority",
+                TlsError::CaCertificate(_) => "authority",
                 TlsError::Token(_) => "token_file",
             };
             node_error(ErrorCode::DeviceMissing, field, error.to_string())
@@ -160,11 +160,11 @@ impl PeerNode for HostPeerNode {
     }
 
     fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
-        self.request(self.client.check_arrival(request))
+        self.request(self.client.check_incoming_migration(request))
     }
 
     fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
-        self.request(self.client.prepare_arrival(request)).map(limited_operation)
+        self.request(self.client.prepare_incoming_migration(request)).map(limited_operation)
     }
 
     fn operation(&self, id: u64) -> Result<Operation, PeerError> {
@@ -184,7 +184,7 @@ impl PeerNode for HostPeerNode {
             PeerStream::Memory => MigrationStreamKind::Memory,
             PeerStream::Disk(disk) => MigrationStreamKind::Disk(disk),
         };
-        let far = self.request(self.client.arrival_line(id, target))?;
+        let far = self.request(self.client.open_migration_stream(id, target))?;
         let no_socket = |error: io::Error| {
             PeerError::Unreachable(format!("cannot create a socket for the connection: {error}"))
         };
@@ -206,11 +206,11 @@ impl PeerNode for HostPeerNode {
     }
 
     fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        self.request(self.client.activate_arrival(id))
+        self.request(self.client.activate_incoming_migration(id))
     }
 
     fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        self.request(self.client.abandon_arrival(id))
+        self.request(self.client.abandon_incoming_migration(id))
     }
 
     fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, PeerError> {

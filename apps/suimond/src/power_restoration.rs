@@ -28,7 +28,7 @@ pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
     let host: Arc<dyn PowerHost> = Arc::new(PowerFiles::new(&arguments.sysfs));
     let restoration = restore_power(&store, &host, &boot_id())?;
     println!("CPU settings restored: {}", restoration.restored);
-    for unchanged in &restoration.left {
+    for unchanged in &restoration.externally_changed {
         println!("left unchanged: {unchanged}");
     }
     if !restoration.failed.is_empty() {

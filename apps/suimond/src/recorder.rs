@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use suimon_recording::{
-    Loss, RecordingSource, Sink, StreamId, encode_about, encode_block, encode_lost, file_header,
+    LossReason, RecordingSource, Sink, StreamId, encode_about, encode_block, encode_lost,
+    file_header,
 };
 
 /// Largest number of bytes queued for writing. Further records are lost, and the recording states
@@ -143,7 +144,7 @@ impl RecordQueue {
                             tracing::warn!(max, "the recording reached its size limit");
                         }
                         full.insert(stream);
-                        out.write(&encode_block(&encode_lost(stream, Loss::Full)))?;
+                        out.write(&encode_block(&encode_lost(stream, LossReason::Full)))?;
                         continue;
                     }
                     out.write(&block)?;
@@ -161,7 +162,7 @@ impl RecordQueue {
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
         for stream in overflows {
             tracing::warn!(stream = stream.0, "the recording ended: the disk is too slow for it");
-            out.write(&encode_block(&encode_lost(stream, Loss::Overload)))?;
+            out.write(&encode_block(&encode_lost(stream, LossReason::Overload)))?;
         }
         Ok(())
     }

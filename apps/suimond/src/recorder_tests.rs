@@ -50,7 +50,7 @@ fn the_file_contains_no_more_than_its_limit_and_a_mark_for_each_stream() {
         }
     }
     recorder.end();
-    let mark = encode_block(&encode_lost(streams[0], Loss::Full)).len() as u64;
+    let mark = encode_block(&encode_lost(streams[0], LossReason::Full)).len() as u64;
     let length = length(&path);
     assert!(length > LIMIT / 2 && length <= LIMIT + 2 * mark, "{length}");
 }

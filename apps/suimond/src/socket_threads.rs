@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use suimon_confine::{Confinement, Role};
+use suimon_confine::{Confinement, ThreadRole};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 use suimon_vhost_user::VhostUserThreads;
 
@@ -27,16 +27,16 @@ impl SocketThreads {
     /// The host has no thread or descriptor left, or the kernel refuses a confinement.
     pub fn new(confinement: &Confinement) -> io::Result<Self> {
         let cpus = std::thread::available_parallelism().map_or(1, core::num::NonZero::get);
-        let nbd = hooks(confinement, Role::NbdServer);
+        let nbd = hooks(confinement, ThreadRole::NbdServer);
         Ok(Self {
-            vhost_user: VhostUserThreads::new(hooks(confinement, Role::FrontEnd))?,
+            vhost_user: VhostUserThreads::new(hooks(confinement, ThreadRole::FrontEnd))?,
             nbd: SocketRuntime::new("nbd", cpus.min(NBD_WORKERS_MAX), nbd)?,
         })
     }
 }
 
 /// Returns hooks that confine threads of a runtime to `role` when they start.
-fn hooks(confinement: &Confinement, role: Role) -> ThreadHooks {
+fn hooks(confinement: &Confinement, role: ThreadRole) -> ThreadHooks {
     let (confine, mark) = (confinement.clone(), confinement.clone());
     ThreadHooks {
         on_worker_start: Arc::new(move || confine.confine_thread(role).map_err(Into::into)),

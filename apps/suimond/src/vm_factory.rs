@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use suimon_confine::{Confinement, Role};
+use suimon_confine::{Confinement, ThreadRole};
 use suimon_node::VmDependencies;
 use suimon_ports::{
     ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver, VmSpec,
@@ -57,7 +57,7 @@ impl LauncherConnection {
     pub(crate) fn parts(self, confinement: &Confinement) -> VmDependencies {
         let confinement = confinement.clone();
         let on_start: ThreadStart =
-            Arc::new(move || confinement.confine_thread(Role::FrontEnd).map_err(Into::into));
+            Arc::new(move || confinement.confine_thread(ThreadRole::FrontEnd).map_err(Into::into));
         let vm_host = self.result.map_err(|error| format!("{error:#}"));
         let connected = vm_host
             .and_then(|()| QemuHost::connect(&self.socket, on_start).map_err(|error| error.text));

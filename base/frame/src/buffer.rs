@@ -80,7 +80,7 @@ impl Frame {
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         debug_assert!(!self.has_tail(), "a frame's tail was forgotten");
-        self.front_mut()
+        self.head_mut()
     }
 
     /// Returns the bytes in the buffer: all bytes, or those before the tail. Contains the headers
@@ -92,7 +92,7 @@ impl Frame {
 
     /// Returns the bytes in the buffer, without the tail, for modification.
     #[inline]
-    pub(crate) fn front_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn head_mut(&mut self) -> &mut [u8] {
         self.store.get_mut(self.start..self.start + self.filled).unwrap_or_default()
     }
 
@@ -169,7 +169,7 @@ impl Frame {
     pub fn copy_from(&mut self, other: &Self) {
         self.reset();
         self.set_len(other.len);
-        if let Some((front, rest)) = self.front_mut().split_at_mut_checked(other.filled) {
+        if let Some((front, rest)) = self.head_mut().split_at_mut_checked(other.filled) {
             front.copy_from_slice(other.head());
             other.tail().read(rest);
         }

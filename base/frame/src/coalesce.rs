@@ -38,7 +38,7 @@ use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, tcp_flags};
 use crate::{FRAME_BYTES_MAX, Frame, GSO_HEADER_BYTES_MAX};
 
 pub use coalesced::{CoalesceTarget, Coalesced};
-use segment_view::{Kind, SegmentView, classify};
+use segment_view::{SegmentClass, SegmentView, classify};
 
 /// Maximum number of open merge groups, one per flow; a further flow replaces the oldest group.
 const UNITS_MAX: usize = 8;
@@ -102,8 +102,8 @@ fn coalesce_from(
             CoalesceTarget::Multiple => units.close_all(),
             CoalesceTarget::Egress(egress, offloads) => {
                 if let Some(unit) = units.handle(frames, index, egress, offloads) {
-                    coalesced.merged_count |= 1 << index;
-                    coalesced.units |= 1 << unit;
+                    coalesced.merged_mask |= 1 << index;
+                    coalesced.merge_target_mask |= 1 << unit;
                 }
             }
         }
@@ -184,13 +184,13 @@ impl MergeGroups {
     ) -> Option<usize> {
         let (before, [frame, ..]) = frames.split_at_mut_checked(frame_index)? else { return None };
         let (view, may_join) = match classify(frame) {
-            Kind::NotTcp => return None,
-            Kind::Unclassifiable => {
+            SegmentClass::NotTcp => return None,
+            SegmentClass::Unclassifiable => {
                 self.close_egress(egress);
                 return None;
             }
-            Kind::NotMergeable(view) => (view, false),
-            Kind::Data(view) => (view, true),
+            SegmentClass::NotMergeable(view) => (view, false),
+            SegmentClass::Data(view) => (view, true),
         };
         let index = self.open.iter().take(self.len).flatten().position(|unit| {
             unit.egress == egress
@@ -271,7 +271,7 @@ impl MergeGroup {
         }
         let old_len = head.len();
         let len = old_len + view.payload_bytes;
-        if len - first.counted_from() > usize::from(u16::MAX) || len > FRAME_BYTES_MAX {
+        if len - first.ip_length_base() > usize::from(u16::MAX) || len > FRAME_BYTES_MAX {
             return false;
         }
         let payload = frame.bytes().get(view.payload_at..).unwrap_or_default();
@@ -314,7 +314,7 @@ impl MergeGroup {
     fn finish(&self, head: &mut Frame, flags: u8) {
         let first = &self.first;
         let network_at = first.network_at;
-        let length = (head.len() - first.counted_from()) as u16;
+        let length = (head.len() - first.ip_length_base()) as u16;
         let transport_bytes = (head.len() - first.transport_at) as u16;
         let bytes = head.bytes_mut();
         if first.is_ipv6 {

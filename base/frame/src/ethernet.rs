@@ -48,7 +48,7 @@ impl Frame {
     /// Sets the source address; no-op if the frame is too short. No checksum covers the address.
     #[inline]
     pub fn set_source(&mut self, mac: MacAddr) {
-        put(self.front_mut(), 6, &mac.octets());
+        put(self.head_mut(), 6, &mac.octets());
     }
 
     /// Returns true if a VLAN tag, of any type that switches interpret, follows the addresses in

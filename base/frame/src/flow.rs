@@ -2,7 +2,7 @@
 
 use crate::ip::{IpHeader, IpPacket, Network, ip_packet, protocol};
 use crate::octets::{array, u16_at, u32_at};
-use crate::source_mac::{DHCP_REQUEST, is_bound};
+use crate::source_mac::{DHCP_REQUEST, must_keep_source_mac};
 use crate::{Frame, VlanId, VlanTag};
 
 /// Odd constants with well-distributed bits; fixed, so that hashes are stable across runs, hosts
@@ -143,7 +143,7 @@ impl<'a> Flow<'a> {
     #[inline]
     pub fn requires_source_mac(&self) -> bool {
         let Some(packet) = self.packet else { return true };
-        packet.header.is_some_and(|header| is_bound(self.bytes, packet.network, header))
+        packet.header.is_some_and(|header| must_keep_source_mac(self.bytes, packet.network, header))
     }
 }
 

@@ -38,7 +38,7 @@ pub enum FrameHeaderError {
     #[error("the frame has more than {walked} IPv6 extension headers")]
     TooManyExtensions {
         /// Number of extension headers parsed.
-        walked: usize,
+        parsed_count: usize,
     },
 }
 

@@ -183,7 +183,7 @@ impl Frame {
         let Some(tci) = tci.filter(|_| len >= ETHERNET_HEADER_BYTES + VLAN_TAG_BYTES) else {
             return Err(IngressError::TooShort { len });
         };
-        self.front_mut().copy_within(..ADDRESSES_BYTES, VLAN_TAG_BYTES);
+        self.head_mut().copy_within(..ADDRESSES_BYTES, VLAN_TAG_BYTES);
         self.drop_front(VLAN_TAG_BYTES);
         self.meta.tag = Some(VlanTag::from_tci(tci));
         Ok(VLAN_TAG_BYTES as u16)

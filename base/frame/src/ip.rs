@@ -157,7 +157,7 @@ fn walk_extensions(bytes: &[u8], start: usize, first: u8) -> Result<IpHeader, Fr
     }
     match header.protocol {
         0 | 43 | 44 | 51 | 60 | 135 | 139 | 140 if header.fragment != Some(Fragment::Later) => {
-            Err(FrameHeaderError::TooManyExtensions { walked: EXTENSIONS_MAX })
+            Err(FrameHeaderError::TooManyExtensions { parsed_count: EXTENSIONS_MAX })
         }
         _ => Ok(header),
     }

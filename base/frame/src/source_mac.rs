@@ -10,7 +10,7 @@ pub(crate) const DHCP_REQUEST: [u8; 4] = [0, 68, 0, 67];
 /// Returns true if an IP packet with this header must keep its source MAC address; see
 /// [`Flow::requires_source_mac`](crate::Flow::requires_source_mac).
 #[inline]
-pub(crate) fn is_bound(bytes: &[u8], network: Network, header: IpHeader) -> bool {
+pub(crate) fn must_keep_source_mac(bytes: &[u8], network: Network, header: IpHeader) -> bool {
     match header.protocol {
         // Only in IPv4, where each fragment contains the protocol of the datagram.
         protocol::IGMP => network == Network::Ipv4,

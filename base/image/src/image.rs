@@ -94,7 +94,7 @@ pub trait Image: Send {
     /// in part. Space allocated for it, and for no other write in flight, becomes free with the
     /// next commit. Sectors that existed before have their old or new contents; newly allocated
     /// ones remain unallocated.
-    fn handle_failed(&mut self, range: ByteRange);
+    fn handle_write_failed(&mut self, range: ByteRange);
 
     /// Discards the bytes of `range`. Whole allocation units are freed and read as zeros from now
     /// on. The remaining subranges are unchanged and appended to `retained`; the caller writes

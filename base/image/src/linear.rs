@@ -70,7 +70,7 @@ impl Image for Linear {
 
     fn handle_written(&mut self, _: ByteRange) {}
 
-    fn handle_failed(&mut self, _: ByteRange) {}
+    fn handle_write_failed(&mut self, _: ByteRange) {}
 
     fn discard(
         &mut self,

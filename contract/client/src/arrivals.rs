@@ -49,7 +49,7 @@ impl Client {
     }
 
     /// Returns the changes that an incoming migration of a VM would make on this node.
-    pub async fn check_arrival(
+    pub async fn check_incoming_migration(
         &self,
         request: &IncomingMigrationRequest,
     ) -> Result<Plan, ClientError> {
@@ -58,7 +58,7 @@ impl Client {
     }
 
     /// Starts the creation of the resources for an incoming migration on this node.
-    pub async fn prepare_arrival(
+    pub async fn prepare_incoming_migration(
         &self,
         request: &IncomingMigrationRequest,
     ) -> Result<Operation, ClientError> {
@@ -73,20 +73,26 @@ impl Client {
 
     /// Makes this node the owner of the VM, unless the incoming migration was cancelled. The
     /// returned state shows the result.
-    pub async fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
+    pub async fn activate_incoming_migration(
+        &self,
+        id: &str,
+    ) -> Result<IncomingMigration, ClientError> {
         let call = Call::new(Method::POST, format!("{}/activate", arrival(id)));
         transport::json(self, call).await
     }
 
     /// Cancels an incoming migration that is not activated yet. The returned state shows the
     /// result.
-    pub async fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
+    pub async fn abandon_incoming_migration(
+        &self,
+        id: &str,
+    ) -> Result<IncomingMigration, ClientError> {
         transport::json(self, Call::new(Method::DELETE, arrival(id))).await
     }
 
     /// Opens a connection to a prepared incoming migration. The connection carries the bytes of
     /// both directions unchanged.
-    pub async fn arrival_line(
+    pub async fn open_migration_stream(
         &self,
         id: &str,
         line: MigrationStreamKind<'_>,

@@ -9,11 +9,11 @@ use crate::transport::Call;
 use crate::{Capture, ClientError, transport};
 
 /// Kind of resource on which frames can be captured.
-pub trait Captured: Resource {}
+pub trait CapturablePort: Resource {}
 
-impl Captured for NicConfig {}
+impl CapturablePort for NicConfig {}
 
-impl Captured for UplinkConfig {}
+impl CapturablePort for UplinkConfig {}
 
 /// Limits of a capture. Without any limit it continues until it is stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct CaptureOptions {
 impl Client {
     /// Starts a capture of a port. It ends when the returned value is dropped, a limit is reached
     /// or its operation is cancelled.
-    pub async fn capture<R: Captured>(
+    pub async fn capture<R: CapturablePort>(
         &self,
         port: &Name,
         options: CaptureOptions,

@@ -18,8 +18,8 @@ const ANSWER_BYTES_MAX_DEFAULT: usize = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Client {
     pub(crate) transport: Transport,
-    pub(crate) answer_time: Duration,
-    pub(crate) answer_bytes_max: usize,
+    pub(crate) response_timeout: Duration,
+    pub(crate) response_bytes_max: usize,
 }
 
 impl Client {
@@ -41,8 +41,8 @@ impl Client {
     const fn over(transport: Transport) -> Self {
         Self {
             transport,
-            answer_time: RESPONSE_TIMEOUT_DEFAULT,
-            answer_bytes_max: ANSWER_BYTES_MAX_DEFAULT,
+            response_timeout: RESPONSE_TIMEOUT_DEFAULT,
+            response_bytes_max: ANSWER_BYTES_MAX_DEFAULT,
         }
     }
 
@@ -50,14 +50,14 @@ impl Client {
     /// wait. The default is 60 s.
     #[must_use]
     pub fn with_response_timeout(mut self, answer_time: Duration) -> Self {
-        self.answer_time = answer_time;
+        self.response_timeout = answer_time;
         self
     }
 
     /// Sets the maximum size in bytes of a response that is not streamed. The default is 64 MiB.
     #[must_use]
     pub fn with_response_bytes_max(mut self, answer_bytes_max: usize) -> Self {
-        self.answer_bytes_max = answer_bytes_max;
+        self.response_bytes_max = answer_bytes_max;
         self
     }
 }

@@ -37,13 +37,13 @@ pub enum ClientError {
     #[error(
         "the connection to the daemon was lost: {0}; the log of the daemon may state the reason"
     )]
-    Broken(String),
+    ConnectionFailed(String),
     /// The response does not match the endpoint.
     #[error(
         "the response of the daemon to {path} is invalid: {reason}; \
          check that the daemon and this program have the same version"
     )]
-    NotUnderstood {
+    InvalidResponse {
         /// Path of the request's URL.
         path: String,
         /// Reason why the response is invalid.

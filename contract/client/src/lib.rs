@@ -38,7 +38,7 @@ mod transport_stream;
 mod vms;
 
 pub use arrivals::{MEMORY_PROTOCOL, MigrationStreamKind, NBD_PROTOCOL};
-pub use captures::{CaptureOptions, Captured};
+pub use captures::{CapturablePort, CaptureOptions};
 pub use client::Client;
 pub use error::ClientError;
 pub use events::EventQuery;

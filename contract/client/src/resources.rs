@@ -142,6 +142,6 @@ pub(crate) fn item<R: Resource>(name: &Name) -> String {
 /// A path in the value is not UTF-8.
 pub(crate) fn body<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, ClientError> {
     serde_json::to_vec(value).map_err(|error| {
-        ClientError::Broken(format!("the request cannot be converted to JSON: {error}"))
+        ClientError::ConnectionFailed(format!("the request cannot be converted to JSON: {error}"))
     })
 }

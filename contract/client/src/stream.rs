@@ -86,7 +86,7 @@ impl<T: DeserializeOwned> Follow<T> {
     }
 
     fn not_understood(&self, reason: &str) -> ClientError {
-        ClientError::NotUnderstood { path: self.path.clone(), reason: reason.to_owned() }
+        ClientError::InvalidResponse { path: self.path.clone(), reason: reason.to_owned() }
     }
 }
 

@@ -51,14 +51,14 @@ impl Call {
 /// The request failed, or the response's status is not a success.
 pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incoming>, ClientError> {
     let path = call.path.clone();
-    let timeout = client.answer_time.saturating_add(call.timeout);
+    let timeout = client.response_timeout.saturating_add(call.timeout);
     let timed_out = || ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() };
     let answer =
         tokio::time::timeout(timeout, exchange(client, call)).await.map_err(|_| timed_out())??;
     if answer.status().is_success() {
         return Ok(answer);
     }
-    match tokio::time::timeout(client.answer_time, refusal(client, answer)).await {
+    match tokio::time::timeout(client.response_timeout, refusal(client, answer)).await {
         Ok(error) => Err(error),
         Err(_) => Err(timed_out()),
     }
@@ -77,12 +77,12 @@ async fn refusal(client: &Client, answer: Response<Incoming>) -> ClientError {
 pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientError> {
     let path = call.path.clone();
     let answer = send(client, call).await?;
-    let timeout = client.answer_time;
+    let timeout = client.response_timeout;
     let body = tokio::time::timeout(timeout, read_body(client, answer)).await.map_err(|_| {
         ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() }
     })??;
     String::from_utf8(body.into())
-        .map_err(|error| ClientError::NotUnderstood { path, reason: error.to_string() })
+        .map_err(|error| ClientError::InvalidResponse { path, reason: error.to_string() })
 }
 
 /// Sends a request and reads the complete response as JSON.
@@ -93,7 +93,7 @@ pub(crate) async fn json<T: DeserializeOwned>(
     let path = call.path.clone();
     let text = text(client, call).await?;
     suimon_contract::from_json(text.as_bytes())
-        .map_err(|error| ClientError::NotUnderstood { path, reason: error.to_string() })
+        .map_err(|error| ClientError::InvalidResponse { path, reason: error.to_string() })
 }
 
 impl Client {
@@ -113,7 +113,7 @@ pub(crate) async fn upgrade(
     path: &str,
     protocol: &'static str,
 ) -> Result<TokioIo<Upgraded>, ClientError> {
-    let timeout = client.answer_time;
+    let timeout = client.response_timeout;
     let timed_out =
         || ClientError::TimedOut { path: path.to_owned(), timeout_s: timeout.as_secs() };
     let upgrading = async {
@@ -122,7 +122,7 @@ pub(crate) async fn upgrade(
             .header(header::CONNECTION, "upgrade")
             .header(header::UPGRADE, protocol)
             .body(Full::default())
-            .map_err(|error| ClientError::Broken(error.to_string()))?;
+            .map_err(|error| ClientError::ConnectionFailed(error.to_string()))?;
         let answer = sender.send_request(request).await.map_err(broken)?;
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(refusal(client, answer).await);
@@ -139,7 +139,8 @@ async fn exchange(client: &Client, call: Call) -> Result<Response<Incoming>, Cli
         request = request.header(header::CONTENT_TYPE, call.content_type);
     }
     let body = Full::new(Bytes::from(call.body.unwrap_or_default()));
-    let request = request.body(body).map_err(|error| ClientError::Broken(error.to_string()))?;
+    let request =
+        request.body(body).map_err(|error| ClientError::ConnectionFailed(error.to_string()))?;
     sender.send_request(request).await.map_err(broken)
 }
 
@@ -165,16 +166,16 @@ fn request(client: &Client, method: Method, path: &str) -> hyper::http::request:
 }
 
 async fn read_body(client: &Client, answer: Response<Incoming>) -> Result<Bytes, ClientError> {
-    Limited::new(answer.into_body(), client.answer_bytes_max)
+    Limited::new(answer.into_body(), client.response_bytes_max)
         .collect()
         .await
         .map(http_body_util::Collected::to_bytes)
-        .map_err(|error| ClientError::Broken(error.to_string()))
+        .map_err(|error| ClientError::ConnectionFailed(error.to_string()))
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "shape of a map_err argument")]
 pub(crate) fn broken(error: hyper::Error) -> ClientError {
-    ClientError::Broken(error.to_string())
+    ClientError::ConnectionFailed(error.to_string())
 }
 
 /// Creates the error for an unsuccessful response. The body may not be that of a daemon, since a

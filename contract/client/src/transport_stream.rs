@@ -37,7 +37,7 @@ pub struct TlsEndpoint {
     /// DNS name or IP address in the daemon's certificate.
     pub server_name: String,
     /// PEM file with certificates, one of which has signed the daemon's certificate or equals it.
-    pub authority: PathBuf,
+    pub ca_certificate: PathBuf,
     /// File with the access token in its first line.
     pub token_file: PathBuf,
 }
@@ -50,7 +50,7 @@ pub enum TlsError {
     ServerName(String),
     /// `authority` cannot be used.
     #[error("{0}")]
-    Authority(String),
+    CaCertificate(String),
     /// `token_file` cannot be used.
     #[error(transparent)]
     Token(#[from] TokenError),
@@ -86,7 +86,7 @@ impl TlsTransport {
     pub(crate) fn new(reach: &TlsEndpoint) -> Result<Self, TlsError> {
         let name = ServerName::try_from(reach.server_name.clone())
             .map_err(|_| TlsError::ServerName(reach.server_name.clone()))?;
-        let config = tls_config_trusting(&reach.authority).map_err(TlsError::Authority)?;
+        let config = tls_config_trusting(&reach.ca_certificate).map_err(TlsError::CaCertificate)?;
         let token = read_token(&reach.token_file)?;
         let weak = || TokenError::Weak { file: reach.token_file.clone() };
         let mut authorization =

@@ -249,7 +249,7 @@ impl DiskConfig {
 
     /// Returns the disk's file relative to the store's path; `None` for a pass-through disk.
     pub fn effective_file(&self) -> Option<StoreFile> {
-        let default = StoreFile::of_disk(&self.name, self.format)?;
+        let default = StoreFile::default_for_disk(&self.name, self.format)?;
         Some(self.file.clone().unwrap_or(default))
     }
 

@@ -47,7 +47,7 @@ pub enum Form {
     /// List of one or more names of resources.
     Names {
         /// Largest number of names.
-        most: usize,
+        max: usize,
     },
     /// Host name (RFC 1123, section 2.1; one label).
     HostName,
@@ -105,7 +105,7 @@ pub enum Form {
     /// Integer within a range.
     Number {
         /// Smallest accepted value.
-        least: u64,
+        min: u64,
         /// Largest accepted value.
         most: u64,
     },
@@ -116,7 +116,7 @@ pub enum Form {
         /// Largest accepted value.
         most: u64,
         /// Keyword accepted in place of a number.
-        word: &'static str,
+        keyword: &'static str,
     },
     /// Number of bytes, or a text that consists of a number and a unit, such as `10 GiB`.
     Bytes {
@@ -158,7 +158,7 @@ impl Form {
             Self::Name => "a name of 1 to 63 letters, digits, `-`, `_` and `.` that starts with \
                            a letter or a digit"
                 .into(),
-            Self::Names { most } => {
+            Self::Names { max: most } => {
                 format!("a list of 1 to {most} names, like [\"left\", \"right\"]")
             }
             Self::HostName => HOST_NAME.into(),
@@ -194,8 +194,8 @@ impl Form {
             Self::Cpus => {
                 format!("a list of 1 to {WORKERS_MAX} different CPU numbers, like [2, 3]")
             }
-            Self::Number { least, most } => format!("a whole number from {least} to {most}"),
-            Self::NumberOr { least, most, word } => {
+            Self::Number { min: least, most } => format!("a whole number from {least} to {most}"),
+            Self::NumberOr { least, most, keyword: word } => {
                 format!("a whole number from {least} to {most}, or `{word}`")
             }
             Self::Bytes { least, most, step } => describe_bytes(least, most, step),
@@ -217,9 +217,9 @@ impl Form {
                 let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
                 format!("one of {}", quoted.join(", "))
             }
-            Self::Table(kind) => format!("a table with the keys of `{}`", kind.word()),
+            Self::Table(kind) => format!("a table with the keys of `{}`", kind.noun()),
             Self::Tables(kind) => {
-                format!("a list of tables; start each with [[{}]]", kind.word())
+                format!("a list of tables; start each with [[{}]]", kind.noun())
             }
         }
     }
@@ -229,7 +229,7 @@ impl Form {
         let text = value.as_str();
         match self {
             Self::Name => text.is_some_and(|text| text.parse::<Name>().is_ok()),
-            Self::Names { most } => is_name_list(value, most),
+            Self::Names { max: most } => is_name_list(value, most),
             Self::HostName => text.is_some_and(is_host_name),
             Self::Device => text.is_some_and(is_device_name),
             Self::Adapter => text.is_some_and(is_adapter),
@@ -261,11 +261,11 @@ impl Form {
             Self::Vlans => serde_json::from_value::<TrunkVlans>(value.clone())
                 .is_ok_and(|trunk| !trunk.0.is_empty()),
             Self::Cpus => is_cpu_list(value),
-            Self::Number { least, most } => {
+            Self::Number { min: least, most } => {
                 value.as_u64().is_some_and(|number| (least..=most).contains(&number))
             }
-            Self::NumberOr { least, most, word } => {
-                text == Some(word) || Self::Number { least, most }.accepts(value)
+            Self::NumberOr { least, most, keyword: word } => {
+                text == Some(word) || Self::Number { min: least, most }.accepts(value)
             }
             Self::Bytes { least, most, step } => {
                 serde_json::from_value(value.clone()).map(ByteSize::bytes).is_ok_and(|bytes| {

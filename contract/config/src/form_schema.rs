@@ -31,7 +31,7 @@ impl Form {
     pub fn schema(self) -> RefOr<Schema> {
         match self {
             Self::Name => named("Name"),
-            Self::Names { most } => list(named("Name"), most, false),
+            Self::Names { max: most } => list(named("Name"), most, false),
             Self::HostName => text(&anchored(LABEL)),
             Self::Device => text(&anchored(DEVICE)),
             Self::Adapter => text(&anchored(&format!("({DEVICE}|{PCI_ADDRESS})"))),
@@ -62,8 +62,8 @@ impl Form {
             Self::Vlan => number(1, 4094),
             Self::Vlans => list(vlans(), usize::MAX, false),
             Self::Cpus => list(number(0, u64::from(u16::MAX)), WORKERS_MAX, true),
-            Self::Number { least, most } => number(least, most),
-            Self::NumberOr { least, most, word } => {
+            Self::Number { min: least, most } => number(least, most),
+            Self::NumberOr { least, most, keyword: word } => {
                 either([number(least, most), name_choice(&[word])], None)
             }
             Self::Bytes { least, most, step } => bytes(least, most, step),

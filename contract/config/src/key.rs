@@ -56,4 +56,4 @@ pub(crate) const fn defaulted(name: &'static str, form: Form, effect: ChangeEffe
     Key { name, form, required: false, has_default: true, effect }
 }
 
-pub(crate) const QUEUES: Form = Form::Number { least: 1, most: 64 };
+pub(crate) const QUEUES: Form = Form::Number { min: 1, most: 64 };

@@ -13,7 +13,7 @@ use crate::{Form, Key, ResourceKind};
 
 /// Returns the default value of a key; `None` if the key is required or absence is not equivalent
 /// to any value.
-pub fn default_of(kind: ResourceKind, key: &str) -> Option<Value> {
+pub fn key_default(kind: ResourceKind, key: &str) -> Option<Value> {
     // The result is cached: writers of objects call this function for each key, and the command
     // line calls it for its help at each start.
     static DEFAULTS: Mutex<BTreeMap<(ResourceKind, &str), Option<Value>>> =

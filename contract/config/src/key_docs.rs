@@ -8,7 +8,7 @@ use serde_json::Value;
 use utoipa::PartialSchema;
 use utoipa::openapi::{RefOr, Schema};
 
-use crate::key_defaults::default_of;
+use crate::key_defaults::key_default;
 use crate::kind_type::with_type;
 use crate::{ByteSize, Form, ResourceKind};
 
@@ -17,7 +17,7 @@ type Meanings = BTreeMap<String, String>;
 
 /// Returns the meaning of a key in one or more sentences on one line; `None` if the key does not
 /// exist.
-pub fn docs_of(kind: ResourceKind, key: &str) -> Option<String> {
+pub fn key_meaning(kind: ResourceKind, key: &str) -> Option<String> {
     // The meanings are cached: the command line reads those of every key at each start, and
     // generating a schema is slow.
     static MEANINGS: Mutex<BTreeMap<ResourceKind, Meanings>> = Mutex::new(BTreeMap::new());
@@ -56,7 +56,7 @@ pub fn default_text(kind: ResourceKind, key: &str) -> Option<String> {
     if definition.required {
         return None;
     }
-    Some(match default_of(kind, key) {
+    Some(match key_default(kind, key) {
         None => "–".to_owned(),
         Some(value) if matches!(definition.form, Form::Bytes { .. }) => {
             ByteSize::new(value.as_u64()?).to_string()
@@ -68,7 +68,7 @@ pub fn default_text(kind: ResourceKind, key: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::docs_of;
+    use super::key_meaning;
     use crate::ResourceKind;
 
     #[test]
@@ -91,10 +91,10 @@ mod tests {
         ];
         for kind in tables.into_iter().chain(ResourceKind::RESOURCES) {
             for key in kind.keys() {
-                let meaning = docs_of(kind, key.name).unwrap_or_default();
+                let meaning = key_meaning(kind, key.name).unwrap_or_default();
                 assert!(meaning.ends_with('.'), "{kind:?} {}: `{meaning}`", key.name);
             }
         }
-        assert_eq!(docs_of(ResourceKind::Nic, "colour"), None);
+        assert_eq!(key_meaning(ResourceKind::Nic, "colour"), None);
     }
 }

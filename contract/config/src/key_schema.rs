@@ -8,7 +8,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Schema};
 
 use crate::form_schema::{annotated, bytes, named, nullable, vlans};
-use crate::{ChangeEffect, Form, Key, ResourceKind, default_of, docs_of};
+use crate::{ChangeEffect, Form, Key, ResourceKind, key_default, key_meaning};
 
 /// Upper limit of sizes not bounded by their key. The pattern of texts stays below it.
 const SIZE_BYTES_MAX: u64 = 1 << 60;
@@ -63,7 +63,7 @@ fn table(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     object(kind, description, |key| {
         let value = value(key, property(schema, key.name));
         let value = if key.permits_null() { nullable(value) } else { value };
-        let default = if key.has_default { default_of(kind, key.name) } else { None };
+        let default = if key.has_default { key_default(kind, key.name) } else { None };
         Described { value, default, is_required: key.required }
     })
 }
@@ -73,7 +73,7 @@ fn table(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
 fn patch(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     let description = format!(
         "Merge patch (RFC 7386) of `{}`: keys that are absent stay as they are, null removes a key.",
-        kind.word()
+        kind.noun()
     );
     object(kind, Some(description), |key| {
         let value = match key.form {
@@ -115,7 +115,7 @@ fn object(
 
 /// Returns the meaning of a key and the effect of changing its value.
 fn description_of(kind: ResourceKind, key: &Key) -> String {
-    let meaning = docs_of(kind, key.name).unwrap_or_default();
+    let meaning = key_meaning(kind, key.name).unwrap_or_default();
     match key.effect {
         ChangeEffect::Live => meaning,
         ChangeEffect::LiveOnTap => {

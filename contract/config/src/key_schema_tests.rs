@@ -42,7 +42,7 @@ fn every_kind_has_a_component_with_every_key() {
             let property = &schema["properties"][key.name];
             assert!(property["description"].is_string(), "{kind:?} {}: {property}", key.name);
             let is_defaulted = !property["default"].is_null();
-            let default = default_of(kind, key.name).filter(|_| key.has_default);
+            let default = key_default(kind, key.name).filter(|_| key.has_default);
             assert_eq!(is_defaulted, default.is_some(), "{kind:?} {}: {property}", key.name);
             if let Form::OneOf(words) = key.form {
                 assert_eq!(enum_of(&schemas, property), words, "{kind:?} {}", key.name);

@@ -52,9 +52,9 @@ impl ResourceKind {
 
 /// Highest NUMA node number: Linux supports at most 1024 nodes (`NODES_SHIFT` is at most 10).
 const NUMA_NODE_MAX: u64 = 1023;
-const MTU: Form = Form::Number { least: 68, most: 9216 };
+const MTU: Form = Form::Number { min: 68, most: 9216 };
 /// Number of a worker, counted from 0.
-const PROCESSOR: Form = Form::Number { least: 0, most: WORKERS_MAX as u64 - 1 };
+const PROCESSOR: Form = Form::Number { min: 0, most: WORKERS_MAX as u64 - 1 };
 
 const FILE: &[Key] = &[
     defaulted("host", Form::Table(ResourceKind::Host), ChangeEffect::Live),
@@ -80,7 +80,7 @@ const HOST: &[Key] = &[
     optional("worker_cpus", Form::Cpus, ChangeEffect::Live),
     optional(
         "floating_workers",
-        Form::Number { least: 1, most: WORKERS_MAX as u64 },
+        Form::Number { min: 1, most: WORKERS_MAX as u64 },
         ChangeEffect::Live,
     ),
     optional("vm_folder", Form::FilePath, ChangeEffect::NextBoot),
@@ -111,7 +111,7 @@ const SWITCH: &[Key] = &[
     optional("uplink", Form::Name, ChangeEffect::Live),
     optional("host_device", Form::Device, ChangeEffect::Live),
     defaulted("host_offload", Form::Table(ResourceKind::Offload), ChangeEffect::Live),
-    defaulted("ageing_s", Form::Number { least: 10, most: 1_000_000 }, ChangeEffect::Live),
+    defaulted("ageing_s", Form::Number { min: 10, most: 1_000_000 }, ChangeEffect::Live),
     defaulted("iov", Form::Flag, ChangeEffect::Live),
 ];
 
@@ -128,7 +128,7 @@ const UPLINK: &[Key] = &[
 
 const TEAM: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),
-    required("members", Form::Names { most: TEAM_MEMBERS_MAX }, ChangeEffect::Live),
+    required("members", Form::Names { max: TEAM_MEMBERS_MAX }, ChangeEffect::Live),
     required("mode", Form::OneOf(&["static", "lacp", "switch-independent"]), ChangeEffect::Live),
     defaulted(
         "algorithm",
@@ -143,10 +143,10 @@ const TEAM: &[Key] = &[
     ),
     optional("lacp_timer", Form::OneOf(&["slow", "fast"]), ChangeEffect::Live),
     optional("lacp_active", Form::Flag, ChangeEffect::Live),
-    optional("lacp_system_priority", Form::Number { least: 0, most: 65_535 }, ChangeEffect::Live),
+    optional("lacp_system_priority", Form::Number { min: 0, most: 65_535 }, ChangeEffect::Live),
     defaulted(
         "min_links",
-        Form::Number { least: 1, most: TEAM_MEMBERS_MAX as u64 },
+        Form::Number { min: 1, most: TEAM_MEMBERS_MAX as u64 },
         ChangeEffect::Live,
     ),
     optional("standby", Form::Name, ChangeEffect::Live),
@@ -169,16 +169,16 @@ const NIC: &[Key] = &[
     defaulted("mtu", MTU, ChangeEffect::LiveOnTap),
     defaulted("mac_spoofing", Form::Flag, ChangeEffect::Live),
     defaulted("isolated", Form::Flag, ChangeEffect::Live),
-    optional("storm_limit_fps", Form::Number { least: 1, most: 10_000_000 }, ChangeEffect::Live),
+    optional("storm_limit_fps", Form::Number { min: 1, most: 10_000_000 }, ChangeEffect::Live),
     optional(
         "bandwidth_max_bps",
-        Form::Number { least: 8000, most: 1_000_000_000_000_000 },
+        Form::Number { min: 8000, most: 1_000_000_000_000_000 },
         ChangeEffect::Live,
     ),
-    defaulted("learned_max", Form::Number { least: 1, most: 65_536 }, ChangeEffect::Live),
+    defaulted("learned_max", Form::Number { min: 1, most: 65_536 }, ChangeEffect::Live),
     defaulted("kernel_path", Form::Flag, ChangeEffect::Live),
-    defaulted("vmq_weight", Form::Number { least: 0, most: 100 }, ChangeEffect::Live),
-    defaulted("iov_weight", Form::Number { least: 0, most: 100 }, ChangeEffect::Live),
+    defaulted("vmq_weight", Form::Number { min: 0, most: 100 }, ChangeEffect::Live),
+    defaulted("iov_weight", Form::Number { min: 0, most: 100 }, ChangeEffect::Live),
     defaulted("offload", Form::Table(ResourceKind::Offload), ChangeEffect::Live),
 ];
 
@@ -203,13 +203,9 @@ const VMQ: &[Key] = &[
     defaulted("enabled", Form::Flag, ChangeEffect::Live),
     defaulted("mode", Form::OneOf(&["static", "dynamic"]), ChangeEffect::Live),
     optional("base_worker", PROCESSOR, ChangeEffect::Live),
-    defaulted(
-        "max_workers",
-        Form::Number { least: 1, most: WORKERS_MAX as u64 },
-        ChangeEffect::Live,
-    ),
+    defaulted("max_workers", Form::Number { min: 1, most: WORKERS_MAX as u64 }, ChangeEffect::Live),
     optional("max_worker_number", PROCESSOR, ChangeEffect::Live),
-    optional("numa_node", Form::Number { least: 0, most: NUMA_NODE_MAX }, ChangeEffect::Live),
+    optional("numa_node", Form::Number { min: 0, most: NUMA_NODE_MAX }, ChangeEffect::Live),
 ];
 
 #[cfg(test)]

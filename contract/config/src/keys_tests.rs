@@ -140,7 +140,7 @@ fn forms_accept_only_valid_values() {
     }
     assert!(!accepts(ips, vec!["fd00::1", "FD00:0::1"].into()));
     assert!(!accepts(ips, "10.0.0.1".into()) && !accepts(ips, vec![7].into()));
-    let names = Form::Names { most: 2 };
+    let names = Form::Names { max: 2 };
     assert!(accepts(names, vec!["a"].into()) && accepts(names, vec!["a", "10"].into()));
     for invalid in [vec![], vec!["a", "b", "c"], vec!["a", "-b"], vec![""]] {
         assert!(!accepts(names, invalid.clone().into()), "{invalid:?}");

@@ -107,12 +107,12 @@ impl ResourceKind {
     pub const fn command(self) -> &'static str {
         match self {
             Self::QosPolicy => "qos policy",
-            _ => self.word(),
+            _ => self.noun(),
         }
     }
 
     /// Returns the name of the kind in error messages and identifiers, such as `nic` in `nic/web`.
-    pub const fn word(self) -> &'static str {
+    pub const fn noun(self) -> &'static str {
         match self {
             Self::File => "file",
             Self::Host => "host",

@@ -77,14 +77,14 @@ pub use form::Form;
 pub use host_section::HostSection;
 pub use json_tree::parse_json;
 pub use key::{ChangeEffect, Key};
-pub use key_defaults::{as_table, default_of};
-pub use key_docs::{default_text, docs_of};
+pub use key_defaults::{as_table, key_default};
+pub use key_docs::{default_text, key_meaning};
 pub use key_schema::{Components, describe_keys, patch_name};
 pub use kind::ResourceKind;
 pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;
 pub use node_config::NodeConfig;
-pub use old_names::{accept_old_names, conflict_of_names};
+pub use old_names::{name_conflict_message, replace_old_names};
 pub use pf_config::{PfConfig, VF_RATE_STEP_BPS, VfConfig, VfLinkState};
 pub use power_config::{EnergyPreference, PowerConfig, PowerPlanName};
 pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
@@ -98,7 +98,7 @@ pub use resource::Resource;
 pub use socket_mode::SocketMode;
 pub use store_capacity::{MeasureWord, StoreCapacity};
 pub use store_file::{StoreFile, StoreFileError};
-pub use strict::from_value_noting;
+pub use strict::from_value_with_renames;
 pub use team_config::{
     LacpSettings, LacpTimer, TEAM_MEMBERS_MAX, TeamAlgorithm, TeamConfig, TeamMode,
 };

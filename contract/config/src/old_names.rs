@@ -11,7 +11,7 @@ use crate::renames::{Rename, renamed_fields};
 /// # Errors
 /// Renames of which both names are present with different values; never empty. Of these, both names
 /// remain in the table.
-pub fn accept_old_names(
+pub fn replace_old_names(
     schema: &str,
     table: &mut Map<String, Value>,
     mut handle_rename: impl FnMut(&'static Rename),
@@ -36,7 +36,7 @@ pub fn accept_old_names(
 }
 
 /// Returns the message about two names of one key with different values.
-pub fn conflict_of_names(rename: &Rename) -> String {
+pub fn name_conflict_message(rename: &Rename) -> String {
     format!(
         "has another value than its old name `{}`, which means the same; remove `{}`",
         rename.old, rename.old

@@ -5,9 +5,9 @@ use crate::pf_config::VF_RATE_STEP_BPS;
 use crate::{ChangeEffect, Form, ResourceKind};
 
 /// Number of VFs. NumVFs is a 16-bit field (PCI Express Base Specification 5.0, section 9.3.3.6).
-const VFS: Form = Form::Number { least: 0, most: 65_535 };
-const INDEX: Form = Form::Number { least: 0, most: 65_534 };
-const RATE: Form = Form::Number { least: VF_RATE_STEP_BPS, most: 1_000_000_000_000_000 };
+const VFS: Form = Form::Number { min: 0, most: 65_535 };
+const INDEX: Form = Form::Number { min: 0, most: 65_534 };
+const RATE: Form = Form::Number { min: VF_RATE_STEP_BPS, most: 1_000_000_000_000_000 };
 
 pub(crate) const PF: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),

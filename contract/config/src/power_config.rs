@@ -123,7 +123,7 @@ pub struct PowerConfig {
 
 impl PowerConfig {
     /// Returns a plan without deviations.
-    pub const fn of(plan: PowerPlanName) -> Self {
+    pub const fn from_plan(plan: PowerPlanName) -> Self {
         Self {
             plan,
             governor: None,

@@ -13,7 +13,7 @@ use serde::ser::{
 
 use crate::json_tree::parse_json;
 use crate::renames::renamed_fields;
-use crate::strict::from_value_noting;
+use crate::strict::from_value_with_renames;
 
 /// Names of renamed fields in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub fn to_stored<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>
 /// # Errors
 /// The text is not JSON or does not match the type, or both names of a field have different values.
 pub fn from_json<T: DeserializeOwned>(json: &[u8]) -> serde_json::Result<T> {
-    from_value_noting(parse_json(json)?).map(|(value, _)| value)
+    from_value_with_renames(parse_json(json)?).map(|(value, _)| value)
 }
 
 /// Value that is serialized with these names.

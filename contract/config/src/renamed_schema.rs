@@ -12,7 +12,7 @@ use crate::renames::{RENAMES, Rename, Renamed};
 /// Adds the old names of renamed fields to the components that contain them.
 pub fn describe_renames(components: &mut Components) {
     for rename in RENAMES {
-        let Renamed::Field { schema } = rename.of else { continue };
+        let Renamed::Field { schema } = rename.object else { continue };
         for component in [schema.to_owned(), format!("{schema}Patch")] {
             let Some(RefOr::T(Schema::Object(object))) = components.get_mut(&component) else {
                 continue;

@@ -48,7 +48,7 @@ pub enum Renamed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rename {
     /// Object whose name was changed.
-    pub of: Renamed,
+    pub object: Renamed,
     /// Name before the rename.
     pub old: &'static str,
     /// Name after the rename.
@@ -58,7 +58,7 @@ pub struct Rename {
 }
 
 const fn rename(renamed: Renamed, old: &'static str, new: &'static str) -> Rename {
-    Rename { of: renamed, old, new, removed_in: REMOVED_IN }
+    Rename { object: renamed, old, new, removed_in: REMOVED_IN }
 }
 
 const fn field(schema: &'static str, old: &'static str, new: &'static str) -> Rename {
@@ -213,10 +213,10 @@ impl Rename {
     /// Returns the object that contains the name, as Markdown for the reference page; "–" if the
     /// kind of name has no such object.
     fn place(&self) -> String {
-        match self.of {
+        match self.object {
             Renamed::Field { schema } => {
                 let kind = ResourceKind::ALL.into_iter().find(|kind| kind.schema_name() == schema);
-                kind.map_or_else(|| format!("`{schema}`"), |kind| format!("`{}`", kind.word()))
+                kind.map_or_else(|| format!("`{schema}`"), |kind| format!("`{}`", kind.noun()))
             }
             Renamed::Output { schema } => format!("`{schema}`"),
             Renamed::Metric { old_labels } if !old_labels.is_empty() => {
@@ -230,7 +230,7 @@ impl Rename {
 /// Returns the renamed fields of a component of the OpenAPI document, or of a struct in the output
 /// of a command, by its name.
 pub fn renamed_fields(schema: &str) -> impl Iterator<Item = &'static Rename> {
-    RENAMES.iter().filter(move |rename| match rename.of {
+    RENAMES.iter().filter(move |rename| match rename.object {
         Renamed::Field { schema: name } | Renamed::Output { schema: name } => name == schema,
         _ => false,
     })
@@ -269,7 +269,7 @@ pub fn renames_page() -> String {
     for (title, is_in) in sections {
         text.push_str(&format!("## {title}\n\n"));
         text.push_str("| old name | new name | of | old name removed in |\n|---|---|---|---|\n");
-        for rename in RENAMES.iter().filter(|rename| is_in(rename.of)) {
+        for rename in RENAMES.iter().filter(|rename| is_in(rename.object)) {
             text.push_str(&format!(
                 "| `{}` | `{}` | {} | {} |\n",
                 rename.old,

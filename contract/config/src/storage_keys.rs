@@ -7,9 +7,9 @@ use crate::{ChangeEffect, Form, ResourceKind};
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-const IOPS: Form = Form::Number { least: 1, most: 1_000_000_000 };
+const IOPS: Form = Form::Number { min: 1, most: 1_000_000_000 };
 /// Capacity of a store: declared, or measured.
-const CAPABILITY: Form = Form::NumberOr { least: 1, most: 1_000_000_000, word: "measure" };
+const CAPABILITY: Form = Form::NumberOr { least: 1, most: 1_000_000_000, keyword: "measure" };
 const SECTOR: Form = Form::OneOfNumbers(&[512, 4096]);
 /// Upper limit of a disk's size, above that of every format except raw.
 const DISK_BYTES: Form = Form::Bytes { least: 512, most: 1 << 50, step: 512 };
@@ -25,10 +25,10 @@ pub(crate) const STORE: &[Key] = &[
         Form::Bytes { least: 512, most: MIB, step: 512 },
         ChangeEffect::Replace,
     ),
-    defaulted("depth_max", Form::Number { least: 1, most: 1024 }, ChangeEffect::Replace),
+    defaulted("depth_max", Form::Number { min: 1, most: 1024 }, ChangeEffect::Replace),
     defaulted("shared", Form::Flag, ChangeEffect::Live),
     optional("fallback_iops", IOPS, ChangeEffect::Live),
-    defaulted("full_warning_percent", Form::Number { least: 1, most: 100 }, ChangeEffect::Live),
+    defaulted("full_warning_percent", Form::Number { min: 1, most: 100 }, ChangeEffect::Live),
 ];
 
 const MIN_IOPS: Key = optional("min_iops", IOPS, ChangeEffect::Live);
@@ -38,10 +38,9 @@ const MAX_BYTES_PER_S: Key = optional(
     Form::Bytes { least: 512, most: 1 << 40, step: 1 },
     ChangeEffect::Live,
 );
-const WEIGHT: Key =
-    defaulted("weight", Form::Number { least: 1, most: 10_000 }, ChangeEffect::Live);
+const WEIGHT: Key = defaulted("weight", Form::Number { min: 1, most: 10_000 }, ChangeEffect::Live);
 const BURST_IOPS: Key = optional("burst_iops", IOPS, ChangeEffect::Live);
-const BURST_S: Key = optional("burst_s", Form::Number { least: 1, most: 3600 }, ChangeEffect::Live);
+const BURST_S: Key = optional("burst_s", Form::Number { min: 1, most: 3600 }, ChangeEffect::Live);
 
 pub(crate) const QOS_POLICY: &[Key] = &[
     required("name", Form::Name, ChangeEffect::Identity),
@@ -74,7 +73,7 @@ pub(crate) const DISK: &[Key] = &[
     optional("qos_policy", Form::Name, ChangeEffect::Live),
     defaulted("qos", Form::Table(ResourceKind::DiskQos), ChangeEffect::Live),
     defaulted("on_full", Form::OneOf(&["wait", "error"]), ChangeEffect::Live),
-    defaulted("full_wait_s", Form::Number { least: 0, most: 86_400 }, ChangeEffect::Live),
+    defaulted("full_wait_s", Form::Number { min: 0, most: 86_400 }, ChangeEffect::Live),
     defaulted("controller", Form::OneOf(&["virtio", "ide", "sata"]), ChangeEffect::Replace),
     optional("vhost_user", Form::Table(ResourceKind::DiskVhostUser), ChangeEffect::Replace),
     optional("nbd", Form::Table(ResourceKind::DiskNbd), ChangeEffect::Live),
@@ -87,7 +86,7 @@ pub(crate) const DISK_VHOST_USER: &[Key] = &[
 ];
 
 /// Maximum number of connections of NBD clients.
-pub(crate) const NBD_CONNECTIONS: Form = Form::Number { least: 1, most: 16_384 };
+pub(crate) const NBD_CONNECTIONS: Form = Form::Number { min: 1, most: 16_384 };
 /// Maximum buffer memory of connections of NBD clients: at least that of one connection.
 pub(crate) const NBD_BUFFER: Form = Form::Bytes { least: MIB, most: 1 << 40, step: 1 };
 

@@ -41,7 +41,7 @@ impl StoreFile {
 
     /// Returns the default file of a disk with this name, such as `web.vhdx`; `None` for a format
     /// without a file.
-    pub(crate) fn of_disk(name: &Name, format: DiskFormat) -> Option<Self> {
+    pub(crate) fn default_for_disk(name: &Name, format: DiskFormat) -> Option<Self> {
         format.extension().map(|extension| Self(format!("{name}.{extension}")))
     }
 }
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn every_name_of_a_disk_makes_a_file() {
         let name: Name = "x".repeat(63).parse().unwrap();
-        let file = StoreFile::of_disk(&name, DiskFormat::Vhdx).unwrap();
+        let file = StoreFile::default_for_disk(&name, DiskFormat::Vhdx).unwrap();
         assert_eq!(file.as_str().parse::<StoreFile>(), Ok(file));
-        assert_eq!(StoreFile::of_disk(&name, DiskFormat::PassThrough), None);
+        assert_eq!(StoreFile::default_for_disk(&name, DiskFormat::PassThrough), None);
     }
 }

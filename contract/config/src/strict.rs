@@ -8,7 +8,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error, IntoDeserializer, Unexpec
 use serde::forward_to_deserialize_any;
 use serde_json::{Map, Value};
 
-use crate::old_names::{accept_old_names, conflict_of_names};
+use crate::old_names::{name_conflict_message, replace_old_names};
 use crate::renames::Rename;
 
 /// JSON value that is deserialized strictly. Both names of renamed fields are accepted.
@@ -22,7 +22,7 @@ struct Strict<'n> {
 ///
 /// # Errors
 /// The value does not match the type, or both names of a field have different values.
-pub fn from_value_noting<T: DeserializeOwned>(
+pub fn from_value_with_renames<T: DeserializeOwned>(
     value: Value,
 ) -> serde_json::Result<(T, Vec<&'static Rename>)> {
     let renames = Found::default();
@@ -102,10 +102,10 @@ impl<'de> Deserializer<'de> for Strict<'_> {
         match value {
             Value::Array(_) => Err(Error::invalid_type(Unexpected::Seq, &visitor)),
             Value::Object(mut table) => {
-                accept_old_names(name, &mut table, |rename| renames.borrow_mut().push(rename))
+                replace_old_names(name, &mut table, |rename| renames.borrow_mut().push(rename))
                     .map_err(|renames| {
                         let text = renames.iter().map(|rename| {
-                            format!("`{}` {}", rename.new, conflict_of_names(rename))
+                            format!("`{}` {}", rename.new, name_conflict_message(rename))
                         });
                         Error::custom(text.collect::<Vec<_>>().join("; "))
                     })?;

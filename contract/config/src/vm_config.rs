@@ -122,12 +122,12 @@ impl VmConfig {
 
     /// Returns the default socket of one of the VM's NICs.
     pub(crate) fn nic_socket(&self, host: &HostSection, nic: &Name) -> PathBuf {
-        host.folder_of(&self.name).join(format!("n-{nic}"))
+        host.vm_folder_path(&self.name).join(format!("n-{nic}"))
     }
 
     /// Returns the default socket of one of the VM's disks.
     pub(crate) fn disk_socket(&self, host: &HostSection, disk: &Name) -> PathBuf {
-        host.folder_of(&self.name).join(format!("d-{disk}"))
+        host.vm_folder_path(&self.name).join(format!("d-{disk}"))
     }
 }
 
@@ -138,7 +138,7 @@ impl HostSection {
     }
 
     /// Returns the folder of a VM.
-    pub fn folder_of(&self, vm: &Name) -> PathBuf {
+    pub fn vm_folder_path(&self, vm: &Name) -> PathBuf {
         self.effective_vm_folder().join(vm.as_str())
     }
 }

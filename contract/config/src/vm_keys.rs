@@ -5,7 +5,7 @@ use crate::vm_config::VM_DEVICES_MAX;
 use crate::{ChangeEffect, Form};
 
 const MIB: u64 = 1 << 20;
-const CPUS: Form = Form::Number { least: 1, most: 255 };
+const CPUS: Form = Form::Number { min: 1, most: 255 };
 /// Largest memory size: 64 TiB.
 const MEMORY: Form = Form::Bytes { least: 16 * MIB, most: 1 << 46, step: MIB };
 /// Largest length of a kernel command line in bytes: Linux accepts 2048 on x86, including the
@@ -22,8 +22,8 @@ pub(crate) const VM: &[Key] = &[
     optional("kernel", Form::FilePath, ChangeEffect::NextBoot),
     optional("initrd", Form::FilePath, ChangeEffect::NextBoot),
     optional("command_line", Form::Line { most: COMMAND_LINE_BYTES_MAX }, ChangeEffect::NextBoot),
-    defaulted("nics", Form::Names { most: VM_DEVICES_MAX }, ChangeEffect::Live),
-    defaulted("disks", Form::Names { most: VM_DEVICES_MAX }, ChangeEffect::Live),
+    defaulted("nics", Form::Names { max: VM_DEVICES_MAX }, ChangeEffect::Live),
+    defaulted("disks", Form::Names { max: VM_DEVICES_MAX }, ChangeEffect::Live),
     optional("cdrom", Form::FilePath, ChangeEffect::NextBoot),
     defaulted("accelerator", Form::OneOf(&["auto", "kvm", "tcg"]), ChangeEffect::NextBoot),
     defaulted("autostart", Form::Flag, ChangeEffect::Live),

@@ -13,7 +13,7 @@ use crate::{HostConfig, Name, ResourceKind, StoreConfig};
 
 /// Object that at most one resource may use.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Claim {
+pub(crate) enum ExclusiveObject {
     Uplink(Name),
     Team(Name),
     Device { netns: Option<String>, name: String },
@@ -31,7 +31,7 @@ pub(crate) enum Claim {
 
 /// Exclusive claim, the resource that makes it, and the key that names the claimed object.
 pub(crate) struct ExclusiveClaim {
-    pub(crate) claim: Claim,
+    pub(crate) claim: ExclusiveObject,
     pub(crate) location: FindingLocation,
     pub(crate) field: &'static str,
 }
@@ -42,7 +42,7 @@ fn listeners(config: &HostConfig) -> impl Iterator<Item = ExclusiveClaim> {
     let api = config.api.as_ref().map(|api| (ResourceKind::Api, &api.listen));
     let console = config.console.as_ref().map(|console| (ResourceKind::Console, &console.listen));
     api.into_iter().chain(console).filter_map(|(kind, listen)| {
-        let claim = Claim::Listener(listen.parse().ok()?);
+        let claim = ExclusiveObject::Listener(listen.parse().ok()?);
         Some(ExclusiveClaim { claim, location: FindingLocation::new(kind, 0), field: "listen" })
     })
 }
@@ -65,7 +65,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
         // A member listed twice makes one claim.
         let members: BTreeSet<&Name> = team.members.iter().collect();
         claims.extend(members.into_iter().map(|member| ExclusiveClaim {
-            claim: Claim::Uplink(member.clone()),
+            claim: ExclusiveObject::Uplink(member.clone()),
             location,
             field: "members",
         }));
@@ -75,8 +75,8 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
         let location = FindingLocation::new(ResourceKind::Switch, index);
         if let Some(uplink) = &switch.uplink {
             let claim = match teams.contains(uplink) {
-                true => Claim::Team(uplink.clone()),
-                false => Claim::Uplink(uplink.clone()),
+                true => ExclusiveObject::Team(uplink.clone()),
+                false => ExclusiveObject::Uplink(uplink.clone()),
             };
             claims.push(ExclusiveClaim { claim, location, field: "uplink" });
         }
@@ -92,13 +92,15 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
     claims.extend(claims_of_storage(config));
     claims.extend(claims_of_vms(config));
     for (index, pf) in config.pfs.iter().enumerate() {
-        let (claim, location) =
-            (Claim::Adapter(pf.device.clone()), FindingLocation::new(ResourceKind::Pf, index));
+        let (claim, location) = (
+            ExclusiveObject::Adapter(pf.device.clone()),
+            FindingLocation::new(ResourceKind::Pf, index),
+        );
         claims.push(ExclusiveClaim { claim, location, field: "device" });
     }
     for (index, node) in config.nodes.iter().enumerate() {
         // Host names are case-insensitive (RFC 4343).
-        let claim = Claim::Node(node.address.to_ascii_lowercase());
+        let claim = ExclusiveObject::Node(node.address.to_ascii_lowercase());
         claims.push(ExclusiveClaim {
             claim,
             location: FindingLocation::new(ResourceKind::Node, index),
@@ -109,8 +111,8 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
 }
 
 /// Returns the claim on a network device in a namespace; `None`: the namespace of the host.
-fn device(netns: Option<&String>, name: &str) -> Claim {
-    Claim::Device { netns: netns.cloned(), name: name.to_owned() }
+fn device(netns: Option<&String>, name: &str) -> ExclusiveObject {
+    ExclusiveObject::Device { netns: netns.cloned(), name: name.to_owned() }
 }
 
 fn claims_of_nics(config: &HostConfig) -> Vec<ExclusiveClaim> {
@@ -122,10 +124,14 @@ fn claims_of_nics(config: &HostConfig) -> Vec<ExclusiveClaim> {
             claims.push(ExclusiveClaim { claim, location, field: "device" });
         }
         if let Some(socket) = config.socket_of_nic(nic) {
-            claims.push(ExclusiveClaim { claim: Claim::Socket(socket), location, field: "socket" });
+            claims.push(ExclusiveClaim {
+                claim: ExclusiveObject::Socket(socket),
+                location,
+                field: "socket",
+            });
         }
         if let Some(mac) = nic.mac {
-            let claim = Claim::Address { switch: nic.switch.clone(), mac };
+            let claim = ExclusiveObject::Address { switch: nic.switch.clone(), mac };
             claims.push(ExclusiveClaim { claim, location, field: "mac" });
         }
     }
@@ -139,8 +145,8 @@ fn claims_of_vms(config: &HostConfig) -> Vec<ExclusiveClaim> {
         // A NIC or disk listed twice makes one claim.
         let nics: BTreeSet<&Name> = vm.nics.iter().collect();
         let disks: BTreeSet<&Name> = vm.disks.iter().collect();
-        let nics = nics.into_iter().map(|nic| (Claim::Nic(nic.clone()), "nics"));
-        let disks = disks.into_iter().map(|disk| (Claim::Disk(disk.clone()), "disks"));
+        let nics = nics.into_iter().map(|nic| (ExclusiveObject::Nic(nic.clone()), "nics"));
+        let disks = disks.into_iter().map(|disk| (ExclusiveObject::Disk(disk.clone()), "disks"));
         claims.extend(nics.chain(disks).map(|(claim, field)| ExclusiveClaim {
             claim,
             location,
@@ -157,31 +163,31 @@ fn claims_of_storage(config: &HostConfig) -> Vec<ExclusiveClaim> {
         stores.insert(&store.name, store);
         let location = FindingLocation::new(ResourceKind::Store, index);
         claims.push(ExclusiveClaim {
-            claim: Claim::Store(store.path.clone()),
+            claim: ExclusiveObject::Store(store.path.clone()),
             location,
             field: "path",
         });
     }
     // Exports of one NBD server share its socket or address, which is claimed once.
-    let mut servers: BTreeSet<Claim> = BTreeSet::new();
+    let mut servers: BTreeSet<ExclusiveObject> = BTreeSet::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Disk, index);
         let mut claim = |claim, field| claims.push(ExclusiveClaim { claim, location, field });
         match (disk.effective_file(), stores.get(&disk.store)) {
-            (None, _) => claim(Claim::BlockDevice(disk.store.clone()), "store"),
-            (Some(_), Some(store)) => claim(Claim::File(disk.path_in(store)), "file"),
+            (None, _) => claim(ExclusiveObject::BlockDevice(disk.store.clone()), "store"),
+            (Some(_), Some(store)) => claim(ExclusiveObject::File(disk.path_in(store)), "file"),
             // Reference checks report the missing store.
             (Some(_), None) => {}
         }
         if let Some(vhost_user) = config.vhost_user_of_disk(disk) {
-            claim(Claim::Socket(vhost_user.socket), "vhost_user.socket");
+            claim(ExclusiveObject::Socket(vhost_user.socket), "vhost_user.socket");
         }
         if let Some(socket) = config.emulated_disk_socket(disk) {
-            claim(Claim::Socket(socket), "controller");
+            claim(ExclusiveObject::Socket(socket), "controller");
         }
         let Some(nbd) = &disk.nbd else { continue };
-        let socket = nbd.socket.clone().map(|path| (Claim::Socket(path), "nbd.socket"));
-        let listener = nbd.listen.map(|address| (Claim::Listener(address), "nbd.listen"));
+        let socket = nbd.socket.clone().map(|path| (ExclusiveObject::Socket(path), "nbd.socket"));
+        let listener = nbd.listen.map(|address| (ExclusiveObject::Listener(address), "nbd.listen"));
         for (of_server, field) in socket.into_iter().chain(listener) {
             if servers.insert(of_server.clone()) {
                 claim(of_server, field);
@@ -191,7 +197,7 @@ fn claims_of_storage(config: &HostConfig) -> Vec<ExclusiveClaim> {
     claims
 }
 
-impl fmt::Display for Claim {
+impl fmt::Display for ExclusiveObject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Team(name) => write!(f, "team `{name}`"),

@@ -26,7 +26,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::SwitchConfig;
-use crate::claims::{Claim, claims};
+use crate::claims::{ExclusiveObject, claims};
 use crate::{
     ChangeEffect, DiskConfig, FieldChange, HostConfig, NicConfig, Plan, PlanAction, PlanStep,
     ResourceKind, TeamConfig, VmConfig, as_table,
@@ -209,7 +209,8 @@ impl Phases {
         from_tables: &BTreeMap<Id, Table>,
         to_tables: &BTreeMap<Id, Table>,
     ) {
-        let new_claims: BTreeSet<Claim> = claims(to).into_iter().map(|c| c.claim).collect();
+        let new_claims: BTreeSet<ExclusiveObject> =
+            claims(to).into_iter().map(|c| c.claim).collect();
         let passed_on: BTreeSet<Id> = claims(from)
             .into_iter()
             .filter(|claimed| new_claims.contains(&claimed.claim))
@@ -308,7 +309,7 @@ fn field_changes(
 
 fn step(action: PlanAction, (kind, name): &Id, changes: Vec<FieldChange>) -> PlanStep {
     let resource =
-        if name.is_empty() { kind.word().to_owned() } else { format!("{}/{name}", kind.word()) };
+        if name.is_empty() { kind.noun().to_owned() } else { format!("{}/{name}", kind.noun()) };
     let note = matches!(kind, ResourceKind::Api | ResourceKind::Console | ResourceKind::Lab)
         .then(|| "takes effect at the next start of the daemon".to_owned());
     PlanStep { action, resource, changes, note }

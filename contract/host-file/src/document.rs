@@ -13,7 +13,7 @@ use crate::qos_fits::check_qos_policy;
 use crate::renamed_input::accept_table;
 use crate::team_fits::team_fits;
 use crate::uplink_fits::uplink_fits;
-use crate::validate::{check_relations, check_switch, nic_fits};
+use crate::validate::{check_nic, check_relations, check_switch};
 use crate::vm_fits::vm_fits;
 use crate::{ApiError, Form, HostConfig, OldName, ResourceKind, shape};
 
@@ -41,7 +41,7 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         switches: reader.tables(ResourceKind::Switch, root.remove("switch"), check_switch),
         uplinks: reader.tables(ResourceKind::Uplink, root.remove("uplink"), uplink_fits),
         teams: reader.tables(ResourceKind::Team, root.remove("team"), team_fits),
-        nics: reader.tables(ResourceKind::Nic, root.remove("nic"), nic_fits),
+        nics: reader.tables(ResourceKind::Nic, root.remove("nic"), check_nic),
         stores: reader.tables(ResourceKind::Store, root.remove("store"), check_store),
         qos_policies: reader.tables(
             ResourceKind::QosPolicy,
@@ -158,7 +158,7 @@ impl Names {
     fn of(root: &Map<String, Value>) -> Self {
         let mut names = BTreeMap::new();
         for kind in ResourceKind::RESOURCES {
-            let tables = root.get(kind.word()).and_then(Value::as_array);
+            let tables = root.get(kind.noun()).and_then(Value::as_array);
             for (index, table) in tables.into_iter().flatten().enumerate() {
                 let name = table.get("name").filter(|name| Form::Name.accepts(name));
                 if let Some(name) = name.and_then(Value::as_str) {

@@ -34,8 +34,8 @@ impl FindingLocation {
     pub(crate) fn path(self) -> String {
         match self.kind {
             ResourceKind::File => String::new(),
-            kind if kind.is_resource() => format!("{}[{}]", kind.word(), self.index),
-            kind => kind.word().to_owned(),
+            kind if kind.is_resource() => format!("{}[{}]", kind.noun(), self.index),
+            kind => kind.noun().to_owned(),
         }
     }
 
@@ -44,7 +44,7 @@ impl FindingLocation {
     pub(crate) fn resource(self, name: Option<&str>) -> Option<String> {
         match (self.kind, name) {
             (ResourceKind::File, _) => None,
-            (kind, Some(name)) if kind.is_resource() => Some(format!("{}/{name}", kind.word())),
+            (kind, Some(name)) if kind.is_resource() => Some(format!("{}/{name}", kind.noun())),
             _ => Some(self.path()),
         }
     }

@@ -10,7 +10,7 @@ use crate::finding::FindingLocation;
 use crate::renamed_input::accept_table;
 use crate::{
     ApiError, ApplyRequest, ClusterConfig, ErrorCode, HostConfig, Name, OldName, PowerConfig,
-    Resource, ResourceKind, from_value_noting, locate_errors, old_names_of_file, parse_json,
+    Resource, ResourceKind, from_value_with_renames, locate_errors, old_names_of_file, parse_json,
     parse_toml, quote, shape,
 };
 
@@ -36,7 +36,7 @@ pub fn parse_resource<T: Resource>(body: &[u8]) -> Result<T, Vec<ApiError>> {
 /// Every fault of the result; never empty.
 pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<ApiError>> {
     let patch = read_patch(T::KIND, patch)?;
-    let label = format!("{}/{}", T::KIND.word(), resource.name());
+    let label = format!("{}/{}", T::KIND.noun(), resource.name());
     if patch.get("name").is_some_and(|name| *name != resource.name().as_str()) {
         return Err(vec![
             ApiError::new(
@@ -160,7 +160,7 @@ pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 pub fn parse_request_with_old_names<T: DeserializeOwned>(
     body: &[u8],
 ) -> Result<(T, Vec<OldName>), ApiError> {
-    let (request, renames) = from_value_noting(tree(body)?).map_err(wrong_request)?;
+    let (request, renames) = from_value_with_renames(tree(body)?).map_err(wrong_request)?;
     let old_names = renames.into_iter().map(|rename| OldName {
         resource: None,
         field: rename.old.to_owned(),
@@ -305,7 +305,7 @@ fn read_resource<T: Resource>(table: Map<String, Value>) -> Result<T, Vec<ApiErr
             .map(|finding| {
                 let mut error = finding.into_error(name.as_ref().map(Name::as_str));
                 if name.is_none() {
-                    error.resource = Some(T::KIND.word().to_owned());
+                    error.resource = Some(T::KIND.noun().to_owned());
                 }
                 error
             })

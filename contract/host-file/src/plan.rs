@@ -75,7 +75,7 @@ impl fmt::Display for PlanAction {
 
 impl PlanAction {
     /// Returns the symbol of the action: `+`, `~`, `±` or `-`.
-    pub const fn mark(self) -> char {
+    pub const fn symbol(self) -> char {
         match self {
             Self::Create => '+',
             Self::ChangeLive => '~',
@@ -117,7 +117,7 @@ impl fmt::Display for Shown<'_> {
 impl fmt::Display for PlanStep {
     /// Writes `~ nic/web change live: vlan 10 → 20, isolated false → true`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.action.mark(), self.resource, self.action)?;
+        write!(f, "{} {} {}", self.action.symbol(), self.resource, self.action)?;
         for (index, change) in self.changes.iter().enumerate() {
             write!(f, "{} {change}", if index == 0 { ":" } else { "," })?;
         }

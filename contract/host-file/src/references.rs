@@ -47,7 +47,7 @@ fn unique<'a>(
             format!(
                 "`{name}` is also the name of the {} {}; rename one of them",
                 ordinal(first.index),
-                first.kind.word()
+                first.kind.noun()
             ),
         ));
     }
@@ -178,7 +178,7 @@ impl<'a> NamesOf<'a> {
             .filter(|(distance, candidate)| *distance <= 1 + candidate.len() / 4);
         let join_words = |left: &str, right: &str| {
             let words: Vec<_> =
-                self.kinds.iter().map(|kind| format!("{left}{}{right}", kind.word())).collect();
+                self.kinds.iter().map(|kind| format!("{left}{}{right}", kind.noun())).collect();
             words.join(" or ")
         };
         let kinds = join_words("", "");

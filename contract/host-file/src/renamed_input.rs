@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{ErrorCode, Form, OldName, ResourceKind, accept_old_names, conflict_of_names};
+use crate::{ErrorCode, Form, OldName, ResourceKind, name_conflict_message, replace_old_names};
 
 /// Replaces old names in a table of the host file and its nested tables. Returns a fault for each
 /// key whose names have different values.
@@ -28,7 +28,7 @@ fn accept_nested(
 ) {
     let name = table.get("name").filter(|name| Form::Name.accepts(name));
     let name = name.and_then(Value::as_str).map(str::to_owned);
-    let conflicts = accept_old_names(kind.schema_name(), table, |rename| {
+    let conflicts = replace_old_names(kind.schema_name(), table, |rename| {
         old_names.push(OldName {
             resource: location.resource(name.as_deref().filter(|_| prefix.is_empty())),
             field: format!("{prefix}{}", rename.old),
@@ -39,7 +39,11 @@ fn accept_nested(
     });
     for rename in conflicts.err().unwrap_or_default() {
         let field = format!("{prefix}{}", rename.new);
-        findings.push(location.finding(ErrorCode::InvalidValue, &field, conflict_of_names(rename)));
+        findings.push(location.finding(
+            ErrorCode::InvalidValue,
+            &field,
+            name_conflict_message(rename),
+        ));
         table.remove(rename.old);
     }
     for key in kind.keys() {

@@ -132,7 +132,7 @@ fn to_json_table(
     for (key, value) in table {
         let name = key.get_ref();
         let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
-        lines.note(path.clone(), key.span().start);
+        lines.record(path.clone(), key.span().start);
         note_new_names(&path, name, key.span().start, lines);
         json.insert(name.to_string(), to_json(value, &path, depth + 1, lines));
     }
@@ -143,7 +143,7 @@ fn to_json_table(
 /// ones.
 fn note_new_names(path: &str, name: &str, offset: usize, lines: &mut Lines) {
     for rename in RENAMES.iter().filter(|rename| rename.old == name) {
-        let is_field = matches!(rename.of, Renamed::Field { .. });
+        let is_field = matches!(rename.object, Renamed::Field { .. });
         if let Some(table) = path.strip_suffix(name).filter(|_| is_field) {
             lines.record_if_absent(format!("{table}{}", rename.new), offset);
         }
@@ -172,7 +172,7 @@ fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut L
                 .enumerate()
                 .map(|(index, item)| {
                     let path = format!("{path}[{index}]");
-                    lines.note(path.clone(), item.span().start);
+                    lines.record(path.clone(), item.span().start);
                     to_json(item, &path, depth + 1, lines)
                 })
                 .collect(),

@@ -22,7 +22,7 @@ impl Lines {
     }
 
     /// Records that the key with this path begins at the byte offset `offset`.
-    pub(crate) fn note(&mut self, path: String, offset: usize) {
+    pub(crate) fn record(&mut self, path: String, offset: usize) {
         let line = self.line_of(offset);
         self.by_path.insert(path, line);
     }

@@ -6,7 +6,7 @@ use core::fmt::Write;
 use serde_json::{Map, Value};
 use toml_edit::{Array, InlineTable, Value as TomlValue};
 
-use crate::{ByteSize, Form, HostConfig, ResourceKind, as_table, default_of};
+use crate::{ByteSize, Form, HostConfig, ResourceKind, as_table, key_default};
 
 /// Returns the host file that [`parse_toml`](crate::parse_toml) parses to `config`, provided that
 /// `config` is valid.
@@ -14,7 +14,7 @@ pub fn to_toml(config: &HostConfig) -> String {
     let mut out = String::new();
     let file = as_table(config);
     for kind in ResourceKind::ALL {
-        let word = kind.word();
+        let word = kind.noun();
         match file.get(word) {
             Some(Value::Object(section)) if !section.is_empty() => {
                 write_table(&mut out, kind, &format!("[{word}]"), section);
@@ -40,12 +40,12 @@ fn write_table(out: &mut String, kind: ResourceKind, header: &str, table: &Map<S
     for key in kind.keys() {
         let Some(value) = table.get(key.name) else { continue };
         if let (Form::Table(inner), Value::Object(inner_table)) = (key.form, value) {
-            inner_tables.push((inner, format!("[{}.{}]", kind.word(), key.name), inner_table));
+            inner_tables.push((inner, format!("[{}.{}]", kind.noun(), key.name), inner_table));
         } else if let (Form::Tables(inner), Value::Array(tables)) = (key.form, value) {
-            let header = format!("[[{}.{}]]", kind.word(), key.name);
+            let header = format!("[[{}.{}]]", kind.noun(), key.name);
             let tables = tables.iter().filter_map(Value::as_object);
             inner_tables.extend(tables.map(|table| (inner, header.clone(), table)));
-        } else if default_of(kind, key.name).as_ref() != Some(value) {
+        } else if key_default(kind, key.name).as_ref() != Some(value) {
             let _ = writeln!(out, "{} = {}", key.name, preferred_toml_value(key.form, value));
         }
     }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use crate::test_configs::hosts;
-use crate::{HostConfig, ResourceKind, default_of, parse_toml, to_toml};
+use crate::{HostConfig, ResourceKind, key_default, parse_toml, to_toml};
 
 #[test]
 fn defaults_are_left_out_and_order_is_that_of_the_reference() {
@@ -157,25 +157,25 @@ name = "fast"
 
 #[test]
 fn defaults_equal_those_of_the_types() {
-    assert_eq!(default_of(ResourceKind::Store, "normalization_bytes"), Some(8192.into()));
-    assert_eq!(default_of(ResourceKind::QosPolicy, "kind"), Some("dedicated".into()));
-    assert_eq!(default_of(ResourceKind::Disk, "physical_sector"), Some(4096.into()));
-    assert_eq!(default_of(ResourceKind::Disk, "kind"), None);
-    assert_eq!(default_of(ResourceKind::DiskQos, "weight"), Some(100.into()));
-    assert_eq!(default_of(ResourceKind::DiskVhostUser, "queues"), Some(1.into()));
-    assert_eq!(default_of(ResourceKind::DiskVhostUser, "socket"), None);
-    assert_eq!(default_of(ResourceKind::DiskNbd, "socket"), None);
-    assert_eq!(default_of(ResourceKind::Nic, "mtu"), Some(1500.into()));
-    assert_eq!(default_of(ResourceKind::Nic, "vlan"), None);
-    assert_eq!(default_of(ResourceKind::Nic, "backend"), None);
-    assert_eq!(default_of(ResourceKind::Uplink, "driver"), Some("af_packet".into()));
-    assert_eq!(default_of(ResourceKind::Nic, "vmq_weight"), Some(100.into()));
-    assert_eq!(default_of(ResourceKind::Team, "algorithm"), Some("dynamic".into()));
-    assert_eq!(default_of(ResourceKind::Team, "min_links"), Some(1.into()));
-    assert_eq!(default_of(ResourceKind::Team, "mode"), None);
-    assert_eq!(default_of(ResourceKind::Vmq, "max_workers"), Some(4.into()));
-    assert_eq!(default_of(ResourceKind::Vmq, "numa_node"), None);
-    assert_eq!(default_of(ResourceKind::Offload, "segmentation"), Some(true.into()));
+    assert_eq!(key_default(ResourceKind::Store, "normalization_bytes"), Some(8192.into()));
+    assert_eq!(key_default(ResourceKind::QosPolicy, "kind"), Some("dedicated".into()));
+    assert_eq!(key_default(ResourceKind::Disk, "physical_sector"), Some(4096.into()));
+    assert_eq!(key_default(ResourceKind::Disk, "kind"), None);
+    assert_eq!(key_default(ResourceKind::DiskQos, "weight"), Some(100.into()));
+    assert_eq!(key_default(ResourceKind::DiskVhostUser, "queues"), Some(1.into()));
+    assert_eq!(key_default(ResourceKind::DiskVhostUser, "socket"), None);
+    assert_eq!(key_default(ResourceKind::DiskNbd, "socket"), None);
+    assert_eq!(key_default(ResourceKind::Nic, "mtu"), Some(1500.into()));
+    assert_eq!(key_default(ResourceKind::Nic, "vlan"), None);
+    assert_eq!(key_default(ResourceKind::Nic, "backend"), None);
+    assert_eq!(key_default(ResourceKind::Uplink, "driver"), Some("af_packet".into()));
+    assert_eq!(key_default(ResourceKind::Nic, "vmq_weight"), Some(100.into()));
+    assert_eq!(key_default(ResourceKind::Team, "algorithm"), Some("dynamic".into()));
+    assert_eq!(key_default(ResourceKind::Team, "min_links"), Some(1.into()));
+    assert_eq!(key_default(ResourceKind::Team, "mode"), None);
+    assert_eq!(key_default(ResourceKind::Vmq, "max_workers"), Some(4.into()));
+    assert_eq!(key_default(ResourceKind::Vmq, "numa_node"), None);
+    assert_eq!(key_default(ResourceKind::Offload, "segmentation"), Some(true.into()));
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::claims::{Claim, ExclusiveClaim, claims};
+use crate::claims::{ExclusiveClaim, ExclusiveObject, claims};
 use crate::cluster_fits::cluster_fits;
 use crate::disk_fits::{
     check_disk_limits, check_disks_per_store, check_parents_unwritten,
@@ -48,7 +48,7 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
         team_fits(FindingLocation::new(ResourceKind::Team, index), team, &mut findings);
     }
     for (index, nic) in config.nics.iter().enumerate() {
-        nic_fits(FindingLocation::new(ResourceKind::Nic, index), nic, &mut findings);
+        check_nic(FindingLocation::new(ResourceKind::Nic, index), nic, &mut findings);
     }
     for (index, policy) in config.qos_policies.iter().enumerate() {
         check_qos_policy(
@@ -262,7 +262,7 @@ fn default_device_fits(
 }
 
 /// Reports invalid combinations of one NIC's keys.
-pub(crate) fn nic_fits(location: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_nic(location: FindingLocation, nic: &NicConfig, findings: &mut Vec<Finding>) {
     let mut only_for = |backend: &str, keys: &[(&str, bool)]| {
         for (key, _) in keys.iter().filter(|(_, present)| *present) {
             findings.push(location.finding(
@@ -374,7 +374,7 @@ fn text(range: VlanRange) -> String {
 }
 
 fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
-    let mut holders: BTreeMap<Claim, (FindingLocation, &'static str)> = BTreeMap::new();
+    let mut holders: BTreeMap<ExclusiveObject, (FindingLocation, &'static str)> = BTreeMap::new();
     for ExclusiveClaim { claim, location, field } in claims(config) {
         let Some((holder, holder_field)) = holders.get(&claim) else {
             holders.insert(claim, (location, field));
@@ -391,24 +391,28 @@ fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
             format!(
                 "{claim} is already used by {holder_name} (its `{holder_field}`); {}",
                 match (&claim, holder.kind) {
-                    (Claim::Uplink(_), ResourceKind::Team)
+                    (ExclusiveObject::Uplink(_), ResourceKind::Team)
                         if location.kind == ResourceKind::Switch =>
                     {
                         "use the team, or remove the uplink from it"
                     }
-                    (Claim::Uplink(_), _) =>
+                    (ExclusiveObject::Uplink(_), _) =>
                         "an uplink can serve only one switch or team; use another uplink",
-                    (Claim::Team(_), _) => "a team can serve only one switch; use another team",
-                    (Claim::Nic(_) | Claim::Disk(_), _) => "remove it from one of the two VMs",
-                    (Claim::Adapter(_), _) => "remove one of the two descriptions of the adapter",
-                    (Claim::Device { .. }, _) => "use another device",
-                    (Claim::Socket(_) | Claim::Store(_), _) => "use another path",
-                    (Claim::File(_), _) => "use another file",
-                    (Claim::BlockDevice(_), _) =>
+                    (ExclusiveObject::Team(_), _) =>
+                        "a team can serve only one switch; use another team",
+                    (ExclusiveObject::Nic(_) | ExclusiveObject::Disk(_), _) =>
+                        "remove it from one of the two VMs",
+                    (ExclusiveObject::Adapter(_), _) =>
+                        "remove one of the two descriptions of the adapter",
+                    (ExclusiveObject::Device { .. }, _) => "use another device",
+                    (ExclusiveObject::Socket(_) | ExclusiveObject::Store(_), _) =>
+                        "use another path",
+                    (ExclusiveObject::File(_), _) => "use another file",
+                    (ExclusiveObject::BlockDevice(_), _) =>
                         "a pass-through disk uses all of its store; use another store",
-                    (Claim::Listener(_), _) => "use another address or port",
-                    (Claim::Address { .. }, _) => "set another address for one of them",
-                    (Claim::Node(_), _) => "remove one of the two nodes",
+                    (ExclusiveObject::Listener(_), _) => "use another address or port",
+                    (ExclusiveObject::Address { .. }, _) => "set another address for one of them",
+                    (ExclusiveObject::Node(_), _) => "remove one of the two nodes",
                 }
             ),
         ));

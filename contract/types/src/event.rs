@@ -57,7 +57,7 @@ impl Event {
     /// Adds the new names of renamed fields. The old names remain.
     #[must_use]
     pub fn with_new_names(mut self) -> Self {
-        for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::EventField) {
+        for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::EventField) {
             if let Some(value) = self.fields.get(rename.old).cloned() {
                 self.fields.entry(rename.new.to_owned()).or_insert(value);
             }
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn events_have_renamed_fields_under_both_names() {
-        for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::EventField) {
+        for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::EventField) {
             let event = Event {
                 sequence: 1,
                 time_unix_ms: 0,

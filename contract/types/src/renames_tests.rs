@@ -8,10 +8,10 @@ use crate::{
     ClusterDisk, ClusterStatus, Components, ConfinementStatus, DiskStatus, DrainPlan, ErrorCode,
     EventKind, HostConfig, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus,
     QueueStatus, RENAMES, Rename, Renamed, ResourceKind, StoreStatus, TopSnapshot, VmStatus,
-    VmqStatus, WhatIfRequest, WhatIfResponse, accept_old_names, check_patch, describe_keys,
-    describe_renames, from_json, kind_example, old_names_of, old_names_of_apply, old_names_of_file,
-    parse_request_with_old_names, parse_toml, renamed_fields, renamed_key, renames_page, to_json,
-    to_stored, to_toml,
+    VmqStatus, WhatIfRequest, WhatIfResponse, check_patch, describe_keys, describe_renames,
+    from_json, kind_example, old_names_of, old_names_of_apply, old_names_of_file,
+    parse_request_with_old_names, parse_toml, renamed_fields, renamed_key, renames_page,
+    replace_old_names, to_json, to_stored, to_toml,
 };
 
 fn components() -> Components {
@@ -49,7 +49,7 @@ fn components() -> Components {
 
 /// Returns the renamed fields with the component of each.
 fn fields() -> impl Iterator<Item = (&'static str, &'static Rename)> {
-    RENAMES.iter().filter_map(|rename| match rename.of {
+    RENAMES.iter().filter_map(|rename| match rename.object {
         Renamed::Field { schema } => Some((schema, rename)),
         _ => None,
     })
@@ -90,7 +90,7 @@ fn document(kind: ResourceKind, entries: &[(&str, Value)]) -> Map<String, Value>
                 "name": "c", "node": "n1", "endpoints": ["https://etcd:2379"], "tls": table,
             });
         }
-        kind => root[kind.word()] = json!([table]),
+        kind => root[kind.noun()] = json!([table]),
     }
     let Value::Object(root) = root else { panic!() };
     root
@@ -116,7 +116,7 @@ fn names_are_unique_and_no_new_name_is_the_old_name_of_the_same_object() {
     for (index, rename) in RENAMES.iter().enumerate() {
         assert_ne!(rename.old, rename.new);
         let later = RENAMES.iter().skip(index + 1);
-        for other in later.filter(|other| location(other.of) == location(rename.of)) {
+        for other in later.filter(|other| location(other.object) == location(rename.object)) {
             for name in [rename.old, rename.new] {
                 assert!(![other.old, other.new].contains(&name), "{other:?}");
             }
@@ -240,7 +240,7 @@ impl serde::Serialize for Fake {
 
 #[test]
 fn responses_have_both_names_and_stored_state_the_old_one() {
-    let outputs = RENAMES.iter().filter_map(|rename| match rename.of {
+    let outputs = RENAMES.iter().filter_map(|rename| match rename.object {
         Renamed::Output { schema } => Some((schema, rename)),
         _ => None,
     });
@@ -254,7 +254,7 @@ fn responses_have_both_names_and_stored_state_the_old_one() {
         assert!(stored.get(rename.new).is_none(), "{schema}");
         let mut table = stored.as_object().cloned().unwrap();
         let mut count = 0;
-        accept_old_names(schema, &mut table, |_| count += 1).unwrap();
+        replace_old_names(schema, &mut table, |_| count += 1).unwrap();
         assert_eq!(table[rename.new], rename.old, "{schema}");
         assert_eq!(count, renamed_fields(schema).count());
     }
@@ -277,7 +277,7 @@ fn state_of_the_previous_version_is_read_and_new_state_is_readable_by_it() {
 
 #[test]
 fn event_kinds_have_the_new_names() {
-    for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::Event) {
+    for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::Event) {
         let exists = |name| EventKind::ALL.iter().any(|kind| kind.name() == name);
         assert!(exists(rename.new) && !exists(rename.old), "{rename:?}");
     }

@@ -172,11 +172,11 @@ fn existing<'a, R: Resource>(
         let kind = R::KIND;
         let message = format!(
             "there is no {} of this name; `suimon {} list` lists the existing ones",
-            kind.word(),
+            kind.noun(),
             kind.command()
         );
         let error = ApiError::new(ErrorCode::NotFound, message);
-        vec![error.about(format!("{}/{name}", kind.word()))]
+        vec![error.about(format!("{}/{name}", kind.noun()))]
     };
     resources.iter_mut().find(|resource| resource.name() == name).ok_or_else(missing)
 }

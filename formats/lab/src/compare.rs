@@ -128,15 +128,15 @@ fn combinations(m: usize, n: usize) -> f64 {
 mod tests {
     use super::*;
     use crate::run::Repetition;
-    use crate::words::Words;
+    use crate::words::LocalizedText;
 
     fn run(id: &str, values: &[(&str, &[f64])]) -> Run {
         let mut run = crate::run::tests::run(id);
-        run.cases.push(Case::new("a", Words::untranslated("a"), 1.0));
+        run.cases.push(Case::new("a", LocalizedText::untranslated("a"), 1.0));
         for (measure, values) in values {
             run.measures.push(Measure::new(
                 measure,
-                Words::untranslated(*measure),
+                LocalizedText::untranslated(*measure),
                 "",
                 MeasureDirection::Higher,
             ));

@@ -17,7 +17,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::Words;
+use crate::words::LocalizedText;
 
 /// Metadata of a run, written before its first repetition.
 pub const HEAD_FILE: &str = "head.json";
@@ -80,7 +80,7 @@ pub struct Progress {
     /// Process id of the program that performs the run.
     pub pid: u32,
     /// Description of the case being measured.
-    pub case: Words,
+    pub case: LocalizedText,
     /// Repetition of the case, counted from 1.
     pub repetition: u32,
     /// Number of repetitions, of all cases, completed so far.

@@ -27,4 +27,4 @@ pub use run::{
     RunOrigin, Series, SimulatedFigure,
 };
 pub use stats::{Statistics, Test, mann_whitney};
-pub use words::{Language, Words};
+pub use words::{Language, LocalizedText};

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::MachineInfo;
-use crate::words::Words;
+use crate::words::LocalizedText;
 
 /// Format version. Programs read only runs of their own version.
 pub const FORMAT: u32 = 1;
@@ -39,7 +39,7 @@ pub struct Run {
     /// Machine that executed the run.
     pub machine: MachineInfo,
     /// Description of the experiment's setup, one text per sentence.
-    pub setup: Vec<Words>,
+    pub setup: Vec<LocalizedText>,
     /// Cases that the run compares, in display order.
     pub cases: Vec<Case>,
     /// Measures of which the repetitions have values.
@@ -47,7 +47,7 @@ pub struct Run {
     /// Every repetition of every case, in order of execution.
     pub parts: Vec<Repetition>,
     /// Parts of the plan that could not be performed, one text with reason each.
-    pub missing: Vec<Words>,
+    pub missing: Vec<LocalizedText>,
     /// Reason for which the run ended early; `None` if it is complete.
     #[serde(rename = "cut_short")]
     pub aborted_reason: Option<String>,
@@ -79,7 +79,7 @@ pub struct Case {
     /// Id of the case: letters, digits, `-`, `.` and `+`; unique in the run.
     pub id: String,
     /// Description of the case, displayed in reports.
-    pub words: Words,
+    pub words: LocalizedText,
     /// Approximate duration of one repetition in seconds.
     pub seconds: f64,
 }
@@ -90,7 +90,7 @@ pub struct Measure {
     /// Id of the measure; same syntax as ids of cases, unique in the run.
     pub id: String,
     /// Description of the measure, displayed in reports.
-    pub words: Words,
+    pub words: LocalizedText,
     /// Unit displayed after the number: `MB/s`, `%`, `µs`, or empty.
     pub unit: String,
     /// Whether higher or lower values are better.
@@ -136,7 +136,7 @@ pub struct Repetition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
     /// Remarks about the repetition, one text per sentence.
-    pub notes: Vec<Words>,
+    pub notes: Vec<LocalizedText>,
     /// Reason for which there are no values; `None` on success.
     pub failure: Option<String>,
 }
@@ -178,7 +178,7 @@ pub struct Mark {
     /// Seconds since the start of the repetition.
     pub at_s: f64,
     /// Description of the change for charts.
-    pub words: Words,
+    pub words: LocalizedText,
 }
 
 /// Published figure, with the simulator's result for it.
@@ -204,14 +204,14 @@ pub struct SimulatedFigure {
 
 impl Case {
     /// Creates a case; `seconds` is the approximate duration of one repetition.
-    pub fn new(id: impl Into<String>, words: Words, seconds: f64) -> Self {
+    pub fn new(id: impl Into<String>, words: LocalizedText, seconds: f64) -> Self {
         Self { id: id.into(), words, seconds }
     }
 }
 
 impl Measure {
     /// Creates a measure that does not determine the number of repetitions.
-    pub fn new(id: &str, words: Words, unit: &str, better: MeasureDirection) -> Self {
+    pub fn new(id: &str, words: LocalizedText, unit: &str, better: MeasureDirection) -> Self {
         Self { id: id.to_owned(), words, unit: unit.to_owned(), better, decides: false }
     }
 
@@ -286,13 +286,14 @@ pub(crate) mod tests {
         let mut run = run("x");
         run.origin =
             RunOrigin::Simulated { scenario: "web".to_owned(), seed: 7, commit: String::new() };
-        run.cases.push(Case::new("a", Words::new("one", "一"), 1.5));
+        run.cases.push(Case::new("a", LocalizedText::new("one", "一"), 1.5));
         run.measures.push(
-            Measure::new("m", Words::untranslated("m"), "µs", MeasureDirection::Lower).deciding(),
+            Measure::new("m", LocalizedText::untranslated("m"), "µs", MeasureDirection::Lower)
+                .deciding(),
         );
         let mut part = Repetition { case: "a".to_owned(), ..Repetition::default() };
         part.value("m", 0.1);
-        part.marks.push(Mark { at_s: 2.0, words: Words::untranslated("x") });
+        part.marks.push(Mark { at_s: 2.0, words: LocalizedText::untranslated("x") });
         run.parts.push(part);
         let text = serde_json::to_string(&run).unwrap();
         let read: Run = serde_json::from_str(&text).unwrap();

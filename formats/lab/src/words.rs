@@ -17,14 +17,14 @@ pub enum Language {
 /// Text in English and Japanese.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Words {
+pub struct LocalizedText {
     /// English version of the text.
     pub en: String,
     /// Japanese version of the text.
     pub ja: String,
 }
 
-impl Words {
+impl LocalizedText {
     /// Creates a text from both versions.
     pub fn new(en: impl Into<String>, ja: impl Into<String>) -> Self {
         Self { en: en.into(), ja: ja.into() }

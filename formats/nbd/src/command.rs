@@ -71,7 +71,7 @@ pub enum NbdCommand {
         /// Start of the range in the export, in bytes.
         offset: u64,
         /// True to report the first extent only (`NBD_CMD_FLAG_REQ_ONE`).
-        one: bool,
+        first_only: bool,
     },
 }
 

@@ -258,7 +258,7 @@ impl ServerHandshake {
         if !self.is_fixed {
             return Err(HandshakeError::NotFixedNewstyle { option });
         }
-        Ok(self.haggle(exports, option, data, output).unwrap_or_else(|refusal: Refusal| {
+        Ok(self.process_option(exports, option, data, output).unwrap_or_else(|refusal: Refusal| {
             answer::refusal(output, option, &refusal);
             ServerStep::OptionRejected(refusal)
         }))

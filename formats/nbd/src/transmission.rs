@@ -144,7 +144,7 @@ impl RequestParser {
         request: Request,
         payload: &[u8],
     ) -> Result<Request, RejectedRequest> {
-        let NbdCommand::BlockStatusWithPayload { offset, one: first_only } = request.command else {
+        let NbdCommand::BlockStatusWithPayload { offset, first_only } = request.command else {
             return Ok(request);
         };
         let Request { reply_to, .. } = request;
@@ -230,7 +230,7 @@ impl RequestParser {
                 if range.length != CONTEXTS_BYTES.into() {
                     return Err(RequestError::Contexts { bytes: range.length });
                 }
-                Ok(NbdCommand::BlockStatusWithPayload { offset: range.offset, one: first_only })
+                Ok(NbdCommand::BlockStatusWithPayload { offset: range.offset, first_only })
             }
             kind => Err(RequestError::UnknownCommand { kind }),
         }

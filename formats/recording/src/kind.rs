@@ -67,7 +67,7 @@ impl fmt::Display for PolicyKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
-pub enum Loss {
+pub enum LossReason {
     /// The file could not be written as fast as records were made.
     #[serde(rename = "behind")]
     Overload = 1,
@@ -75,7 +75,7 @@ pub enum Loss {
     Full = 2,
 }
 
-impl Loss {
+impl LossReason {
     /// Decodes the number of a reason.
     ///
     /// # Errors
@@ -90,7 +90,7 @@ impl Loss {
     }
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Overload => "the disk was too slow for the recording",

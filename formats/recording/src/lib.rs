@@ -72,7 +72,7 @@ pub use cluster::{AllocatorInput, MemberInitialState, MemberInput};
 pub use differ::Difference;
 pub use error::{RecordError, RecordingError};
 pub use file::{BlockHeader, block_body, block_header, encode_block, file_header, open, records};
-pub use kind::{Loss, PolicyKind, StreamId};
+pub use kind::{LossReason, PolicyKind, StreamId};
 pub use lacp::{LacpDecision, LacpInput};
 pub use layout::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, VERSION};
 pub use policy::{Policy, decode};

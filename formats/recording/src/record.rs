@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
 use crate::bytes::{Bytes, put, put_byte_string, put_signed};
-use crate::{Loss, PolicyKind, RecordError, StreamId};
+use crate::{LossReason, PolicyKind, RecordError, StreamId};
 
 const ABOUT: u8 = 0;
 const BEGIN: u8 = 1;
@@ -70,7 +70,7 @@ pub enum Record<'a> {
         /// Stream that has no further records.
         stream: StreamId,
         /// Reason for the early end.
-        loss: Loss,
+        loss: LossReason,
     },
     /// Names of identifiers: JSON of [`Names`].
     Names(&'a [u8]),
@@ -104,7 +104,7 @@ pub(crate) fn decode_record<'a>(
             input: bytes.take_sized()?,
             decision: bytes.take_sized()?,
         },
-        LOST => Record::Lost { stream, loss: Loss::from_number(bytes.byte()?)? },
+        LOST => Record::Lost { stream, loss: LossReason::from_number(bytes.byte()?)? },
         NAMES => Record::Names(bytes.take_sized()?),
         other => return Err(RecordError::UnknownRecord(other)),
     })
@@ -146,7 +146,7 @@ pub(crate) fn put_step(
 pub(crate) fn put_lost(
     out: &mut Vec<u8>,
     (stream, now, last): (StreamId, Time, &mut Time),
-    loss: Loss,
+    loss: LossReason,
 ) {
     put_head(out, LOST, stream, now, last);
     out.push(loss as u8);
@@ -163,7 +163,7 @@ pub fn encode_names(names: &Names) -> Vec<u8> {
 }
 
 /// Returns a block body that contains the early end of a stream.
-pub fn encode_lost(stream: StreamId, loss: Loss) -> Vec<u8> {
+pub fn encode_lost(stream: StreamId, loss: LossReason) -> Vec<u8> {
     let (mut body, mut last) = (Vec::new(), Time::ZERO);
     put_lost(&mut body, (stream, Time::ZERO, &mut last), loss);
     body

@@ -95,7 +95,7 @@ impl Recorded<StoreScheduler> {
     ///
     /// As [`StoreScheduler::submit_batch`].
     #[inline]
-    pub fn submit_together(
+    pub fn submit_batch(
         &mut self,
         now: Time,
         slot: DiskSlot,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Added, Measurements, Move, NicSpec, Observed, QueueError, Vmq, VmqSpec, VmqSpecError,
+    Added, Measurements, Move, NicSpec, ObserveResult, QueueError, Vmq, VmqSpec, VmqSpecError,
     WorkerSpec,
 };
 
@@ -81,7 +81,7 @@ pub enum VmqDecision {
         moves: Vec<Move>,
     },
     /// Result of evaluating the workers' measurements.
-    Observed(Observed),
+    Observed(ObserveResult),
 }
 
 impl VmqDecision {
@@ -238,7 +238,7 @@ impl Recorded<Vmq> {
     }
 
     /// As [`Vmq::handle_moved_externally`]; records the call.
-    pub fn handle_found(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
+    pub fn handle_moved_externally(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
         // Reported for each queue at each measurement; unchanged placements are not recorded.
         let is_known =
             self.buffer.is_none() || self.placement().any(|entry| entry == (queue, worker));
@@ -255,7 +255,7 @@ impl Recorded<Vmq> {
     }
 
     /// As [`Vmq::observe`]; records the call.
-    pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
+    pub fn observe(&mut self, measurements: &Measurements, now: Time) -> ObserveResult {
         let observed = self.policy.observe(measurements, now);
         self.record(now, || {
             let input = VmqInput::Observe(measurements.clone());

@@ -82,5 +82,5 @@ impl Changes {
 pub(crate) struct Committing {
     pub(crate) changes: Changes,
     /// New sector of the footer; `None` if the file does not grow.
-    pub(crate) grown: Option<u64>,
+    pub(crate) new_footer_sector: Option<u64>,
 }

@@ -12,7 +12,7 @@ use crate::gap::tail;
 use crate::layout::Layout;
 use crate::locator;
 use crate::open::Structures;
-use crate::space::exceeds_room;
+use crate::space::exceeds_reserve;
 use crate::table::{self, UNUSED};
 
 /// Maximum number of findings in a report; further ones are only counted.
@@ -153,7 +153,7 @@ fn check_blocks(
     report.unused_bytes = gaps.iter().map(|gap| (gap.end - gap.start) * SECTOR).sum();
     let tail = tail(&gaps, footers.correct_offset);
     report.tail_bytes =
-        if exceeds_room(layout, tail) { (tail.end - tail.start) * SECTOR } else { 0 };
+        if exceeds_reserve(layout, tail) { (tail.end - tail.start) * SECTOR } else { 0 };
     for (entry, sector) in (0..).zip(&table).filter(|(_, sector)| **sector != UNUSED) {
         if entry >= layout.blocks {
             let fault = ImageFault::InvalidValue {

@@ -64,7 +64,7 @@ impl Sparse {
         if let (Some(space), Some(sector)) = (&mut self.space, grown) {
             space.record_footer(sector);
         }
-        self.committing = Some(Committing { changes, grown });
+        self.committing = Some(Committing { changes, new_footer_sector: grown });
         Some(Commit { steps })
     }
 
@@ -117,7 +117,9 @@ impl Sparse {
 
     /// Implements [`suimon_image::Image::handle_commit`].
     pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
-        let Some(Committing { changes, grown }) = self.committing.take() else { return };
+        let Some(Committing { changes, new_footer_sector: grown }) = self.committing.take() else {
+            return;
+        };
         if outcome != CommitOutcome::Done {
             self.has_failed_to_grow |= grown.is_some();
             let table = &self.table;

@@ -10,7 +10,7 @@ const OLD_FOOTER: u64 = FOOTER - 1;
 
 /// Footer found in a file, with its bytes.
 #[derive(Clone, Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundFooter {
     pub(crate) footer: Footer,
     pub(crate) bytes: [u8; 512],
     /// Offset of the footer in the file, in bytes.
@@ -21,7 +21,7 @@ pub(crate) struct Found {
 #[derive(Debug)]
 pub(crate) struct Footers {
     /// Footer that determines the disk's properties: the one at the end of the file or the copy.
-    pub(crate) found: Found,
+    pub(crate) found: FoundFooter,
     /// Error of the footer that is not in `found`; `None` if it is valid, and for fixed disks,
     /// which have no copy.
     pub(crate) other: Option<ImageError>,
@@ -88,7 +88,7 @@ pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
     }
 }
 
-fn at_end(file: &dyn ImageFile, len: u64) -> Result<Found, ImageError> {
+fn at_end(file: &dyn ImageFile, len: u64) -> Result<FoundFooter, ImageError> {
     let short = || ImageError::new("footer", 0, ImageFault::Truncated { file_len: len });
     let result = read(file, len.checked_sub(FOOTER).ok_or_else(short)?, FOOTER);
     match result {
@@ -99,9 +99,9 @@ fn at_end(file: &dyn ImageFile, len: u64) -> Result<Found, ImageError> {
     }
 }
 
-fn read(file: &dyn ImageFile, offset: u64, len: u64) -> Result<Found, ImageError> {
+fn read(file: &dyn ImageFile, offset: u64, len: u64) -> Result<FoundFooter, ImageError> {
     let mut bytes = [0; 512];
     let target = bytes.get_mut(..crate::fields::index(len)).unwrap_or_default();
     file.read_at(offset, target).map_err(|error| ImageError::new("footer", offset, error))?;
-    Ok(Found { footer: Footer::parse(&bytes, offset)?, bytes, offset })
+    Ok(FoundFooter { footer: Footer::parse(&bytes, offset)?, bytes, offset })
 }

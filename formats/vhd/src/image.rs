@@ -78,8 +78,8 @@ impl Image for Vhd {
         self.image_mut().handle_written(range);
     }
 
-    fn handle_failed(&mut self, range: ByteRange) {
-        self.image_mut().handle_failed(range);
+    fn handle_write_failed(&mut self, range: ByteRange) {
+        self.image_mut().handle_write_failed(range);
     }
 
     fn discard(

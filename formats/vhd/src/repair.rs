@@ -10,7 +10,7 @@ use crate::header::{LOCATORS, NAME_UNITS};
 use crate::locator::{LOCATOR_BYTES_MAX, Parent};
 use crate::locator_entry::LocatorEntry;
 use crate::open::Structures;
-use crate::space::exceeds_room;
+use crate::space::exceeds_reserve;
 use crate::table;
 
 /// Repair that was performed on an image.
@@ -79,7 +79,7 @@ fn correct_footer_offset(
     let tail = Structures::read(file, footers, rule).and_then(|structures| {
         let (_, gaps) = structures.read_table(file, footers)?;
         let tail = tail(&gaps, footers.correct_offset);
-        Ok((tail.start * SECTOR, exceeds_room(&structures.layout, tail)))
+        Ok((tail.start * SECTOR, exceeds_reserve(&structures.layout, tail)))
     });
     // Unreferenced space cannot be determined if other structures are damaged.
     let Ok((end_of_use, exceeds)) = tail else { return Ok((footers.correct_offset, false)) };

@@ -25,7 +25,7 @@ const ZEROING_BYTES_MAX: u64 = 64 << 20;
 
 /// Returns true if `tail`, the gap before the footer, exceeds the reserve for new blocks that a
 /// growing image keeps.
-pub(crate) fn exceeds_room(layout: &Layout, tail: Gap) -> bool {
+pub(crate) fn exceeds_reserve(layout: &Layout, tail: Gap) -> bool {
     let growth = GROWTH_BYTES_MAX / SECTOR + 2 * layout.stride_sectors();
     tail.end.saturating_sub(tail.start) > growth
 }

@@ -100,7 +100,7 @@ pub(crate) struct Bat {
 
 /// Handler of errors in entries. It returns the error to end reading, or records it and returns
 /// `Ok` to continue.
-pub(crate) type Faults<'a> = dyn FnMut(ImageError) -> Result<(), ImageError> + 'a;
+pub(crate) type FaultHandler<'a> = dyn FnMut(ImageError) -> Result<(), ImageError> + 'a;
 
 impl Bat {
     /// Reads the table and marks the space that it refers to as occupied.
@@ -113,7 +113,7 @@ impl Bat {
         region: ByteRange,
         geometry: &Geometry,
         occupancy: &mut Occupancy,
-        faults: &mut Faults<'_>,
+        faults: &mut FaultHandler<'_>,
     ) -> Result<Self, ImageError> {
         // The disk has at most 2^26 blocks, so the memory is bounded.
         let entries = geometry.entries();
@@ -173,7 +173,7 @@ impl Bat {
     fn check_bitmaps(
         &self,
         geometry: &Geometry,
-        faults: &mut Faults<'_>,
+        faults: &mut FaultHandler<'_>,
     ) -> Result<(), ImageError> {
         for (block, entry) in (0..).zip(&self.payload) {
             let is_alone = entry.state() == State::PartiallyPresent

@@ -8,7 +8,7 @@ use suimon_image::{
     Step,
 };
 
-use crate::bat::{Bat, Faults, normalize};
+use crate::bat::{Bat, FaultHandler, normalize};
 use crate::fields::{MB, PAGE, PAGE_LEN, WRITTEN_MAX, round_up_mb};
 use crate::geometry::{Geometry, Slot};
 use crate::header::{HEADER_OFFSETS, HEADER_SECTION, Headers};
@@ -63,7 +63,7 @@ impl Structures {
         file: &dyn ImageFile,
         stays_in_memory: bool,
         redo: &RedoChanges,
-        faults: &mut Faults<'_>,
+        faults: &mut FaultHandler<'_>,
     ) -> Result<Self, ImageError> {
         let file_len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
         let headers = Headers::read(file, file_len)?;

@@ -53,7 +53,7 @@ impl Image for Vhdx {
         }
     }
 
-    fn handle_failed(&mut self, range: ByteRange) {
+    fn handle_write_failed(&mut self, range: ByteRange) {
         self.handle_failed_write(range);
     }
 

@@ -7,7 +7,7 @@ use suimon_ports::{DiskFile, FileLockMode, FileName, FileNameError, StoreFault, 
 use super::error::{DiskError, DiskFault};
 
 /// Suffix of the names of incomplete files; the names begin with a dot.
-pub const DRAFT_ENDING: &str = ".suimon-new";
+pub const INCOMPLETE_SUFFIX: &str = ".suimon-new";
 
 /// File being written under a temporary name. Dropping it before it has its final name removes the
 /// file. After a crash, [`sweep`] removes it.
@@ -60,11 +60,13 @@ impl IncompleteImage {
     /// same directory. Fails with [`DiskFault::Plan`] if that name is too long.
     pub(crate) fn name_for(target: &FileName) -> Result<FileName, DiskError> {
         let last = target.file_name();
-        target.with_file_name(&format!(".{last}{DRAFT_ENDING}")).map_err(|bad: FileNameError| {
-            let value = format!("{last} ({bad})");
-            let allowed = "a name that leaves room for 12 bytes";
-            DiskError::new(target, DiskFault::Plan { field: "file", value, allowed })
-        })
+        target.with_file_name(&format!(".{last}{INCOMPLETE_SUFFIX}")).map_err(
+            |bad: FileNameError| {
+                let value = format!("{last} ({bad})");
+                let allowed = "a name that leaves room for 12 bytes";
+                DiskError::new(target, DiskFault::Plan { field: "file", value, allowed })
+            },
+        )
     }
 
     /// Returns the open incomplete file. Fails with [`StoreFault::Missing`] once the file has its
@@ -149,7 +151,7 @@ pub fn remove_incomplete(files: &dyn StoreFiles, name: &FileName) -> Result<bool
 ///
 /// # Errors
 /// The name of `target` is too long.
-pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
+pub fn incomplete_name(target: &FileName) -> Result<FileName, DiskError> {
     IncompleteImage::name_for(target)
 }
 
@@ -160,7 +162,7 @@ pub fn draft_name(target: &FileName) -> Result<FileName, DiskError> {
 /// The store cannot be read, or a file cannot be removed.
 pub fn sweep(files: &dyn StoreFiles, kept_files: &[FileName]) -> Result<Vec<FileName>, DiskError> {
     let mut removed = Vec::new();
-    let drafts = files.names(DRAFT_ENDING)?;
+    let drafts = files.names(INCOMPLETE_SUFFIX)?;
     let is_incomplete =
         |name: &FileName| name.file_name().starts_with('.') && !kept_files.contains(name);
     for name in drafts.into_iter().filter(is_incomplete) {

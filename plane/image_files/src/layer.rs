@@ -47,7 +47,7 @@ impl OpenLayer {
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         if options.used == FileLockMode::Read {
-            Self::redo_left(files, name, options, seeds)?;
+            Self::redo_remaining(files, name, options, seeds)?;
         } else if options.format.has_metadata() {
             refuse_unfinished(files, name)?;
         }
@@ -57,7 +57,7 @@ impl OpenLayer {
 
     /// Applies the metadata changes that a killed process recorded to an image that will be opened
     /// for reading. Children still accept the image as their parent.
-    pub(crate) fn redo_left(
+    pub(crate) fn redo_remaining(
         files: &dyn StoreFiles,
         name: &FileName,
         options: LayerOptions,

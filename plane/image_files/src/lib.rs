@@ -44,15 +44,15 @@ mod verify_metadata;
 pub use content_mark::ContentMark;
 pub use create::{UnnamedImage, create, create_unnamed, exists};
 pub use disk_spec::{DiskLayer, DiskSpec, Freeing};
-pub use draft::{DRAFT_ENDING, draft_name, remove_incomplete, sweep};
+pub use draft::{INCOMPLETE_SUFFIX, incomplete_name, remove_incomplete, sweep};
 pub use error::{DiskError, DiskFault};
 pub use format::{DiskFormat, DiskKind};
 pub use mark::{MarkFault, StoreMarker};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open, parents};
 pub use plan::DiskPlan;
 pub use recorded::RecordedImage;
-pub use redoing::discard_left;
-pub(crate) use redoing::has_left;
+pub use redoing::discard_remaining_record;
+pub(crate) use redoing::has_remaining_record;
 pub use verify_metadata::verify_metadata;
 
 pub(crate) use create::{NewImageSpec, decide, parent_of, refuse_too_large, write_image};

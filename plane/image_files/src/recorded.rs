@@ -71,7 +71,7 @@ pub struct RecordedImage {
     first: u64,
     /// Changes that were not recorded, because one request made more changes than the record has
     /// room for. They follow all recorded changes.
-    unkept: Vec<MetadataChange>,
+    unrecorded_changes: Vec<MetadataChange>,
     /// Ranges of the disk with changes that are neither recorded nor part of a commit.
     unrecorded: Unrecorded,
     /// Ranges of the disk with changes that are not recorded and part of the commit in flight.
@@ -141,13 +141,13 @@ impl RecordedImage {
 
     fn with(mut image: Box<dyn Image>, record: Option<Box<dyn RedoRecord>>) -> Self {
         image.enable_change_log();
-        let first = record.as_ref().map_or(0, |record| record.next_position());
+        let first = record.as_ref().map_or(0, |record| record.next_change_number());
         Self {
             image,
             has_failed: record.is_none(),
             record,
             first,
-            unkept: Vec::new(),
+            unrecorded_changes: Vec::new(),
             unrecorded: Unrecorded::default(),
             committing_unrecorded: Unrecorded::default(),
             committing: (first, 0),
@@ -165,17 +165,14 @@ impl RecordedImage {
     /// reserved; [`u64::MAX`] without a usable record.
     fn free(&self) -> u64 {
         self.usable().map_or(u64::MAX, |record| {
-            let record_position = record.next_position().saturating_sub(self.first);
-            record
-                .remaining_capacity()
-                .saturating_sub(record_position)
-                .saturating_sub(self.reserved)
+            let record_position = record.next_change_number().saturating_sub(self.first);
+            record.capacity_changes().saturating_sub(record_position).saturating_sub(self.reserved)
         })
     }
 
     /// Returns true if a commit, or the end of writes in flight, can free room in the record.
     fn can_have_more_room(&self) -> bool {
-        self.usable().is_some_and(|record| self.free() < record.remaining_capacity())
+        self.usable().is_some_and(|record| self.free() < record.capacity_changes())
     }
 
     /// Releases the reservation of a write of `range` that has ended.
@@ -194,7 +191,7 @@ impl RecordedImage {
         let (before, others) = core::mem::take(&mut self.committing);
         self.committing_unrecorded = Unrecorded::default();
         if !self.has_failed {
-            self.unkept.drain(..others.min(self.unkept.len()));
+            self.unrecorded_changes.drain(..others.min(self.unrecorded_changes.len()));
             match self.record.as_mut().map(|record| record.truncate_before(before)) {
                 None | Some(Ok(())) => self.first = before,
                 Some(Err(_)) => self.give_up_record(),
@@ -208,8 +205,8 @@ impl RecordedImage {
     /// may be applied later, and the record is abandoned.
     fn keep_or_abandon(&mut self) {
         self.keep(None);
-        let has_kept = self.usable().is_some_and(|record| record.next_position() > self.first);
-        let has_both = has_kept && !self.unkept.is_empty();
+        let has_kept = self.usable().is_some_and(|record| record.next_change_number() > self.first);
+        let has_both = has_kept && !self.unrecorded_changes.is_empty();
         debug_assert!(!has_both, "room was reserved for all changes");
         if has_both {
             self.give_up_record();
@@ -224,22 +221,22 @@ impl RecordedImage {
     /// Writes pending changes to the record. `range`: range of the disk that has changed since the
     /// previous call; `None` if unknown.
     fn keep(&mut self, range: Option<ByteRange>) {
-        let before = self.unkept.len();
-        self.image.take_logged_changes(&mut self.unkept);
-        let has_new = self.unkept.len() > before;
-        if self.unkept.is_empty() {
+        let before = self.unrecorded_changes.len();
+        self.image.take_logged_changes(&mut self.unrecorded_changes);
+        let has_new = self.unrecorded_changes.len() > before;
+        if self.unrecorded_changes.is_empty() {
             return;
         }
         let block = self.image.disk_geometry().block;
         let Some(record) = self.record.as_mut().filter(|_| !self.has_failed) else {
             // The contents of the changes are not needed any more.
-            self.unkept.clear();
+            self.unrecorded_changes.clear();
             return self.unrecorded.insert(range, block);
         };
         // An unrecorded change waits for a commit, as without a record.
-        match record.append(&self.unkept, self.image.identity().file_len) {
+        match record.append(&self.unrecorded_changes, self.image.identity().file_len) {
             Ok(true) => {
-                self.unkept.clear();
+                self.unrecorded_changes.clear();
                 self.committing.1 = 0;
                 self.unrecorded = Unrecorded::default();
                 self.committing_unrecorded = Unrecorded::default();
@@ -255,7 +252,7 @@ impl RecordedImage {
     fn give_up_record(&mut self) {
         self.has_failed = true;
         self.unrecorded.is_all = true;
-        self.unkept.clear();
+        self.unrecorded_changes.clear();
     }
 }
 
@@ -308,9 +305,9 @@ impl Image for RecordedImage {
         self.keep(Some(range));
     }
 
-    fn handle_failed(&mut self, range: ByteRange) {
+    fn handle_write_failed(&mut self, range: ByteRange) {
         self.release(range);
-        self.image.handle_failed(range);
+        self.image.handle_write_failed(range);
         self.keep(Some(range));
     }
 
@@ -355,8 +352,9 @@ impl Image for RecordedImage {
     }
 
     fn uncommitted_bytes(&self) -> u64 {
-        let record_position =
-            self.usable().map_or(0, |record| record.next_position().saturating_sub(self.first));
+        let record_position = self
+            .usable()
+            .map_or(0, |record| record.next_change_number().saturating_sub(self.first));
         self.image.uncommitted_bytes().max(record_position.saturating_mul(BYTES_PER_CHANGE))
     }
 
@@ -374,8 +372,8 @@ impl Image for RecordedImage {
 
     fn begin_commit(&mut self) -> Option<Commit> {
         self.keep_or_abandon();
-        let recorded = self.record.as_ref().map_or(0, |record| record.next_position());
-        self.committing = (recorded, self.unkept.len());
+        let recorded = self.record.as_ref().map_or(0, |record| record.next_change_number());
+        self.committing = (recorded, self.unrecorded_changes.len());
         self.committing_unrecorded = core::mem::take(&mut self.unrecorded);
         let commit = self.image.begin_commit();
         if commit.is_none() {

@@ -96,7 +96,7 @@ pub(super) fn recorded(
 ///
 /// # Errors
 /// The file cannot be opened, or the record cannot be removed.
-pub fn discard_left(
+pub fn discard_remaining_record(
     files: &dyn StoreFiles,
     plan: &DiskPlan,
     seeds: &HostInputs<'_>,
@@ -117,7 +117,7 @@ pub fn discard_left(
 }
 
 /// Returns true if a killed process left recorded changes of an image.
-pub(crate) fn has_left(
+pub(crate) fn has_remaining_record(
     file: &dyn DiskFile,
     name: &FileName,
     seeds: &HostInputs<'_>,

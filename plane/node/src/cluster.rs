@@ -55,7 +55,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub use self::connector::{CLUSTER_TIMEOUT, ClusterStores, cluster_prefix};
-pub(crate) use self::covered::{Minimums, of_disk, of_policy};
+pub(crate) use self::covered::{Minimums, disk_minimum_key, policy_minimum_key};
 use self::inbox::Inbox;
 pub(crate) use self::sharing::shared_stores;
 use self::status::PublishedClusterStatus;

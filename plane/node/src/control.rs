@@ -12,8 +12,8 @@ use suimon_contract::{EventKind, IncomingMigrationRequest, Name};
 use suimon_ports::{CpuAffinity, StateStore};
 
 use crate::command::Command;
-use crate::disks::{RunningJob, RunningMeasurement, UnfinishedWorks, nbd_event};
-use crate::events::Draft;
+use crate::disks::{RunningJob, RunningMeasurement, UnfinishedJobs, nbd_event};
+use crate::events::EventDraft;
 use crate::host::StateStoreWatch;
 use crate::ports::Devices;
 use crate::retry::RetryState;
@@ -43,7 +43,7 @@ pub(crate) struct Controller {
     /// Failures to change the workers to the configured set.
     pub(crate) workers_retry: RetryState,
     /// Events to be committed together at the end of the iteration.
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) drafts: Vec<EventDraft>,
     pub(crate) plane_polled_at: Option<Instant>,
     pub(crate) pfs_checked_at: Instant,
     pub(crate) stores_queried_at: Instant,
@@ -56,18 +56,18 @@ pub(crate) struct Controller {
     /// Disk jobs in progress, each with its own thread.
     pub(crate) disk_jobs: Vec<RunningJob>,
     /// Disk jobs that earlier daemon processes left unfinished, until they resume.
-    pub(crate) unfinished: UnfinishedWorks,
+    pub(crate) unfinished: UnfinishedJobs,
     /// Disks that the state store records as new: they have had no image yet.
     pub(crate) new_disks: BTreeSet<Name>,
     /// Measurements of stores in progress, each with its own thread.
     pub(crate) measurements: Vec<RunningMeasurement>,
     /// NICs of VMs that other nodes run, according to the tables published last.
-    pub(crate) away: BTreeSet<Name>,
+    pub(crate) nics_away: BTreeSet<Name>,
     /// True from the first start of the daemon after a boot of the host until VMs with `autostart`
     /// are started.
     pub(crate) is_autostart_due: bool,
     /// VM that the change in progress takes over from another node.
-    pub(crate) arriving: Option<Arc<IncomingMigrationRequest>>,
+    pub(crate) incoming_vm: Option<Arc<IncomingMigrationRequest>>,
 }
 
 impl Controller {
@@ -118,7 +118,7 @@ impl Controller {
         self.report_rejections();
         self.write_drafts();
         self.shared.events.append_all();
-        self.shared.events.append(vec![Draft::new(
+        self.shared.events.append(vec![EventDraft::new(
             EventKind::DaemonStopping,
             "host",
             "The daemon stops. VMs and TAP devices are kept, socket connections of VMs are closed.",
@@ -173,11 +173,11 @@ impl Controller {
                     self.write_drafts();
                 }
                 Command::CreateIncomingVm { operation, request } => {
-                    self.arrive(operation, &request);
+                    self.create_incoming_vm(operation, &request);
                 }
                 Command::ReturnDisk { disk, failure } => self.return_disk(&disk, failure),
                 Command::DeleteMigratedVm { operation, waiting, vm, with_file } => {
-                    self.depart(&operation, vm, with_file);
+                    self.delete_migrated_vm(&operation, vm, with_file);
                     if let Some(waiting) = waiting {
                         waiting.end(&Ok(()));
                     }
@@ -266,7 +266,7 @@ impl Controller {
         self.write_bindings();
         self.devices.negotiated_features.write();
         for _ in 0..NOTICES_PER_COMMIT {
-            let Some(notice) = self.shared.disks.parts.plane.poll_notice() else { break };
+            let Some(notice) = self.shared.disks.dependencies.plane.poll_notice() else { break };
             self.handle_storage_notice(notice);
         }
         let drafts = self.shared.drive_vmqs();

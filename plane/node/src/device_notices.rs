@@ -33,7 +33,7 @@ pub(crate) struct DeviceNotices {
     /// Generation of the device when it was opened.
     pub(crate) generation: u64,
     commands: Box<dyn AnnounceNotices>,
-    late: Arc<LateNotices>,
+    late: Arc<UnannouncedNotices>,
     waiting: Mutex<Waiting>,
 }
 
@@ -48,9 +48,9 @@ struct Waiting {
 /// Devices with notices for which the control thread's queue had no room. The control thread polls
 /// them. Each open device is contained once at most.
 #[derive(Default)]
-pub(crate) struct LateNotices(Mutex<Vec<Arc<DeviceNotices>>>);
+pub(crate) struct UnannouncedNotices(Mutex<Vec<Arc<DeviceNotices>>>);
 
-impl LateNotices {
+impl UnannouncedNotices {
     fn put(&self, notices: Arc<DeviceNotices>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(notices);
     }
@@ -66,7 +66,7 @@ impl DeviceNotices {
         owner: DeviceOwner,
         generation: u64,
         commands: impl AnnounceNotices + 'static,
-        late: Arc<LateNotices>,
+        late: Arc<UnannouncedNotices>,
     ) -> Arc<Self> {
         let commands = Box::new(commands);
         Arc::new(Self { owner, generation, commands, late, waiting: Mutex::default() })

@@ -4,10 +4,10 @@ use std::sync::mpsc::sync_channel;
 use suimon_ports::{DeviceNotice, NegotiatedFeatures};
 use suimon_quantity::PortId;
 
-use super::{DeviceNotices, DeviceOwner, LateNotices, WAITING_MAX};
+use super::{DeviceNotices, DeviceOwner, UnannouncedNotices, WAITING_MAX};
 use crate::command::Command;
 
-fn late() -> Arc<LateNotices> {
+fn late() -> Arc<UnannouncedNotices> {
     Arc::default()
 }
 

@@ -58,7 +58,7 @@ use self::capability::MeasuredStores;
 pub(crate) use self::capability::{MeasuredStore, capacity};
 use self::created_images::CreatedImages;
 pub(crate) use self::disk_images::{DiskImages, plan_deadline};
-pub(crate) use self::entry::{DiskEntry, Moving};
+pub(crate) use self::entry::{DiskEntry, DiskMigrationState};
 use self::exports::Exports;
 pub(crate) use self::full_stores::QueuedWrites;
 use self::full_stores::StoreSpaces;
@@ -66,7 +66,7 @@ pub(crate) use self::handing::OutgoingDisk;
 pub(crate) use self::jobs::RunningJob;
 pub(crate) use self::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
 use self::limits::PublishedStore;
-pub(crate) use self::limits::overcommitted;
+pub(crate) use self::limits::check_minimums_fit;
 pub(crate) use self::measuring::RunningMeasurement;
 use self::measuring::StoreInMeasurement;
 pub use self::mirroring::{DiskMirror, ServedDisk};
@@ -82,7 +82,7 @@ pub(crate) use self::required::{
 pub(crate) use self::shared_stores::ReservedMark;
 pub(crate) use self::steps::{DiskRollback, DiskStep};
 use self::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};
-pub(crate) use self::unfinished::UnfinishedWorks;
+pub(crate) use self::unfinished::UnfinishedJobs;
 pub use self::work::DiskFileJob;
 use crate::RandomSource;
 use crate::cluster::Minimums;
@@ -108,7 +108,7 @@ pub struct DiskDependencies {
 
 /// Desired disks and their open resources.
 pub(crate) struct Disks {
-    pub(crate) parts: DiskDependencies,
+    pub(crate) dependencies: DiskDependencies,
     entries: RwLock<BTreeMap<Name, Arc<DiskEntry>>>,
     /// Disks of the desired state or of the change in progress. Some have no entry yet.
     required: RwLock<Arc<RequiredDisks>>,
@@ -179,7 +179,7 @@ impl Disks {
         let created_images = Arc::new(CreatedImages::new(state_store));
         let stores = Arc::new(OpenStores::new(parts.stores.clone(), created_images.clone()));
         Self {
-            parts,
+            dependencies: parts,
             entries: RwLock::default(),
             required: RwLock::default(),
             exports,

@@ -64,10 +64,10 @@ fn a_briefly_locked_image_is_waited_for() {
     harness.apply_ok(&host(STORE));
     let files = harness.disks.store(DISK_STORE);
     let locked = files.open(&FileName::new("data.vhdx").unwrap(), FileLockMode::Write, 1).unwrap();
-    let before = files.conflicts();
+    let before = files.open_conflicts();
     std::thread::scope(|scope| {
         let info = scope.spawn(|| harness.node.image_info(&name("fast"), &request("data.vhdx")));
-        wait_until("the image is found locked", || files.conflicts() > before);
+        wait_until("the image is found locked", || files.open_conflicts() > before);
         drop(locked);
         assert_eq!(info.join().unwrap().unwrap().size_bytes, 8 << 20);
     });

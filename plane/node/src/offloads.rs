@@ -179,13 +179,14 @@ fn performer_and_reason(
 ) -> (OffloadPerformer, String) {
     let unknown = DeviceFeatures::default();
     let effective = match feature_result {
-        Ok(None) => {
-            PerformerChoice { performer: performer(PortKind::Uplink, side, finding), by: None }
-        }
+        Ok(None) => PerformerChoice {
+            performer: performer(PortKind::Uplink, side, finding),
+            deciding_feature: None,
+        },
         Ok(Some(features)) => performer_at_device(side, finding, features),
         Err(_) => performer_at_device(side, finding, &unknown),
     };
-    let reason = match (finding.reason, effective.by, feature_result) {
+    let reason = match (finding.reason, effective.deciding_feature, feature_result) {
         (OffloadReason::NotNegotiated, ..) => {
             "this kernel does not support it on a packet socket".to_owned()
         }

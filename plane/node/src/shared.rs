@@ -10,7 +10,7 @@ use suimon_recording::{Names, Sink, StreamId, encode_names};
 use crate::adapters::Sriov;
 use crate::captures::Captures;
 use crate::cluster::Cluster;
-use crate::device_notices::LateNotices;
+use crate::device_notices::UnannouncedNotices;
 use crate::disks::{DiskDependencies, Disks};
 use crate::drain::Drain;
 use crate::events::EventLog;
@@ -46,13 +46,13 @@ pub(crate) struct Shared {
     /// Limit of log entries about requests of source nodes to prepare a migration that cannot be
     /// read.
     pub(crate) unreadable_arrivals: LogLimit,
-    pub(crate) late_notices: Arc<LateNotices>,
+    pub(crate) late_notices: Arc<UnannouncedNotices>,
     pub(crate) drain: Drain,
     pub(crate) cluster: Cluster,
     pub(crate) sriov: Sriov,
     pub(crate) iov: VfAssignments,
     pub(crate) far_nodes: Arc<dyn PeerNodes>,
-    pub(crate) questions: Queries,
+    pub(crate) node_queries: Queries,
     pub(crate) captures: Arc<Captures>,
     pub(crate) bound_addresses: BoundAddresses,
     pub(crate) kernel_paths: PublishedKernelPaths,
@@ -128,7 +128,7 @@ impl Shared {
             sriov: Sriov::new(parts.sriov),
             iov: VfAssignments::default(),
             far_nodes: parts.far_nodes,
-            questions: Queries::default(),
+            node_queries: Queries::default(),
             captures: Arc::default(),
             bound_addresses: BoundAddresses::new(parts.reconnect_max),
             kernel_paths: PublishedKernelPaths::default(),

@@ -11,8 +11,8 @@ use thiserror::Error;
 
 use crate::command::Command;
 use crate::control::Controller;
-use crate::disks::{UnfinishedWorks, required_disks, required_sockets, taken_over_sockets};
-use crate::events::Draft;
+use crate::disks::{UnfinishedJobs, required_disks, required_sockets, taken_over_sockets};
+use crate::events::EventDraft;
 use crate::host::StateStoreWatch;
 use crate::host::confinement;
 use crate::ports::{Devices, Port, failed, required_ports};
@@ -67,12 +67,12 @@ pub(crate) fn start_up(
         iov: IovController::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),
-        unfinished: UnfinishedWorks::new(),
+        unfinished: UnfinishedJobs::new(),
         new_disks: BTreeSet::new(),
         measurements: Vec::new(),
-        away: BTreeSet::new(),
+        nics_away: BTreeSet::new(),
         is_autostart_due: false,
-        arriving: None,
+        incoming_vm: None,
     };
     if let Some(intent) = &intent {
         controller.drafts.push(interrupted(intent));
@@ -97,7 +97,7 @@ impl Controller {
             let text = format!(
                 "{error}; workers run without CPU affinity, and the daemon retries to pin them"
             );
-            self.drafts.push(Draft::new(EventKind::ChangeRolledBack, "host", text));
+            self.drafts.push(EventDraft::new(EventKind::ChangeRolledBack, "host", text));
         }
         let disks = required_disks(&state.config);
         let sockets = required_sockets(&disks);
@@ -131,7 +131,7 @@ impl Controller {
         self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
         shared.record_names();
         let text = format!("The daemon was started, version {}.", shared.version);
-        self.drafts.push(Draft::new(EventKind::DaemonStarted, "host", text));
+        self.drafts.push(EventDraft::new(EventKind::DaemonStarted, "host", text));
         self.drafts.push(confinement::start_event(&(shared.confinement)()));
         let drafts = std::mem::take(&mut self.drafts);
         shared.events.commit(drafts, vec![clear_intent()])?;
@@ -139,22 +139,22 @@ impl Controller {
     }
 }
 
-fn store_opened(state: &StoredState, is_new: bool) -> Draft {
+fn store_opened(state: &StoredState, is_new: bool) -> EventDraft {
     let text = if is_new {
         "The state directory was created; the configuration is empty.".to_owned()
     } else {
         format!("The state directory was opened at revision {}.", state.revision)
     };
-    Draft::new(EventKind::StoreOpened, "host", text).with("revision", state.revision)
+    EventDraft::new(EventKind::StoreOpened, "host", text).with("revision", state.revision)
 }
 
-fn interrupted(intent: &Intent) -> Draft {
+fn interrupted(intent: &Intent) -> EventDraft {
     let text = format!(
         "The previous daemon exited during a change ({}), which was rolled back; the former \
          configuration is in effect.",
         intent.kind
     );
-    Draft::new(EventKind::ChangeRolledBack, "host", text)
+    EventDraft::new(EventKind::ChangeRolledBack, "host", text)
         .with("operation", &intent.kind)
         .with("revision", intent.revision)
 }

@@ -77,13 +77,13 @@ pub struct VmDependencies {
 
 /// Table of the desired VMs.
 pub(crate) struct Vms {
-    pub(crate) parts: VmDependencies,
+    pub(crate) dependencies: VmDependencies,
     entries: RwLock<BTreeMap<Name, Arc<VmEntry>>>,
 }
 
 impl Vms {
     pub(crate) fn new(parts: VmDependencies) -> Self {
-        Self { parts, entries: RwLock::default() }
+        Self { dependencies: parts, entries: RwLock::default() }
     }
 
     pub(crate) fn find(&self, name: &Name) -> Option<Arc<VmEntry>> {

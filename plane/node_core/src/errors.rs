@@ -39,7 +39,7 @@ pub fn not_found(kind: ResourceKind, name: impl std::fmt::Display) -> ApiError {
     let text = format!(
         "there is no {command} of this name; `suimon {command} list` lists the existing ones"
     );
-    ApiError::new(ErrorCode::NotFound, text).about(format!("{}/{name}", kind.word()))
+    ApiError::new(ErrorCode::NotFound, text).about(format!("{}/{name}", kind.noun()))
 }
 
 /// Returns the error of a cluster request on a host without a cluster.

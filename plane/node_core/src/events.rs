@@ -27,7 +27,7 @@ mod recent;
 mod record;
 mod repeats;
 
-pub use draft::Draft;
+pub use draft::EventDraft;
 use recent::RecentEvents;
 use record::Record;
 use repeats::Repeats;
@@ -141,7 +141,7 @@ impl EventLog {
     /// The store rejected the commit: neither the events nor the changes were written.
     pub fn commit(
         &self,
-        drafts: Vec<Draft>,
+        drafts: Vec<EventDraft>,
         changes: Vec<StoreChange>,
     ) -> Result<(), StateStoreError> {
         // Earlier occurrences precede the change in the log.
@@ -156,7 +156,7 @@ impl EventLog {
 
     /// Appends events of past occurrences. Events that the store does not accept stay in memory and
     /// are written with the next commit.
-    pub fn append(&self, drafts: Vec<Draft>) {
+    pub fn append(&self, drafts: Vec<EventDraft>) {
         let now = Instant::now();
         let mut repeats = lock(&self.repeats);
         let mut reported = repeats.end_windows(now);
@@ -186,7 +186,7 @@ impl EventLog {
         self.append_now(withheld);
     }
 
-    fn append_now(&self, drafts: Vec<Draft>) {
+    fn append_now(&self, drafts: Vec<EventDraft>) {
         if drafts.is_empty() {
             return;
         }
@@ -224,7 +224,7 @@ impl EventLog {
         }
     }
 
-    fn number(&self, next: u64, drafts: Vec<Draft>) -> Vec<Event> {
+    fn number(&self, next: u64, drafts: Vec<EventDraft>) -> Vec<Event> {
         let now_unix_ms = (self.clock)();
         drafts
             .into_iter()

@@ -8,12 +8,12 @@ fn open(store: Arc<MemoryStore>) -> EventLog {
     EventLog::open(store, Arc::new(|| 7), Arc::new(NoListener)).unwrap()
 }
 
-fn draft(text: &str) -> Draft {
-    Draft::new(EventKind::NicCreated, "nic/a", text)
+fn draft(text: &str) -> EventDraft {
+    EventDraft::new(EventKind::NicCreated, "nic/a", text)
 }
 
-fn failure(text: &str) -> Draft {
-    Draft::new(EventKind::NicFailed, "nic/a", text)
+fn failure(text: &str) -> EventDraft {
+    EventDraft::new(EventKind::NicFailed, "nic/a", text)
 }
 
 fn errors() -> EventFilter {

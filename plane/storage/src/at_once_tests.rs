@@ -9,14 +9,14 @@ use suimon_ports::{DiskOp, DiskOutcome, TaskDescriptors, WorkerTask};
 use suimon_quantity::{StoreId, WorkerId};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
-use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
-use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
+use crate::command::{Command, DetachedDisk, DetachedQueueState, MirrorSettings};
+use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
 use crate::offer::Offer;
 use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, submit};
 use crate::resident::StorageWorker;
-use crate::{DiskCounterCells, DiskLocation, QueueKey};
+use crate::{DiskCounters, DiskLocation, QueueKey};
 use suimon_image_files::{DiskLayer, DiskSpec};
 
 const STORE: StoreId = StoreId(1);
@@ -29,7 +29,7 @@ pub(crate) struct Worker {
     pub(crate) commands: Sender<Command>,
     wait: Sleepless,
     pub(crate) client: Arc<Mutex<Client>>,
-    pub(crate) trouble: Arc<Mutex<Trouble>>,
+    pub(crate) trouble: Arc<Mutex<FaultInjection>>,
 }
 
 impl Worker {
@@ -63,7 +63,7 @@ impl Worker {
             spec: DiskSpec { layers },
             full,
             index: location,
-            mirror: Mirrored::default(),
+            mirror: MirrorSettings::default(),
             queues,
         };
         let (equipped, added) = (channel(), channel());
@@ -96,7 +96,7 @@ impl Worker {
         std::mem::take(&mut self.client.lock().unwrap().answers)
     }
 
-    fn tally(&mut self) -> DiskCounterCells {
+    fn tally(&mut self) -> DiskCounters {
         let (reply, views) = channel();
         self.commands.send(Command::View(Arc::default(), reply)).unwrap();
         self.poll();

@@ -27,7 +27,7 @@ const CHECK_EVERY: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(crate) struct MemberFlags<F> {
     /// True if the worker has grants or changes to fetch by an exchange.
-    pub(crate) has_news: F,
+    pub(crate) has_updates: F,
     /// True for the worker that made the last exchange. It must wake up for the budget's next
     /// deadline.
     pub(crate) has_deadline: F,
@@ -53,8 +53,8 @@ impl<F: Flag> Member<F> {
     }
 
     fn notify(&self, to_wake: &mut Vec<Arc<dyn Waker>>) {
-        if !self.flags.has_news.get() {
-            self.flags.has_news.set(true);
+        if !self.flags.has_updates.get() {
+            self.flags.has_updates.set(true);
             to_wake.extend(self.waker.clone());
         }
     }
@@ -110,7 +110,7 @@ impl<F: Flag> BudgetState<F> {
         self.remove(worker, to_wake);
         let flags = Arc::<MemberFlags<F>>::default();
         // The first exchange arms the deadline of the budget.
-        flags.has_news.set(true);
+        flags.has_updates.set(true);
         let (grants, last_seen) = (Vec::new(), self.now);
         let member = Member { flags: Arc::clone(&flags), waker, grants, last_seen };
         self.members.insert(worker, member);
@@ -231,7 +231,7 @@ impl<F: Flag> BudgetState<F> {
     fn fetch(&mut self, now: Time, worker: WorkerId, borrower: &mut Borrower) {
         let Some(member) = self.members.get_mut(&worker) else { return };
         member.last_seen = self.now;
-        member.flags.has_news.set(false);
+        member.flags.has_updates.set(false);
         for (granted_at, grant) in member.grants.drain(..) {
             if self.now > granted_at + GRANT_AGE_MAX {
                 borrower.handle_late_grant(now, grant);
@@ -358,7 +358,7 @@ impl<F: Flag> BudgetState<F> {
     /// Returns the number of grants that a worker has not fetched. A grant for several queued
     /// requests counts once per request.
     #[cfg(test)]
-    pub(crate) fn unfetched(&self, worker: WorkerId) -> u32 {
+    pub(crate) fn unfetched_grants(&self, worker: WorkerId) -> u32 {
         let grants = self.members.get(&worker).into_iter().flat_map(|member| &member.grants);
         let count = |(_, grant): &(Time, WorkerGrant)| match grant.of {
             GrantKind::Waiting(requests) => requests,

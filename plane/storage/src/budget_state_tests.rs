@@ -168,7 +168,7 @@ fn a_worker_that_ends_leaves_the_budget_with_its_grants() {
     workers[0].complete(NOW, 4);
     workers[0].exchange(NOW);
     assert_eq!(
-        (in_flight(&state), state.with(|budget_state| budget_state.unfetched(WorkerId(1)))),
+        (in_flight(&state), state.with(|budget_state| budget_state.unfetched_grants(WorkerId(1)))),
         (4, 4)
     );
     let [mut first, second] = workers;
@@ -323,7 +323,7 @@ fn a_worker_with_queued_requests_takes_the_place_of_one_that_does_not_arm_the_de
     assert!(due < later && later <= due + 20 * MS, "{due:?} {later:?}");
     // Its exchange at that time grants the requests that are due.
     assert!(workers[0].exchange(later) > 0);
-    assert!(state.with(|budget_state| budget_state.unfetched(WorkerId(1))) > 0);
+    assert!(state.with(|budget_state| budget_state.unfetched_grants(WorkerId(1))) > 0);
     let next = workers[0].client.next_deadline(true).unwrap();
     assert!(later < next && next <= later + 10 * MS, "it arms the next deadline: {next:?}");
 }

@@ -62,7 +62,9 @@ impl StorageEngine {
     /// requests is in flight and all its completions are published.
     pub(crate) fn end_queue(&mut self, number: usize) {
         let is_ended = self.queues.get(number).is_some_and(|queue_state| {
-            queue_state.is_closing && queue_state.in_flight == 0 && !queue_state.has_answers
+            queue_state.is_closing
+                && queue_state.in_flight == 0
+                && !queue_state.has_unpublished_completions
         });
         if !is_ended {
             return;

@@ -16,7 +16,7 @@ use crate::not_added::NotAdded;
 use crate::offer::Offer;
 use crate::pending_changes::{PendingMaximums, PendingPolicy};
 use crate::plane_error::PlaneError;
-use crate::queue_key::{QueueKey, Which};
+use crate::queue_key::{QueueKey, QueueSelection};
 use crate::request::FoundFull;
 use crate::shared_budget::SharedBudget;
 use crate::worker_view::WorkerSnapshot;
@@ -27,7 +27,7 @@ pub(crate) struct DetachedDisk {
     pub(crate) spec: DiskSpec,
     pub(crate) full: FullPolicy,
     pub(crate) index: Option<DiskLocation>,
-    pub(crate) mirror: Mirrored,
+    pub(crate) mirror: MirrorSettings,
     pub(crate) queues: Vec<DetachedQueueState>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct DetachedQueueState {
 
 /// State of a disk copy (mirror job) on the disk's worker.
 #[derive(Clone, Default)]
-pub(crate) struct Mirrored {
+pub(crate) struct MirrorSettings {
     /// Slot of the copy's requests in the disk's store.
     pub(crate) slot: Option<DiskSlot>,
     /// Map that records changes, if this disk is the source of the copy.
@@ -78,13 +78,13 @@ pub(crate) enum Command {
     },
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
     /// Sets or removes the state of a disk's copy on the disk's worker.
-    Mirror(DiskId, Mirrored, Sender<()>),
+    Mirror(DiskId, MirrorSettings, Sender<()>),
     /// Sets how long a disk's requests are queued while its store is full.
     Full(DiskId, Arc<PendingPolicy>),
     /// Sends the number of a disk's requests that have not completed, except those of a copy.
     InFlight(DiskId, Sender<usize>),
     /// Closes and drops queues of a disk. The sender is dropped when all of them are dropped.
-    Detach(DiskId, Which, Sender<()>),
+    Detach(DiskId, QueueSelection, Sender<()>),
     /// Removes a disk with its queues from the worker, and sends it when it is closed. Has no
     /// effect if the sender was taken back.
     DetachDisk(DiskId, Offer<Sender<Result<DetachedDisk, PlaneError>>>),

@@ -42,7 +42,7 @@ impl StorageEngine {
     /// Smaller changes are committed by the next flush, or when the disk is idle.
     pub(crate) fn commit_if_due(&mut self, disk_number: usize) {
         let bytes = self.uncommitted_bytes(disk_number);
-        self.idle_look.is_pending |= bytes > 0;
+        self.idle_check.is_pending |= bytes > 0;
         let now = self.now;
         let is_deferred = self.disks.get(disk_number).is_some_and(|disk_state| {
             disk_state.has_failed_flush || disk_state.full.defers_commit(now)
@@ -118,7 +118,7 @@ impl StorageEngine {
         let is_awaited = disk.obstacle == Some(BlockedBy::CommitInFlight);
         if is_awaited {
             disk.obstacle = None;
-            self.restless.push(disk_number);
+            self.disks_to_continue.push(disk_number);
         }
         if let Some(FailedStep { error, offset, is_flush, .. }) = failed_step {
             let has_flush_failed = is_flush && self.handle_failed_flush(disk_number, &error);

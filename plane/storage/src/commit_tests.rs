@@ -41,7 +41,7 @@ impl Image for ManyPages {
     ) -> Result<Translation, ImageError> {
         self.translate_read(range, extents)
     }
-    fn handle_failed(&mut self, _: ByteRange) {}
+    fn handle_write_failed(&mut self, _: ByteRange) {}
     fn handle_written(&mut self, _: ByteRange) {
         self.is_changed = true;
     }

@@ -17,7 +17,7 @@ use crate::command::Command;
 use crate::disk_record::Record;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
-use crate::queue_key::Which;
+use crate::queue_key::QueueSelection;
 use crate::stall::STALL_CHECK_INTERVAL;
 use crate::worker_channel::WorkerChannel;
 
@@ -48,9 +48,9 @@ impl StoragePlane {
     /// Detaches queues of a disk. For virtqueues of a VM, blocks until their requests have
     /// completed, unless the disk is being taken out of service. Does not wait for clients of a
     /// stalled disk or of a worker that does not respond: their buffers belong to the daemon.
-    pub(crate) fn detach_queues(&self, disk: DiskId, which: Which) {
+    pub(crate) fn detach_queues(&self, disk: DiskId, which: QueueSelection) {
         let Some(detaching) = self.request_detach(disk, which) else { return };
-        let is_a_vms = !matches!(which, Which::Clients);
+        let is_a_vms = !matches!(which, QueueSelection::Clients);
         loop {
             let is_ending = detaching.record.is_ending.load(Ordering::Relaxed);
             let waited = self.wait_for_disk(disk, &detaching.worker, &detaching.answer);
@@ -71,7 +71,7 @@ impl StoragePlane {
     pub(crate) fn begin_detach_queues(
         &self,
         disk: DiskId,
-        which: Which,
+        which: QueueSelection,
     ) -> Box<dyn DetachingQueue> {
         match self.request_detach(disk, which) {
             Some(detaching) => Box::new(detaching),
@@ -79,7 +79,7 @@ impl StoragePlane {
         }
     }
 
-    fn request_detach(&self, disk: DiskId, which: Which) -> Option<DetachState> {
+    fn request_detach(&self, disk: DiskId, which: QueueSelection) -> Option<DetachState> {
         let record = self.record(disk).ok()?;
         let owner = lock(&record.owner);
         let worker_channel = owner.and_then(|owner| self.channel(owner))?;

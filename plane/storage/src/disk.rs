@@ -66,7 +66,7 @@ pub(crate) struct DiskState {
     /// Number of the disk's queues.
     pub(crate) queues: usize,
     /// Number of requests with I/O in flight.
-    pub(crate) moving: usize,
+    pub(crate) requests_with_io: usize,
     /// Requests of the disk that are queued for translation, in order of submission
     /// ([`crate::parked`]).
     pub(crate) parked: VecDeque<usize>,
@@ -74,7 +74,7 @@ pub(crate) struct DiskState {
     pub(crate) freeing: Option<PendingFree>,
     /// Ranges that discards and writes of zeros in flight overwrite with zeros, by number of the
     /// request.
-    pub(crate) pieces: BTreeMap<usize, Vec<ByteRange>>,
+    pub(crate) zeroed_ranges: BTreeMap<usize, Vec<ByteRange>>,
     /// Operation that must end before further requests of the disk are translated.
     pub(crate) obstacle: Option<BlockedBy>,
     pub(crate) commit: Option<RunningCommit>,
@@ -119,10 +119,10 @@ impl DiskState {
             mirror: MirrorState::default(),
             service: Service::On,
             queues: 0,
-            moving: 0,
+            requests_with_io: 0,
             parked: VecDeque::new(),
             freeing: None,
-            pieces: BTreeMap::new(),
+            zeroed_ranges: BTreeMap::new(),
             obstacle: None,
             commit: None,
             waiters: Vec::new(),
@@ -192,7 +192,7 @@ impl DiskState {
 
     /// Returns true if an operation of the disk is pending until one that is in flight has ended.
     #[inline]
-    pub(crate) fn is_awaited(&self) -> bool {
+    pub(crate) fn has_pending_operation(&self) -> bool {
         !self.parked.is_empty()
             || self.freeing.is_some()
             || self.is_closing
@@ -207,7 +207,7 @@ impl DiskState {
 
     /// Returns true if no operation of the disk is in flight or queued.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.moving == 0
+        self.requests_with_io == 0
             && self.parked.is_empty()
             && self.freeing.is_none()
             && self.obstacle.is_none()

@@ -142,7 +142,7 @@ impl StorageEngine {
     fn dispatch_request(&mut self, store: usize) -> bool {
         let (now, mut has_dispatched) = (self.now, false);
         self.exchange(store);
-        while self.handle_begun() < REQUESTS_MAX {
+        while self.started_requests() < REQUESTS_MAX {
             let Some(worker_store) = self.stores.get_mut(store) else { break };
             // Completions are passed even without queued requests. Otherwise the next requests
             // would be queued because the scheduler has not received these completions.
@@ -160,8 +160,10 @@ impl StorageEngine {
         }
         let Some(worker_store) = self.stores.get_mut(store) else { return has_dispatched };
         let available = worker_store.spec.waiting_max.saturating_sub(worker_store.waiting) as usize;
-        let starved: Vec<usize> =
-            worker_store.starved.drain(..available.min(worker_store.starved.len())).collect();
+        let starved: Vec<usize> = worker_store
+            .paused_for_room
+            .drain(..available.min(worker_store.paused_for_room.len()))
+            .collect();
         if has_dispatched {
             self.exchange(store);
         }
@@ -226,7 +228,7 @@ impl StorageEngine {
 
     /// Returns the number of requests that were taken from queues and are neither queued in a
     /// scheduler nor queued because their store is full.
-    pub(crate) fn handle_begun(&self) -> usize {
+    pub(crate) fn started_requests(&self) -> usize {
         self.requests.len() - self.queued - self.full_queued
     }
 
@@ -234,7 +236,7 @@ impl StorageEngine {
     /// queue's limit.
     pub(crate) fn has_room(&self, requests: usize) -> bool {
         let mut stores = self.stores.numbers().filter_map(|store| self.stores.get(store));
-        self.handle_begun() + requests <= REQUESTS_MAX
+        self.started_requests() + requests <= REQUESTS_MAX
             && stores.all(|worker_store| worker_store.has_room(requests))
     }
 
@@ -250,7 +252,7 @@ impl StorageEngine {
         if self.has_room {
             return queue.held_max.saturating_sub(queue.queued) as usize;
         }
-        let available = REQUESTS_MAX - self.handle_begun().min(REQUESTS_MAX);
+        let available = REQUESTS_MAX - self.started_requests().min(REQUESTS_MAX);
         let Some(DiskIndex { store, slot }) = queue.index else { return available };
         match self.stores.get(store) {
             Some(worker_store) if worker_store.has_uncharged(slot) => 0,
@@ -263,7 +265,7 @@ impl StorageEngine {
 
     /// Pauses a queue: it is neither read nor watched until its requests can be accepted.
     pub(crate) fn pause_queue(&mut self, number: usize) {
-        if self.handle_begun() >= REQUESTS_MAX {
+        if self.started_requests() >= REQUESTS_MAX {
             return;
         }
         let Some(queue) = self.queues.get_mut(number) else { return };
@@ -272,7 +274,7 @@ impl StorageEngine {
         if let Some(worker_store) = store.filter(|worker_store| {
             queue.queued == 0 && worker_store.waiting >= worker_store.spec.waiting_max
         }) {
-            worker_store.starved.push_back(number);
+            worker_store.paused_for_room.push_back(number);
         }
     }
 
@@ -313,9 +315,10 @@ impl StorageEngine {
     /// per queue.
     pub(crate) fn add_queues(&mut self, store: usize, count: i32) {
         let Some(worker_store) = self.stores.get_mut(store) else { return };
-        let before = worker_store.each;
+        let before = worker_store.queued_per_queue_max;
         worker_store.add_queues(count);
-        let (per_queue, has_changed) = (worker_store.each, worker_store.each != before);
+        let (per_queue, has_changed) =
+            (worker_store.queued_per_queue_max, worker_store.queued_per_queue_max != before);
         for number in self.queues.numbers().filter(|_| has_changed) {
             let queue = self.queues.get_mut(number);
             if let Some(queue) = queue.filter(|queue_state| {
@@ -370,7 +373,7 @@ pub(crate) fn report_to_store(
     (outcome, is_alone): (DiskOutcome, bool),
 ) {
     if outcome == DiskOutcome::NoSpace {
-        return worker_store.handle_undone(now, index.slot, request.bytes);
+        return worker_store.handle_not_executed(now, index.slot, request.bytes);
     }
     let latency_ns = request.moved.ns_since(request.sent);
     let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);

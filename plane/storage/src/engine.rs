@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use suimon_image::ByteRange;
-use suimon_ports::{DiskQueue, DiskRequest, FileCompletion, FileIo, Serving, Waker};
+use suimon_ports::{DiskQueue, DiskRequest, FileCompletion, FileIo, ServedDeviceCell, Waker};
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_recording::Sink;
 
@@ -24,7 +24,7 @@ use crate::rotation::Rotation;
 use crate::slab::Slab;
 use crate::spare_look::BufferReclaim;
 use crate::store::WorkerStore;
-use crate::tally::DiskCounterCells;
+use crate::tally::DiskCounters;
 use suimon_image_files::DiskSpec;
 
 /// Largest number of requests in flight on a worker; further requests stay in their queues.
@@ -42,7 +42,7 @@ pub struct StorageEngine {
     /// Queues that are polled, in round-robin order.
     pub(crate) active: Rotation,
     /// Identity of the disk currently being served, for diagnosis of a blocked worker.
-    pub(crate) serving: Option<Arc<Serving>>,
+    pub(crate) serving: Option<Arc<ServedDeviceCell>>,
     /// Queues in a pause between polls ([`PollPause`]).
     pub(crate) paused: Vec<usize>,
     /// Queues with completions that are not published to their clients yet.
@@ -56,7 +56,7 @@ pub struct StorageEngine {
     /// Disks with freed space that could not be zeroed yet for lack of a submission-queue entry.
     pub(crate) zeroing_to_begin: Vec<usize>,
     /// Disks on which an operation has ended, so that their parked requests must be checked.
-    pub(crate) restless: Vec<usize>,
+    pub(crate) disks_to_continue: Vec<usize>,
     pub(crate) scratch: Scratch,
     pub(crate) notices: Notices,
     /// Identifier of this engine's worker.
@@ -83,8 +83,8 @@ pub struct StorageEngine {
     pub(crate) is_busy: bool,
     /// Time of the last check for stalled disks.
     pub(crate) stalls_checked_at: Time,
-    pub(crate) idle_look: IdleCheck,
-    pub(crate) spare_look: BufferReclaim,
+    pub(crate) idle_check: IdleCheck,
+    pub(crate) buffer_reclaim: BufferReclaim,
     pub(crate) lost_time: UnscheduledTime,
     pub(crate) taken: Vec<DiskRequest>,
     /// Numbers of the requests received from one queue in one iteration, before their submission to
@@ -117,7 +117,7 @@ impl StorageEngine {
             metadata_to_read: Vec::new(),
             commits_to_run: Vec::new(),
             zeroing_to_begin: Vec::new(),
-            restless: Vec::new(),
+            disks_to_continue: Vec::new(),
             scratch: Scratch::default(),
             notices: Notices::default(),
             worker: WorkerId(0),
@@ -133,8 +133,8 @@ impl StorageEngine {
             now: Time::ZERO,
             is_busy: true,
             stalls_checked_at: Time::ZERO,
-            idle_look: IdleCheck::default(),
-            spare_look: BufferReclaim::default(),
+            idle_check: IdleCheck::default(),
+            buffer_reclaim: BufferReclaim::default(),
             lost_time: UnscheduledTime::default(),
             taken: Vec::with_capacity(REQUESTS_PER_TURN),
             arrived: Vec::with_capacity(REQUESTS_PER_TURN),
@@ -208,13 +208,13 @@ impl StorageEngine {
             self.add_queues(store, 1);
         }
         let store = index.and_then(|index| self.stores.get(index.store));
-        let held_max = store.map_or(u32::MAX, |worker_store| worker_store.each);
+        let held_max = store.map_or(u32::MAX, |worker_store| worker_store.queued_per_queue_max);
         let number = self.queues.insert(QueueState {
             queue,
             disk,
             id: None,
             in_flight: 0,
-            has_answers: false,
+            has_unpublished_completions: false,
             is_waiting: false,
             empty_polls: 0,
             busy_poll: BusyPoll::default(),
@@ -250,7 +250,7 @@ impl StorageEngine {
 
     /// Returns the counters of a disk; `None` if there is no such disk.
     #[must_use]
-    pub fn tally(&self, disk: usize) -> Option<DiskCounterCells> {
+    pub fn tally(&self, disk: usize) -> Option<DiskCounters> {
         self.disks.get(disk).map(|disk| disk.tally.tally())
     }
 

@@ -19,9 +19,9 @@ use suimon_ports::{
 const PAGE: u64 = 4096;
 
 /// Generator of deterministic pseudo-random numbers (SplitMix64).
-pub(crate) struct Dice(pub(crate) u64);
+pub(crate) struct RandomNumbers(pub(crate) u64);
 
-impl Dice {
+impl RandomNumbers {
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         // SplitMix64: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (2014).
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -192,7 +192,7 @@ impl DiskQueue for FakeQueue {
         }
         !client.takes_nothing_back
     }
-    fn outlives(&self) -> bool {
+    fn redelivers_after_drop(&self) -> bool {
         self.outlives
     }
     fn flush(&mut self) -> Result<(), PortFault> {
@@ -241,7 +241,7 @@ struct Pending {
 
 /// Faults that the fake I/O injects.
 #[derive(Default)]
-pub(crate) struct Trouble {
+pub(crate) struct FaultInjection {
     /// One operation in this number fails at random; 0 for no failures.
     pub(crate) one_in: u64,
     pub(crate) kind: Option<io::ErrorKind>,
@@ -284,7 +284,7 @@ pub(crate) struct Trouble {
     pub(crate) is_full: bool,
 }
 
-impl Trouble {
+impl FaultInjection {
     fn stalls(&self, pending: &Pending) -> bool {
         let is_stalled = match &pending.effect {
             Effect::Flush => self.stalled_flushes,
@@ -304,12 +304,12 @@ pub(crate) struct FakeIo {
     files: Vec<Option<Arc<dyn DiskFile>>>,
     pending: Vec<Pending>,
     capacity: usize,
-    dice: Dice,
+    dice: RandomNumbers,
     /// Allocated pages, by file and number.
     pages: BTreeSet<(FileSlot, u64)>,
     /// Largest number of allocated pages while the store is full.
     pages_max: Option<usize>,
-    pub(crate) trouble: Arc<Mutex<Trouble>>,
+    pub(crate) trouble: Arc<Mutex<FaultInjection>>,
     /// True if files have no allocated pages when added.
     pub(crate) is_sparse: bool,
     fd: File,
@@ -321,7 +321,7 @@ impl FakeIo {
             files: Vec::new(),
             pending: Vec::new(),
             capacity,
-            dice: Dice(seed),
+            dice: RandomNumbers(seed),
             pages: BTreeSet::new(),
             pages_max: None,
             trouble: Arc::default(),

@@ -68,7 +68,7 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(number) else { return };
         if matches!(disk.obstacle, Some(BlockedBy::Commit | BlockedBy::CommitInFlight)) {
             disk.obstacle = None;
-            self.restless.push(number);
+            self.disks_to_continue.push(number);
             self.fail_first_parked(number, DiskOutcome::Failed);
         }
         self.end_disk(number);

@@ -11,7 +11,7 @@ use suimon_image::{DiskGeometry, Image, Linear};
 use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 
-use crate::fakes::{Dice, FakeFile, FakeIo, FakeQueue};
+use crate::fakes::{FakeFile, FakeIo, FakeQueue, RandomNumbers};
 use crate::full_store::FullPolicy;
 use crate::kinds::{CHILDREN, KINDS, Kind, VHDX};
 use crate::work_tests::{Bench, Model, SIZE, TAGS, WRITE, range};
@@ -297,10 +297,10 @@ fn a_failed_flush_loses_no_flushed_write() {
             assert!(bench.work.failed_flush(bench.disk).is_some(), "{}: seed {seed}", kind.name);
             let ops = bench.file.memory().log();
             let crash = Crash { before: &before, ops: &ops, started: ops.len() };
-            let unsynced = crash.unsynced();
+            let unsynced = crash.unflushed_count();
             let order: Vec<_> = (0..unsynced).collect();
             for _ in 0..8 {
-                let outcome = |random: &mut Dice| match random.below(2) {
+                let outcome = |random: &mut RandomNumbers| match random.below(2) {
                     0 => WriteOutcome::Persisted,
                     _ => WriteOutcome::Lost,
                 };

@@ -21,7 +21,7 @@ impl StorageEngine {
                 return self.answer(number, DiskOutcome::Unsupported);
             }
             disk.parked.push_back(number);
-            return self.restless.push(disk_number);
+            return self.disks_to_continue.push(disk_number);
         };
         // The image itself checks whether the range may be written.
         let mut extents = std::mem::take(&mut self.scratch.extents);
@@ -43,7 +43,7 @@ impl StorageEngine {
             _ => PartAction::Discard,
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        disk.moving += 1;
+        disk.requests_with_io += 1;
         let file = disk.layers[0].file;
         let offset = start.saturating_add(range.offset());
         self.scratch.parts.clear();
@@ -64,7 +64,7 @@ impl StorageEngine {
             in_flight_request.disk == disk_number && in_flight_request.parts > 0
         });
         // The search ends after the last request in flight of the disk.
-        let in_flight = in_flight.take(disk.moving);
+        let in_flight = in_flight.take(disk.requests_with_io);
         disk.freeing = Some(PendingFree {
             number,
             range,
@@ -99,14 +99,14 @@ impl StorageEngine {
                 give_up(disk, pieces);
                 freeing.awaits_obstacle = true;
                 disk.freeing = Some(freeing);
-                self.meet(disk_number, blocked);
+                self.start_blocking_operation(disk_number, blocked);
                 return false;
             }
             Ok(Resolved::Ready) => {
                 if !pieces.is_empty() {
-                    disk.pieces.insert(number, pieces);
+                    disk.zeroed_ranges.insert(number, pieces);
                 }
-                disk.moving += 1;
+                disk.requests_with_io += 1;
                 self.send(number);
             }
         }
@@ -117,7 +117,7 @@ impl StorageEngine {
 /// Reports to the image that ranges which it has translated for writing will not be written.
 fn give_up(disk: &mut DiskState, pieces: Vec<ByteRange>) {
     for piece in pieces {
-        disk.own_image().image.handle_failed(piece);
+        disk.own_image().image.handle_write_failed(piece);
     }
 }
 

@@ -50,7 +50,7 @@ impl StorageEngine {
     pub(crate) fn full(&self, disk: usize) -> Option<FullView> {
         let full = &self.disks.get(disk)?.full;
         let duration = self.now.since(full.since?);
-        Some(FullView { queued: full.queued.len() + full.repeated, lasts: duration })
+        Some(FullView { queued: full.queued.len() + full.repeated, duration })
     }
 
     /// Records that a commit or a request of a disk found no space.
@@ -67,7 +67,7 @@ impl StorageEngine {
             self.notices.push(StorageNotice::DiskFull {
                 disk: disk_number,
                 change,
-                lasted: duration,
+                full_for: duration,
             });
         }
         self.schedule_full_check();
@@ -165,8 +165,8 @@ impl StorageEngine {
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return false };
         let Some(queue) = self.queues.get_mut(queue_number) else { return false };
-        let is_taken_back =
-            (queue.is_moving || queue.queue.outlives()) && queue.queue.reclaim(request);
+        let is_taken_back = (queue.is_moving || queue.queue.redelivers_after_drop())
+            && queue.queue.reclaim(request);
         if !is_taken_back {
             return false;
         }
@@ -269,7 +269,7 @@ impl StorageEngine {
         disks.append(&mut self.full_disks);
         self.full_disks = disks;
         self.full_due = self.next_full_due();
-        self.calm();
+        self.continue_parked();
     }
 
     /// Makes a check of all full disks due in this or the next iteration, because the state of one
@@ -329,7 +329,11 @@ impl StorageEngine {
         (full.since, full.expires) = (None, None);
         let change = if full.has_space { FullChange::HasSpace } else { FullChange::NotNeeded };
         let duration = self.now.since(since);
-        self.notices.push(StorageNotice::DiskFull { disk: disk_number, change, lasted: duration });
+        self.notices.push(StorageNotice::DiskFull {
+            disk: disk_number,
+            change,
+            full_for: duration,
+        });
         true
     }
 

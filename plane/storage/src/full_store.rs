@@ -49,7 +49,7 @@ pub struct FullView {
     /// Number of requests that are queued for space or being repeated.
     pub queued: usize,
     /// Time since a request or commit of the disk first found no space.
-    pub lasts: Duration,
+    pub duration: Duration,
 }
 
 /// Requests of one disk for which its store has no space.
@@ -113,7 +113,7 @@ impl FullStore {
     pub(crate) fn end(&self, disk: usize, now: Time) -> Option<StorageNotice> {
         let since = self.since.filter(|_| !self.is_moving)?;
         let change = FullChange::NotNeeded;
-        Some(StorageNotice::DiskFull { disk, change, lasted: now.since(since) })
+        Some(StorageNotice::DiskFull { disk, change, full_for: now.since(since) })
     }
 
     /// Returns the time of the next action for the full disk; `None` if it is not full.

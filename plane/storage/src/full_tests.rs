@@ -139,7 +139,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         assert_eq!(fullness(&mut bench), [FullChange::Full], "{}", kind.name);
         let view = bench.work.full(bench.disk).unwrap();
         assert_eq!(view.queued, 20);
-        assert!(view.lasts >= Duration::from_secs(299), "{view:?}");
+        assert!(view.duration >= Duration::from_secs(299), "{view:?}");
         // Writes to allocated space continue, and a flush covers them.
         write(&bench, 30, WRITE, 0, 2);
         assert_eq!(pass(&mut bench, STEP), [(30, DiskOutcome::Done)], "{}", kind.name);
@@ -333,7 +333,7 @@ fn requests_are_queued_no_longer_if_their_disk_moves() {
     // The store counts as full without interruption since the first request found it full.
     assert_eq!(fullness(&mut bench), [FullChange::Full]);
     let view = bench.work.full(bench.disk).unwrap();
-    assert!(view.queued == 1 && view.lasts >= wait * 2 - STEP * 4, "{view:?}");
+    assert!(view.queued == 1 && view.duration >= wait * 2 - STEP * 4, "{view:?}");
     bench.trouble.lock().unwrap().is_full = false;
     assert_eq!(pass(&mut bench, FULL_RETRY_EVERY * 2), [(0, DiskOutcome::Done)]);
     assert_eq!(fullness(&mut bench), [FullChange::HasSpace]);

@@ -39,16 +39,16 @@ impl DiskState {
 impl StorageEngine {
     /// Begins commits of idle disks with uncommitted metadata. No-op unless a check is due.
     pub(crate) fn commit_idle(&mut self) {
-        if !self.idle_look.is_pending || self.now < self.idle_look.looked + CHECK_INTERVAL {
+        if !self.idle_check.is_pending || self.now < self.idle_check.checked_at + CHECK_INTERVAL {
             return;
         }
-        self.idle_look = IdleCheck { is_pending: false, looked: self.now };
+        self.idle_check = IdleCheck { is_pending: false, checked_at: self.now };
         for number in self.disks.numbers() {
             let Some(disk) = self.disks.get_mut(number) else { continue };
             if disk.uncommitted_bytes() == 0 || disk.has_failed_flush {
                 continue;
             }
-            self.idle_look.is_pending = true;
+            self.idle_check.is_pending = true;
             if disk.is_idle(self.now) {
                 disk.calm.since = None;
                 self.begin_commit(number);
@@ -59,7 +59,7 @@ impl StorageEngine {
     /// Returns the time of the next check for idle disks; `None` if no disk has uncommitted
     /// metadata.
     pub(crate) fn idle_deadline(&self) -> Option<Time> {
-        self.idle_look.is_pending.then(|| self.idle_look.looked + CHECK_INTERVAL)
+        self.idle_check.is_pending.then(|| self.idle_check.checked_at + CHECK_INTERVAL)
     }
 
     /// Returns the number of bytes of a disk's metadata that are not durable.

@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 pub(crate) struct IdleCheck {
     /// True if a disk may have uncommitted metadata, so that the check is due.
     pub(crate) is_pending: bool,
-    pub(crate) looked: Time,
+    pub(crate) checked_at: Time,
 }
 
 /// Period in which a disk was not written to: its start, as observed by a check.

@@ -6,7 +6,7 @@ use std::io;
 use suimon_ports::DiskOutcome;
 use suimon_quantity::Time;
 
-use crate::fakes::Trouble;
+use crate::fakes::FaultInjection;
 use crate::kinds::KINDS;
 use crate::work_tests::{Bench, SECTOR, SIZE, WRITE, range};
 use crate::{IDLE_AFTER, StorageNotice};
@@ -84,13 +84,13 @@ fn a_device_that_fails_is_not_tried_all_the_time() {
     bench.now = Time::from_ns(1 << 40);
     write(&mut bench, 3);
     *bench.trouble.lock().unwrap() =
-        Trouble { one_in: 1, kind: Some(io::ErrorKind::Other), ..Trouble::default() };
+        FaultInjection { one_in: 1, kind: Some(io::ErrorKind::Other), ..FaultInjection::default() };
     let until = bench.now + Duration::from_secs(50);
     sleep(&mut bench, until);
     assert_eq!(commits(&bench), 1);
     let notices = bench.notices();
     assert!(matches!(&notices[..], [StorageNotice::DiskFault { .. }]), "{notices:?}");
-    *bench.trouble.lock().unwrap() = Trouble::default();
+    *bench.trouble.lock().unwrap() = FaultInjection::default();
     let until = bench.now + Duration::from_secs(120);
     sleep(&mut bench, until);
     assert_eq!((commits(&bench), bench.work.uncommitted_bytes(bench.disk)), (2, 0));

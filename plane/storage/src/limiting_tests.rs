@@ -50,7 +50,7 @@ impl Image for ForgetfulImage {
     ) -> Result<Translation, ImageError> {
         unreachable!("no request writes")
     }
-    fn handle_failed(&mut self, _: ByteRange) {}
+    fn handle_write_failed(&mut self, _: ByteRange) {}
     fn handle_written(&mut self, _: ByteRange) {}
     fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Translation, ImageError> {
         unreachable!("no request discards")

@@ -45,7 +45,7 @@ pub enum StorageNotice {
         /// Description of the fault, with the field where it is known.
         detail: String,
         /// Number of faults of the disk that were suppressed since the previous notice.
-        untold: u64,
+        suppressed: u64,
     },
     /// A disk's store has not completed an operation for too long, or completes operations again.
     DiskStall {
@@ -63,7 +63,7 @@ pub enum StorageNotice {
         /// Change that the disk's requests observed.
         change: FullChange,
         /// Time since the first request for which there was no space.
-        lasted: Duration,
+        full_for: Duration,
     },
     /// A flush of a disk has failed: its writes and flushes fail until its image is opened again.
     FlushFailed {

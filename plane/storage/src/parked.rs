@@ -15,8 +15,8 @@ impl StorageEngine {
     /// Continues parked requests of the disks in `restless`, on which an operation has ended. The
     /// continuation is deferred to this call: each request may end another one, and direct calls
     /// would recurse once per request.
-    pub(crate) fn calm(&mut self) {
-        while let Some(disk_number) = self.restless.pop() {
+    pub(crate) fn continue_parked(&mut self) {
+        while let Some(disk_number) = self.disks_to_continue.pop() {
             self.resume(disk_number);
         }
     }
@@ -60,7 +60,7 @@ impl StorageEngine {
 
     /// Starts the operation that blocks a translation: a metadata read or a commit. No-op if the
     /// disk is blocked already; the request is then translated again after that operation.
-    pub(crate) fn meet(&mut self, disk_number: usize, blocked: BlockedBy) {
+    pub(crate) fn start_blocking_operation(&mut self, disk_number: usize, blocked: BlockedBy) {
         let disk = self.disks.get_mut(disk_number).filter(|disk| disk.obstacle.is_none());
         let Some(disk) = disk else { return };
         disk.obstacle = Some(blocked);
@@ -112,7 +112,7 @@ impl StorageEngine {
             self.emit(disk_number, Some(offset), detail);
             self.fail_first_parked(disk_number, DiskOutcome::Failed);
         }
-        self.restless.push(disk_number);
+        self.disks_to_continue.push(disk_number);
     }
 
     /// Completes the first parked request of a disk with `outcome`, after its metadata read or

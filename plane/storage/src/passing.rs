@@ -11,7 +11,7 @@ use crate::plane_error::PlaneError;
 use crate::worker_channel::WorkerChannel;
 
 /// Result of passing a value to a worker with a command.
-pub(crate) enum Passed<T: Send, R> {
+pub(crate) enum PassResult<T: Send, R> {
     /// The worker has taken the value, and has sent this reply.
     Replied(R),
     /// The worker has not taken the value, which is returned with the error, and will not take it.
@@ -73,21 +73,21 @@ impl StoragePlane {
         worker: &Arc<WorkerChannel>,
         value: T,
         command: impl FnOnce(Offer<T>, Sender<R>) -> Command,
-    ) -> Passed<T, R> {
+    ) -> PassResult<T, R> {
         if worker.is_blocked(self.0.waits.command) {
-            return Passed::Returned(PlaneError::NoResponse(worker.id), value);
+            return PassResult::Returned(PlaneError::NoResponse(worker.id), value);
         }
         let (error, late_reply) = match self.offer(worker, value, command) {
-            Ok(reply) => return Passed::Replied(reply),
+            Ok(reply) => return PassResult::Replied(reply),
             Err(late_reply) => late_reply,
         };
         match late_reply.offer.take() {
-            Some(value) => Passed::Returned(error, value),
+            Some(value) => PassResult::Returned(error, value),
             // A worker that has just taken the value replies at once, unless it blocks while using
             // the value.
             None => match self.0.waits.receive(&late_reply.answer, self.0.waits.taken) {
-                Ok(reply) => Passed::Replied(reply),
-                Err(_) => Passed::Late(error, late_reply),
+                Ok(reply) => PassResult::Replied(reply),
+                Err(_) => PassResult::Late(error, late_reply),
             },
         }
     }
@@ -100,13 +100,15 @@ impl StoragePlane {
         worker: &Arc<WorkerChannel>,
         value: T,
         command: impl FnOnce(Offer<T>, Sender<R>) -> Command,
-    ) -> Passed<T, R> {
+    ) -> PassResult<T, R> {
         match self.offer(worker, value, command) {
-            Ok(reply) => Passed::Replied(reply),
-            Err((error @ PlaneError::NoResponse(_), late_reply)) => Passed::Late(error, late_reply),
+            Ok(reply) => PassResult::Replied(reply),
+            Err((error @ PlaneError::NoResponse(_), late_reply)) => {
+                PassResult::Late(error, late_reply)
+            }
             Err((error, late_reply)) => match late_reply.offer.take() {
-                Some(value) => Passed::Returned(error, value),
-                None => Passed::Late(error, late_reply),
+                Some(value) => PassResult::Returned(error, value),
+                None => PassResult::Late(error, late_reply),
             },
         }
     }

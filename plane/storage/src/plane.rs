@@ -13,7 +13,7 @@ use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_recording::Sink;
 
-use crate::command::{Command, DetachedDisk, Mirrored};
+use crate::command::{Command, DetachedDisk, MirrorSettings};
 use crate::disk_location::DiskLocation;
 use crate::disk_record::Record;
 pub(crate) use crate::exclusion::lock;
@@ -21,7 +21,7 @@ use crate::full_store::FullPolicy;
 use crate::plane_error::{NotServed, PlaneError};
 use crate::plane_notices::{NoticeSender, PlaneNotice};
 use crate::plane_store::StoreEntry;
-use crate::queue_key::{QueueKey, Which};
+use crate::queue_key::{QueueKey, QueueSelection};
 use crate::waits::{COMMAND_WAIT_MAX, SHARE_WAIT_MAX, Waits};
 use crate::worker_channel::WorkerChannel;
 use suimon_image_files::DiskSpec;
@@ -124,7 +124,7 @@ impl StoragePlane {
                 entry.insert(Arc::clone(&record));
             }
         }
-        let (full, mirror, queues) = (FullPolicy::default(), Mirrored::default(), Vec::new());
+        let (full, mirror, queues) = (FullPolicy::default(), MirrorSettings::default(), Vec::new());
         let detached = Box::new(DetachedDisk { spec, full, index, mirror, queues });
         match self.place_disk(disk, detached) {
             Ok(worker) => {
@@ -156,7 +156,7 @@ impl StoragePlane {
 
     /// Announces that the disk will be taken out of service. From now on, detaching its queues does
     /// not wait for a stalled store.
-    pub fn begin_end(&self, disk: DiskId) {
+    pub fn announce_removal(&self, disk: DiskId) {
         if let Ok(record) = self.record(disk) {
             record.is_ending.store(true, Ordering::Relaxed);
         }
@@ -215,7 +215,7 @@ impl StoragePlane {
     /// Closes the connections of a disk's clients. [`DiskQueueHost::detach_disk`] does the same for
     /// virtqueues.
     pub fn detach_clients(&self, disk: DiskId) {
-        self.detach_queues(disk, Which::Clients);
+        self.detach_queues(disk, QueueSelection::Clients);
     }
 
     /// Returns the oldest notice that was not returned yet; `None` if there is none.
@@ -280,14 +280,14 @@ impl DiskQueueHost for StoragePlane {
     }
 
     fn detach(&self, disk: DiskId, index: u16) {
-        self.detach_queues(disk, Which::One(QueueKey::Ring(index)));
+        self.detach_queues(disk, QueueSelection::One(QueueKey::Ring(index)));
     }
 
     fn begin_detach(&self, disk: DiskId, index: u16) -> Box<dyn DetachingQueue> {
-        self.begin_detach_queues(disk, Which::One(QueueKey::Ring(index)))
+        self.begin_detach_queues(disk, QueueSelection::One(QueueKey::Ring(index)))
     }
 
     fn detach_disk(&self, disk: DiskId) {
-        self.detach_queues(disk, Which::Rings);
+        self.detach_queues(disk, QueueSelection::Rings);
     }
 }

@@ -11,9 +11,9 @@ use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::command::Command;
-use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
+use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection};
 use crate::kinds::VHDX;
-use crate::passing::Passed;
+use crate::passing::PassResult;
 use crate::plane::moving::NotPassed;
 use crate::plane_stalled_tests::{Ends, LIMIT, STORE, Worker, wait_until};
 use crate::plane_suspend_tests::{answer, close, submit};
@@ -31,7 +31,7 @@ const REST_MAX: Duration = Duration::from_millis(500);
 
 /// I/O of the workers in the order of their first disks, with faults that the test controls.
 #[derive(Default)]
-struct Source(Mutex<Vec<Arc<Mutex<Trouble>>>>);
+struct Source(Mutex<Vec<Arc<Mutex<FaultInjection>>>>);
 
 impl FileIoSource for Source {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
@@ -82,11 +82,11 @@ impl Bench {
     }
 
     /// Creates the I/O of a worker, which has no disk yet.
-    fn equip(&self, worker: u16) -> Arc<Mutex<Trouble>> {
+    fn equip(&self, worker: u16) -> Arc<Mutex<FaultInjection>> {
         let io = self.source.open().unwrap();
         let channel = self.plane.channel(WorkerId(worker)).unwrap();
         let passed = self.plane.pass(&channel, io, Command::SetIo);
-        assert!(matches!(passed, Passed::Replied(Ok(()))));
+        assert!(matches!(passed, PassResult::Replied(Ok(()))));
         channel.has_io.store(true, std::sync::atomic::Ordering::Relaxed);
         Arc::clone(self.source.0.lock().unwrap().last().unwrap())
     }
@@ -272,7 +272,7 @@ fn a_disk_that_was_passed_to_a_blocked_worker_is_taken_back() {
 }
 
 /// Begins to move a disk with a client to worker 1, which takes the disk and is then blocked.
-fn late_move(bench: &Bench) -> (Arc<FakeFile>, Arc<Mutex<Client>>, Arc<Mutex<Trouble>>) {
+fn late_move(bench: &Bench) -> (Arc<FakeFile>, Arc<Mutex<Client>>, Arc<Mutex<FaultInjection>>) {
     let file = bench.add(DISK);
     let client = bench.attach(DISK);
     serves(&client);

@@ -8,12 +8,12 @@ use suimon_ports::DiskQueue;
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::{DiskSlot, Limits, LimitsSource, Proposal, Weight};
 
-use crate::command::{Command, Mirrored};
+use crate::command::{Command, MirrorSettings};
 use crate::dirty::DirtyMap;
 use crate::disk_record::Record;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
-use crate::queue_key::{QueueKey, Which};
+use crate::queue_key::{QueueKey, QueueSelection};
 use crate::worker_channel::WorkerChannel;
 
 /// Weight of a disk copy in the disk's store: a quarter of the default weight. Without other
@@ -63,7 +63,7 @@ impl StoragePlane {
             return Err(PlaneError::NoResponse(worker_channel.id));
         }
         let slot = record.store.map(|store| self.add_flow(store, disk)).transpose()?.flatten();
-        let mirrored = Mirrored { slot, dirty };
+        let mirrored = MirrorSettings { slot, dirty };
         self.request(&worker_channel, |reply| Command::Mirror(disk, mirrored, reply)).inspect_err(
             |_| {
                 // A worker that does not respond executes the command above before this one, or not
@@ -134,7 +134,7 @@ impl StoragePlane {
             return Err(PlaneError::NoResponse(worker_channel.id));
         }
         let (reply, answer) = channel();
-        worker_channel.send(Command::Detach(disk, Which::One(QueueKey::Mirror), reply));
+        worker_channel.send(Command::Detach(disk, QueueSelection::One(QueueKey::Mirror), reply));
         let waited = self.wait_for_disk(disk, worker_channel, &answer);
         send_end(worker_channel, disk);
         match waited {
@@ -179,5 +179,5 @@ impl StoragePlane {
 /// Ends the copy of a disk on its worker, without waiting for it. Has no effect if the disk is not
 /// copied.
 fn send_end(worker: &WorkerChannel, disk: DiskId) {
-    worker.send(Command::Mirror(disk, Mirrored::default(), channel().0));
+    worker.send(Command::Mirror(disk, MirrorSettings::default(), channel().0));
 }

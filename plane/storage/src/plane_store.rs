@@ -20,7 +20,7 @@ pub(crate) struct PlaneStore {
     pub(crate) cap: Option<TimedRateLimit>,
     pub(crate) latency: Option<MeasuredLatency>,
     /// This node's shares of policies that span nodes.
-    pub(crate) parts: BTreeMap<PolicyId, PolicyShare>,
+    pub(crate) policy_shares: BTreeMap<PolicyId, PolicyShare>,
     /// Budget that the workers share; `None` if no more than one worker has used the store since it
     /// was last without users.
     pub(crate) shared: Option<SharedBudget>,
@@ -43,7 +43,7 @@ impl PlaneStore {
             limits: Store::new(Capacity::Unknown),
             cap: None,
             latency: None,
-            parts: BTreeMap::new(),
+            policy_shares: BTreeMap::new(),
             shared: None,
             disks: BTreeMap::new(),
             leaving: BTreeSet::new(),

@@ -119,8 +119,8 @@ impl StoragePlane {
         let Some(entry) = self.store(store) else { return };
         let workers = entry.with(|plane_store| {
             let before = match part {
-                Some(part) => plane_store.parts.insert(policy, part),
-                None => plane_store.parts.remove(&policy),
+                Some(part) => plane_store.policy_shares.insert(policy, part),
+                None => plane_store.policy_shares.remove(&policy),
             };
             if before == part {
                 return Vec::new();
@@ -132,8 +132,8 @@ impl StoragePlane {
 
     /// Blocks dispatch of all requests of a policy's disks until the policy's share is
     /// [set](StoragePlane::set_policy_share). No effect if it is set already.
-    pub fn hold_policy(&self, store: StoreId, policy: PolicyId) {
-        let has_policy = |plane_store: &PlaneStore| plane_store.parts.contains_key(&policy);
+    pub fn block_policy(&self, store: StoreId, policy: PolicyId) {
+        let has_policy = |plane_store: &PlaneStore| plane_store.policy_shares.contains_key(&policy);
         let is_known = self.store(store).is_none_or(|entry| entry.read(has_policy));
         if !is_known {
             let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
@@ -260,7 +260,10 @@ impl StoragePlane {
         changes.push(Change::Cap(plane_store.cap));
         changes.push(Change::Latency(plane_store.latency));
         changes.extend(
-            plane_store.parts.iter().map(|(policy, part)| Change::Part(*policy, Some(*part))),
+            plane_store
+                .policy_shares
+                .iter()
+                .map(|(policy, part)| Change::Part(*policy, Some(*part))),
         );
         worker_channel.send(Command::Join { store, spec, shared, changes });
         plane_store.disks.insert(worker, 1);

@@ -11,7 +11,7 @@ use crate::command::{Command, Suspension};
 use crate::disk_record::Record;
 use crate::not_added::NotAdded;
 use crate::offer::Offer;
-use crate::passing::{LateReply, Passed};
+use crate::passing::{LateReply, PassResult};
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::plane_images::close_images;
@@ -111,15 +111,15 @@ impl StoragePlane {
             return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
         };
         match self.pass(&worker_channel, spec, |spec, reply| Command::Resume(disk, spec, reply)) {
-            Passed::Replied(Ok(())) => {
+            PassResult::Replied(Ok(())) => {
                 record.is_suspended.store(false, Ordering::Relaxed);
                 Ok(())
             }
-            Passed::Replied(Err(NotAdded { error, spec })) => {
+            PassResult::Replied(Err(NotAdded { error, spec })) => {
                 Err(NotResumed { error: PlaneError::File(error), spec: Some(spec) })
             }
-            Passed::Returned(error, spec) => Err(NotResumed { error, spec: Some(spec) }),
-            Passed::Late(error, late_reply) => {
+            PassResult::Returned(error, spec) => Err(NotResumed { error, spec: Some(spec) }),
+            PassResult::Late(error, late_reply) => {
                 follow_resumption(disk, (Arc::clone(&record), worker_channel.id), late_reply);
                 Err(NotResumed { error, spec: None })
             }

@@ -19,7 +19,7 @@ use suimon_storage_qos::{
     CATCH_UP, Capacity, DiskSlot, Limits, LimitsSource, Normalization, Proposal, Store, StoreSpec,
 };
 
-use crate::fakes::{Client, Dice, FakeQueue, Payloads};
+use crate::fakes::{Client, FakeQueue, Payloads, RandomNumbers};
 use crate::queue_state::QueueKind;
 use crate::{DiskLocation, SharedBudget, StorageEngine};
 use suimon_image_files::{DiskLayer, DiskSpec};
@@ -175,7 +175,7 @@ pub(crate) struct Bench {
     /// Time at which each worker's round ends, in ns, and true for workers that do not proceed.
     rounds: Vec<u64>,
     stalled: Vec<bool>,
-    pub(crate) dice: Dice,
+    pub(crate) dice: RandomNumbers,
     pub(crate) polls: u64,
 }
 
@@ -225,7 +225,7 @@ impl Bench {
             device,
             clients: Vec::new(),
             disks: BTreeMap::new(),
-            dice: Dice(7),
+            dice: RandomNumbers(7),
             polls: 0,
         }
     }

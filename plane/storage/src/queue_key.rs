@@ -15,13 +15,13 @@ pub enum QueueKey {
 
 /// Selection of a disk's queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum QueueSelection {
     One(QueueKey),
     Rings,
     Clients,
 }
 
-impl Which {
+impl QueueSelection {
     pub(crate) fn has(self, key: QueueKey) -> bool {
         match self {
             Self::One(wanted_key) => wanted_key == key,

@@ -32,7 +32,7 @@ pub(crate) struct QueueState {
     /// Number of requests of the queue that have not completed.
     pub(crate) in_flight: usize,
     /// True if completions of the queue are not yet published to the client.
-    pub(crate) has_answers: bool,
+    pub(crate) has_unpublished_completions: bool,
     /// True if the queue is not polled and the worker waits for its descriptor.
     pub(crate) is_waiting: bool,
     /// Consecutive polls without requests in iterations in which the worker did other work.

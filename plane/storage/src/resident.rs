@@ -10,12 +10,12 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use suimon_ports::{
-    ExpectedInput, FaultKind, PortFault, Serving, TaskDescriptors, Waker, WorkerTask,
+    ExpectedInput, FaultKind, PortFault, ServedDeviceCell, TaskDescriptors, Waker, WorkerTask,
 };
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_recording::Sink;
 
-use crate::command::{Command, DetachedDisk, DetachedQueueState, Mirrored};
+use crate::command::{Command, DetachedDisk, DetachedQueueState, MirrorSettings};
 use crate::disk_location::DiskLocation;
 use crate::engine::StorageEngine;
 use crate::full_store::FullPolicy;
@@ -46,7 +46,7 @@ struct WorkerDisk {
     id: DiskId,
     index: Option<DiskLocation>,
     full: FullPolicy,
-    mirror: Mirrored,
+    mirror: MirrorSettings,
     /// Numbers of the disk's queues.
     queues: BTreeMap<QueueKey, usize>,
     taker: Option<PendingTake>,
@@ -81,7 +81,7 @@ pub(crate) struct StorageWorker {
     /// meanwhile.
     to_unwatch: Vec<usize>,
     /// Identity of the disk currently being served, for diagnosis of a blocked worker.
-    serving: Option<Arc<Serving>>,
+    serving: Option<Arc<ServedDeviceCell>>,
     now: Time,
 }
 
@@ -187,16 +187,17 @@ impl StorageWorker {
                     .get(&queue)
                     .and_then(|worker_queue| Some((id(worker_queue.disk)?, worker_queue.key)))
                     .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
-                StorageNotice::DiskFault { disk, offset, detail, untold: suppressed } => id(disk)
-                    .map(|disk| PlaneNotice::DiskFault {
+                StorageNotice::DiskFault { disk, offset, detail, suppressed } => {
+                    id(disk).map(|disk| PlaneNotice::DiskFault {
                         disk,
                         offset,
                         detail,
                         untold: suppressed,
-                    }),
+                    })
+                }
                 StorageNotice::DiskStall { disk, stalls, waited: stalled_for } => id(disk)
                     .map(|disk| PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }),
-                StorageNotice::DiskFull { disk, change, lasted: duration } => {
+                StorageNotice::DiskFull { disk, change, full_for: duration } => {
                     id(disk).map(|disk| PlaneNotice::DiskFull { disk, change, lasted: duration })
                 }
                 StorageNotice::FlushFailed { disk, detail } => {
@@ -263,7 +264,7 @@ impl WorkerTask for StorageWorker {
         has_worked
     }
 
-    fn set_serving(&mut self, serving: Arc<Serving>) {
+    fn set_serving(&mut self, serving: Arc<ServedDeviceCell>) {
         self.serving = Some(serving);
     }
 

@@ -8,13 +8,13 @@ use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::StoreSpec;
 
 use crate::at_once_tests::Worker;
-use crate::command::{Command, DetachedDisk, Mirrored};
+use crate::command::{Command, DetachedDisk, MirrorSettings};
 use crate::fakes::{FakeFile, FakeQueue};
 use crate::full_store::FullPolicy;
 use crate::kinds::KINDS;
 use crate::offer::Offer;
 use crate::plane_suspend_tests::{DISK, submit};
-use crate::queue_key::{QueueKey, Which};
+use crate::queue_key::{QueueKey, QueueSelection};
 use crate::resident::WAITERS_MAX;
 use suimon_image_files::{DiskLayer, DiskSpec};
 
@@ -28,7 +28,7 @@ fn a_queue_added_when_another_one_is_closed_can_be_detached() {
     let client = Arc::clone(&queue.client);
     let (detached, answer) = channel();
     for command in [
-        Command::Detach(DISK, Which::Clients, detached),
+        Command::Detach(DISK, QueueSelection::Clients, detached),
         Command::AddQueue(DISK, QueueKey::Client(1), Box::new(queue)),
     ] {
         worker.commands.send(command).unwrap();
@@ -37,7 +37,7 @@ fn a_queue_added_when_another_one_is_closed_can_be_detached() {
     assert!(answer.try_recv().is_err() && Arc::strong_count(&worker.client) == 1);
     assert_eq!(Arc::strong_count(&client), 2, "it is served");
     let (detached, answer) = channel();
-    let which = Which::One(QueueKey::Client(1));
+    let which = QueueSelection::One(QueueKey::Client(1));
     worker.commands.send(Command::Detach(DISK, which, detached)).unwrap();
     worker.poll();
     assert!(answer.try_recv().is_err());
@@ -52,7 +52,7 @@ fn a_disk_added_when_another_one_is_closed_is_served() {
     let memory = (KINDS[0].create)();
     let image = (KINDS[0].open)(&memory);
     let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
-    let (spec, mirror) = (DiskSpec { layers }, Mirrored::default());
+    let (spec, mirror) = (DiskSpec { layers }, MirrorSettings::default());
     let full = FullPolicy::ERROR;
     let other_disk = DetachedDisk { spec, full, index: None, mirror, queues: Vec::new() };
     let (take, answer) = channel();
@@ -85,7 +85,7 @@ fn the_newest_detach_requests_for_a_stalled_queue_are_kept() {
     let answers: Vec<_> = (0..=WAITERS_MAX)
         .map(|_| {
             let (detached, answer) = channel();
-            worker.commands.send(Command::Detach(DISK, Which::Clients, detached)).unwrap();
+            worker.commands.send(Command::Detach(DISK, QueueSelection::Clients, detached)).unwrap();
             worker.poll();
             answer
         })

@@ -76,14 +76,14 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::fakes::Dice;
+    use crate::fakes::RandomNumbers;
 
     /// For any sequence of additions and removals, the interval between two polls of a queue is
     /// bounded.
     #[test]
     fn each_queue_is_polled_within_the_bound() {
         for seed in 1..200 {
-            let mut random = Dice(seed);
+            let mut random = RandomNumbers(seed);
             let mut rotation = Rotation::default();
             // Iteration of the last poll of each queue.
             let mut polled = BTreeMap::new();

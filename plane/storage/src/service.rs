@@ -104,7 +104,7 @@ impl StorageEngine {
             }
         }
         // The disk may have uncommitted changes from another worker.
-        self.idle_look.is_pending = true;
+        self.idle_check.is_pending = true;
         let layers = spec.layers.into_iter().zip(slots).map(|(layer, file)| {
             let properties = layer.file.properties();
             let (can_punch, is_direct) = (properties.can_punch, properties.is_direct);

@@ -180,7 +180,7 @@ fn fault_notices_are_rate_limited_and_contain_the_offset() {
         assert_eq!(bench.run(DiskOp::Read, range(8192, 512), vec![0; 512]), DiskOutcome::Failed);
     }
     let notices = bench.notices();
-    let [StorageNotice::DiskFault { disk, offset: Some(8192), untold: 0, .. }] = &notices[..]
+    let [StorageNotice::DiskFault { disk, offset: Some(8192), suppressed: 0, .. }] = &notices[..]
     else {
         panic!("{notices:?}");
     };
@@ -188,7 +188,8 @@ fn fault_notices_are_rate_limited_and_contain_the_offset() {
     bench.now = bench.now + FAULT_NOTICE_INTERVAL;
     bench.run(DiskOp::Read, range(12_288 + 512, 512), vec![0; 512]);
     let notices = bench.notices();
-    let [StorageNotice::DiskFault { offset: Some(12_288), untold: 49, .. }] = &notices[..] else {
+    let [StorageNotice::DiskFault { offset: Some(12_288), suppressed: 49, .. }] = &notices[..]
+    else {
         panic!("{notices:?}");
     };
     // The notices are not fetched for a year.
@@ -213,11 +214,11 @@ fn len_after_failures(kind: Kind, failures: u64) -> u64 {
         outcome
     };
     for block_number in 0..failures {
-        *bench.trouble.lock().unwrap() = crate::fakes::Trouble {
+        *bench.trouble.lock().unwrap() = crate::fakes::FaultInjection {
             one_in: 1,
             kind: Some(io::ErrorKind::Other),
             is_stalled: false,
-            ..crate::fakes::Trouble::default()
+            ..crate::fakes::FaultInjection::default()
         };
         assert_eq!(write(&mut bench, block_number), DiskOutcome::Failed);
         bench.trouble.lock().unwrap().kind = None;

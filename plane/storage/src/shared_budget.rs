@@ -90,7 +90,7 @@ impl SharedBudget {
 
     #[cfg(test)]
     pub(crate) fn unfetched(&self, worker: WorkerId) -> u32 {
-        self.0.with(|state| state.unfetched(worker))
+        self.0.with(|state| state.unfetched_grants(worker))
     }
 
     /// Adds a worker to the users of the budget. Grants are reported by `waker`.
@@ -210,7 +210,7 @@ impl<P: Primitives> BudgetClient<P> {
     /// Returns true if the worker has a report to pass or grants to fetch, and must do so before it
     /// sleeps.
     pub(crate) fn is_pending(&self) -> bool {
-        !self.pending.report.is_empty() || self.flags.has_news.get()
+        !self.pending.report.is_empty() || self.flags.has_updates.get()
     }
 
     /// Returns the time of the next exchange that is due without a report of this worker; `None` if

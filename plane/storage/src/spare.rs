@@ -18,7 +18,8 @@ impl StorageEngine {
     /// Lets queues return buffers to the system that were not used since the last check. No-op
     /// unless a check is due.
     pub(crate) fn release_spares(&mut self) {
-        if !self.spare_look.is_pending || self.now < self.spare_look.since + CHECK_INTERVAL {
+        if !self.buffer_reclaim.is_pending || self.now < self.buffer_reclaim.since + CHECK_INTERVAL
+        {
             return;
         }
         let mut has_unreleased = false;
@@ -31,12 +32,12 @@ impl StorageEngine {
                 has_unreleased |= queue_state.queue.release_unused();
             }
         }
-        self.spare_look = BufferReclaim { is_pending: has_unreleased, since: self.now };
+        self.buffer_reclaim = BufferReclaim { is_pending: has_unreleased, since: self.now };
     }
 
     /// Returns the time of the next check for unused buffers; `None` if no queue may have some.
     pub(crate) fn spares_deadline(&self) -> Option<Time> {
-        self.spare_look.is_pending.then(|| self.spare_look.since + CHECK_INTERVAL)
+        self.buffer_reclaim.is_pending.then(|| self.buffer_reclaim.since + CHECK_INTERVAL)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use suimon_ports::{DetachingQueue, DiskOutcome, DiskQueueHost, FileIo, FileIoSource, FileSlot};
 use suimon_quantity::{DiskId, WorkerId};
 
-use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Trouble};
+use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection};
 use crate::kinds::KINDS;
 use crate::plane_stalled_tests::wait_until;
 use crate::plane_suspend_tests::{DISK, Workers, answer, close, submit};
@@ -20,7 +20,7 @@ const OTHER: DiskId = DiskId(4);
 
 /// I/O with faults that the test controls.
 #[derive(Default)]
-struct Source(Arc<Mutex<Trouble>>);
+struct Source(Arc<Mutex<FaultInjection>>);
 
 impl FileIoSource for Source {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
@@ -101,7 +101,7 @@ fn removing_a_stalled_disk_does_not_block_and_closes_it_later() {
     source.stall(true);
     submit(&client, 0, WRITE, 0);
     assert!(stall(&plane).1);
-    plane.begin_end(DISK);
+    plane.announce_removal(DISK);
     plane.detach_disk(DISK);
     assert!(matches!(plane.take_disk(DISK), Err(PlaneError::Stalled)));
     assert!(Arc::strong_count(&file) > 1, "the system still works on it");
@@ -174,7 +174,7 @@ fn detaching_a_ring_of_a_stalled_disk_that_ends_does_not_block() {
     let (_, client) = add(&plane, DISK);
     source.stall(true);
     let mut detaching = with_ring_requested_back(&plane, &client);
-    plane.begin_end(DISK);
+    plane.announce_removal(DISK);
     assert!(detaching.wait(Duration::from_millis(10)));
     source.stall(false);
     close(plane.take_disk(DISK).unwrap());

@@ -45,7 +45,7 @@ impl StorageEngine {
             Ok(Some(blocked)) if found.extents.is_empty() => {
                 disk.parked.push_front(number);
                 self.enter_phase(number, RequestPhase::Metadata);
-                self.meet(disk_number, blocked);
+                self.start_blocking_operation(disk_number, blocked);
                 return false;
             }
             _ => {

@@ -10,7 +10,7 @@ use suimon_image::{
 use suimon_ports::{Allocation, FileSlot};
 
 use crate::disk::{BlockedBy, DiskState};
-use crate::fakes::{Dice, FakeFile};
+use crate::fakes::{FakeFile, RandomNumbers};
 use crate::layer::Layer;
 use crate::status::{EXTENTS_MAX, Found, query_file, query_images};
 
@@ -52,7 +52,7 @@ impl Image for Sectors {
     ) -> Result<Translation, ImageError> {
         unreachable!("nothing is written")
     }
-    fn handle_failed(&mut self, _: ByteRange) {}
+    fn handle_write_failed(&mut self, _: ByteRange) {}
 
     fn handle_written(&mut self, _: ByteRange) {}
     fn discard(&mut self, _: ByteRange, _: &mut Vec<ByteRange>) -> Result<Translation, ImageError> {
@@ -97,7 +97,7 @@ fn sector_states(found_extents: &Found) -> Vec<Allocation> {
 #[test]
 fn bytes_of_any_layer_are_data_and_bytes_beyond_a_parent_are_a_hole() {
     for seed in 0..200 {
-        let mut random = Dice(seed);
+        let mut random = RandomNumbers(seed);
         let layers: Vec<Vec<Location>> = (0..1 + random.below(3))
             .map(|_| {
                 let sectors = 1 + random.below(60);

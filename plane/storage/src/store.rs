@@ -29,7 +29,7 @@ pub(crate) enum Mode {
     Sole(Box<Recorded<StoreScheduler>>),
     Shared(Box<Sharing>),
     /// Temporary value while the mode is replaced.
-    Between,
+    Replacing,
 }
 
 /// Access of this worker to a budget that other workers use, too.
@@ -45,7 +45,7 @@ impl Mode {
     fn borrower(&mut self) -> Option<&mut Borrower> {
         match self {
             Self::Shared(sharing) => Some(&mut sharing.own),
-            Self::Sole(_) | Self::Between => None,
+            Self::Sole(_) | Self::Replacing => None,
         }
     }
 }
@@ -64,7 +64,7 @@ pub(crate) struct WorkerStore {
     pub(crate) disks: u32,
     queues: u32,
     /// Maximum number of queued requests per disk queue.
-    pub(crate) each: u32,
+    pub(crate) queued_per_queue_max: u32,
     /// Number of queued requests of this worker, including those in [`WorkerStore::uncharged`].
     pub(crate) waiting: u32,
     /// Number of requests that were dispatched and have not completed.
@@ -78,7 +78,7 @@ pub(crate) struct WorkerStore {
     pub(crate) uncharged: BTreeMap<DiskSlot, VecDeque<u32>>,
     /// Disk queues that are not read because the store has no room for further queued requests, in
     /// the order in which they are resumed.
-    pub(crate) starved: VecDeque<usize>,
+    pub(crate) paused_for_room: VecDeque<usize>,
     /// Sampling of delivered operations, in [`Mode::Sole`]. Those of a budget are sampled by the
     /// exchange with it.
     pub(crate) observation: Observation,
@@ -102,12 +102,12 @@ impl WorkerStore {
             is_leaving: false,
             disks: 0,
             queues: 0,
-            each: WAITING_PER_QUEUE_MAX,
+            queued_per_queue_max: WAITING_PER_QUEUE_MAX,
             waiting: 0,
             in_flight: 0,
             ended: CompletionBatch::default(),
             uncharged: BTreeMap::new(),
-            starved: VecDeque::new(),
+            paused_for_room: VecDeque::new(),
             observation: Observation { time: Time::ZERO, is_used: false },
         }
     }
@@ -163,7 +163,7 @@ impl WorkerStore {
         tag: u32,
     ) -> Option<BatchSubmitted> {
         let Mode::Sole(scheduler) = &mut self.mode else { return None };
-        let batch = scheduler.submit_together(now, slot, sizes, tag).ok()?;
+        let batch = scheduler.submit_batch(now, slot, sizes, tag).ok()?;
         self.observation.is_used = true;
         self.in_flight += u32::try_from(batch.dispatched).unwrap_or(u32::MAX);
         self.waiting += u32::try_from(batch.waiting).unwrap_or(u32::MAX);
@@ -201,7 +201,7 @@ impl WorkerStore {
 
     /// Accounts for a dispatched request, charged with `bytes` bytes, that ended without being
     /// executed.
-    pub(crate) fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
+    pub(crate) fn handle_not_executed(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.handle_undone(now, slot, bytes),
@@ -261,7 +261,7 @@ impl WorkerStore {
                     .own
                     .handle_completion(now, Completion { disk: slot, operation, bytes, latency });
             }
-            Mode::Between => {}
+            Mode::Replacing => {}
         }
     }
 
@@ -288,7 +288,7 @@ impl WorkerStore {
     pub(crate) fn add_queues(&mut self, count: i32) {
         self.queues = self.queues.saturating_add_signed(count);
         let per_queue = self.spec.waiting_max / self.queues.max(1);
-        self.each = per_queue.clamp(1, WAITING_PER_QUEUE_MAX);
+        self.queued_per_queue_max = per_queue.clamp(1, WAITING_PER_QUEUE_MAX);
     }
 
     /// Returns true if the slot's disk has requests that started without being charged yet.
@@ -316,7 +316,7 @@ impl WorkerStore {
             // Queued requests may be dispatched after the collected completions.
             Mode::Sole(_) if self.waiting > 0 && !self.ended.is_empty() => Some(Time::ZERO),
             Mode::Sole(scheduler) if self.waiting > 0 => scheduler.next_deadline(),
-            Mode::Sole(_) | Mode::Between => None,
+            Mode::Sole(_) | Mode::Replacing => None,
             Mode::Shared(sharing) => {
                 let of_client = sharing.client.next_deadline(self.waiting > 0);
                 of_client.into_iter().chain(sharing.own.next_deadline()).min()
@@ -339,7 +339,7 @@ impl WorkerStore {
                 }
                 follow(&mut sharing.own, change);
             }
-            Mode::Sole(_) | Mode::Between => {}
+            Mode::Sole(_) | Mode::Replacing => {}
         }
         let Change::RemoveDisk(slot) = change else { return };
         let uncharged = self.uncharged.remove(&slot).map_or(0, |uncharged| uncharged.len());
@@ -359,7 +359,7 @@ impl WorkerStore {
         match &self.mode {
             Mode::Sole(scheduler) => scheduler.disk(slot).is_some(),
             // With a shared budget, the changes may not have been applied to it yet.
-            Mode::Shared(_) | Mode::Between => true,
+            Mode::Shared(_) | Mode::Replacing => true,
         }
     }
 
@@ -377,7 +377,7 @@ impl Mode {
         match self {
             Self::Sole(scheduler) => scheduler.flush(),
             Self::Shared(sharing) => sharing.budget.flush(),
-            Self::Between => {}
+            Self::Replacing => {}
         }
     }
 }

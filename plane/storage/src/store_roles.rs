@@ -56,7 +56,7 @@ impl WorkerStore {
     pub(crate) fn share(&mut self, now: Time, user: User<'_>) -> Option<SharedBudget> {
         self.is_to_be_sole = false;
         self.report_completions(now);
-        self.mode = match core::mem::replace(&mut self.mode, Mode::Between) {
+        self.mode = match core::mem::replace(&mut self.mode, Mode::Replacing) {
             Mode::Sole(scheduler) => {
                 let mut borrower = self.borrower();
                 let budget = scheduler.share(now, user.0, &mut borrower);
@@ -67,7 +67,7 @@ impl WorkerStore {
                 sharing.own.set_settling(self.is_leaving);
                 Mode::Shared(sharing)
             }
-            Mode::Between => Mode::Between,
+            Mode::Replacing => Mode::Replacing,
         };
         if let Mode::Shared(sharing) = &self.mode { Some(sharing.budget.clone()) } else { None }
     }
@@ -99,7 +99,7 @@ impl WorkerStore {
     /// charged any more, and must not be counted by the next scheduler.
     fn forget_former(&mut self) {
         self.mode.flush();
-        self.mode = Mode::Between;
+        self.mode = Mode::Replacing;
         self.clear_placeholders();
     }
 
@@ -121,7 +121,7 @@ impl WorkerStore {
             Mode::Shared(sharing) => {
                 sharing.own.is_settled() && !sharing.client.is_pending() && sharing.client.leave()
             }
-            Mode::Sole(_) | Mode::Between => true,
+            Mode::Sole(_) | Mode::Replacing => true,
         }
     }
 }

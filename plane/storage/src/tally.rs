@@ -22,7 +22,7 @@ pub struct OpCounters {
 
 /// Counters of a disk since it was added to its worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskCounterCells {
+pub struct DiskCounters {
     /// Counters of the read requests.
     pub reads: OpCounters,
     /// Counters of the write requests.
@@ -37,7 +37,7 @@ pub struct DiskCounterCells {
     pub commits: u64,
 }
 
-impl DiskCounterCells {
+impl DiskCounters {
     /// Returns the sum of the times from receipt to completion of reads, writes, flushes and
     /// discards, in nanoseconds.
     #[must_use]
@@ -87,8 +87,8 @@ impl DiskCounts {
         self.writes.tally.requests + self.discards.tally.requests
     }
 
-    pub(crate) fn tally(&self) -> DiskCounterCells {
-        DiskCounterCells {
+    pub(crate) fn tally(&self) -> DiskCounters {
+        DiskCounters {
             reads: self.reads.tally(),
             writes: self.writes.tally(),
             flushes: self.flushes.tally(),

@@ -81,7 +81,7 @@ impl StorageEngine {
             Ok(Resolved::Not(blocked)) => {
                 disk.parked.push_front(number);
                 self.enter_phase(number, RequestPhase::Metadata);
-                self.meet(disk_number, blocked);
+                self.start_blocking_operation(disk_number, blocked);
                 return false;
             }
             Ok(Resolved::Ready) => {
@@ -90,7 +90,7 @@ impl StorageEngine {
                         queue_state.queue.zero_payload(tag, payload_offset, len);
                     }
                 }
-                disk.moving += 1;
+                disk.requests_with_io += 1;
                 if phase != RequestPhase::Data {
                     self.enter_phase(number, RequestPhase::Data);
                 }
@@ -176,12 +176,12 @@ impl StorageEngine {
             request.moved = self.now;
         }
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        disk.moving -= 1;
+        disk.requests_with_io -= 1;
         if let Some(freeing) = &mut disk.freeing {
             freeing.handle_ended(range);
         }
         if matches!(op, DiskOp::Read | DiskOp::Status { .. }) {
-            let completes = disk.is_linear() && !disk.is_awaited();
+            let completes = disk.is_linear() && !disk.has_pending_operation();
             self.answer(number, outcome);
             if completes {
                 return;
@@ -190,7 +190,7 @@ impl StorageEngine {
             self.handle_changed(number);
         }
         self.commit_if_due(disk_number);
-        self.restless.push(disk_number);
+        self.disks_to_continue.push(disk_number);
     }
 
     /// Updates the image after a change of the disk. The request completes at once, or waits until
@@ -201,13 +201,13 @@ impl StorageEngine {
         let is_write = matches!(request.op, DiskOp::Write { .. });
         let is_durable = request.is_durable();
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let pieces = if is_write { None } else { disk.pieces.remove(&number) };
+        let pieces = if is_write { None } else { disk.zeroed_ranges.remove(&number) };
         let is_to_commit = is_durable && !(is_write && disk.writes_durably());
         let image = &mut disk.own_image().image;
         for piece in is_write.then_some(range).into_iter().chain(pieces.into_iter().flatten()) {
             match outcome {
                 DiskOutcome::Done => image.handle_written(piece),
-                _ => image.handle_failed(piece),
+                _ => image.handle_write_failed(piece),
             }
         }
         // Before a commit, only this process has the new mapping, unless a redo record contains it.
@@ -299,7 +299,7 @@ impl StorageEngine {
                 disk: number,
                 offset,
                 detail,
-                untold: suppressed,
+                suppressed,
             });
         }
     }

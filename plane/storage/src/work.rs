@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use suimon_ports::{
-    ArmResult, DiskOutcome, DiskRequest, ExpectedInput, FileCompletion, ServedDevice, Serving,
+    ArmResult, DiskOutcome, DiskRequest, ExpectedInput, FileCompletion, ServedDevice,
+    ServedDeviceCell,
 };
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::RequestPhase;
@@ -24,7 +25,7 @@ const EMPTY_POLLS_MAX: u32 = 1024;
 const LOOKED_AT_MAX: usize = 4;
 
 /// Publishes that the worker serves a queue of this disk, if both are known.
-fn note_serving(serving: Option<&Arc<Serving>>, disk: Option<DiskId>) {
+fn note_serving(serving: Option<&Arc<ServedDeviceCell>>, disk: Option<DiskId>) {
     if let (Some(serving), Some(disk)) = (serving, disk) {
         serving.set(ServedDevice::Disk(disk));
     }
@@ -82,16 +83,16 @@ impl StorageEngine {
     pub fn poll(&mut self, now: Time) -> bool {
         self.now = now;
         self.begin_lost_time();
-        let mut has_worked = self.take_in();
+        let mut has_worked = self.process_completions();
         has_worked |= self.dispatch_ready();
-        self.calm();
+        self.continue_parked();
         // Completions are published before queues are read.
         self.show_answers();
         self.end_respites();
         has_worked |= self.look_at_queues();
         self.end_lost_time();
         has_worked |= self.dispatch_ready();
-        self.calm();
+        self.continue_parked();
         self.observe();
         self.check_for_stalls();
         self.commit_idle();
@@ -121,8 +122,8 @@ impl StorageEngine {
     /// `now` is later than the time of the iteration by the duration of that I/O.
     pub fn complete_immediate(&mut self, now: Time) {
         self.now = now;
-        self.take_in();
-        self.calm();
+        self.process_completions();
+        self.continue_parked();
         self.report_completions();
         self.show_answers();
     }
@@ -163,7 +164,7 @@ impl StorageEngine {
     }
 
     /// Processes the completions of the I/O. Returns true if there were any.
-    pub(crate) fn take_in(&mut self) -> bool {
+    pub(crate) fn process_completions(&mut self) -> bool {
         let mut completions = std::mem::take(&mut self.done);
         self.io.poll_done(&mut completions);
         let has_completions = !completions.is_empty();
@@ -199,7 +200,7 @@ impl StorageEngine {
         let mut requests = std::mem::take(&mut self.taken);
         let available = available.min(REQUESTS_PER_TURN);
         note_serving(self.serving.as_ref(), queue_state.id);
-        self.spare_look.handle_served(queue_state.kind, self.now);
+        self.buffer_reclaim.handle_served(queue_state.kind, self.now);
         let received = queue_state.queue.receive(available, &mut requests);
         let has_found_full = !queue_state.found_full.is_empty();
         queue_state.handle_poll(
@@ -281,7 +282,7 @@ impl StorageEngine {
     /// Returns true if an empty queue is no longer to be polled. Its descriptor then signals the
     /// next request.
     fn may_rest(&mut self, number: usize) -> bool {
-        let begun_requests = self.handle_begun();
+        let begun_requests = self.started_requests();
         let Some(queue_state) = self.queues.get_mut(number) else { return true };
         let is_due = if queue_state.queue.is_polled_by_fd() {
             let may_look = queue_state.in_flight == 0 && self.active.len() <= LOOKED_AT_MAX;
@@ -300,19 +301,21 @@ impl StorageEngine {
     }
 
     pub(crate) fn mark_completions_to_publish(&mut self, number: usize) {
-        let Some(queue_state) =
-            self.queues.get_mut(number).filter(|queue_state| !queue_state.has_answers)
+        let Some(queue_state) = self
+            .queues
+            .get_mut(number)
+            .filter(|queue_state| !queue_state.has_unpublished_completions)
         else {
             return;
         };
-        queue_state.has_answers = true;
+        queue_state.has_unpublished_completions = true;
         self.to_publish.push(number);
     }
 
     fn show_answers(&mut self) {
         while let Some(number) = self.to_publish.pop() {
             let Some(queue_state) = self.queues.get_mut(number) else { continue };
-            queue_state.has_answers = false;
+            queue_state.has_unpublished_completions = false;
             note_serving(self.serving.as_ref(), queue_state.id);
             if let Err(fault) = queue_state.queue.flush() {
                 if !queue_state.is_closing {

@@ -16,7 +16,7 @@ pub(crate) use self::bench::{Bench, SECTOR, SIZE, TAGS, WRITE, close, range};
 use self::bench::{REGION, REGIONS};
 pub(crate) use self::model::Model;
 use crate::StorageNotice;
-use crate::fakes::{Dice, Trouble};
+use crate::fakes::{FaultInjection, RandomNumbers};
 use crate::kinds::{CHILDREN, KINDS, Kind};
 use crate::notices::FullChange;
 
@@ -37,8 +37,8 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             let ops = bench.file.memory().log();
             let crash = Crash { before: &before, ops: &ops, started: ops.len() };
             for _ in 0..4 {
-                let unsynced = crash.unsynced();
-                let fate = |dice: &mut Dice| match dice.below(3) {
+                let unsynced = crash.unflushed_count();
+                let fate = |dice: &mut RandomNumbers| match dice.below(3) {
                     0 => WriteOutcome::Persisted,
                     1 => WriteOutcome::Lost,
                     _ => WriteOutcome::Torn(dice.below(u64::MAX)),
@@ -87,13 +87,13 @@ fn each_request_completes_once_whatever_fails() {
         for seed in 0..8 {
             let spares_flushes = seed % 2 == 0;
             let mut bench = Bench::new(kind, seed, 8);
-            *bench.trouble.lock().unwrap() = Trouble {
+            *bench.trouble.lock().unwrap() = FaultInjection {
                 one_in: 4,
                 kind: Some(io::ErrorKind::Other),
                 spares_flushes,
-                ..Trouble::default()
+                ..FaultInjection::default()
             };
-            let mut dice = Dice(seed);
+            let mut dice = RandomNumbers(seed);
             let mut open = BTreeMap::new();
             let mut outcomes = BTreeMap::new();
             for turn in 0..2000 {

@@ -18,7 +18,7 @@ pub(crate) struct Attachment {
 /// Field of an owned queue that reports the drop of the queue. Must be the last field, so that it
 /// is dropped after the queue.
 #[derive(Debug)]
-pub(crate) struct Attached(Arc<Attachment>);
+pub(crate) struct DropReporter(Arc<Attachment>);
 
 impl Attachment {
     pub(crate) fn new() -> Arc<Self> {
@@ -37,7 +37,7 @@ impl Attachment {
     }
 }
 
-impl Attached {
+impl DropReporter {
     pub(crate) fn new(attachment: &Arc<Attachment>) -> Self {
         Self(Arc::clone(attachment))
     }
@@ -52,7 +52,7 @@ impl Attached {
     }
 }
 
-impl Drop for Attached {
+impl Drop for DropReporter {
     fn drop(&mut self) {
         self.0.dropped.count_down();
     }

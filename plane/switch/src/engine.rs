@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use suimon_forwarding::{Forwarder, Learned, Verdict};
+use suimon_forwarding::{AddressSighting, Forwarder, Verdict};
 use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, EgressForm, Frame, FrameBatch};
 use suimon_quantity::{Direction, QueueId, Time};
 
@@ -179,7 +179,7 @@ impl Engine {
         }
     }
 
-    fn report_source(&self, now: Time, learned: &Learned) {
+    fn report_source(&self, now: Time, learned: &AddressSighting) {
         let Some(port) = self.published.port(learned.port) else { return };
         let (shared, mac, notices) = (&port.shared, learned.mac, &self.egress.notices);
         if let Some(from) = learned.moved_from {
@@ -195,7 +195,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn handle_learned(&mut self, now: Time, learned: Learned) {
+    pub(crate) fn handle_learned(&mut self, now: Time, learned: AddressSighting) {
         self.forwarder.handle_learned(&self.published.tables, now, learned);
     }
 

@@ -40,7 +40,7 @@ pub(crate) enum QueueLocation {
     /// Buffer the frame: the queue is being moved to this worker.
     MovingHere,
     /// Drop the frame: the queue does not exist.
-    Nowhere,
+    UnknownQueue,
 }
 
 /// Fence to put into the mailbox of worker `to`, the former owner of `queue`.
@@ -71,12 +71,12 @@ pub(crate) struct QueueLocations<Held> {
 
 /// Actions to take after new tables were adopted.
 #[derive(Debug)]
-pub(crate) struct Adopted<Held> {
+pub(crate) struct AdoptionResult<Held> {
     pub fences: Vec<PendingFence>,
     /// Queues to send to their new owners at once, each with its new owner.
     pub departing: Vec<(QueueId, WorkerId)>,
     /// Buffered frames for queues that no longer exist.
-    pub orphans: Vec<Held>,
+    pub orphaned_messages: Vec<Held>,
 }
 
 impl<Held> QueueLocations<Held> {
@@ -96,10 +96,13 @@ impl<Held> QueueLocations<Held> {
         owners: &[(QueueId, WorkerId)],
         other_workers: usize,
         is_here: impl Fn(QueueId) -> bool,
-    ) -> Adopted<Held> {
+    ) -> AdoptionResult<Held> {
         let mut before = std::mem::take(&mut self.states);
-        let mut adopted =
-            Adopted { fences: Vec::new(), departing: Vec::new(), orphans: Vec::new() };
+        let mut adopted = AdoptionResult {
+            fences: Vec::new(),
+            departing: Vec::new(),
+            orphaned_messages: Vec::new(),
+        };
         for &(queue, owner) in owners {
             let is_mine = owner == self.worker_id;
             let state = match before.remove(&queue) {
@@ -119,13 +122,13 @@ impl<Held> QueueLocations<Held> {
         }
         for state in before.into_values() {
             if let State::MovingIn { queued } = state {
-                adopted.orphans.extend(queued);
+                adopted.orphaned_messages.extend(queued);
             }
         }
         self.early_fences.retain(|queue, _| self.states.contains_key(queue));
         let is_orphan = |queue: &QueueId| !self.states.contains_key(queue);
         for queue in self.early_frames.keys().copied().filter(is_orphan).collect::<Vec<_>>() {
-            adopted.orphans.extend(self.early_frames.remove(&queue).unwrap_or_default());
+            adopted.orphaned_messages.extend(self.early_frames.remove(&queue).unwrap_or_default());
         }
         adopted
     }
@@ -139,7 +142,7 @@ impl<Held> QueueLocations<Held> {
         queue: QueueId,
         to: WorkerId,
         other_workers: usize,
-        adopted: &mut Adopted<Held>,
+        adopted: &mut AdoptionResult<Held>,
     ) -> State<Held> {
         let early_count = self.early_fences.remove(&queue).unwrap_or(0);
         match other_workers.saturating_sub(early_count) {
@@ -206,7 +209,7 @@ impl<Held> QueueLocations<Held> {
     /// Returns the destination of a frame that this worker received from an ingress queue.
     pub(crate) fn route(&self, queue: QueueId) -> QueueLocation {
         match self.states.get(&queue) {
-            None => QueueLocation::Nowhere,
+            None => QueueLocation::UnknownQueue,
             Some(State::Here) => QueueLocation::Here,
             Some(State::OtherWorker(owner) | State::MovingOut { to: owner, .. }) => {
                 QueueLocation::OtherWorker(*owner)

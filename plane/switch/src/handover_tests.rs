@@ -67,7 +67,7 @@ impl World {
                 .mailbox
                 .push_back(Mail::Frame { from: frame.0, number: frame.1 }),
             QueueLocation::MovingHere => actor.routes.buffer(QUEUE, frame, usize::MAX).unwrap(),
-            QueueLocation::Nowhere => panic!("{frame:?} has nowhere to go"),
+            QueueLocation::UnknownQueue => panic!("{frame:?} has nowhere to go"),
         }
     }
 
@@ -82,7 +82,7 @@ impl World {
         let Some(owner) = actor.tables.pop_front() else { return };
         let has_queue = actor.has_queue;
         let adopted = actor.routes.adopt(&[(QUEUE, owner)], other_actors, |_| has_queue);
-        assert_eq!(adopted.orphans, []);
+        assert_eq!(adopted.orphaned_messages, []);
         for fence in adopted.fences {
             self.actors[usize::from(fence.to.0)].mailbox.push_back(Mail::Fence);
         }
@@ -204,13 +204,13 @@ fn a_removed_queue_has_no_location() {
     let mut routes = QueueLocations::new(WorkerId(0));
     routes.adopt(&[(QUEUE, WorkerId(0))], 0, |_| true);
     assert_eq!(routes.route(QUEUE), QueueLocation::Here);
-    assert!(routes.adopt(&[], 0, |_| true).orphans.is_empty());
+    assert!(routes.adopt(&[], 0, |_| true).orphaned_messages.is_empty());
     routes.adopt(&[(QUEUE, WorkerId(1))], 1, |_| false);
     assert_eq!(routes.buffer(QUEUE, 'a', 8), Ok(()), "the sender knew first");
-    assert_eq!(routes.adopt(&[], 0, |_| true).orphans, ['a']);
+    assert_eq!(routes.adopt(&[], 0, |_| true).orphaned_messages, ['a']);
     routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);
     assert_eq!(routes.buffer(QUEUE, 'b', 8), Ok(()));
-    assert_eq!(routes.adopt(&[], 0, |_| true).orphans, ['b']);
-    assert_eq!(routes.route(QUEUE), QueueLocation::Nowhere);
+    assert_eq!(routes.adopt(&[], 0, |_| true).orphaned_messages, ['b']);
+    assert_eq!(routes.route(QUEUE), QueueLocation::UnknownQueue);
     assert_eq!(routes.handle_fence(QUEUE), None);
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use crossbeam_queue::{ArrayQueue, SegQueue};
-use suimon_forwarding::{Learned, LearnedAddress};
+use suimon_forwarding::{AddressSighting, LearnedAddress};
 use suimon_frame::Frame;
 use suimon_ports::{CpuAffinity, Waker};
 use suimon_quantity::{PortId, QueueId, WorkerId};
@@ -13,7 +13,7 @@ use suimon_teaming::Distribution;
 use crate::latch::Latch;
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::published::Published;
-use crate::pulse::Pulse;
+use crate::pulse::RoundProgress;
 use crate::tally::WorkerCounters;
 
 /// Maximum number of messages in a mailbox; further messages stay with their sender.
@@ -39,7 +39,7 @@ pub(crate) enum LinkMessage {
     Source(Box<OwnedSource>, Latch),
     /// Egress queue that moves to the receiver; `None` if it had a fault before it was sent.
     Sink(QueueId, Option<Box<OwnedSink>>),
-    Learned(Learned),
+    Learned(AddressSighting),
 }
 
 /// Frames for one egress queue of another worker. The receiver returns the message with its buffers
@@ -90,7 +90,7 @@ pub(crate) enum Command {
     Detach(QueueId),
     Addresses(std::sync::mpsc::Sender<Vec<LearnedAddress>>),
     /// Addresses observed outside of the data plane, to refresh their ages.
-    RefreshAddresses(Arc<[Learned]>),
+    RefreshAddresses(Arc<[AddressSighting]>),
     Stop,
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct Link {
     pub id: WorkerId,
     pub placement: CpuAffinity,
     pub counters: WorkerCounters,
-    pub pulse: Pulse,
+    pub pulse: RoundProgress,
     messages: ArrayQueue<LinkMessage>,
     /// Number of learned addresses in `messages`.
     learned: AtomicUsize,
@@ -115,7 +115,7 @@ impl Link {
             id,
             placement,
             counters: WorkerCounters::default(),
-            pulse: Pulse::default(),
+            pulse: RoundProgress::default(),
             messages: ArrayQueue::new(MESSAGES_MAX),
             learned: AtomicUsize::new(0),
             commands: SegQueue::new(),
@@ -158,7 +158,7 @@ impl Link {
     /// Sends a learned address, unless many are unread or the mailbox is full. The address is then
     /// lost: the worker floods frames to it, or sends them to its former port, until the address is
     /// announced again.
-    pub(crate) fn send_learned(&self, learned: Learned) {
+    pub(crate) fn send_learned(&self, learned: AddressSighting) {
         if self.learned.fetch_add(1, Relaxed) >= LEARNED_MAX
             || self.send(LinkMessage::Learned(learned)).is_err()
         {
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn learned_addresses_leave_room_for_other_messages() {
         let link = Link::new(WorkerId(0), CpuAffinity::Floating);
-        let learned = Learned {
+        let learned = AddressSighting {
             switch: SwitchId(1),
             vlan: None,
             mac: MacAddr::new([2, 0, 0, 0, 0, 1]),

@@ -9,7 +9,7 @@ use suimon_frame::MacAddr;
 use suimon_ports::{PortFault, ServedDevice};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
-use crate::attachment::{Attached, Attachment};
+use crate::attachment::{Attachment, DropReporter};
 
 /// Notice to the control plane.
 #[derive(Clone, Debug)]
@@ -102,7 +102,7 @@ impl Notices {
     }
 
     /// Queues the notice of a queue's fault, with the attachment of the queue that had it.
-    pub(crate) fn report_fault(&self, queue: QueueId, attached: &Attached, fault: PortFault) {
+    pub(crate) fn report_fault(&self, queue: QueueId, attached: &DropReporter, fault: PortFault) {
         let attachment = Some((queue, Arc::clone(attached.attachment())));
         self.push(Queued { notice: SwitchNotice::QueueFault { queue, fault }, attachment });
     }

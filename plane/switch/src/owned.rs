@@ -8,7 +8,7 @@ use suimon_offload::{EgressStep, plan};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, TransmitResult};
 use suimon_quantity::{QueueId, Time};
 
-use crate::attachment::Attached;
+use crate::attachment::DropReporter;
 use crate::ledger::QueueCost;
 use crate::published::{Ingress, SharedPortState};
 use crate::queue_record::QueueRecord;
@@ -40,7 +40,7 @@ pub(crate) struct OwnedSource {
     pub ingress: Option<Ingress>,
     pub cost: QueueCost,
     malformed: u64,
-    pub attached: Attached,
+    pub attached: DropReporter,
 }
 
 impl OwnedSource {
@@ -59,7 +59,7 @@ impl OwnedSource {
             ingress: None,
             cost: QueueCost::default(),
             malformed: 0,
-            attached: Attached::new(&record.attachment),
+            attached: DropReporter::new(&record.attachment),
         }
     }
 
@@ -94,7 +94,7 @@ pub(crate) struct OwnedSink {
     discarded: u64,
     /// Offloads that this worker has last reported to other workers.
     reported: Offloads,
-    pub attached: Attached,
+    pub attached: DropReporter,
 }
 
 /// Frames passed to a sink since its last flush.
@@ -126,7 +126,7 @@ impl OwnedSink {
             unflushed: Unflushed::default(),
             discarded,
             reported: offloads,
-            attached: Attached::new(&record.attachment),
+            attached: DropReporter::new(&record.attachment),
         }
     }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use suimon_forwarding::{Learned, VlanMode};
+use suimon_forwarding::{AddressSighting, VlanMode};
 use suimon_ports::{
     CpuAffinity, DetachingQueue, FrameSink, FrameSource, NoTasks, QueueHost, ServedDevice,
     WorkerRuntime, WorkerTasks,
@@ -64,7 +64,7 @@ impl DataPlane {
             placements.iter().map(|placement| (*placement).into()).collect();
         let parts = WorkerServices {
             runtime,
-            works,
+            tasks: works,
             notices: Notices::new(),
             polling_time: Arc::default(),
             watched: Arc::default(),
@@ -192,7 +192,7 @@ impl DataPlane {
                     mac: entry.mac,
                     vlan: entry.vlan,
                     port: entry.port,
-                    fixed: false,
+                    is_static: false,
                     age: Some(entry.age),
                 };
                 let youngest =
@@ -209,8 +209,8 @@ impl DataPlane {
     /// Refreshes the ages of addresses that were observed outside of the data plane, so that
     /// addresses with offloaded traffic are not removed. Observations that contradict the tables
     /// have no effect.
-    pub fn refresh_addresses(&self, addresses: Vec<Learned>) {
-        let addresses: Arc<[Learned]> = addresses.into();
+    pub fn refresh_addresses(&self, addresses: Vec<AddressSighting>) {
+        let addresses: Arc<[AddressSighting]> = addresses.into();
         for link in self.registry().links() {
             link.command(Command::RefreshAddresses(Arc::clone(&addresses)));
         }
@@ -249,7 +249,7 @@ impl DataPlane {
     /// Stops all workers and drops all queues.
     pub fn stop(&self) {
         self.registry().stop();
-        self.0.parts.works.handle_workers_ended();
+        self.0.parts.tasks.handle_workers_ended();
     }
 
     fn attach(
@@ -282,7 +282,7 @@ fn fixed_addresses(topology: &Topology, switch: SwitchId) -> Vec<AddressView> {
                 VlanMode::Access(vlan) => vlan,
                 VlanMode::Trunk { native, .. } => native,
             };
-            spec.mac.map(|mac| AddressView { mac, vlan, port: spec.id, fixed: true, age: None })
+            spec.mac.map(|mac| AddressView { mac, vlan, port: spec.id, is_static: true, age: None })
         })
         .collect();
     fixed.sort_by_key(|view| (view.mac, view.vlan));

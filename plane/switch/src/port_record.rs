@@ -13,7 +13,7 @@ use crate::view::PortCountersView;
 pub(crate) struct PortRecord {
     pub shared: Arc<SharedPortState>,
     /// Frames and bytes of queues that were detached since the port was created.
-    pub departed: TrafficCounters,
+    pub detached_traffic: TrafficCounters,
 }
 
 /// Frames and bytes in both directions.
@@ -61,12 +61,16 @@ impl Sub for TrafficCounters {
 
 impl PortRecord {
     pub(crate) fn new(port: PortId) -> Self {
-        Self { shared: Arc::new(SharedPortState::new(port)), departed: TrafficCounters::default() }
+        Self {
+            shared: Arc::new(SharedPortState::new(port)),
+            detached_traffic: TrafficCounters::default(),
+        }
     }
 
     /// Adds the frames and bytes of a queue that was detached.
     pub(crate) fn retire(&mut self, direction: Direction, queue: &QueueCounters) {
-        self.departed = self.departed + TrafficCounters::from_queue(direction, queue);
+        self.detached_traffic =
+            self.detached_traffic + TrafficCounters::from_queue(direction, queue);
     }
 
     /// Returns the port's counters, with `counters` as its frames and bytes.
@@ -83,7 +87,7 @@ impl PortRecord {
             software_segmented: tally.software_segmented.value(),
             software_checksummed: tally.software_checksummed.value(),
             software_coalesced_segments: tally.coalesced_segments.value(),
-            software_coalesced_units: tally.coalesced_units.value(),
+            software_coalesced_frames: tally.coalesced_units.value(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use suimon_forwarding::{Limit, PortSlot, RateLimitState, Tables};
+use suimon_forwarding::{PortSlot, RateLimit, RateLimitState, Tables};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_teaming::{Distribution, MemberId};
 
@@ -68,7 +68,7 @@ pub(crate) struct MemberTableSlot {
     /// Index in [`Published::teams`].
     pub team: usize,
     /// Index in [`TeamRuntime::members`].
-    pub nth: usize,
+    pub member_index: usize,
     /// Index in [`Published::ports`].
     pub slot: usize,
 }
@@ -142,7 +142,7 @@ impl SharedPortState {
 /// workers, because the share that one does not use would be lost to the others.
 #[derive(Clone, Debug)]
 pub(crate) struct PortLimit {
-    limit: Limit,
+    limit: RateLimit,
     state: Arc<AtomicU64>,
 }
 
@@ -182,7 +182,7 @@ pub(crate) struct CurrentLimit(Mutex<Option<PortLimit>>);
 impl CurrentLimit {
     /// Returns `limit` with the state of the current limit if both are equal, and otherwise with a
     /// full burst.
-    pub(crate) fn follow(&self, limit: Option<Limit>) -> Option<PortLimit> {
+    pub(crate) fn follow(&self, limit: Option<RateLimit>) -> Option<PortLimit> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if current.as_ref().map(|current| current.limit) != limit {
             *current = limit.map(|limit| PortLimit { limit, state: Arc::default() });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use suimon_ports::Serving;
+use suimon_ports::ServedDeviceCell;
 use suimon_quantity::Time;
 
 /// Duration of a round after which a worker counts as stalled. Rounds take microseconds to
@@ -14,16 +14,16 @@ pub const STALLED_AFTER: Duration = Duration::from_secs(5);
 
 /// State of a worker's current round, published for the stall detector.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct RoundProgress {
     /// Start of the round in ns; 0 while the worker sleeps or before its first round.
     started: AtomicU64,
     /// Device that the worker serves at this moment, for reports of a stall.
-    pub serving: Arc<Serving>,
+    pub serving: Arc<ServedDeviceCell>,
     /// True if the worker was reported as stalled.
     pub is_reported: AtomicBool,
 }
 
-impl Pulse {
+impl RoundProgress {
     /// Publishes that a round begins.
     pub(crate) fn begin(&self, now: Time) {
         self.started.store(now.as_ns().max(1), Relaxed);

@@ -24,7 +24,7 @@ use crate::published::SharedPortState;
 use crate::queue_record::QueueRecord;
 use crate::topology::{MoveError, Topology, TopologyError, WORKERS_MAX};
 use crate::view::{PortCountersView, WorkerStatus};
-use crate::watched::Watched;
+use crate::watched::StallDetector;
 use crate::worker::WorkerLoop;
 
 use self::teams::Teams;
@@ -33,10 +33,10 @@ use self::teams::Teams;
 #[derive(Clone)]
 pub(crate) struct WorkerServices {
     pub runtime: Arc<dyn WorkerRuntime>,
-    pub works: Arc<dyn WorkerTasks>,
+    pub tasks: Arc<dyn WorkerTasks>,
     pub notices: Arc<Notices>,
     pub polling_time: Arc<PollingTime>,
-    pub watched: Arc<Watched>,
+    pub watched: Arc<StallDetector>,
 }
 
 struct RunningWorker {
@@ -232,7 +232,7 @@ impl Registry {
             self.republish_or_log();
         }
         let surplus = self.surplus(placements);
-        let kept = if surplus.is_empty() { Vec::new() } else { parts.works.retire(&surplus) };
+        let kept = if surplus.is_empty() { Vec::new() } else { parts.tasks.retire(&surplus) };
         let retiring: Vec<WorkerId> =
             surplus.iter().copied().filter(|id| !kept.contains(id)).collect();
         for id in &retiring {
@@ -292,7 +292,7 @@ impl Registry {
                         started.iter().filter_map(|slot| self.running[*slot].take()).collect(),
                     );
                     // Their tasks have ended; no disk may be moved to them.
-                    let _ = parts.works.retire(&ids);
+                    let _ = parts.tasks.retire(&ids);
                     return Err(error);
                 }
             }
@@ -309,7 +309,7 @@ impl Registry {
         let link = Arc::new(Link::new(id, placement));
         let published = Arc::new(self.published().map_err(io::Error::other)?);
         let links = Arc::new(self.all_links());
-        let mut work = parts.works.create(id, Arc::clone(&link) as Arc<dyn Waker>);
+        let mut work = parts.tasks.create(id, Arc::clone(&link) as Arc<dyn Waker>);
         work.set_serving(Arc::clone(&link.pulse.serving));
         parts.watched.add(&link);
         let body = {

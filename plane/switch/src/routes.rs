@@ -37,7 +37,7 @@ pub(crate) struct Routes {
     /// Routes by index in [`Published::owners`].
     by_queue: Vec<Route>,
     /// Actions by index in [`Published::ports`].
-    exits: Vec<EgressTarget>,
+    egress_targets: Vec<EgressTarget>,
 }
 
 impl Routes {
@@ -57,11 +57,11 @@ impl Routes {
                 }
                 QueueLocation::OtherWorker(owner) => Route::OtherWorker(owner),
                 QueueLocation::MovingHere => Route::MovingHere,
-                QueueLocation::Nowhere => Route::Nowhere,
+                QueueLocation::UnknownQueue => Route::Nowhere,
             },
         ));
-        self.exits.clear();
-        self.exits.extend(published.ports.iter().map(|port| {
+        self.egress_targets.clear();
+        self.egress_targets.extend(published.ports.iter().map(|port| {
             match (port.team, self.by_queue.get(port.egress.clone())) {
                 // Numbers of sinks and teams are far below 2^32.
                 (Some(team), _) => EgressTarget::Team(team as u32),
@@ -80,7 +80,7 @@ impl Routes {
 
     /// Returns the action for the port at an index of [`Published::ports`].
     #[inline]
-    pub(crate) fn exit(&self, index: usize) -> EgressTarget {
-        self.exits.get(index).copied().unwrap_or(EgressTarget::Queues)
+    pub(crate) fn egress_target(&self, index: usize) -> EgressTarget {
+        self.egress_targets.get(index).copied().unwrap_or(EgressTarget::Queues)
     }
 }

@@ -24,7 +24,7 @@ use crate::stage_tally::PublishedStageTimes;
 
 /// Time of a timed round that was spent on its ingress and on its egress queues, in ns.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sides {
+pub(crate) struct IngressEgressTimes {
     pub ingress_ns: u64,
     pub egress_ns: u64,
 }
@@ -160,12 +160,12 @@ impl StageClock {
     /// Returns the time of this round spent on ingress and egress queues up to the last mark;
     /// `None` if the round is not timed.
     #[inline]
-    pub(crate) fn sides(&self) -> Option<Sides> {
+    pub(crate) fn ingress_egress_times(&self) -> Option<IngressEgressTimes> {
         if !self.is_timed {
             return None;
         }
         let sum = |stages: &[Stage]| stages.iter().map(|stage| self.spent[stage.index()]).sum();
-        Some(Sides {
+        Some(IngressEgressTimes {
             ingress_ns: sum(&[Stage::CopyIn, Stage::Classify, Stage::Coalesce]),
             egress_ns: sum(&[Stage::Segment, Stage::Checksum, Stage::CopyOut, Stage::Notify]),
         })

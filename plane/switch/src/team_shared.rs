@@ -21,7 +21,7 @@ pub(crate) struct SharedTeamState {
     /// Byte counters by worker; created when the worker first has the team. Each worker increments
     /// its own counters, so that no locked instruction is needed.
     carried: Box<[OnceLock<BucketCounters>]>,
-    pub sent: RecentSources,
+    pub recent_sources: RecentSources,
 }
 
 impl SharedTeamState {
@@ -29,7 +29,7 @@ impl SharedTeamState {
         Self {
             flowlets: (0..BUCKETS).map(|_| AtomicU64::default()).collect(),
             carried: (0..WORKERS_MAX).map(|_| OnceLock::new()).collect(),
-            sent: RecentSources::default(),
+            recent_sources: RecentSources::default(),
         }
     }
 

@@ -67,7 +67,7 @@ impl Topology {
             let mut ids = BTreeSet::new();
             for member in &team.members {
                 if !ids.insert(member.id) || !port_ids.insert(member.port) {
-                    return Err(TopologyError::MemberTwice(member.port));
+                    return Err(TopologyError::DuplicateMember(member.port));
                 }
             }
         }
@@ -110,7 +110,7 @@ pub enum TopologyError {
         "port {} is a team's member and used elsewhere too; a member belongs to one team and to \
          no switch", .0.0
     )]
-    MemberTwice(PortId),
+    DuplicateMember(PortId),
     /// Distribution for a port that is not a team.
     #[error("port {} is not a team any more", .0.0)]
     NoSuchTeam(PortId),

@@ -108,7 +108,7 @@ pub struct PortCountersView {
     pub software_coalesced_segments: u64,
     /// Large frames resulting from software coalescing; they are included in the transmitted
     /// frames.
-    pub software_coalesced_units: u64,
+    pub software_coalesced_frames: u64,
 }
 
 /// Entry of a switch's forwarding table.
@@ -121,7 +121,7 @@ pub struct AddressView {
     /// Port on which the address is reachable.
     pub port: PortId,
     /// True if the address is configured rather than learned.
-    pub fixed: bool,
+    pub is_static: bool,
     /// Time since the address was last observed; `None` if configured.
     pub age: Option<Duration>,
 }

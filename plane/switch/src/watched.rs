@@ -14,9 +14,9 @@ use crate::pulse::STALLED_AFTER;
 /// Workers to check for stalls. The lock is held for the check only, unlike that of the registry,
 /// which is held while a change waits for a worker.
 #[derive(Default)]
-pub(crate) struct Watched(Mutex<Vec<Weak<Link>>>);
+pub(crate) struct StallDetector(Mutex<Vec<Weak<Link>>>);
 
-impl Watched {
+impl StallDetector {
     /// Adds a worker that has started.
     pub(crate) fn add(&self, link: &Arc<Link>) {
         let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -158,7 +158,7 @@ impl WorkerLoop {
             self.link.pulse.serving.clear();
             if had_traffic {
                 self.mark(Stage::Notify);
-                if let Some(sides) = self.stages.sides() {
+                if let Some(sides) = self.stages.ingress_egress_times() {
                     self.engine.accounting().learn_egress(sides.egress_ns);
                 }
             }

@@ -53,7 +53,7 @@ pub struct AdmissionCheck {
 impl AdmissionCheck {
     /// Returns true if the sum of guaranteed and requested rates is at most
     /// [`SharedStoreCapacity::guaranteeable_iops`].
-    pub fn fit(&self) -> bool {
+    pub fn is_admissible(&self) -> bool {
         self.guaranteed_iops.saturating_add(self.requested_iops)
             <= self.capacity.guaranteeable_iops()
     }
@@ -76,7 +76,7 @@ impl fmt::Display for AdmissionCheck {
             self.requested_iops,
             self.capacity.iops(),
         )?;
-        if self.fit() {
+        if self.is_admissible() {
             return Ok(());
         }
         write!(f, ": lower minimums by {} IOPS", sum.saturating_sub(promisable))

@@ -261,7 +261,7 @@ impl Allocator {
             return;
         }
         self.highest_term = term;
-        let expires = self.now + self.terms.at_most(self.terms.lease);
+        let expires = self.now + self.terms.max_elapsed(self.terms.lease);
         let (mut store, mut shared) = (Ledger::default(), BTreeMap::<_, Ledger>::new());
         let mut nodes = BTreeMap::new();
         for (node, grant) in records {

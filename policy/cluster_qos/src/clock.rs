@@ -51,7 +51,7 @@ impl ClockCheck {
             _ => *self.anchor.insert(next),
         };
         let elapsed = now.since(anchor.reported_at);
-        let is_slow = terms.at_least(granted_at.since(anchor.granted_at)) > elapsed;
+        let is_slow = terms.min_elapsed(granted_at.since(anchor.granted_at)) > elapsed;
         if is_slow {
             self.slow_until = Some(now + WINDOW);
         }

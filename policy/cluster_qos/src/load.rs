@@ -11,14 +11,14 @@ use crate::{DiskKey, GrantId, NodeId, PolicyKey, ReportId};
 pub const VERSION: u16 = 2;
 /// Maximum length of each of the two disk lists in a report: [`LoadReport::largest`] and
 /// [`LoadReport::unmet`].
-pub const NAMED_MAX: usize = 8;
+pub const NAMED_DISKS_MAX: usize = 8;
 /// Maximum number of claims in a report. Claims are grouped by powers of four of the demand per
 /// weight.
 pub const CLAIMS_MAX: usize = 34;
 /// Demand that counts as unlimited, in normalised operations per second.
-pub const UNBOUNDED: u64 = u64::MAX / 4;
+pub const UNLIMITED_DEMAND_IOPS: u64 = u64::MAX / 4;
 /// Delivered rate, in percent of the guaranteed rate, below which a minimum is unmet.
-pub(crate) const MET_PERCENT: u64 = 95;
+pub(crate) const MINIMUM_MET_PERCENT: u64 = 95;
 
 /// Load of one disk since the previous sample. Rates are in normalised operations per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,10 +60,10 @@ impl DiskLoad {
     /// disk's own maximum.
     pub(crate) fn estimated_demand_iops(&self) -> u64 {
         let demand = if self.waits_for_grant {
-            UNBOUNDED
+            UNLIMITED_DEMAND_IOPS
         } else {
             // The demand may rise until the next sample.
-            let demand = self.demand_iops.min(UNBOUNDED);
+            let demand = self.demand_iops.min(UNLIMITED_DEMAND_IOPS);
             demand.saturating_add(demand / 8).saturating_add(1)
         };
         match (self.policy, self.max_iops) {
@@ -83,7 +83,7 @@ impl DiskLoad {
     pub(crate) fn guaranteed_iops(&self) -> u64 {
         let is_own = self.policy.is_none();
         let is_open = self.waits_for_grant || self.is_busy;
-        let demand = if is_open { UNBOUNDED } else { self.demand_iops };
+        let demand = if is_open { UNLIMITED_DEMAND_IOPS } else { self.demand_iops };
         if is_own { demand.min(self.min_iops) } else { 0 }
     }
 }
@@ -216,8 +216,10 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
         }
         fallback = fallback.zip(disk.fallback_iops).map(|(sum, iops)| sum.saturating_add(iops));
         load.guaranteed_iops = load.guaranteed_iops.saturating_add(disk.guaranteed_iops());
-        load.demand_iops =
-            load.demand_iops.saturating_add(disk.estimated_demand_iops()).min(UNBOUNDED);
+        load.demand_iops = load
+            .demand_iops
+            .saturating_add(disk.estimated_demand_iops())
+            .min(UNLIMITED_DEMAND_IOPS);
         load.delivered_iops = load.delivered_iops.saturating_add(disk.delivered_iops);
         if disk.demand_iops > 0 || disk.waits_for_grant {
             load.weight = load.weight.saturating_add(u64::from(disk.weight));
@@ -251,12 +253,13 @@ pub(crate) fn demand(disks: &[DiskLoad]) -> Demand {
         let kind = match (beyond_minimum / weight).checked_ilog2() {
             _ if beyond_minimum == 0 => continue,
             // Unlimited demand, independent of the weight.
-            _ if beyond_minimum >= UNBOUNDED / 2 => u32::MAX,
+            _ if beyond_minimum >= UNLIMITED_DEMAND_IOPS / 2 => u32::MAX,
             Some(per_weight) => 1 + per_weight / 2,
             None => 0,
         };
         let claim = claims.entry(kind).or_default();
-        claim.demand_iops = claim.demand_iops.saturating_add(beyond_minimum).min(UNBOUNDED);
+        claim.demand_iops =
+            claim.demand_iops.saturating_add(beyond_minimum).min(UNLIMITED_DEMAND_IOPS);
         claim.weight = claim.weight.saturating_add(weight);
     }
     Demand { within_minimums_iops, beyond_minimums: claims.into_values().collect() }
@@ -269,8 +272,10 @@ pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
         let Some(policy) = disk.policy else { continue };
         let empty = PolicyLoad { policy, demand_iops: 0, delivered_iops: 0, weight: 0 };
         let load = loads.entry(policy).or_insert(empty);
-        load.demand_iops =
-            load.demand_iops.saturating_add(disk.estimated_demand_iops()).min(UNBOUNDED);
+        load.demand_iops = load
+            .demand_iops
+            .saturating_add(disk.estimated_demand_iops())
+            .min(UNLIMITED_DEMAND_IOPS);
         load.delivered_iops = load.delivered_iops.saturating_add(disk.delivered_iops);
         load.weight = load.weight.saturating_add(u64::from(disk.weight));
     }
@@ -279,7 +284,8 @@ pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
 
 /// Returns true if the delivered rate is at least [`MET_PERCENT`] of the guaranteed one.
 pub(crate) fn is_met(delivered_iops: u64, guaranteed_iops: u64) -> bool {
-    u128::from(delivered_iops) * 100 >= u128::from(guaranteed_iops) * u128::from(MET_PERCENT)
+    u128::from(delivered_iops) * 100
+        >= u128::from(guaranteed_iops) * u128::from(MINIMUM_MET_PERCENT)
 }
 
 /// Returns the disks to name in a report: first those with the most throughput above their
@@ -289,12 +295,12 @@ pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
     let excess = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.guaranteed_iops);
     let mut largest: Vec<_> = named.clone().filter(|disk| excess(disk) > 0).collect();
     largest.sort_by_key(|disk| (core::cmp::Reverse(excess(disk)), disk.disk));
-    largest.truncate(NAMED_MAX);
+    largest.truncate(NAMED_DISKS_MAX);
     let lacks = |disk: &NamedDisk| disk.guaranteed_iops.saturating_sub(disk.delivered_iops);
     let is_unmet = |disk: &NamedDisk| !is_met(disk.delivered_iops, disk.guaranteed_iops);
     let mut unmet: Vec<_> = named.filter(is_unmet).collect();
     unmet.sort_by_key(|disk| (core::cmp::Reverse(lacks(disk)), disk.disk));
-    unmet.truncate(NAMED_MAX);
+    unmet.truncate(NAMED_DISKS_MAX);
     (largest, unmet)
 }
 
@@ -325,7 +331,7 @@ mod tests {
         let low_demand = DiskLoad { max_iops: Some(1000), ..disk(300, 0, 1000, false) };
         let claim = |demand_iops, weight| WeightedDemand { demand_iops, weight };
         let disks = [open, satisfied, low_demand, open, low_demand];
-        let (of_little, of_open) = (claim(2000, 600), claim(UNBOUNDED, 50));
+        let (of_little, of_open) = (claim(2000, 600), claim(UNLIMITED_DEMAND_IOPS, 50));
         let result = demand(&disks);
         assert_eq!(result.beyond_minimums, [of_little, of_open]);
         assert_eq!(result.within_minimums_iops, 45);

@@ -63,7 +63,7 @@ fn divide_spare(spare: u64, demands: &[NodeDemand]) -> Vec<u64> {
     let first: Vec<Claimant<'_>> = demands
         .iter()
         .map(|demand| Claimant {
-            has: demand.unused_reserved,
+            other_supply: demand.unused_reserved,
             share_max: demand.assumed_use,
             ..Claimant::new(&demand.claims)
         })
@@ -116,7 +116,7 @@ impl LeaderState {
             let Some((report, _)) = &state.report else { continue };
             let (answers, refused) = (report.id, state.refused.map(|(_, promises)| promises));
             let id = GrantId { term: self.term, number: self.next_number };
-            let expires = now + terms.at_most(terms.lease);
+            let expires = now + terms.max_elapsed(terms.lease);
             let header = GrantHeader { id, incarnation: answers.incarnation, expires };
             let account = self.store.accounts.entry(node).or_default();
             let max = remaining.for_node(account, is_late);
@@ -158,11 +158,11 @@ impl LeaderState {
     /// Returns the times at which nodes without recent contact may change to their fallback shares,
     /// if before the end of a lease given now.
     pub(crate) fn fallback_times(&self, terms: &Parameters, now: Time) -> BTreeMap<NodeId, Time> {
-        let limit = now + terms.at_most(terms.lease);
+        let limit = now + terms.max_elapsed(terms.lease);
         let fallback_start = |state: &NodeState| {
             let start = state
                 .acknowledged_at
-                .map(|granted_at| granted_at + terms.at_least(terms.fallback_after));
+                .map(|granted_at| granted_at + terms.min_elapsed(terms.fallback_after));
             start.unwrap_or(now).max(now)
         };
         let times = self.nodes.iter().map(|(node, state)| (*node, fallback_start(state)));
@@ -197,7 +197,7 @@ impl LeaderState {
             let requested_iops = demand - state.admitted.max(state.admitted_fallback).min(demand);
             let promises =
                 AdmissionCheck { guaranteed_iops: promised, requested_iops, capacity: capability };
-            if promises.fit() {
+            if promises.is_admissible() {
                 promised = promised.saturating_add(requested_iops);
                 (state.admitted, state.refused) = (demand, None);
             } else if state
@@ -217,7 +217,7 @@ impl LeaderState {
             let requested_iops = fallback_iops.saturating_sub(admitted);
             let promises =
                 AdmissionCheck { guaranteed_iops: promised, requested_iops, capacity: capability };
-            if fallback_iops > state.admitted_fallback && promises.fit() {
+            if fallback_iops > state.admitted_fallback && promises.is_admissible() {
                 promised = promised.saturating_add(requested_iops);
                 state.admitted_fallback = fallback_iops;
             }

@@ -114,7 +114,7 @@ impl LeaderState {
             .iter()
             .map(|(node, claim)| {
                 let has = targets.get(node).map_or(0, |target| target.reserved_iops);
-                Claimant { has, ..claimant(claim) }
+                Claimant { other_supply: has, ..claimant(claim) }
             })
             .collect();
         for (node, share) in nodes.zip(divide(remaining, &beyond_minimums)) {

@@ -101,13 +101,13 @@ impl Parameters {
     }
 
     /// Returns the longest time that another clock can show for a `span` of one clock.
-    pub(crate) fn at_most(&self, span: Duration) -> Duration {
+    pub(crate) fn max_elapsed(&self, span: Duration) -> Duration {
         let ns = (span.as_nanos() * (MILLION + u128::from(self.drift_ppm))).div_ceil(MILLION);
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 
     /// Returns the shortest time that another clock can show for a `span` of one clock.
-    pub(crate) fn at_least(&self, span: Duration) -> Duration {
+    pub(crate) fn min_elapsed(&self, span: Duration) -> Duration {
         let ns = span.as_nanos() * MILLION / (MILLION + u128::from(self.drift_ppm));
         Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::Time;
 
-use crate::load::{LoadReport, NAMED_MAX, NamedDisk};
+use crate::load::{LoadReport, NAMED_DISKS_MAX, NamedDisk};
 use crate::notice::Notice;
 use crate::{DiskKey, NodeId};
 
@@ -36,8 +36,8 @@ impl UnmetMinimums {
     /// name keep their state.
     pub(crate) fn handle_report(&mut self, now: Time, report: &LoadReport) -> Vec<Notice> {
         let node = report.node;
-        let named_disks: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_MAX).collect();
-        let is_complete = named_disks.len() < NAMED_MAX;
+        let named_disks: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_DISKS_MAX).collect();
+        let is_complete = named_disks.len() < NAMED_DISKS_MAX;
         let mut met = Vec::new();
         self.minimums.retain(|(reporter, disk), minimum| {
             let is_retained = *reporter != node

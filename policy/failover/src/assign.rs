@@ -26,7 +26,7 @@ impl Failover {
             let free = self.nics.get(&id).and_then(|nic| self.choose(nic, &assigned));
             let Some(nic) = self.nics.get_mut(&id) else { continue };
             if let Some(vf) = free {
-                nic.stage = Stage::Offered { vf, until: now + self.spec.ready_timeout };
+                nic.stage = Stage::Plugging { vf, until: now + self.spec.ready_timeout };
                 nic.is_reported = false;
                 *assigned.entry(vf.adapter).or_default() += 1;
                 if let Some(state) = self.vfs.get_mut(&vf) {
@@ -66,7 +66,7 @@ impl Failover {
     }
 
     fn is_free(&self, vf: VfId) -> bool {
-        self.adapter(vf.adapter).works()
+        self.adapter(vf.adapter).carries_frames()
             && self.vfs.get(&vf).is_some_and(|state| {
                 state.exists && state.owner.is_none() && state.held_down_until <= self.now
             })
@@ -86,11 +86,11 @@ impl Failover {
 
     /// Returns the next time at which the hold-down of a waiting NIC or of a free VF ends, or at
     /// which the guest must use a hot-plugged VF; `None` if there is no such time.
-    pub(crate) fn earliest(&self) -> Option<Time> {
+    pub(crate) fn next_change_at(&self) -> Option<Time> {
         let wanting = || self.nics.values().filter(|nic| nic.is_waiting_for_vf());
         let nics = wanting().map(|nic| nic.held_down_until);
         let offers = self.nics.values().filter_map(|nic| match nic.stage {
-            Stage::Offered { until, .. } => Some(until),
+            Stage::Plugging { until, .. } => Some(until),
             _ => None,
         });
         // The hold-down of a VF matters only while a NIC waits for a VF.

@@ -113,7 +113,7 @@ impl Failover {
     pub fn handle_deadline(&mut self, now: Time) {
         self.now = self.now.max(now);
         let expired = self.nics.iter().filter(
-            |(_, nic)| matches!(nic.stage, Stage::Offered { until, .. } if until <= self.now),
+            |(_, nic)| matches!(nic.stage, Stage::Plugging { until, .. } if until <= self.now),
         );
         let expired: Vec<PortId> = expired.map(|(id, _)| *id).collect();
         for nic in expired {
@@ -129,7 +129,7 @@ impl Failover {
 
     /// Returns when to call [`Failover::handle_deadline`] unless an event occurs before.
     pub fn next_deadline(&self) -> Option<Time> {
-        self.earliest()
+        self.next_change_at()
     }
 
     /// Returns the path of a NIC's frames; `None` if the NIC does not exist.
@@ -222,7 +222,7 @@ impl Failover {
 
     fn use_vf(&mut self, id: PortId, vf: VfId) {
         let Some(nic) = self.nics.get_mut(&id) else { return };
-        if matches!(nic.stage, Stage::Offered { vf: offered, .. } if offered == vf) {
+        if matches!(nic.stage, Stage::Plugging { vf: offered, .. } if offered == vf) {
             nic.stage = Stage::OnVf { vf };
             nic.failed_vf = None;
             self.actions.push_back(FailoverAction::UseVf {

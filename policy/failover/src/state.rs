@@ -19,7 +19,7 @@ pub(crate) enum Stage {
     /// The NIC has no VF.
     Paravirtual,
     /// `vf` is being hot-plugged; it is unplugged if the guest does not use it before `until`.
-    Offered { vf: VfId, until: Time },
+    Plugging { vf: VfId, until: Time },
     /// The NIC's frames use a VF.
     OnVf { vf: VfId },
     /// A VF is being hot-unplugged.
@@ -57,7 +57,7 @@ pub(crate) struct Adapter {
 }
 
 impl Adapter {
-    pub(crate) const fn works(self) -> bool {
+    pub(crate) const fn carries_frames(self) -> bool {
         !self.is_resetting && !self.is_unbound
     }
 }
@@ -79,7 +79,7 @@ impl Nic {
     /// Returns the VF that is being hot-plugged or in use, but not one that is being unplugged.
     pub(crate) const fn assigned_vf(&self) -> Option<VfId> {
         match self.stage {
-            Stage::Offered { vf, .. } | Stage::OnVf { vf } => Some(vf),
+            Stage::Plugging { vf, .. } | Stage::OnVf { vf } => Some(vf),
             Stage::Paravirtual | Stage::Unplugging { .. } => None,
         }
     }
@@ -93,7 +93,7 @@ impl Nic {
     pub(crate) const fn path(&self) -> Path {
         match self.stage {
             Stage::OnVf { vf } => Path::Vf(vf),
-            Stage::Paravirtual | Stage::Offered { .. } | Stage::Unplugging { .. } => {
+            Stage::Paravirtual | Stage::Plugging { .. } | Stage::Unplugging { .. } => {
                 Path::Paravirtual
             }
         }

@@ -153,7 +153,7 @@ impl Addresses {
     /// [`Addresses::find`] does not stall. Returns data of the line, which the caller must pass to
     /// `black_box` lest the load is optimised away.
     #[inline]
-    pub(crate) fn touch(&self, hash: u64) -> u64 {
+    pub(crate) fn prefetch(&self, hash: u64) -> u64 {
         self.buckets.get(hash as usize & self.mask).map_or(0, |bucket| bucket.0[0].word)
     }
 

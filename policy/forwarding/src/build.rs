@@ -68,7 +68,7 @@ pub enum TablesError {
     },
     /// A configured or bound address is not a station address: it is a group address or zero.
     #[error("port {}: {mac} is a group address or zero; set a unicast address", .port.0)]
-    NotAStation {
+    NotAStationAddress {
         /// Port with the invalid address.
         port: PortId,
         /// Configured or bound address.
@@ -211,7 +211,7 @@ fn check_port(spec: &ForwardingPortSpec) -> Result<(), TablesError> {
     }
     let mut addresses = spec.mac.into_iter().chain(spec.bound);
     match addresses.find(|mac| !mac.is_station()) {
-        Some(mac) => Err(TablesError::NotAStation { port: spec.id, mac }),
+        Some(mac) => Err(TablesError::NotAStationAddress { port: spec.id, mac }),
         None => Ok(()),
     }
 }
@@ -305,7 +305,7 @@ fn add_ports(tables: &mut Tables, switch_ports: &[PortOfSwitch<'_>]) {
             untagged,
             switch: *switch,
             frame_bytes_max: spec.mtu.saturating_add(ETHERNET_HEADER_BYTES),
-            guarded: spec.mac.is_some() && !spec.spoofing_allowed,
+            restricts_source: spec.mac.is_some() && !spec.spoofing_allowed,
             is_nic: spec.role == PortRole::Nic,
             isolated: spec.isolated,
             binds_source: spec.binds_source,

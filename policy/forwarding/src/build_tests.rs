@@ -28,7 +28,7 @@ fn contradictions_are_refused() {
         assert_eq!(refused(&[ForwardingPortSpec { mtu, ..port(1) }]), error);
     }
     for mac in [group, MacAddr::default()] {
-        let error = TablesError::NotAStation { port: id, mac };
+        let error = TablesError::NotAStationAddress { port: id, mac };
         assert_eq!(refused(&[ForwardingPortSpec { mac: Some(mac), ..port(1) }]), error);
     }
     assert_eq!(refused(&[uplink]), TablesError::UplinkAddress { port: id });
@@ -85,7 +85,7 @@ fn the_largest_host_fits() {
         })
         .collect();
     let tables = build(&ports).unwrap();
-    assert_eq!(tables.slots(), 65_535);
+    assert_eq!(tables.port_count(), 65_535);
     let first = tables.slot(PortId(0)).unwrap();
     assert_eq!(tables.flood(first, None, crate::FloodKind::Group).count(), 65_534);
 }

@@ -5,7 +5,7 @@ use suimon_quantity::Time;
 
 use crate::addresses::{age, tick};
 use crate::batch::Batch;
-use crate::egress::{TagRule, fits};
+use crate::egress::{TagRule, fits_mtu};
 use crate::key::Key;
 use crate::tables::Port;
 use crate::{DropReason, FloodKind, Forwarder, PortSlot, Tables, Verdict};
@@ -93,7 +93,7 @@ impl Forwarder {
             // Verdicts are written in place: one that is built elsewhere and copied would be read
             // before the store has completed.
             match self.route(&batch, frame, &mut last) {
-                Ok(Decision::Unicast(route)) if fits(route.port, frame) => {
+                Ok(Decision::Unicast(route)) if fits_mtu(route.port, frame) => {
                     frame.meta.tag = route.rule.apply(frame.meta.tag);
                     *verdict = Verdict::Unicast { egress: route.egress };
                 }
@@ -129,7 +129,7 @@ impl Forwarder {
                 }
             }
         }
-        let loads = hashes.iter().take(count).map(|hash| self.addresses.touch(*hash));
+        let loads = hashes.iter().take(count).map(|hash| self.addresses.prefetch(*hash));
         core::hint::black_box(loads.fold(0, |sum, word| sum ^ word));
     }
 
@@ -183,7 +183,7 @@ impl Forwarder {
                 Some(_) if owner == Some(batch.ingress) => {}
                 // The address belongs to a port that is reached by another port or restricted to
                 // its address.
-                Some(owner) if owner.guarded || owner.mac != flow.source => {
+                Some(owner) if owner.restricts_source || owner.mac != flow.source => {
                     return Err(DropReason::SpoofedSource);
                 }
                 Some(_) => {}
@@ -238,7 +238,7 @@ fn check_source(batch: &Batch<'_>, source: u64) -> Result<bool, DropReason> {
         Err(DropReason::GroupSource)
     } else if source == 0 {
         Err(DropReason::ZeroSource)
-    } else if batch.port.guarded {
+    } else if batch.port.restricts_source {
         Err(DropReason::SpoofedSource)
     } else {
         Ok(false)

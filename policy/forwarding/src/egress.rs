@@ -109,7 +109,7 @@ impl Tables {
         if frame.has_tag_in_bytes() && !member.rule.permits_nested_tag(port) {
             return Err(DropReason::NestedTag);
         }
-        if fits(port, frame) { Ok(()) } else { Err(DropReason::TooLong) }
+        if fits_mtu(port, frame) { Ok(()) } else { Err(DropReason::TooLong) }
     }
 }
 
@@ -139,7 +139,7 @@ impl Iterator for Flood<'_> {
             let port = self.tables.port(slot)?;
             if slot == self.ingress
                 || (self.skip_isolated && port.isolated)
-                || (self.skip_guarded && port.guarded)
+                || (self.skip_guarded && port.restricts_source)
                 || (port.trunk != ACCESS && !self.tables.carries_number(port, self.vlan))
             {
                 continue;
@@ -150,7 +150,7 @@ impl Iterator for Flood<'_> {
 }
 
 #[inline]
-pub(crate) fn fits(port: &Port, frame: &Frame) -> bool {
+pub(crate) fn fits_mtu(port: &Port, frame: &Frame) -> bool {
     // A large frame within the limit has segments within it.
     let bytes_max = usize::from(port.frame_bytes_max);
     frame.len() <= bytes_max || segment_bytes(frame).is_some_and(|bytes| bytes <= bytes_max)

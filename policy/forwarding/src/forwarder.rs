@@ -9,7 +9,7 @@ use suimon_quantity::{PortId, SwitchId, Time};
 use crate::addresses::{Addresses, Entry, Position, age, span, tick};
 use crate::batch::Batch;
 use crate::key::Key;
-use crate::learned::{Learned, LearnedAddress};
+use crate::learned::{AddressSighting, LearnedAddress};
 use crate::moves::MoveBudget;
 use crate::tables::{Ageing, Port};
 use crate::vlan_set::number;
@@ -41,7 +41,7 @@ pub struct Forwarder {
     counts: Vec<u32>,
     /// Budget for address moves to each port, by slot.
     moves: Vec<MoveBudget>,
-    announcements: VecDeque<Learned>,
+    announcements: VecDeque<AddressSighting>,
     adopted: AdoptedTables,
     sweep_bucket: usize,
     sweep_due: Time,
@@ -92,7 +92,7 @@ impl Forwarder {
         let slots: Vec<Option<PortSlot>> =
             self.adopted.ports.iter().map(|port| tables.slot(*port)).collect();
         let switches = &self.adopted.switches;
-        let mut counts = vec![0u32; tables.slots()];
+        let mut counts = vec![0u32; tables.port_count()];
         self.addresses.retain(0, usize::MAX, |note| {
             let slot = slots.get(usize::from(note.slot)).copied().flatten();
             let Some(slot) = slot else { return false };
@@ -117,7 +117,7 @@ impl Forwarder {
             is_retained
         });
         self.counts = counts;
-        let mut moves = vec![MoveBudget::default(); tables.slots()];
+        let mut moves = vec![MoveBudget::default(); tables.port_count()];
         for (before, slot) in self.moves.iter().zip(&slots) {
             if let Some(entry) = slot.and_then(|slot| moves.get_mut(slot.index())) {
                 *entry = *before;
@@ -129,13 +129,13 @@ impl Forwarder {
     }
 
     /// Returns the next announcement for the other replicas; `None` if there is none.
-    pub fn poll_announcement(&mut self) -> Option<Learned> {
+    pub fn poll_announcement(&mut self) -> Option<AddressSighting> {
         self.announcements.pop_front()
     }
 
     /// Processes an announcement of another worker's replica. Announcements of ports, VLANs or
     /// switches not in `tables`, or older than this replica's own entry, have no effect.
-    pub fn handle_learned(&mut self, tables: &Tables, now: Time, learned: Learned) {
+    pub fn handle_learned(&mut self, tables: &Tables, now: Time, learned: AddressSighting) {
         self.adopt(tables);
         let vlan = number(learned.vlan);
         let Some(slot) = tables.slot(learned.port) else { return };
@@ -300,7 +300,7 @@ impl Forwarder {
         let is_announced = self.announcements.len() < ANNOUNCEMENTS_MAX;
         if is_announced {
             let [_, _, octets @ ..] = (key.word & 0xffff_ffff_ffff).to_be_bytes();
-            self.announcements.push_back(Learned {
+            self.announcements.push_back(AddressSighting {
                 switch: batch.switch.id,
                 vlan: VlanId::new(key.vlan()),
                 mac: MacAddr::new(octets),

@@ -311,7 +311,7 @@ fn a_configured_address_cannot_be_hijacked() {
     assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
     assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(7)), Some(PortId(7)));
     // An announcement of another worker does not change it either.
-    let announcement = Learned {
+    let announcement = AddressSighting {
         switch: SWITCH,
         vlan: None,
         mac: mac(5),
@@ -349,7 +349,7 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
     assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
     assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(50)), Some(PortId(5)));
     // An announcement of another worker does not change it either.
-    let announcement = Learned {
+    let announcement = AddressSighting {
         switch: SWITCH,
         vlan: None,
         mac: mac(5),
@@ -564,7 +564,7 @@ fn announcements_beyond_the_queue_are_made_later() {
 fn invalid_or_outdated_learned_addresses_change_nothing() {
     let tables = tables(&[port(5), port(9)]);
     let mut forwarder = Forwarder::new(64);
-    let valid = Learned {
+    let valid = AddressSighting {
         switch: SWITCH,
         vlan: None,
         mac: mac(1),
@@ -574,18 +574,18 @@ fn invalid_or_outdated_learned_addresses_change_nothing() {
         is_first: false,
     };
     let invalid = [
-        Learned { port: PortId(6), ..valid },
-        Learned { switch: SwitchId(8), ..valid },
-        Learned { vlan: VlanId::new(4), ..valid },
-        Learned { mac: MacAddr::BROADCAST, ..valid },
-        Learned { mac: mac(0x0100_0000), seen: time_at(1), ..valid },
+        AddressSighting { port: PortId(6), ..valid },
+        AddressSighting { switch: SwitchId(8), ..valid },
+        AddressSighting { vlan: VlanId::new(4), ..valid },
+        AddressSighting { mac: MacAddr::BROADCAST, ..valid },
+        AddressSighting { mac: mac(0x0100_0000), seen: time_at(1), ..valid },
     ];
     for learned in invalid {
         forwarder.handle_learned(&tables, time_at(1000), learned);
         assert!(forwarder.is_empty(), "{learned:?}");
     }
     forwarder.handle_learned(&tables, time_at(1000), valid);
-    let older = Learned { port: PortId(9), seen: time_at(999), ..valid };
+    let older = AddressSighting { port: PortId(9), seen: time_at(999), ..valid };
     forwarder.handle_learned(&tables, time_at(1000), older);
     assert_eq!(sorted(&forwarder, time_at(1000)), [(mac(1), PortId(5))]);
 }

@@ -8,7 +8,7 @@ use suimon_quantity::{PortId, SwitchId, Time};
 
 /// Sighting of an address, announced by one worker's replica to the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Learned {
+pub struct AddressSighting {
     /// Switch that the port belongs to.
     pub switch: SwitchId,
     /// VLAN of the frame; `None` is the untagged VLAN.

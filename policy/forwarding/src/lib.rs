@@ -44,8 +44,8 @@ mod vlan_set;
 pub use build::TablesError;
 pub use egress::{Flood, FloodMember, TagRule};
 pub use forwarder::Forwarder;
-pub use learned::{Learned, LearnedAddress};
-pub use limit::{Limit, RateLimitState};
+pub use learned::{AddressSighting, LearnedAddress};
+pub use limit::{RateLimit, RateLimitState};
 pub use slot::PortSlot;
 pub use spec::{
     AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, ForwardingPortSpec, LEARNED_MAX_DEFAULT, MTU_MAX,

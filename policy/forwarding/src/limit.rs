@@ -55,7 +55,7 @@ impl RateLimitState {
 /// A data plane with several queues per limit keeps the state in an atomic, calls [`Limit::admit`]
 /// on its value and replaces it by compare-and-exchange, retrying on failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limit {
+pub struct RateLimit {
     /// Units per nanosecond times 2 to the power of `shift`; at least 2^63.
     multiplier: u64,
     shift: u32,
@@ -67,7 +67,7 @@ pub struct Limit {
     ahead_max: u64,
 }
 
-impl Limit {
+impl RateLimit {
     /// Creates a limit in bytes. The rate is reached only if `burst_bytes` is at least the largest
     /// frame plus the bytes at this rate between two services of the queue (at least a nanosecond);
     /// 0 counts as 1. Rates above 2^42 bit/s count as that.

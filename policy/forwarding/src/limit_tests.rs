@@ -4,13 +4,13 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn bits(rate: u64, burst: u32) -> Limit {
-    Limit::from_bit_rate(BitRate::new(rate).unwrap(), burst)
+fn bits(rate: u64, burst: u32) -> RateLimit {
+    RateLimit::from_bit_rate(BitRate::new(rate).unwrap(), burst)
 }
 
 /// Simulates a caller that always has work and retries exactly at the returned times. Returns the
 /// cost admitted from `from` to `deadline`.
-fn backlogged(limit: Limit, from: Time, deadline: Time, cost: u32) -> u64 {
+fn backlogged(limit: RateLimit, from: Time, deadline: Time, cost: u32) -> u64 {
     let mut state = RateLimitState::default();
     let (mut now, mut admitted) = (from, 0);
     while now < deadline {
@@ -40,10 +40,10 @@ fn small_frames_at_100_gbit_are_exact() {
 
 #[test]
 fn a_burst_of_one_frame_keeps_the_rate() {
-    let limit = Limit::from_frame_rate(1000, 1).unwrap();
+    let limit = RateLimit::from_frame_rate(1000, 1).unwrap();
     let admitted = backlogged(limit, Time::ZERO, Time::from_ns(10 * SECOND), 1);
     assert!((9_999..=10_001).contains(&admitted), "{admitted}");
-    assert_eq!(Limit::from_frame_rate(0, 5), None);
+    assert_eq!(RateLimit::from_frame_rate(0, 5), None);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn the_slowest_and_the_fastest_rate_do_not_overflow() {
     for now in [0, 1, SECOND, u64::MAX / 2, u64::MAX] {
         assert!(fast.admit(RateLimitState::default(), Time::from_ns(now), 1500).is_ok());
     }
-    assert!(Limit::from_frame_rate(u64::MAX, u32::MAX).is_some());
+    assert!(RateLimit::from_frame_rate(u64::MAX, u32::MAX).is_some());
 }
 
 fn any_rate() -> impl Strategy<Value = u64> {

@@ -29,7 +29,7 @@ pub(crate) struct Port {
     /// Length in bytes of the longest frame that may be sent to the port, without VLAN tag.
     pub(crate) frame_bytes_max: u16,
     /// True if the port is restricted to source address `mac` (port security).
-    pub(crate) guarded: bool,
+    pub(crate) restricts_source: bool,
     /// True for a guest's NIC. It may not send from addresses bound to other NICs.
     pub(crate) is_nic: bool,
     pub(crate) isolated: bool,
@@ -99,7 +99,7 @@ impl Tables {
 
     /// Returns the number of ports. Valid slots are below it.
     #[inline]
-    pub fn slots(&self) -> usize {
+    pub fn port_count(&self) -> usize {
         self.ports.len()
     }
 

@@ -28,7 +28,7 @@ pub struct PerformerChoice {
     /// Component that performs the work.
     pub performer: Performer,
     /// Device feature that decides; `None` if the device has no influence.
-    pub by: Option<Feature>,
+    pub deciding_feature: Option<Feature>,
 }
 
 /// Returns the component that does the work at a port without device features: a guest's NIC, or an
@@ -55,7 +55,7 @@ pub fn performer_at_device(
     finding: &CapabilityStatus,
     device: &DeviceFeatures,
 ) -> PerformerChoice {
-    let without_feature = |performer| PerformerChoice { performer, by: None };
+    let without_feature = |performer| PerformerChoice { performer, deciding_feature: None };
     match (finding.capability, side, finding.is_on()) {
         (OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing, ..)
         | (_, Side::Egress, false) => without_feature(performer(PortKind::Uplink, side, finding)),
@@ -68,7 +68,7 @@ pub fn performer_at_device(
             } else {
                 Performer::Guest
             },
-            by: Some(Feature::RxChecksum),
+            deciding_feature: Some(Feature::RxChecksum),
         },
         (_, Side::Ingress, false) => without_feature(Performer::Software),
         (capability, Side::Ingress, true) => coalescing_performer(capability, device),
@@ -107,7 +107,10 @@ fn transmit_performer(capability: OffloadCapability, device: &DeviceFeatures) ->
         other => segmentation_feature(other),
     };
     let is_nic = by.is_some_and(|feature| is_active(device, feature));
-    PerformerChoice { performer: if is_nic { Performer::Nic } else { Performer::Kernel }, by }
+    PerformerChoice {
+        performer: if is_nic { Performer::Nic } else { Performer::Kernel },
+        deciding_feature: by,
+    }
 }
 
 /// Returns the device feature that decides whether the device completes checksums of both IP
@@ -152,7 +155,7 @@ fn coalescing_performer(capability: OffloadCapability, device: &DeviceFeatures) 
         Some(Feature::RxGroHw | Feature::RxLro) => Performer::Nic,
         Some(_) => Performer::Kernel,
     };
-    PerformerChoice { performer, by: by.or(joiners.last().copied()) }
+    PerformerChoice { performer, deciding_feature: by.or(joiners.last().copied()) }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ impl OffloadToggles {
     /// Returns the switches seen from the other end of the port, where transmission and reception
     /// are exchanged.
     #[must_use]
-    pub const fn mirrored(self) -> Self {
+    pub const fn with_directions_swapped(self) -> Self {
         Self {
             tx_checksum: self.rx_checksum,
             rx_checksum: self.tx_checksum,

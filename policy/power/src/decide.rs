@@ -25,7 +25,7 @@ pub enum Scope {
 
 /// Single requirement of a power plan, with the settings that fulfil it on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct PlanRequirement {
     /// Host or CPUs that the requirement applies to.
     pub scope: Scope,
     /// Kind of the setting, as shown to users.
@@ -35,32 +35,37 @@ pub struct Target {
     /// Settings that fulfil the requirement; empty if it cannot be fulfilled.
     pub settings: Vec<RequiredSetting>,
     /// Reason for which the requirement is not met, or not on all CPUs; `None` if it is met.
-    pub why_not: Option<Unavailable>,
+    pub unavailable: Option<Unavailable>,
 }
 
-impl Target {
+impl PlanRequirement {
     fn achievable(
         scope: Scope,
         kind: SettingKind,
         required: String,
         settings: Vec<RequiredSetting>,
     ) -> Self {
-        Self { scope, kind, required, settings, why_not: None }
+        Self { scope, kind, required, settings, unavailable: None }
     }
 
     fn unavailable(scope: Scope, kind: SettingKind, required: String, reason: Unavailable) -> Self {
-        Self { scope, kind, required, settings: Vec::new(), why_not: Some(reason) }
+        Self { scope, kind, required, settings: Vec::new(), unavailable: Some(reason) }
     }
 }
 
 /// Returns all requirements of a plan, with the settings that fulfil them, in this order:
 /// frequencies, turbo, idle states.
-pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<Target> {
+pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<PlanRequirement> {
     let mut targets = Vec::new();
     turbo(spec, machine, &mut targets);
     if machine.policies.is_empty() {
         for (kind, required) in frequency_requirements(spec, "") {
-            targets.push(Target::unavailable(Scope::Host, kind, required, Unavailable::NoDriver));
+            targets.push(PlanRequirement::unavailable(
+                Scope::Host,
+                kind,
+                required,
+                Unavailable::NoDriver,
+            ));
         }
     } else {
         for policy in &machine.policies {
@@ -93,23 +98,27 @@ fn frequency_requirements(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, S
     requirements
 }
 
-fn add_unavailable(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
+fn add_unavailable(
+    spec: &PowerSpec,
+    machine: &HostPowerSettings,
+    targets: &mut Vec<PlanRequirement>,
+) {
     let is_served = |cpu: &u16| machine.policies.iter().any(|policy| policy.cpus.contains(cpu));
     let cpus: Vec<u16> = machine.online().into_iter().filter(|cpu| !is_served(cpu)).collect();
     if cpus.is_empty() {
         return;
     }
     for (kind, required) in frequency_requirements(spec, "") {
-        targets.push(Target::unavailable(
+        targets.push(PlanRequirement::unavailable(
             Scope::Cpus(cpus.clone()),
             kind,
             required,
-            Unavailable::NotServed,
+            Unavailable::NoFrequencyPolicy,
         ));
     }
 }
 
-fn turbo(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target>) {
+fn turbo(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<PlanRequirement>) {
     let Some(enabled) = spec.turbo_required() else { return };
     let kind = SettingKind::Turbo;
     let required = if enabled { "on" } else { "off" }.to_owned();
@@ -117,23 +126,33 @@ fn turbo(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<Target
     if let Some(turbo) = machine.turbo {
         let value = flag(enabled == (turbo.file == TurboFile::Boost));
         let setting = RequiredSetting { id: SettingId::Turbo(turbo.file), value };
-        targets.push(Target::achievable(Scope::Host, kind, required, vec![setting]));
+        targets.push(PlanRequirement::achievable(Scope::Host, kind, required, vec![setting]));
         return;
     }
     let with_boost = machine.policies.iter().filter(|policy| policy.boost.is_some());
     let new_targets = with_boost.map(|policy| {
         let setting = RequiredSetting { id: SettingId::Boost(policy.number), value: flag(enabled) };
-        Target::achievable(Scope::Cpus(policy.cpus.clone()), kind, required.clone(), vec![setting])
+        PlanRequirement::achievable(
+            Scope::Cpus(policy.cpus.clone()),
+            kind,
+            required.clone(),
+            vec![setting],
+        )
     });
     let before = targets.len();
     targets.extend(new_targets);
     // A CPU without turbo meets the requirement that turbo is off.
     if targets.len() == before && (enabled || spec.turbo.is_some()) {
-        targets.push(Target::unavailable(Scope::Host, kind, required, Unavailable::NoTurbo));
+        targets.push(PlanRequirement::unavailable(
+            Scope::Host,
+            kind,
+            required,
+            Unavailable::NoTurbo,
+        ));
     }
 }
 
-fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Target>) {
+fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<PlanRequirement>) {
     let scope = || Scope::Cpus(policy.cpus.clone());
     let governors = spec.governors(&policy.driver);
     let governor = governors.iter().find(|name| is_offered(&policy.governors, name));
@@ -143,7 +162,7 @@ fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Tar
             Some(governor) => {
                 let value = (*governor).to_owned();
                 let setting = RequiredSetting { id: SettingId::Governor(policy.number), value };
-                Target::achievable(scope(), kind, (*governor).to_owned(), vec![setting])
+                PlanRequirement::achievable(scope(), kind, (*governor).to_owned(), vec![setting])
             }
             None => {
                 let reason = Unavailable::NoGovernor {
@@ -151,7 +170,7 @@ fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Tar
                     required: governors.iter().map(|&governor| governor.to_owned()).collect(),
                     offered: policy.governors.clone(),
                 };
-                Target::unavailable(scope(), kind, (*first).to_owned(), reason)
+                PlanRequirement::unavailable(scope(), kind, (*first).to_owned(), reason)
             }
         };
         targets.push(target);
@@ -165,7 +184,7 @@ fn preference(
     spec: &PowerSpec,
     policy: &FrequencyPolicy,
     governor: Option<&str>,
-) -> Option<Target> {
+) -> Option<PlanRequirement> {
     let required = spec.preference()?;
     let (kind, scope) = (SettingKind::EnergyPreference, Scope::Cpus(policy.cpus.clone()));
     let driver = policy.driver.clone();
@@ -174,7 +193,7 @@ fn preference(
         // shortcoming.
         spec.energy_preference.as_ref()?;
         let reason = Unavailable::NoPreferences { driver };
-        return Some(Target::unavailable(scope, kind, required.to_owned(), reason));
+        return Some(PlanRequirement::unavailable(scope, kind, required.to_owned(), reason));
     }
     let reason = if !is_offered(&policy.preferences, required) {
         Some(Unavailable::NoPreference {
@@ -188,16 +207,16 @@ fn preference(
         None
     };
     Some(match reason {
-        Some(reason) => Target::unavailable(scope, kind, required.to_owned(), reason),
+        Some(reason) => PlanRequirement::unavailable(scope, kind, required.to_owned(), reason),
         None => {
             let id = SettingId::Preference(policy.number);
             let setting = RequiredSetting { id, value: required.to_owned() };
-            Target::achievable(scope, kind, required.to_owned(), vec![setting])
+            PlanRequirement::achievable(scope, kind, required.to_owned(), vec![setting])
         }
     })
 }
 
-fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<Target> {
+fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<PlanRequirement> {
     let (min, max) = spec.percents();
     let target = |percent: u8, kind: SettingKind, id: SettingId| {
         let scope = Scope::Cpus(policy.cpus.clone());
@@ -205,12 +224,17 @@ fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<Target> {
         let (Some((least, most)), true) = (offered, policy.khz_min.and(policy.khz_max).is_some())
         else {
             let reason = Unavailable::NoFrequencies { driver: policy.driver.clone() };
-            return Target::unavailable(scope, kind, format!("{percent} %"), reason);
+            return PlanRequirement::unavailable(scope, kind, format!("{percent} %"), reason);
         };
         let khz = u64::from(most) * u64::from(percent.min(100)) / 100;
         let khz = u32::try_from(khz).unwrap_or(most).clamp(least, most);
         let setting = RequiredSetting { id, value: khz.to_string() };
-        Target::achievable(scope, kind, format!("{percent} %, {} MHz", khz / 1000), vec![setting])
+        PlanRequirement::achievable(
+            scope,
+            kind,
+            format!("{percent} %, {} MHz", khz / 1000),
+            vec![setting],
+        )
     };
     let number = policy.number;
     let min = min.map(|percent| {
@@ -224,7 +248,7 @@ fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<Target> {
     min.into_iter().chain(max).collect()
 }
 
-fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
+fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<PlanRequirement>) {
     let (name, limit_us) = (spec.idle_state_max.as_deref(), spec.idle_latency_us_max);
     let required = match (name, limit_us) {
         (None, None) => return,
@@ -234,14 +258,19 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
     };
     let (scope, kind) = (Scope::Cpus(vec![cpu.number]), SettingKind::IdleStates);
     let Some(shallowest) = cpu.idle_states.first() else {
-        targets.push(Target::unavailable(scope, kind, required, Unavailable::NoIdleStates));
+        targets.push(PlanRequirement::unavailable(
+            scope,
+            kind,
+            required,
+            Unavailable::NoIdleStates,
+        ));
         return;
     };
     let deepest = name.map(|name| cpu.idle_states.iter().rfind(|state| state.name == name));
     if let (Some(None), Some(name)) = (deepest, name) {
         let offered = cpu.idle_states.iter().map(|state| state.name.clone()).collect();
         let reason = Unavailable::NoIdleState { required: name.to_owned(), offered };
-        targets.push(Target::unavailable(scope, kind, required, reason));
+        targets.push(PlanRequirement::unavailable(scope, kind, required, reason));
         return;
     }
     let number_max = deepest.flatten().map_or(u8::MAX, |state| state.number);
@@ -262,7 +291,7 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<Target>) {
             name: shallowest.name.clone(),
             latency_us: shallowest.latency_us,
         });
-    targets.push(Target { scope, kind, required, settings, why_not });
+    targets.push(PlanRequirement { scope, kind, required, settings, unavailable: why_not });
 }
 
 fn is_offered(offered: &[String], value: &str) -> bool {

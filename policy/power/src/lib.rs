@@ -32,7 +32,7 @@ mod reconcile;
 mod setting;
 mod unavailable;
 
-pub use decide::{RequiredSetting, Scope, Target, decide};
+pub use decide::{PlanRequirement, RequiredSetting, Scope, decide};
 pub use energy::{EnergyMeter, ZoneEnergy, ZoneReading};
 pub use machine::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo};
 pub use plan::{DataPlaneSettings, PowerPlan, PowerSpec};

@@ -70,7 +70,7 @@ pub struct DataPlaneSettings {
     /// True if under-used workers are emptied, so that they park.
     pub parking: bool,
     /// Time for which a worker polls before it sleeps.
-    pub poll: Duration,
+    pub poll_budget: Duration,
     /// Load in percent of a worker's time above which a worker sheds queues.
     pub vmq_high_percent: u8,
     /// Load in percent of a worker's time up to which a worker is under-used.
@@ -85,7 +85,7 @@ impl DataPlaneSettings {
     /// Settings of the plans `Balanced` and `Custom`.
     pub const DEFAULT: Self = Self {
         parking: true,
-        poll: Duration::from_micros(50),
+        poll_budget: Duration::from_micros(50),
         vmq_high_percent: 85,
         vmq_low_percent: 30,
     };
@@ -95,12 +95,12 @@ impl DataPlaneSettings {
             PowerPlan::Balanced | PowerPlan::Custom => Self::DEFAULT,
             PowerPlan::HighPerformance => Self {
                 parking: false,
-                poll: Duration::from_micros(200),
+                poll_budget: Duration::from_micros(200),
                 vmq_high_percent: 70,
                 ..Self::DEFAULT
             },
             PowerPlan::PowerSaver => Self {
-                poll: Duration::ZERO,
+                poll_budget: Duration::ZERO,
                 vmq_high_percent: 90,
                 vmq_low_percent: 40,
                 ..Self::DEFAULT
@@ -111,7 +111,7 @@ impl DataPlaneSettings {
 
 impl PowerSpec {
     /// Creates a specification of a plan without overrides.
-    pub const fn of(plan: PowerPlan) -> Self {
+    pub const fn new(plan: PowerPlan) -> Self {
         Self {
             plan,
             governor: None,
@@ -142,7 +142,9 @@ impl PowerSpec {
         };
         DataPlaneSettings {
             parking: self.parking.unwrap_or(plan.parking),
-            poll: self.poll_us.map_or(plan.poll, |us| Duration::from_micros(u64::from(us))),
+            poll_budget: self
+                .poll_us
+                .map_or(plan.poll_budget, |us| Duration::from_micros(u64::from(us))),
             vmq_high_percent: high,
             vmq_low_percent: low,
         }

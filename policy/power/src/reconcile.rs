@@ -78,7 +78,7 @@ pub struct Reconciliation {
     pub external_changes: Vec<ExternalChange>,
     /// Settings that do not exist at present, such as those of offline CPUs; their records are
     /// kept.
-    pub waiting: BTreeSet<SettingId>,
+    pub unavailable_settings: BTreeSet<SettingId>,
 }
 
 /// Returns the writes after which all `required` settings are in effect and all other recorded
@@ -98,7 +98,7 @@ pub fn reconcile(
         match (machine.value(id), required.get(&id), record) {
             (None, _, Some(record)) => {
                 outcome.records.insert(id, record.clone());
-                outcome.waiting.insert(id);
+                outcome.unavailable_settings.insert(id);
             }
             (None, _, None) => {}
             (Some(now), Some(value), record) => {

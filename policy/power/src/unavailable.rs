@@ -19,7 +19,7 @@ pub enum Unavailable {
         "no cpufreq policy contains this CPU; check the cpufreq driver \
          (`/sys/devices/system/cpu/cpufreq`)"
     )]
-    NotServed,
+    NoFrequencyPolicy,
     /// The driver supports none of the suitable governors.
     #[error(
         "driver {driver} has no governor {}; set one of {}", Choice(.required), Choice(.offered))]

@@ -53,27 +53,27 @@ impl StoreScheduler {
         flow.configure(holder, limits, clock, now);
         flow.set_lent(now, self.at_workers.is_some());
         let part = match holder {
-            LimitsOwner::Policy(policy) => self.parts.get(&policy).copied(),
+            LimitsOwner::Policy(policy) => self.policy_shares.get(&policy).copied(),
             LimitsOwner::Disk(_) => None,
         };
-        flow.set_part(now, clock, part);
-        self.displace(slot.0);
+        flow.set_policy_share(now, clock, part);
+        self.remove_from_orders(slot.0);
         self.position(now, slot.0);
     }
 
     fn set_part(&mut self, now: Time, policy: PolicyId, part: Option<PolicyShare>) {
         match part {
-            Some(part) => self.parts.insert(policy, part),
-            None => self.parts.remove(&policy),
+            Some(part) => self.policy_shares.insert(policy, part),
+            None => self.policy_shares.remove(&policy),
         };
         let holder = Some(LimitsOwner::Policy(policy));
         let Some(index) = self.flows.iter().position(|flow| flow.holder == holder) else { return };
         let clock = self.clock(now);
         let Some(flow) = self.flows.get_mut(index) else { return };
         flow.account_guaranteed(now);
-        flow.set_part(now, clock, part);
+        flow.set_policy_share(now, clock, part);
         let Ok(index) = u32::try_from(index) else { return };
-        self.displace(index);
+        self.remove_from_orders(index);
         self.position(now, index);
     }
 
@@ -84,7 +84,7 @@ impl StoreScheduler {
         if flow.waiting > 0 {
             return;
         }
-        self.displace(slot.0);
+        self.remove_from_orders(slot.0);
         if let Some(flow) = self.flows.get_mut(slot.0 as usize) {
             // Requests in the device complete regardless of limits and minimum.
             *flow = flow.without_holder(now);

@@ -123,7 +123,7 @@ impl StoreBudget {
         for (slot, disk) in (0..).map(DiskSlot).zip(&mut self.scheduler.disks) {
             let phases = borrower.phases(slot);
             disk.set_phases(phases);
-            self.scheduler.records.retag(&disk.fifo, |_| borrower.hand_over(slot));
+            self.scheduler.records.retag(&disk.fifo, |_| borrower.pop_queued(slot));
         }
         self.scheduler
     }

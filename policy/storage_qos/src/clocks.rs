@@ -5,7 +5,7 @@ use suimon_quantity::Time;
 
 use crate::disk::Disk;
 use crate::flow::Flow;
-use crate::pace::{FixedNs, fine};
+use crate::pace::{FixedNs, fixed_ns};
 use crate::records::Units;
 use crate::run::Run;
 
@@ -25,7 +25,7 @@ impl Clocks {
     /// Returns the value of the reservation clock at `now`.
     #[inline]
     pub(crate) fn reservation(&self, now: Time) -> FixedNs {
-        fine(now).saturating_sub(self.lost)
+        fixed_ns(now).saturating_sub(self.lost)
     }
 
     /// Returns true if virtual time must be reset.

@@ -14,7 +14,7 @@ pub const DISPLACERS_MAX: usize = 8;
 
 /// Disk that was served while a minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Displacer {
+pub struct ServedDisk {
     /// Disk that was served instead.
     pub disk: DiskId,
     /// Normalised operations per second delivered to the disk in the last five seconds.
@@ -55,7 +55,7 @@ pub struct Unmet {
     /// Reason why the minimum is not met.
     pub shortfall: UnmetReason,
     /// Disks that were served instead, highest throughput first.
-    pub displaced_by: Vec<Displacer>,
+    pub displaced_by: Vec<ServedDisk>,
     /// Mean device latency of a request, in nanoseconds.
     pub device_latency_ns: u64,
     /// Difference between capacity and throughput of the store, in normalised operations per

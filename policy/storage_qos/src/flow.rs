@@ -7,7 +7,7 @@ use suimon_quantity::{Iops, Time};
 
 use crate::gate::CapMeter;
 use crate::heap::Heap;
-use crate::history::{FlowTotals, GuaranteedCounter, Turns};
+use crate::history::{DispatchCounters, FlowTotals, GuaranteedCounter};
 use crate::meter::Meter;
 use crate::minimum::Minimum;
 use crate::pace::FixedNs;
@@ -72,7 +72,7 @@ pub(crate) struct Flow {
     pub(crate) member_time: u64,
     /// Number of requests dispatched for the flow's minimum although another flow was first by
     /// weight. Wraps.
-    pub(crate) minimum_turns: u64,
+    pub(crate) minimum_dispatches: u64,
     /// Increase of the flow's virtual time for one operation; inversely proportional to the weight.
     share: u32,
     /// True if several disks may be members.
@@ -172,7 +172,12 @@ impl Flow {
 
     /// Sets this node's share of the policy; `None` if the limits apply to this node alone. Must
     /// also be called after each change of limits.
-    pub(crate) fn set_part(&mut self, now: Time, clock: FixedNs, part: Option<PolicyShare>) {
+    pub(crate) fn set_policy_share(
+        &mut self,
+        now: Time,
+        clock: FixedNs,
+        part: Option<PolicyShare>,
+    ) {
         self.limits.min_iops = part.map_or(self.own_min, |part| Iops::new(part.min_iops));
         self.has_part |= part.is_some();
         self.set_metered_minimum(self.limits.min_iops, clock);
@@ -375,15 +380,15 @@ impl Flow {
     /// be called before the minimum changes.
     pub(crate) fn account_guaranteed(&mut self, now: Time) {
         self.account_busy(now);
-        self.guaranteed.reckon(self.limits.min_iops, self.busy_ns);
+        self.guaranteed.update(self.limits.min_iops, self.busy_ns);
     }
 
     /// Returns the counters, including the operations guaranteed to the flow while it was busy.
     pub(crate) fn totals(&self) -> FlowTotals {
         let mut guaranteed = self.guaranteed;
-        guaranteed.reckon(self.limits.min_iops, self.busy_ns);
+        guaranteed.update(self.limits.min_iops, self.busy_ns);
         let Self { demanded, delivered, busy_ns, .. } = *self;
-        let rounds = Turns::default();
+        let rounds = DispatchCounters::default();
         FlowTotals { guaranteed: guaranteed.operations, demanded, delivered, busy_ns, rounds }
     }
 }

@@ -31,13 +31,13 @@ pub(crate) struct Totals {
     /// Operations guaranteed to the disk's flow, at the time of the reading.
     guaranteed: u64,
     /// Dispatch counters of the store and of the disk's flow at the time of the reading.
-    rounds: Turns,
+    rounds: DispatchCounters,
 }
 
 /// Counters of the dispatches of queued requests of a store, as they concern one flow. Counters
 /// wrap.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct DispatchCounters {
     pub(crate) all: u64,
     /// Dispatches for the minimums of other flows although another flow was first by weight.
     pub(crate) others_minimums: u64,
@@ -69,7 +69,7 @@ pub(crate) struct FlowTotals {
     pub(crate) demanded: u64,
     pub(crate) delivered: u64,
     pub(crate) busy_ns: u64,
-    pub(crate) rounds: Turns,
+    pub(crate) rounds: DispatchCounters,
 }
 
 /// Counter of the operations that a flow's minimum guarantees while the flow is busy. It is updated
@@ -84,7 +84,7 @@ pub(crate) struct GuaranteedCounter {
 }
 
 impl GuaranteedCounter {
-    pub(crate) fn reckon(&mut self, min: Option<Iops>, busy_ns: u64) {
+    pub(crate) fn update(&mut self, min: Option<Iops>, busy_ns: u64) {
         let ns = busy_ns.wrapping_sub(core::mem::replace(&mut self.reckoned_ns, busy_ns));
         let Some(min) = min else { return };
         let due = u128::from(min.per_second()) * u128::from(ns) + u128::from(self.part);

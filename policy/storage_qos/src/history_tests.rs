@@ -2,7 +2,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use super::{DiskQosCounters, FlowTotals, History, SAMPLE, Totals, Turns, Window};
+use super::{DiskQosCounters, DispatchCounters, FlowTotals, History, SAMPLE, Totals, Window};
 
 const START: Time = Time::from_ns(1 << 44);
 
@@ -81,7 +81,7 @@ fn a_pause_is_not_part_of_windows_after_it() {
 fn readings_of_another_flow_are_made_comparable() {
     let flow = |guaranteed: u64, total: u64, others_minimums: u64| FlowTotals {
         guaranteed,
-        rounds: Turns { all: total, others_minimums },
+        rounds: DispatchCounters { all: total, others_minimums },
         ..FlowTotals::default()
     };
     let mut history = History::default();

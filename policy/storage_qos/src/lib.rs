@@ -104,7 +104,7 @@ pub use completed::Completed;
 pub use cost::Normalization;
 pub use estimate::CapacityEstimate;
 pub use event::{
-    CapacityLow, DISPLACERS_MAX, Displacer, REPORTED_AFTER, StoreEvent, Unmet, UnmetReason,
+    CapacityLow, DISPLACERS_MAX, REPORTED_AFTER, ServedDisk, StoreEvent, Unmet, UnmetReason,
 };
 pub use exchange::{Completion, GrantKind, LoanReport, RequestedGrant, Return, WorkerGrant};
 pub use history::{Delivery, DiskQosCounters, DiskRates, SAMPLE, Window};

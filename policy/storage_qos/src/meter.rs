@@ -4,7 +4,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::pace::{FixedNs, UnitTime, fine, fine_ns, not_after, not_before};
+use crate::pace::{FixedNs, UnitTime, fine_ns, fixed_ns, not_after, not_before};
 
 /// Time for which unused operations of a maximum may be used later. A disk at queue depth 1 thereby
 /// reaches its maximum although device latency varies and timers fire late.
@@ -48,13 +48,13 @@ impl Meter {
         now: Time,
     ) -> Self {
         let new = Self::new(per_second, extra, catch_up);
-        let ahead = self.used_until.saturating_sub(fine(now));
+        let ahead = self.used_until.saturating_sub(fixed_ns(now));
         let debt = ahead.saturating_sub(fine_ns(self.tolerance_ns));
         let debt = fine_ns(new.tolerance_ns).saturating_add(self.pace.translate(debt, new.pace));
         let ahead = self.pace.translate(ahead, new.pace).min(debt);
         // The value is limited to the largest time, so that sums with the spans of requests do not
         // overflow.
-        Self { used_until: fine(now).saturating_add(ahead).min(fine(Time::NEVER)), ..new }
+        Self { used_until: fixed_ns(now).saturating_add(ahead).min(fixed_ns(Time::NEVER)), ..new }
     }
 
     /// Returns the time of the next permitted request, which may be in the past.
@@ -68,7 +68,7 @@ impl Meter {
     /// request.
     #[inline]
     pub(crate) fn charge(&mut self, now: Time, units: u32) -> Time {
-        self.used_until = self.used_until.max(fine(now)) + self.pace.span(units);
+        self.used_until = self.used_until.max(fixed_ns(now)) + self.pace.span(units);
         self.opens()
     }
 

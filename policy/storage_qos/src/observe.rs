@@ -6,8 +6,8 @@ use suimon_quantity::{DiskId, Time};
 
 use crate::watch::{Finding, UnmetWatch};
 use crate::{
-    Delivery, DiskQosCounters, DiskSlot, Displacer, Limits, LimitsOwner, QueueCause,
-    REPORTED_AFTER, StoreEvent, StoreScheduler, Unmet, UnmetReason, Window,
+    Delivery, DiskQosCounters, DiskSlot, Limits, LimitsOwner, QueueCause, REPORTED_AFTER,
+    ServedDisk, StoreEvent, StoreScheduler, Unmet, UnmetReason, Window,
 };
 
 /// Limits and delivered operations of a disk, for display.
@@ -132,7 +132,7 @@ impl StoreScheduler {
 
     /// Returns the disks of other flows that were served within the last five seconds, and the
     /// throughput of all disks in normalised operations per second.
-    fn served_beside(&self, now: Time, flow_index: usize) -> (Vec<Displacer>, u64) {
+    fn served_beside(&self, now: Time, flow_index: usize) -> (Vec<ServedDisk>, u64) {
         let mut displacers = Vec::new();
         let mut total = 0u64;
         for (disk, history) in self.disks.iter().zip(&self.histories) {
@@ -142,7 +142,7 @@ impl StoreScheduler {
             let delivered_iops = short.per_second(short.delivered);
             total = total.saturating_add(delivered_iops);
             if disk.flow as usize != flow_index && delivered_iops > 0 {
-                displacers.push(Displacer { disk: id, delivered_iops });
+                displacers.push(ServedDisk { disk: id, delivered_iops });
             }
         }
         displacers.sort_by_key(|displacer| core::cmp::Reverse(displacer.delivered_iops));

@@ -125,7 +125,7 @@ impl StoreScheduler {
 
     /// Removes a flow from all orders. Must be called before its keys change.
     #[inline]
-    pub(crate) fn displace(&mut self, flow_index: u32) {
+    pub(crate) fn remove_from_orders(&mut self, flow_index: u32) {
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         let listed = core::mem::take(&mut flow.listed);
         if listed.throttled {
@@ -149,7 +149,7 @@ impl StoreScheduler {
         }
         let waiting: Vec<u32> = self.shares.entries().map(|entry| entry.id).collect();
         for flow_index in &waiting {
-            self.displace(*flow_index);
+            self.remove_from_orders(*flow_index);
         }
         for flow_index in waiting {
             self.position(now, flow_index);

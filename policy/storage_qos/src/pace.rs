@@ -12,7 +12,7 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 pub(crate) type FixedNs = u128;
 
 #[inline]
-pub(crate) const fn fine(now: Time) -> FixedNs {
+pub(crate) const fn fixed_ns(now: Time) -> FixedNs {
     fine_ns(now.as_ns())
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Entry {
 }
 
 /// Absent entry, which is ordered behind all others.
-const NOBODY: Entry = Entry { key: ABSENT, id: 0 };
+const ABSENT_ENTRY: Entry = Entry { key: ABSENT, id: 0 };
 
 /// Tournament tree from which the entry with the lowest key is taken first. No operation allocates
 /// memory after [`Ranking::reserve`].
@@ -37,7 +37,7 @@ pub(crate) struct Ranking {
 
 impl Default for Ranking {
     fn default() -> Self {
-        Self { first: NOBODY, nodes: Vec::new(), leaves: 0, width: 0, last: 0 }
+        Self { first: ABSENT_ENTRY, nodes: Vec::new(), leaves: 0, width: 0, last: 0 }
     }
 }
 
@@ -49,8 +49,8 @@ impl Ranking {
             return;
         }
         let entries: Vec<Entry> = self.entries().collect();
-        self.nodes = vec![NOBODY; 2 * leaves];
-        self.first = NOBODY;
+        self.nodes = vec![ABSENT_ENTRY; 2 * leaves];
+        self.first = ABSENT_ENTRY;
         self.leaves = leaves;
         self.width = 1;
         self.last = leaves;

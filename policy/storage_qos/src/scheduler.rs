@@ -13,7 +13,7 @@ use crate::estimate::Estimate;
 use crate::flow::Flow;
 use crate::gate::CapMeter;
 use crate::heap::Positions;
-use crate::history::{FlowTotals, History, Turns};
+use crate::history::{DispatchCounters, FlowTotals, History};
 use crate::member_order;
 use crate::own_latency::OwnLatency;
 use crate::pace::{FixedNs, fine_ns, not_after, not_before};
@@ -88,7 +88,7 @@ pub struct StoreScheduler {
     pub(crate) estimate: Estimate,
     pub(crate) shortage: Shortage,
     /// This node's shares of policies that have disks on several nodes.
-    pub(crate) parts: BTreeMap<PolicyId, PolicyShare>,
+    pub(crate) policy_shares: BTreeMap<PolicyId, PolicyShare>,
 }
 
 impl StoreScheduler {
@@ -118,7 +118,7 @@ impl StoreScheduler {
             capacity: None,
             estimate: Estimate::default(),
             shortage: Shortage::default(),
-            parts: BTreeMap::new(),
+            policy_shares: BTreeMap::new(),
         }
     }
 
@@ -367,7 +367,7 @@ impl StoreScheduler {
         }
         flow.in_flight = flow.in_flight.saturating_sub(requests);
         self.depth.in_flight = self.depth.in_flight.saturating_sub(requests);
-        self.displace(flow_index);
+        self.remove_from_orders(flow_index);
         self.position(now, flow_index);
     }
 
@@ -375,14 +375,17 @@ impl StoreScheduler {
     fn note_minimum(&mut self, flow_index: u32) {
         self.minimum_dispatches = self.minimum_dispatches.wrapping_add(1);
         if let Some(flow) = self.flows.get_mut(flow_index as usize) {
-            flow.minimum_turns = flow.minimum_turns.wrapping_add(1);
+            flow.minimum_dispatches = flow.minimum_dispatches.wrapping_add(1);
         }
     }
 
     /// Returns the counters of a flow, including the dispatch counters of the store.
     pub(crate) fn totals_of(&self, flow: &Flow) -> FlowTotals {
-        let others_minimums = self.minimum_dispatches.wrapping_sub(flow.minimum_turns);
-        FlowTotals { rounds: Turns { all: self.rounds, others_minimums }, ..flow.totals() }
+        let others_minimums = self.minimum_dispatches.wrapping_sub(flow.minimum_dispatches);
+        FlowTotals {
+            rounds: DispatchCounters { all: self.rounds, others_minimums },
+            ..flow.totals()
+        }
     }
 
     /// Dispatches a request of a flow with a due minimum. Not inlined: the common case, dispatch by

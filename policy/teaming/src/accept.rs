@@ -126,7 +126,7 @@ impl Distribution {
     /// frame and for each port that a frame is flooded to.
     #[inline]
     pub fn reaches(&self, member: MemberSlot, egress: PortId) -> bool {
-        self.receives != IngressMode::PerPort || self.anchor(egress) == Some(member)
+        self.receives != IngressMode::PerPort || self.source_member(egress) == Some(member)
     }
 
     /// Returns true if [`Distribution::reaches`] may return false for some port.

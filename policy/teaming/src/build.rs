@@ -6,11 +6,11 @@ use suimon_frame::{FlowFields, MacAddr};
 use suimon_quantity::PortId;
 
 use crate::addresses::replacement_sources;
-use crate::distribution::{BUCKETS, IngressMode, Spread};
+use crate::distribution::{BUCKETS, DistributionMethod, IngressMode};
 use crate::flowlet::{FlowletMember, FlowletRules, ns_per_kib};
-use crate::lookup::Lookup;
+use crate::lookup::SlotMap;
 use crate::roster::MemberTable;
-use crate::shares::{Shares, Weights};
+use crate::shares::{ItemAssignment, Weights};
 use crate::slots::{PerSlot, SlotSet};
 use crate::standing::MemberRoles;
 use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
@@ -21,8 +21,8 @@ pub(crate) struct DistributionInputs<'a> {
     pub(crate) roster: &'a MemberTable,
     pub(crate) standing: &'a MemberRoles,
     pub(crate) ports: &'a BTreeMap<PortId, Option<MacAddr>>,
-    pub(crate) assignments: &'a Shares,
-    pub(crate) buckets: &'a Shares,
+    pub(crate) assignments: &'a ItemAssignment,
+    pub(crate) buckets: &'a ItemAssignment,
     pub(crate) weights: &'a Weights,
 }
 
@@ -80,7 +80,7 @@ impl DistributionInputs<'_> {
             is_up: self.standing.is_up,
             spread,
             receives: receives(mode, algorithm),
-            replaces_source: is_independent && spread != Spread::PerPort,
+            replaces_source: is_independent && spread != DistributionMethod::PerPort,
             primary,
             collecting: self.collecting(),
             idle_standby: self.idle_standby(),
@@ -117,9 +117,9 @@ impl DistributionInputs<'_> {
         ids
     }
 
-    fn port_members(&self) -> Lookup {
+    fn port_members(&self) -> SlotMap {
         if !assigns_ports(self.spec.mode, self.spec.algorithm) {
-            return Lookup::new(&[]);
+            return SlotMap::new(&[]);
         }
         let members = self.ports.iter().filter_map(|(port, mac)| {
             Some((
@@ -127,7 +127,7 @@ impl DistributionInputs<'_> {
                 self.assignments.assigned_member(assignment_key(*port, *mac))?,
             ))
         });
-        Lookup::new(&members.collect::<Vec<_>>())
+        SlotMap::new(&members.collect::<Vec<_>>())
     }
 
     fn buckets(&self, primary: Option<MemberSlot>) -> [MemberSlot; BUCKETS] {
@@ -152,13 +152,13 @@ impl DistributionInputs<'_> {
     }
 }
 
-fn spread(algorithm: Algorithm) -> Spread {
+fn spread(algorithm: Algorithm) -> DistributionMethod {
     match algorithm {
-        Algorithm::HyperVPort => Spread::PerPort,
-        Algorithm::TransportPorts => Spread::Buckets(FlowFields::Ports),
-        Algorithm::IpAddresses => Spread::Buckets(FlowFields::Addresses),
-        Algorithm::MacAddresses => Spread::Buckets(FlowFields::Macs),
-        Algorithm::Dynamic => Spread::Flowlets(FlowFields::Ports),
+        Algorithm::HyperVPort => DistributionMethod::PerPort,
+        Algorithm::TransportPorts => DistributionMethod::Buckets(FlowFields::Ports),
+        Algorithm::IpAddresses => DistributionMethod::Buckets(FlowFields::Addresses),
+        Algorithm::MacAddresses => DistributionMethod::Buckets(FlowFields::Macs),
+        Algorithm::Dynamic => DistributionMethod::Flowlets(FlowFields::Ports),
     }
 }
 
@@ -168,9 +168,9 @@ fn own_addresses(
     ports: &BTreeSet<MacAddr>,
     roster: &MemberTable,
     sources: &PerSlot<MacAddr>,
-) -> Lookup {
+) -> SlotMap {
     let members = roster.entries().flat_map(|(slot, entry)| [entry.mac, *sources.at(slot)]);
     let addresses: BTreeSet<MacAddr> = ports.iter().copied().chain(members).collect();
     let unused_slot = MemberSlot::from_number(0);
-    Lookup::new(&addresses.iter().map(|mac| (mac.to_u64(), unused_slot)).collect::<Vec<_>>())
+    SlotMap::new(&addresses.iter().map(|mac| (mac.to_u64(), unused_slot)).collect::<Vec<_>>())
 }

@@ -7,7 +7,7 @@ use suimon_frame::{FlowFields, FlowKey, Frame, MacAddr};
 use suimon_quantity::{PortId, Time};
 
 use crate::flowlet::FlowletRules;
-use crate::lookup::Lookup;
+use crate::lookup::SlotMap;
 use crate::slots::{PerSlot, SlotSet};
 use crate::{Bucket, FlowletState, MemberId, MemberSlot, TeamId};
 
@@ -18,7 +18,7 @@ pub(crate) const BUCKET_BITS: u32 = 10;
 
 /// Method by which outgoing frames are distributed over members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) enum Spread {
+pub(crate) enum DistributionMethod {
     /// Each switch port is assigned to a member, by which all its frames leave.
     #[serde(rename = "Homes")]
     PerPort,
@@ -47,7 +47,7 @@ pub(crate) enum IngressMode {
 pub struct Distribution {
     pub(crate) team: TeamId,
     pub(crate) is_up: bool,
-    pub(crate) spread: Spread,
+    pub(crate) spread: DistributionMethod,
     pub(crate) receives: IngressMode,
     /// True if a member replaces the source address of frames whose port is assigned to another
     /// member.
@@ -62,9 +62,9 @@ pub struct Distribution {
     pub(crate) replacement_sources: PerSlot<MacAddr>,
     /// Member assigned to each switch port; empty if ports are not assigned to members.
     #[serde(rename = "homes")]
-    pub(crate) port_members: Lookup,
+    pub(crate) port_members: SlotMap,
     /// Set of addresses that only this host sends from.
-    pub(crate) own: Lookup,
+    pub(crate) own: SlotMap,
     #[serde(serialize_with = "digits")]
     pub(crate) buckets: [MemberSlot; BUCKETS],
     pub(crate) flowlets: FlowletRules,
@@ -101,7 +101,7 @@ pub struct OutgoingKey {
 
 /// Member selected for an outgoing frame, and the source address to send it with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Choice {
+pub struct MemberChoice {
     /// Member by which the frame leaves.
     pub member: MemberSlot,
     /// Replacement source address, to be set with
@@ -129,7 +129,7 @@ impl Distribution {
     /// Returns the member that the flows of a bucket are assigned to. `None` if the algorithm has
     /// no buckets or the bucket is not below [`BUCKETS`].
     pub fn member_of_bucket(&self, bucket: usize) -> Option<MemberId> {
-        if self.spread == Spread::PerPort {
+        if self.spread == DistributionMethod::PerPort {
             return None;
         }
         self.member(*self.buckets.get(bucket)?)
@@ -144,7 +144,7 @@ impl Distribution {
     /// unless the algorithm is `Dynamic`.
     pub fn flowlet_gap(&self) -> Duration {
         match self.spread {
-            Spread::Flowlets(_) => self.flowlets.gap(),
+            DistributionMethod::Flowlets(_) => self.flowlets.gap(),
             _ => Duration::ZERO,
         }
     }
@@ -153,14 +153,16 @@ impl Distribution {
     /// which frames come.
     #[inline]
     pub fn ingress_context(&self, ingress: PortId) -> IngressContext {
-        IngressContext { anchor: self.anchor(ingress) }
+        IngressContext { anchor: self.source_member(ingress) }
     }
 
     /// Returns the selection key of a frame from this switch port. The key of a frame that will be
     /// segmented is that of all its segments, so that they leave by the same member.
     #[inline]
     pub fn key(&self, frame: &Frame, IngressContext { anchor }: IngressContext) -> OutgoingKey {
-        let (Spread::Buckets(fields) | Spread::Flowlets(fields)) = self.spread else {
+        let (DistributionMethod::Buckets(fields) | DistributionMethod::Flowlets(fields)) =
+            self.spread
+        else {
             return OutgoingKey { hash: 0, anchor, is_bound: false };
         };
         let flow = FlowKey::new(frame, fields);
@@ -172,7 +174,7 @@ impl Distribution {
     /// member does not depend on a flowlet state; the caller then uses [`Distribution::choose`].
     #[inline]
     pub fn bucket(&self, key: &OutgoingKey) -> Option<Bucket> {
-        let is_flowlet = matches!(self.spread, Spread::Flowlets(_)) && !key.is_bound;
+        let is_flowlet = matches!(self.spread, DistributionMethod::Flowlets(_)) && !key.is_bound;
         is_flowlet.then_some(bucket(key.hash))
     }
 
@@ -180,13 +182,13 @@ impl Distribution {
     /// down. For a frame with a [`Distribution::bucket`] this is the member by which it would leave
     /// after a pause.
     #[inline]
-    pub fn choose(&self, key: &OutgoingKey) -> Option<Choice> {
+    pub fn choose(&self, key: &OutgoingKey) -> Option<MemberChoice> {
         if !self.is_up {
             return None;
         }
         match self.spread {
             _ if key.is_bound => self.choice_of(key.anchor?, key),
-            Spread::PerPort => self.choice_of(key.anchor?, key),
+            DistributionMethod::PerPort => self.choice_of(key.anchor?, key),
             _ => self.choice_of(self.assigned(bucket(key.hash))?, key),
         }
     }
@@ -207,7 +209,7 @@ impl Distribution {
         state: FlowletState,
         now: Time,
         bytes: u32,
-    ) -> Option<(Choice, FlowletState)> {
+    ) -> Option<(MemberChoice, FlowletState)> {
         if !self.is_up {
             return None;
         }
@@ -225,15 +227,15 @@ impl Distribution {
     /// Returns the only member by which frames of a port may leave with their own source address:
     /// the one assigned to the port, otherwise the primary. `None` if there is no primary either.
     #[inline]
-    pub(crate) fn anchor(&self, port: PortId) -> Option<MemberSlot> {
+    pub(crate) fn source_member(&self, port: PortId) -> Option<MemberSlot> {
         self.port_members.find(u64::from(port.0)).or(self.primary)
     }
 
     #[inline]
-    fn choice_of(&self, member: MemberSlot, key: &OutgoingKey) -> Option<Choice> {
+    fn choice_of(&self, member: MemberSlot, key: &OutgoingKey) -> Option<MemberChoice> {
         let is_elsewhere = self.replaces_source && key.anchor != Some(member);
         let source = is_elsewhere.then(|| *self.replacement_sources.at(member));
-        Some(Choice { member, source })
+        Some(MemberChoice { member, source })
     }
 }
 

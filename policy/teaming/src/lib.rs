@@ -55,7 +55,7 @@ mod upstream_tests;
 
 pub use accept::{Acceptance, Incoming, IncomingDrop};
 pub use change::{AnnounceRequest, MemberFault, TeamChange, TeamEvent};
-pub use distribution::{BUCKETS, Choice, Distribution, IngressContext, OutgoingKey};
+pub use distribution::{BUCKETS, Distribution, IngressContext, MemberChoice, OutgoingKey};
 pub use flowlet::{Bucket, FlowletState};
 pub use member::{MemberId, MemberLink, MemberSpec};
 pub use mode::{Algorithm, TeamId, TeamMode};

@@ -14,13 +14,13 @@ const KEY_END: u64 = 1 << 55;
 /// operator's configuration determines its keys. Lookups therefore stay short, whichever keys a
 /// peer chooses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Lookup {
+pub(crate) struct SlotMap {
     /// Entries: (key + 1) in the upper 56 bits, slot number in the lower eight; 0 if empty.
     entries: Box<[u64]>,
     shift: u32,
 }
 
-impl Lookup {
+impl SlotMap {
     /// Creates the map from (key, slot) pairs. Of several slots for one key the last one is used;
     /// keys of 2^55 and above are left out.
     pub(crate) fn new(pairs: &[(u64, MemberSlot)]) -> Self {
@@ -76,7 +76,7 @@ mod tests {
             // have.
             let keys: Vec<u64> = (0..count).flat_map(|n| [n, 0x0250_0000_0000 | n << 8]).collect();
             let pairs: Vec<_> = keys.iter().map(|key| (*key, slot(*key ^ *key >> 8))).collect();
-            let lookup = Lookup::new(&pairs);
+            let lookup = SlotMap::new(&pairs);
             for (key, slot) in pairs {
                 assert_eq!(lookup.find(key), Some(slot));
             }
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_last_of_two_counts_and_keys_that_are_too_large_are_left_out() {
-        let lookup = Lookup::new(&[(7, slot(1)), (7, slot(2)), (KEY_END, slot(3))]);
+        let lookup = SlotMap::new(&[(7, slot(1)), (7, slot(2)), (KEY_END, slot(3))]);
         assert_eq!(lookup.find(7), Some(slot(2)));
         assert_eq!(lookup.find(KEY_END), None);
         assert_eq!(lookup.find(0), None);

@@ -40,13 +40,13 @@ impl MemberTable {
             if let Some(slot) = free {
                 let link = MemberLink::default();
                 *self.entries.at_mut(slot) = Some(MemberEntry { id: spec.id, mac: spec.mac, link });
-                self.renew(slot);
+                self.invalidate_flowlets(slot);
             }
         }
     }
 
     /// Changes the generation of the slot, which invalidates the flowlet states recorded for it.
-    pub(crate) fn renew(&mut self, slot: MemberSlot) {
+    pub(crate) fn invalidate_flowlets(&mut self, slot: MemberSlot) {
         let generation = self.generations.at_mut(slot);
         *generation = if *generation == u8::MAX { 1 } else { *generation + 1 };
     }
@@ -112,7 +112,7 @@ mod tests {
         let slot = roster.slot(MemberId(0)).unwrap();
         for _ in 0..600 {
             let before = roster.generation(slot);
-            roster.renew(slot);
+            roster.invalidate_flowlets(slot);
             assert!(roster.generation(slot) != 0 && roster.generation(slot) != before);
         }
     }

@@ -17,7 +17,7 @@ pub(crate) type Weights = PerSlot<u32>;
 /// that leave or join that member. Of n items on k members with capacities w and sum W, a member
 /// has at least ⌊n·w/W⌋ and at most (n + k − 1)·w/W.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shares {
+pub(crate) struct ItemAssignment {
     assignments: BTreeMap<u64, Option<MemberSlot>>,
 }
 
@@ -26,7 +26,7 @@ fn is_above(a: (u32, u32), b: (u32, u32)) -> bool {
     u64::from(a.0) * u64::from(b.1) > u64::from(b.0) * u64::from(a.1)
 }
 
-impl Shares {
+impl ItemAssignment {
     /// Replaces the set of items. Existing items keep their members, new ones have none until
     /// [`Shares::rebalance`].
     pub(crate) fn set_items(&mut self, items: impl Iterator<Item = u64>) {

@@ -10,14 +10,14 @@ fn slot(number: usize) -> MemberSlot {
 
 /// Assignment after rebalancing to members with these capacities; 0 marks an inactive member.
 struct Settled {
-    shares: Shares,
+    shares: ItemAssignment,
     weights: Weights,
     active: SlotSet,
 }
 
 impl Settled {
     fn new(items: u32, capacities: &[u32]) -> Self {
-        let mut shares = Shares::default();
+        let mut shares = ItemAssignment::default();
         shares.set_items((0..items).map(u64::from));
         let mut settled = Self { shares, weights: PerSlot::default(), active: SlotSet::default() };
         settled.settle(capacities);

@@ -11,7 +11,7 @@ use crate::build::{DistributionInputs, active_slots, assignment_key, assigns_por
 use crate::distribution::BUCKETS;
 use crate::rebalance::Rebalancer;
 use crate::roster::MemberTable;
-use crate::shares::Shares;
+use crate::shares::ItemAssignment;
 use crate::slots::SlotSet;
 use crate::standing::MemberRoles;
 use crate::{
@@ -61,8 +61,8 @@ pub struct Team {
     roster: MemberTable,
     standing: MemberRoles,
     ports: BTreeMap<PortId, Option<MacAddr>>,
-    port_members: Shares,
-    buckets: Shares,
+    port_members: ItemAssignment,
+    buckets: ItemAssignment,
     rebalancer: Rebalancer,
     locations: BTreeMap<PortId, PortLocation>,
     /// Slots of the members that carry frames while the team is up.
@@ -81,7 +81,7 @@ impl Team {
         let mut roster = MemberTable::default();
         roster.set_members(&spec.members);
         let (standing, ports) = (MemberRoles::default(), BTreeMap::new());
-        let (port_members, mut buckets) = (Shares::default(), Shares::default());
+        let (port_members, mut buckets) = (ItemAssignment::default(), ItemAssignment::default());
         buckets.set_items(0..BUCKETS as u64);
         let distribution = Arc::new(
             DistributionInputs {
@@ -213,7 +213,7 @@ impl Team {
         let events = standing.events_since(&self.standing, &self.spec, &self.roster);
         let active = active_slots(&standing, &self.roster);
         for slot in self.active.without(active).iter() {
-            self.roster.renew(slot);
+            self.roster.invalidate_flowlets(slot);
         }
         let weights = weights(active, &self.roster);
         self.port_members.rebalance(active, &weights, active);
@@ -270,7 +270,7 @@ impl Team {
         self.ports
             .iter()
             .filter_map(|(port, mac)| {
-                let slot = self.distribution.anchor(*port)?;
+                let slot = self.distribution.source_member(*port)?;
                 Some((*port, (*mac, self.distribution.member(slot)?)))
             })
             .collect()

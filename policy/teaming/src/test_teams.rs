@@ -6,7 +6,7 @@ use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::{PortId, Time};
 
 use crate::{
-    Acceptance, Algorithm, BUCKETS, Choice, FlowletState, Incoming, MemberId, MemberLink,
+    Acceptance, Algorithm, BUCKETS, FlowletState, Incoming, MemberChoice, MemberId, MemberLink,
     MemberSpec, Team, TeamChange, TeamId, TeamMode, TeamPort, TeamSpec,
 };
 
@@ -111,7 +111,7 @@ impl World {
     pub(crate) fn send(&mut self, port: u32, frame: &Frame) -> Option<(MemberId, MacAddr)> {
         let distribution = self.team.distribution();
         let key = distribution.key(frame, distribution.ingress_context(PortId(port)));
-        let Choice { member, source } = match distribution.bucket(&key) {
+        let MemberChoice { member, source } = match distribution.bucket(&key) {
             None => distribution.choose(&key)?,
             Some(bucket) => {
                 let state = &mut self.states[bucket.index()];

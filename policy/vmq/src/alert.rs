@@ -7,8 +7,8 @@ use suimon_quantity::Time;
 
 use crate::load::{Load, USUAL_MEASUREMENTS};
 use crate::thresholds::{
-    ALERT, FOLLOWED, FORGET, FREE_MOVES, MOVE_EVERY, PEAK_FADES_IN, SHED_INTERVAL_MAX,
-    SHED_INTERVAL_MIN, SHED_INTERVAL_NEXT, STEP_MIN,
+    ALERT, FOLLOW_UP_WINDOW, FREE_MOVES, MOVE_EVERY, PEAK_DECAY_DIVISOR, RESET_AFTER,
+    SHED_INTERVAL_MAX, SHED_INTERVAL_MIN, SHED_INTERVAL_NEXT, STEP_MIN,
 };
 
 /// Statistics of a load from which a step is detected.
@@ -26,7 +26,7 @@ impl LoadHistory {
     fn push(&mut self, load: Load) -> bool {
         let is_step = load > self.peak + (self.peak - self.usual).doubled().max(STEP_MIN);
         self.usual = self.usual.towards(load, USUAL_MEASUREMENTS);
-        self.peak = self.peak.towards(self.usual, PEAK_FADES_IN).max(load);
+        self.peak = self.peak.towards(self.usual, PEAK_DECAY_DIVISOR).max(load);
         is_step
     }
 }
@@ -98,7 +98,7 @@ impl ShedPacing {
         let is_usually_high = self.means.push(self.sums.usual);
         let is_step = (is_high || is_usually_high)
             && age >= MOVE_EVERY.saturating_mul(self.unpaid.saturating_sub(FREE_MOVES));
-        let is_other = is_step || now.since(self.next_shed_at) > FORGET;
+        let is_other = is_step || now.since(self.next_shed_at) > RESET_AFTER;
         if is_other {
             self.reset();
         }
@@ -145,7 +145,7 @@ impl ShedPacing {
         self.interval =
             self.interval.saturating_mul(2).clamp(SHED_INTERVAL_NEXT, SHED_INTERVAL_MAX);
         self.next_shed_at = now + self.interval;
-        self.followed_until = now + FOLLOWED;
+        self.followed_until = now + FOLLOW_UP_WINDOW;
     }
 
     /// Returns when any worker with queues was last above the high mark.
@@ -172,7 +172,7 @@ mod tests {
     fn an_alert_is_short_and_pauses_grow() {
         let mut now = Time::from_ns(1_000_000_000_000);
         let mut alert = ShedPacing::new(now);
-        assert!(alert.is_on(now + FORGET), "until something is shed");
+        assert!(alert.is_on(now + RESET_AFTER), "until something is shed");
         assert!(alert.handle_shed(now));
         assert!(!alert.handle_shed(now + ALERT));
         assert!(alert.is_on(now + ALERT) && !alert.is_on(now + ALERT + QUARTER));
@@ -182,7 +182,7 @@ mod tests {
             alert.handle_paced_shed(now);
             assert_eq!(alert.next_shed_at().since(now).as_secs(), rest_s);
         }
-        now = alert.next_shed_at() + FORGET;
+        now = alert.next_shed_at() + RESET_AFTER;
         alert.handle_measured(Load::ZERO, false, now);
         assert!(!alert.is_on(now));
         alert.handle_measured(Load::ZERO, false, now + QUARTER);

@@ -125,7 +125,7 @@ impl Vmq {
         now: Time,
     ) -> Option<Move> {
         let mut draft = self.draft_of_means(now);
-        let step = draft.shift(queue, to)?;
+        let step = draft.move_queue(queue, to)?;
         Some(self.commit(&step, reason, now))
     }
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use suimon_quantity::{QueueId, WorkerId};
 
 use crate::thresholds::SHED_MIN;
-use crate::{Figures, Load};
+use crate::{Load, MoveLoads};
 
 /// Queue in a draft placement, with its worker and load.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Item {
+pub(crate) struct TrialQueue {
     pub queue: QueueId,
     pub worker: WorkerId,
     /// Demand that is assumed for the queue; above `measured` on a saturated worker.
@@ -62,21 +62,21 @@ pub(crate) struct Step {
     pub queue: QueueId,
     pub from: WorkerId,
     pub to: WorkerId,
-    pub predicted: Figures,
+    pub predicted: MoveLoads,
 }
 
 /// Placement of all queues on workers, on which moves are tried. See the module documentation.
 #[derive(Clone, Debug)]
-pub(crate) struct Draft {
+pub(crate) struct TrialPlacement {
     workers: BTreeMap<WorkerId, TrialWorker>,
-    items: BTreeMap<QueueId, Item>,
+    items: BTreeMap<QueueId, TrialQueue>,
     workers_max: usize,
 }
 
-impl Draft {
+impl TrialPlacement {
     pub(crate) fn new(
         workers: impl Iterator<Item = (WorkerId, TrialWorker)>,
-        items: impl Iterator<Item = Item>,
+        items: impl Iterator<Item = TrialQueue>,
         workers_max: u16,
     ) -> Self {
         let mut workers: BTreeMap<_, _> = workers.collect();
@@ -96,14 +96,14 @@ impl Draft {
     }
 
     /// Returns the queues of worker `id`, highest assumed demand first.
-    pub(crate) fn queues_on(&self, id: WorkerId) -> Vec<Item> {
+    pub(crate) fn queues_on(&self, id: WorkerId) -> Vec<TrialQueue> {
         self.queues_not_on(|worker| *worker != id)
     }
 
     /// Returns the queues whose worker is not allowed by `is_allowed`, highest assumed demand
     /// first.
-    pub(crate) fn queues_not_on(&self, is_allowed: impl Fn(&WorkerId) -> bool) -> Vec<Item> {
-        let mut items: Vec<Item> =
+    pub(crate) fn queues_not_on(&self, is_allowed: impl Fn(&WorkerId) -> bool) -> Vec<TrialQueue> {
+        let mut items: Vec<TrialQueue> =
             self.items.values().filter(|item| !is_allowed(&item.worker)).copied().collect();
         items.sort_by_key(|item| (core::cmp::Reverse(item.load), item.queue));
         items
@@ -136,7 +136,12 @@ impl Draft {
 
     /// Returns the load that `to`, whose state is `worker_state`, would have with `item`. Half of
     /// the load of sibling threads is added, because siblings share the core.
-    pub(crate) fn after(&self, item: &Item, to: WorkerId, worker_state: &TrialWorker) -> Load {
+    pub(crate) fn load_with(
+        &self,
+        item: &TrialQueue,
+        to: WorkerId,
+        worker_state: &TrialWorker,
+    ) -> Load {
         let siblings =
             self.workers.iter().filter(|(id, other)| other.core == worker_state.core && **id != to);
         let siblings: Load = siblings
@@ -151,17 +156,19 @@ impl Draft {
 
     /// Returns the worker in use whose load would be lowest with `item`, and that load; `None` if
     /// no other worker is in use.
-    pub(crate) fn emptiest(&self, item: &Item) -> Option<(Load, WorkerId)> {
+    pub(crate) fn least_loaded(&self, item: &TrialQueue) -> Option<(Load, WorkerId)> {
         self.candidates(item, TrialWorker::is_used)
-            .map(|(id, worker_state)| (self.after(item, id, worker_state), worker_state.rank, id))
+            .map(|(id, worker_state)| {
+                (self.load_with(item, id, worker_state), worker_state.rank, id)
+            })
             .min()
             .map(|(after, _, id)| (after, id))
     }
 
     /// Returns the largest share of a worker that `item` would get if all active queues shared it
     /// equally, and that worker: one in use, or one to bring into use. `None` if there is none.
-    pub(crate) fn largest_share(&self, item: &Item) -> Option<(Load, WorkerId)> {
-        let unused = self.fresh(item).map(|(_, id)| id);
+    pub(crate) fn largest_share(&self, item: &TrialQueue) -> Option<(Load, WorkerId)> {
+        let unused = self.worker_to_add(item).map(|(_, id)| id);
         self.candidates(item, |_| true)
             .filter(|(id, worker_state)| {
                 (worker_state.is_used() && !worker_state.has_unequal_shares) || unused == Some(*id)
@@ -179,9 +186,9 @@ impl Draft {
 
     /// Returns the first worker in the order of use that is in use and whose load with `item` would
     /// be at most `limit`.
-    pub(crate) fn first_fit(&self, item: &Item, limit: Load) -> Option<WorkerId> {
+    pub(crate) fn first_fit(&self, item: &TrialQueue, limit: Load) -> Option<WorkerId> {
         self.candidates(item, TrialWorker::is_used)
-            .filter(|(id, worker_state)| self.after(item, *id, worker_state) <= limit)
+            .filter(|(id, worker_state)| self.load_with(item, *id, worker_state) <= limit)
             .min_by_key(|(_, worker_state)| worker_state.rank)
             .map(|(id, _)| id)
     }
@@ -189,7 +196,7 @@ impl Draft {
     /// Returns the unused worker to bring into use for `item`, and its load with `item`; `None` if
     /// no further worker is permitted. It is the first in the order of use, unless another is less
     /// loaded by a tenth of a worker.
-    pub(crate) fn fresh(&self, item: &Item) -> Option<(Load, WorkerId)> {
+    pub(crate) fn worker_to_add(&self, item: &TrialQueue) -> Option<(Load, WorkerId)> {
         let used = self.workers.iter().filter(|(id, worker_state)| {
             let leaves_none = **id == item.worker && worker_state.queues == 1;
             worker_state.is_used() && !leaves_none
@@ -198,14 +205,16 @@ impl Draft {
             return None;
         }
         self.candidates(item, TrialWorker::is_free)
-            .map(|(id, worker_state)| (self.after(item, id, worker_state), worker_state.rank, id))
+            .map(|(id, worker_state)| {
+                (self.load_with(item, id, worker_state), worker_state.rank, id)
+            })
             .min_by_key(|(after, rank, _)| (after.ppm() / Load::percent(10).ppm(), *rank))
             .map(|(after, _, id)| (after, id))
     }
 
     fn candidates(
         &self,
-        item: &Item,
+        item: &TrialQueue,
         is_candidate: impl Fn(&TrialWorker) -> bool,
     ) -> impl Iterator<Item = (WorkerId, &TrialWorker)> {
         let from = item.worker;
@@ -215,11 +224,11 @@ impl Draft {
 
     /// Moves a queue in the draft and returns the move; `None` if the queue is unknown. The
     /// predicted loads exclude sibling threads.
-    pub(crate) fn shift(&mut self, queue: QueueId, to: WorkerId) -> Option<Step> {
+    pub(crate) fn move_queue(&mut self, queue: QueueId, to: WorkerId) -> Option<Step> {
         let item = self.items.get_mut(&queue)?;
-        let Item { worker: measured, load, measured: measured_load, .. } = *item;
+        let TrialQueue { worker: measured, load, measured: measured_load, .. } = *item;
         item.worker = to;
-        let mut predicted = Figures::default();
+        let mut predicted = MoveLoads::default();
         if let Some(worker_state) = self.workers.get_mut(&measured) {
             predicted.from_before = worker_state.load();
             worker_state.own = worker_state.own - load;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::{QueueId, WorkerId};
 
 use crate::thresholds::EFFECT_MEASUREMENTS;
-use crate::{Figures, Load, Move, MoveReason};
+use crate::{Load, Move, MoveLoads, MoveReason};
 
 /// Predicted and measured effect of a move. The measured one includes simultaneous moves and load
 /// changes.
@@ -17,10 +17,10 @@ pub struct MoveEffect {
     /// Worker that services the queue now.
     pub to: WorkerId,
     /// Loads predicted when the move was decided.
-    pub predicted: Figures,
+    pub predicted: MoveLoads,
     /// Measured loads: those before the move at the time of the decision, those after the move as
     /// the mean of several measurements after it was carried out.
-    pub measured: Figures,
+    pub measured: MoveLoads,
 }
 
 /// Move whose effect is still being measured.
@@ -41,7 +41,7 @@ pub(crate) struct PendingEffect {
 
 impl PendingEffect {
     pub(crate) fn new(decided: &Move, from_before: Load, to_before: Load, took: Load) -> Self {
-        let measured = Figures { from_before, to_before, ..Figures::default() };
+        let measured = MoveLoads { from_before, to_before, ..MoveLoads::default() };
         let Move { queue, from, to, predicted, reason } = *decided;
         let is_to_get_more = matches!(reason, MoveReason::Overloaded { saturated: true, .. });
         Self {

@@ -21,12 +21,12 @@ pub struct Move {
     /// Reason for which the queue is moved.
     pub reason: MoveReason,
     /// Predicted effect of the move.
-    pub predicted: Figures,
+    pub predicted: MoveLoads,
 }
 
 /// Loads of the two workers of a move, before and after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct MoveLoads {
     /// Load of the source before the move.
     pub from_before: Load,
     /// Load of the source after the move.
@@ -113,7 +113,7 @@ impl fmt::Display for MoveReason {
     }
 }
 
-impl fmt::Display for Figures {
+impl fmt::Display for MoveLoads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -11,7 +11,7 @@ use crate::{Load, Measurements, Move, MoveEffect, Vmq};
 
 /// Moves and effects that result from one call of [`Vmq::observe`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Observed {
+pub struct ObserveResult {
     /// Queues to move. The caller reports each outcome with [`Vmq::handle_moved`].
     pub moves: Vec<Move>,
     /// Effects of earlier moves that have been measured completely.
@@ -21,16 +21,16 @@ pub struct Observed {
 impl Vmq {
     /// Processes measurements and decides moves. Call it about four times a second; measurements of
     /// less than [`PERIOD_MIN`] are added up until they reach it.
-    pub fn observe(&mut self, measurements: &Measurements, now: Time) -> Observed {
+    pub fn observe(&mut self, measurements: &Measurements, now: Time) -> ObserveResult {
         self.add_up(measurements);
         if self.period < PERIOD_MIN {
-            return Observed::default();
+            return ObserveResult::default();
         }
         self.take_measured();
         let mut moves = self.settle(now);
         if self.spec.enabled && self.spec.mode == VmqMode::Dynamic {
             self.pack_delay.handle_time(now);
-            self.note_heat(now);
+            self.record_hot_workers(now);
             let shed = self.shed(now);
             if !shed.is_empty() {
                 self.pack_delay.handle_shed(now);
@@ -41,7 +41,7 @@ impl Vmq {
             }
             moves.extend(shed);
         }
-        Observed { moves, effects: self.take_effects() }
+        ObserveResult { moves, effects: self.take_effects() }
     }
 
     fn add_up(&mut self, measurements: &Measurements) {

@@ -13,7 +13,7 @@ pub const DEFAULT_QUEUE: u16 = 0;
 ///
 /// A NIC keeps its queue of `previous` if that exists. The others get the lowest free queue in the
 /// order of `nics`.
-pub fn own_queues(
+pub fn dedicated_queues(
     queues: u16,
     nics: &[PortId],
     previous: &BTreeMap<PortId, u16>,
@@ -58,23 +58,32 @@ mod tests {
     fn the_default_queue_is_unassigned_and_the_first_ports_get_queues_first() {
         let none = BTreeMap::new();
         for queues in [0, 1] {
-            assert_eq!(own_queues(queues, &ports(&[7, 8]), &none), none);
+            assert_eq!(dedicated_queues(queues, &ports(&[7, 8]), &none), none);
         }
-        assert_eq!(own_queues(3, &ports(&[9, 7, 8]), &none), previous_queues(&[(9, 1), (7, 2)]));
+        assert_eq!(
+            dedicated_queues(3, &ports(&[9, 7, 8]), &none),
+            previous_queues(&[(9, 1), (7, 2)])
+        );
     }
 
     #[test]
     fn assigned_queues_are_kept_and_new_ports_get_free_ones() {
         let before = previous_queues(&[(7, 2), (8, 1), (9, 3)]);
         assert_eq!(
-            own_queues(4, &ports(&[5, 7, 9]), &before),
+            dedicated_queues(4, &ports(&[5, 7, 9]), &before),
             previous_queues(&[(7, 2), (9, 3), (5, 1)])
         );
         // The device now has fewer queues.
-        assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &before), previous_queues(&[(7, 2), (8, 1)]));
+        assert_eq!(
+            dedicated_queues(3, &ports(&[7, 8, 9]), &before),
+            previous_queues(&[(7, 2), (8, 1)])
+        );
         // Previous queues that no device would have.
         let odd = previous_queues(&[(7, 0), (8, 1), (9, 1)]);
-        assert_eq!(own_queues(3, &ports(&[7, 8, 9]), &odd), previous_queues(&[(8, 1), (7, 2)]));
+        assert_eq!(
+            dedicated_queues(3, &ports(&[7, 8, 9]), &odd),
+            previous_queues(&[(8, 1), (7, 2)])
+        );
     }
 
     proptest! {
@@ -86,7 +95,7 @@ mod tests {
         ) {
             let nics: Vec<PortId> = nics.into_iter().map(PortId).collect();
             let before = before.into_iter().map(|(port, queue)| (PortId(port), queue)).collect();
-            let assigned = own_queues(queues, &nics, &before);
+            let assigned = dedicated_queues(queues, &nics, &before);
             let mut queue_numbers: Vec<u16> = assigned.values().copied().collect();
             queue_numbers.sort_unstable();
             queue_numbers.dedup();
@@ -94,7 +103,7 @@ mod tests {
             prop_assert!(queue_numbers.iter().all(|queue| (1..queues).contains(queue)));
             prop_assert_eq!(assigned.len(), nics.len().min(usize::from(queues.saturating_sub(1))));
             // The assignment is stable when repeated.
-            prop_assert_eq!(own_queues(queues, &nics, &assigned), assigned);
+            prop_assert_eq!(dedicated_queues(queues, &nics, &assigned), assigned);
         }
     }
 }

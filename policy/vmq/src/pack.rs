@@ -108,8 +108,9 @@ impl Vmq {
                 continue;
             }
             let mut trial = draft.clone();
-            let choose =
-                |draft: &_, item: &_| crate::draft::Draft::first_fit(draft, item, fit_mark);
+            let choose = |draft: &_, item: &_| {
+                crate::draft::TrialPlacement::first_fit(draft, item, fit_mark)
+            };
             let Some(steps) = vacate(&mut trial, id, choose) else { continue };
             let is_low = |worker: WorkerId| {
                 draft.worker(worker).is_some_and(|worker_state| worker_state.own <= low)

@@ -5,7 +5,7 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::thresholds::{
-    FORGET, MOVE_EVERY, PACK_DELAY_MAX, PACK_DELAY_MIN, PACK_DELAY_STEP, PACK_DELAY_STEPS,
+    MOVE_EVERY, PACK_DELAY_MAX, PACK_DELAY_MIN, PACK_DELAY_STEP, PACK_DELAY_STEPS, RESET_AFTER,
     WRONG_WITHIN_MIN,
 };
 
@@ -74,7 +74,7 @@ impl PackDelay {
     /// Halves an increased delay if [`FORGET`] has passed since its last change.
     pub(crate) fn handle_time(&mut self, now: Time) {
         let is_grown = self.wrong_decisions > 0 || self.delay > PACK_DELAY_MIN;
-        if is_grown && now.since(self.changed_at) >= FORGET {
+        if is_grown && now.since(self.changed_at) >= RESET_AFTER {
             self.delay = (self.delay / 2).max(PACK_DELAY_MIN);
             // One more wrong decision then restores the previous hold.
             self.wrong_decisions = self.wrong_decisions.min(PACK_DELAY_STEPS + 1).saturating_sub(1);
@@ -117,10 +117,10 @@ mod tests {
             now = regrets(&mut patience, seconds(40), now);
             assert_eq!(patience.delay(), hold);
         }
-        patience.handle_time(now + (FORGET - seconds(1)));
+        patience.handle_time(now + (RESET_AFTER - seconds(1)));
         assert_eq!(patience.delay(), seconds(50));
         for hold in [seconds(25), seconds(25) / 2, seconds(25) / 4, seconds(4), seconds(4)] {
-            now = now + FORGET;
+            now = now + RESET_AFTER;
             patience.handle_time(now);
             assert_eq!(patience.delay(), hold);
         }

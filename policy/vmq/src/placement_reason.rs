@@ -5,7 +5,7 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::WorkerId;
 
-use crate::{Figures, MoveReason};
+use crate::{MoveLoads, MoveReason};
 
 /// Reason for which a queue was placed on its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum PlacementReason {
         #[serde(rename = "because")]
         reason: MoveReason,
         /// Predicted effect of the move.
-        predicted: Figures,
+        predicted: MoveLoads,
     },
     /// A move to another worker failed.
     NotMoved {

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
-use crate::draft::{Draft, Item};
+use crate::draft::{TrialPlacement, TrialQueue};
 use crate::load::RecentLoads;
 use crate::queue::Queue;
-use crate::thresholds::{FOLLOWS, GAIN_MIN, SATURATED, SATURATED_USUALLY, SHED_MIN};
+use crate::thresholds::{
+    FOLLOW_UP_LOAD_MIN, LOAD_REDUCTION_MIN, SATURATED, SATURATED_MEAN, SHED_MIN,
+};
 use crate::vacate::vacate;
 use crate::worker_state::WorkerState;
 use crate::{Load, Move, MoveReason, Vmq, WaterMarks};
@@ -34,7 +36,7 @@ impl View {
     fn is_saturated(self, load: RecentLoads) -> bool {
         match self {
             Self::Latest => load.smaller() >= SATURATED,
-            Self::Usual => load.usual() >= SATURATED_USUALLY,
+            Self::Usual => load.usual() >= SATURATED_MEAN,
         }
     }
 }
@@ -53,7 +55,7 @@ struct Round {
 impl Vmq {
     /// Records which workers are hot (above the high mark in two consecutive measurements), and
     /// detects changes of the load.
-    pub(crate) fn note_heat(&mut self, now: Time) {
+    pub(crate) fn record_hot_workers(&mut self, now: Time) {
         let loads = self.loads();
         let mut is_any_hot = false;
         let high = self.spec.water.high;
@@ -84,8 +86,11 @@ impl Vmq {
             return shed;
         }
         if self.alert.is_followed(now) {
-            let round =
-                Round { view: View::Usual, threshold: FOLLOWS.max(high), unrestricted_max: 0 };
+            let round = Round {
+                view: View::Usual,
+                threshold: FOLLOW_UP_LOAD_MIN.max(high),
+                unrestricted_max: 0,
+            };
             return self.shed_in(round, &loads, |_| true, now);
         }
         if self.alert.next_shed_at() > now {
@@ -144,7 +149,7 @@ impl Vmq {
         view: View,
         loads: &BTreeMap<WorkerId, RecentLoads>,
         now: Time,
-    ) -> Draft {
+    ) -> TrialPlacement {
         if view == View::Usual {
             let is_full =
                 |id: &WorkerId| loads.get(id).is_some_and(|load| view.is_saturated(*load));
@@ -196,7 +201,7 @@ impl Vmq {
     /// budget is used up.
     fn evacuate(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TrialPlacement,
         id: WorkerId,
         other_load: Load,
         now: Time,
@@ -208,8 +213,8 @@ impl Vmq {
             }
         }
         let shed_to = self.spec.water.shed_to();
-        let choose = |draft: &Draft, item: &Item| {
-            let candidates = [draft.emptiest(item), draft.fresh(item)];
+        let choose = |draft: &TrialPlacement, item: &TrialQueue| {
+            let candidates = [draft.least_loaded(item), draft.worker_to_add(item)];
             let fitting = candidates.into_iter().flatten().find(|(after, _)| *after <= shed_to);
             fitting.map(|(_, to)| to)
         };
@@ -233,7 +238,7 @@ impl Vmq {
     /// is the number of queues that may move to workers without room.
     fn shed_one_by_one(
         &mut self,
-        draft: &mut Draft,
+        draft: &mut TrialPlacement,
         id: WorkerId,
         saturated: bool,
         anywhere: usize,
@@ -249,7 +254,7 @@ impl Vmq {
             if !self.is_return_prepaid(item.queue) && !self.allowance.take(1, now) {
                 continue;
             }
-            let Some(step) = draft.shift(item.queue, to) else { continue };
+            let Some(step) = draft.move_queue(item.queue, to) else { continue };
             self.note_shed(item.queue);
             let reason = MoveReason::Overloaded { queue_load: item.load, saturated };
             moves.push(self.commit(&step, reason, now));
@@ -262,16 +267,16 @@ impl Vmq {
     /// worker is not overloaded.
     fn shed_candidate(
         &self,
-        draft: &Draft,
+        draft: &TrialPlacement,
         id: WorkerId,
         saturated: bool,
-    ) -> Option<(Item, WorkerId)> {
+    ) -> Option<(TrialQueue, WorkerId)> {
         let before = draft.worker(id)?.load();
         let shed_to = self.spec.water.shed_to();
         if before <= shed_to {
             return None;
         }
-        let may_leave = |item: &&Item| item.may_move && self.is_known(item.queue);
+        let may_leave = |item: &&TrialQueue| item.may_move && self.is_known(item.queue);
         let items = draft.queues_on(id);
         let required = before - shed_to;
         let solving = items.iter().filter(may_leave).rfind(|item| item.load >= required);
@@ -305,18 +310,18 @@ impl Vmq {
 /// The third must hold for both the assumed demand and the measured load, because the demand on a
 /// saturated worker is unknown.
 fn destination(
-    draft: &Draft,
-    item: &Item,
+    draft: &TrialPlacement,
+    item: &TrialQueue,
     saturated: bool,
     water_marks: WaterMarks,
 ) -> Option<WorkerId> {
-    let emptiest = draft.emptiest(item);
+    let emptiest = draft.least_loaded(item);
     if let Some((after, id)) = emptiest {
         if after <= water_marks.fit() {
             return Some(id);
         }
     }
-    let candidates = [draft.fresh(item), emptiest];
+    let candidates = [draft.worker_to_add(item), emptiest];
     let fitting =
         candidates.into_iter().flatten().find(|(after, _)| *after <= water_marks.shed_to());
     if let Some((_, id)) = fitting {
@@ -324,7 +329,7 @@ fn destination(
     }
     let (after, id) = candidates.into_iter().flatten().min_by_key(|(after, _)| *after)?;
     let (from, to) = (draft.worker(item.worker)?, draft.worker(id)?);
-    let is_less_full = after + GAIN_MIN <= from.load()
+    let is_less_full = after + LOAD_REDUCTION_MIN <= from.load()
         && to.measured_load() + item.measured <= from.measured_load();
     if is_less_full {
         return Some(id);
@@ -334,7 +339,12 @@ fn destination(
 
 /// Returns true if worker `to` stays at or below the level at which shedding ends with the measured
 /// load of `item`.
-fn has_room(draft: &Draft, item: &Item, to: WorkerId, water_marks: WaterMarks) -> bool {
+fn has_room(
+    draft: &TrialPlacement,
+    item: &TrialQueue,
+    to: WorkerId,
+    water_marks: WaterMarks,
+) -> bool {
     draft.worker(to).is_some_and(|worker_state| {
         worker_state.measured_load() + item.measured <= water_marks.shed_to()
     })
@@ -343,7 +353,7 @@ fn has_room(draft: &Draft, item: &Item, to: WorkerId, water_marks: WaterMarks) -
 /// Returns the worker on which a queue with unmet demand would get the largest equal share, if that
 /// is at least a quarter more than the queue gets now. The other queues on that worker keep at
 /// least the same share.
-fn gets_more(draft: &Draft, item: &Item) -> Option<WorkerId> {
+fn gets_more(draft: &TrialPlacement, item: &TrialQueue) -> Option<WorkerId> {
     if item.load <= item.measured {
         return None;
     }

@@ -19,7 +19,7 @@ pub const LOW: Load = Load::percent(30);
 pub const SATURATED: Load = Load::percent(97);
 /// Minimum reduction of the highest load by a move to a worker without room; a smaller one would
 /// only move the hot spot.
-pub const GAIN_MIN: Load = Load::percent(10);
+pub const LOAD_REDUCTION_MIN: Load = Load::percent(10);
 /// Load below which a queue is shed only if that alone solves the overload.
 pub const SHED_MIN: Load = Load::percent(1);
 /// Load of other work up to which a worker without queues counts as parked.
@@ -50,7 +50,7 @@ pub const PACK_DELAY_HOT_FACTOR: u32 = 15;
 pub const PACK_DELAY_MAX: Duration = Duration::from_secs(15 * 60);
 /// Time without a wrong decision after which the delay before packing is halved. The interval
 /// between single shed queues ([`SHED_INTERVAL_NEXT`]) is reset after the same time.
-pub const FORGET: Duration = Duration::from_secs(30 * 60);
+pub const RESET_AFTER: Duration = Duration::from_secs(30 * 60);
 
 /// Average interval between moves because of load that the move budget permits.
 pub const MOVE_EVERY: Duration = Duration::from_secs(60);
@@ -69,10 +69,10 @@ pub const SHED_INTERVAL_NEXT: Duration = MOVE_EVERY;
 /// Time after a queue was shed outside of an alert in which others may follow, from workers whose
 /// usual load is above [`FOLLOWS`] to workers with room: steps are detected late if loads vary
 /// strongly.
-pub const FOLLOWED: Duration = Duration::from_secs(10);
+pub const FOLLOW_UP_WINDOW: Duration = Duration::from_secs(10);
 /// Usual load above which a worker may shed a further queue within [`FOLLOWED`] of the previous
 /// one.
-pub const FOLLOWS: Load = Load::percent(90);
+pub const FOLLOW_UP_LOAD_MIN: Load = Load::percent(90);
 /// Maximum interval between single shed queues; see [`SHED_INTERVAL_NEXT`].
 pub const SHED_INTERVAL_MAX: Duration = Duration::from_secs(15 * 60);
 /// Minimum excess of a load step over the recent maximum. The excess must also be at least twice
@@ -83,12 +83,12 @@ pub const STEP_MIN: Load = Load::percent(10);
 pub const FREE_MOVES: u32 = 2;
 /// Divisor of the decay of the recent maximum: it moves to the mean by one part in this number per
 /// measurement, within about two minutes.
-pub const PEAK_FADES_IN: u32 = 512;
+pub const PEAK_DECAY_DIVISOR: u32 = 512;
 /// Usual load from which a worker counts as saturated. It is below [`SATURATED`], because some time
 /// always remains unused on average.
-pub const SATURATED_USUALLY: Load = Load::percent(95);
+pub const SATURATED_MEAN: Load = Load::percent(95);
 /// Time without being hot after which a worker that becomes hot counts as newly hot.
-pub const COOL: Duration = Duration::from_secs(2 * 60);
+pub const NOT_HOT_MIN: Duration = Duration::from_secs(2 * 60);
 /// Number of measurements on a worker before its queue may be shed again. The first may cover only
 /// part of the time.
 pub const MEASURED_MIN: u32 = 3;

@@ -2,7 +2,7 @@
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
-use crate::draft::{Draft, Item, Step};
+use crate::draft::{Step, TrialPlacement, TrialQueue};
 use crate::spec::VmqMode;
 use crate::{Load, Move, MoveReason, PlacementReason, Vmq};
 
@@ -10,9 +10,9 @@ use crate::{Load, Move, MoveReason, PlacementReason, Vmq};
 /// and returns the moves; `None`, without a change, if `choose` finds no worker for one of them. If
 /// all its queues are movable, the worker no longer counts as used.
 pub(crate) fn vacate(
-    draft: &mut Draft,
+    draft: &mut TrialPlacement,
     id: WorkerId,
-    choose: impl Fn(&Draft, &Item) -> Option<WorkerId>,
+    choose: impl Fn(&TrialPlacement, &TrialQueue) -> Option<WorkerId>,
 ) -> Option<Vec<Step>> {
     let mut trial = draft.clone();
     let items = trial.queues_on(id);
@@ -22,7 +22,7 @@ pub(crate) fn vacate(
     let mut steps = Vec::new();
     for item in items.iter().filter(|item| item.may_move) {
         let to = choose(&trial, item)?;
-        steps.push(trial.shift(item.queue, to)?);
+        steps.push(trial.move_queue(item.queue, to)?);
     }
     *draft = trial;
     Some(steps)
@@ -108,7 +108,7 @@ impl Vmq {
         let astray: Vec<QueueId> = astray.map(|(id, _)| *id).collect();
         let mut moves = Vec::new();
         for queue in astray {
-            if let Some(step) = draft.shift(queue, base) {
+            if let Some(step) = draft.move_queue(queue, base) {
                 moves.push(self.commit(&step, MoveReason::DefaultQueue, now));
             }
         }
@@ -130,7 +130,7 @@ impl Vmq {
         let leaving = draft.queues_not_on(is_allowed);
         for item in leaving.iter().filter(|item| item.may_move) {
             let Some(step) = best_worker(&draft, item, self.spec.water.fit())
-                .and_then(|to| draft.shift(item.queue, to))
+                .and_then(|to| draft.move_queue(item.queue, to))
             else {
                 continue;
             };
@@ -147,14 +147,14 @@ impl Vmq {
 
 /// Returns the best worker for a queue that cannot stay on its worker; `None` only if all others
 /// are being emptied.
-fn best_worker(draft: &Draft, item: &Item, fit_mark: Load) -> Option<WorkerId> {
-    let emptiest = draft.emptiest(item);
+fn best_worker(draft: &TrialPlacement, item: &TrialQueue, fit_mark: Load) -> Option<WorkerId> {
+    let emptiest = draft.least_loaded(item);
     if let Some((after, id)) = emptiest {
         if after <= fit_mark {
             return Some(id);
         }
     }
     // With equal loads, the worker in use is preferred.
-    let unused = draft.fresh(item);
+    let unused = draft.worker_to_add(item);
     [emptiest, unused].into_iter().flatten().min_by_key(|(after, _)| *after).map(|(_, id)| id)
 }

@@ -8,7 +8,7 @@ use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
 use crate::alert::ShedPacing;
 use crate::allowance::MoveBudget;
-use crate::draft::{Draft, Item, Step, TrialWorker};
+use crate::draft::{Step, TrialPlacement, TrialQueue, TrialWorker};
 use crate::effect::PendingEffect;
 use crate::load::RecentLoads;
 use crate::order::order;
@@ -312,7 +312,7 @@ impl Vmq {
     }
 
     /// Returns a draft placement whose loads are the means of the last two measurements.
-    pub(crate) fn draft_of_means(&self, now: Time) -> Draft {
+    pub(crate) fn draft_of_means(&self, now: Time) -> TrialPlacement {
         let mean = |queue: &Queue| queue.load.mean();
         self.draft(mean, mean, |worker_state| worker_state.other.mean(), now)
     }
@@ -323,7 +323,7 @@ impl Vmq {
         measured_of: impl Fn(&Queue) -> Load,
         other: impl Fn(&WorkerState) -> Load,
         now: Time,
-    ) -> Draft {
+    ) -> TrialPlacement {
         let worker_states = self.workers.iter().map(|(id, worker_state)| {
             let other = other(worker_state);
             let (rank, core, has_unequal_shares) =
@@ -344,14 +344,14 @@ impl Vmq {
                 },
             )
         });
-        let items = self.queues.iter().map(|(id, queue)| Item {
+        let items = self.queues.iter().map(|(id, queue)| TrialQueue {
             queue: *id,
             worker: queue.worker,
             load: load(queue),
             measured: measured_of(queue),
             may_move: queue.may_move(now) && !self.uses_default_queue(*id),
         });
-        Draft::new(worker_states, items, self.spec.max_workers)
+        TrialPlacement::new(worker_states, items, self.spec.max_workers)
     }
 
     /// Applies a move to the placement, as in transit, starts measuring its effect, and returns it

@@ -4,7 +4,7 @@ use suimon_quantity::Time;
 
 use crate::WorkerSpec;
 use crate::load::RecentLoads;
-use crate::thresholds::COOL;
+use crate::thresholds::NOT_HOT_MIN;
 
 /// Worker of the host, permitted or not.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ impl WorkerState {
             self.is_newly_hot = false;
             return;
         }
-        self.is_newly_hot |= now.since(self.hot_at) >= COOL;
+        self.is_newly_hot |= now.since(self.hot_at) >= NOT_HOT_MIN;
         self.hot_at = now;
     }
 }

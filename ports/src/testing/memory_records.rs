@@ -136,11 +136,11 @@ impl RedoRecord for MemoryRecord {
         })
     }
 
-    fn remaining_capacity(&self) -> u64 {
+    fn capacity_changes(&self) -> u64 {
         self.records.capacity as u64
     }
 
-    fn next_position(&self) -> u64 {
+    fn next_change_number(&self) -> u64 {
         self.with(|record| record.first + record.changes.len() as u64).unwrap_or_default()
     }
 

@@ -145,7 +145,7 @@ impl MemoryStore {
 
     /// Returns how often a file could not be opened because it was in use.
     #[must_use]
-    pub fn conflicts(&self) -> usize {
+    pub fn open_conflicts(&self) -> usize {
         self.state().conflicts
     }
 
@@ -217,7 +217,7 @@ impl MemoryStore {
                 }
             }
             let crash = Crash { before: &before, ops: &of_file, started: of_file.len() };
-            let fates: Vec<WriteOutcome> = (0..crash.unsynced()).map(|_| fate()).collect();
+            let fates: Vec<WriteOutcome> = (0..crash.unflushed_count()).map(|_| fate()).collect();
             let content = crash.file(&[], &fates);
             let mut after = crashed.state();
             after.now_unix_s = modified_unix_s;

@@ -56,7 +56,7 @@ pub enum Width {
 
 /// Condition of a jump (RFC 9669, section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum If {
+pub enum JumpCondition {
     /// Jumps if equal (`BPF_JEQ`).
     Equal = 0x10,
     /// Jumps if greater, as unsigned values (`BPF_JGT`).
@@ -152,7 +152,7 @@ impl Assembler {
 
     /// Adds `from` atomically to the eight bytes in memory at `offset` bytes after the address in
     /// `to`.
-    pub fn add_to(&mut self, to: Register, offset: i16, from: Register) {
+    pub fn atomic_add(&mut self, to: Register, offset: i16, from: Register) {
         self.push(ATOMIC_64, to as u8, from as u8, offset, 0);
     }
 
@@ -170,13 +170,19 @@ impl Assembler {
     }
 
     /// Jumps to a label if a register and a constant satisfy a condition.
-    pub fn jump_if(&mut self, left: Register, condition: If, right: i32, to: Label) {
+    pub fn jump_if(&mut self, left: Register, condition: JumpCondition, right: i32, to: Label) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP | condition as u8, left as u8, 0, 0, right);
     }
 
     /// Jumps to a label if two registers satisfy a condition.
-    pub fn jump_if_registers(&mut self, left: Register, condition: If, right: Register, to: Label) {
+    pub fn jump_if_registers(
+        &mut self,
+        left: Register,
+        condition: JumpCondition,
+        right: Register,
+        to: Label,
+    ) {
         self.jumps.push((self.instructions.len(), to));
         self.push(JUMP | FROM_REGISTER | condition as u8, left as u8, right as u8, 0, 0);
     }
@@ -220,9 +226,9 @@ mod tests {
     fn jumps_lead_to_their_labels() {
         let mut program = Assembler::default();
         let (first, end) = (program.label(), program.label());
-        program.jump_if(Register::R1, If::Equal, 7, end);
+        program.jump_if(Register::R1, JumpCondition::Equal, 7, end);
         program.map(Register::R1, 3);
-        program.jump_if_registers(Register::R1, If::NotEqual, Register::R2, first);
+        program.jump_if_registers(Register::R1, JumpCondition::NotEqual, Register::R2, first);
         program.bind(first);
         program.set(Register::R0, -1);
         program.bind(end);

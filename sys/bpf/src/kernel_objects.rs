@@ -91,12 +91,12 @@ pub enum MapType {
     Array = 2,
     /// Socket map (`BPF_MAP_TYPE_XSKMAP`): keys are numbers of receive queues, values are AF_XDP
     /// sockets.
-    Sockets = 17,
+    XskMap = 17,
 }
 
 /// Type of a program (`BPF_PROG_TYPE_*`) and the hook it is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub enum ProgramType {
     /// Program at a `tc` hook (`BPF_PROG_TYPE_SCHED_CLS`).
     Classifier,
     /// Program that receives a device's frames before the kernel's network stack
@@ -189,10 +189,12 @@ impl<const K: usize, const V: usize> Map<K, V> {
 ///
 /// # Errors
 /// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
-pub fn load(purpose: Purpose, instructions: &[EbpfInstruction]) -> io::Result<OwnedFd> {
+pub fn load(purpose: ProgramType, instructions: &[EbpfInstruction]) -> io::Result<OwnedFd> {
     let (kind, flags) = match purpose {
-        Purpose::Classifier => (3, 0),
-        Purpose::Xdp { takes_fragments } => (6, if takes_fragments { TAKES_FRAGMENTS } else { 0 }),
+        ProgramType::Classifier => (3, 0),
+        ProgramType::Xdp { takes_fragments } => {
+            (6, if takes_fragments { TAKES_FRAGMENTS } else { 0 })
+        }
     };
     let mut text = ProgramText {
         kind,

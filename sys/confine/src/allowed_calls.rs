@@ -3,7 +3,7 @@
 //! Each group of calls names its users. No call opens a file, device or address by its name, starts
 //! a process, or makes memory executable.
 
-use crate::filter::{Call, When};
+use crate::filter::{ArgumentCondition, Call};
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 const MAP_ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
@@ -57,12 +57,13 @@ fn thread_calls() -> Vec<Call> {
     .to_vec();
     // `abort` may signal its own process only.
     let process_id = std::process::id();
-    let abort = vec![When::Is(0, process_id), When::Is(2, libc::SIGABRT as u32)];
+    let abort =
+        vec![ArgumentCondition::Is(0, process_id), ArgumentCondition::Is(2, libc::SIGABRT as u32)];
     calls.push(Call::when(libc::SYS_tgkill, vec![abort]));
     // The standard library, with debug assertions, checks that the descriptors it closes are open.
-    let condition = vec![When::Is(1, libc::F_GETFD as u32)];
+    let condition = vec![ArgumentCondition::Is(1, libc::F_GETFD as u32)];
     calls.push(Call::when(libc::SYS_fcntl, vec![condition]));
-    calls.push(Call::when(libc::SYS_mprotect, vec![vec![When::Lacks(2, PROT_EXEC)]]));
+    calls.push(Call::when(libc::SYS_mprotect, vec![vec![ArgumentCondition::Lacks(2, PROT_EXEC)]]));
     calls
 }
 
@@ -104,14 +105,16 @@ pub(crate) fn worker_calls() -> Vec<Call> {
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_epoll_wait));
     // Bytes of its replies that an NBD client has read.
-    let requests = [SIOCGIFNAME, libc::TIOCOUTQ as u32].map(|request| vec![When::Is(1, request)]);
+    let requests =
+        [SIOCGIFNAME, libc::TIOCOUTQ as u32].map(|request| vec![ArgumentCondition::Is(1, request)]);
     calls.push(Call::when(libc::SYS_ioctl, requests.into()));
     // Registers an open file of a disk with the ring, or removes it.
-    let files = vec![When::Is(1, IORING_REGISTER_FILES_UPDATE)];
+    let files = vec![ArgumentCondition::Is(1, IORING_REGISTER_FILES_UPDATE)];
     calls.push(Call::when(libc::SYS_io_uring_register, vec![files]));
     // Anonymous memory only: files of open descriptors cannot be mapped. The handler of SIGBUS maps
     // such memory where a guest's file was truncated.
-    let conditions = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
+    let conditions =
+        vec![ArgumentCondition::Lacks(2, PROT_EXEC), ArgumentCondition::Has(3, MAP_ANONYMOUS)];
     calls.push(Call::when(libc::SYS_mmap, vec![conditions]));
     calls
 }
@@ -135,9 +138,9 @@ fn socket_runtime_calls() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_epoll_wait));
-    let thread = vec![When::Has(0, libc::CLONE_THREAD as u64)];
+    let thread = vec![ArgumentCondition::Has(0, libc::CLONE_THREAD as u64)];
     calls.push(Call::when(libc::SYS_clone, vec![thread]));
-    calls.push(Call::when(libc::SYS_prctl, vec![vec![When::Is(0, PR_SET_NAME)]]));
+    calls.push(Call::when(libc::SYS_prctl, vec![vec![ArgumentCondition::Is(0, PR_SET_NAME)]]));
     calls
 }
 
@@ -174,13 +177,15 @@ pub(crate) fn front_end_calls() -> Vec<Call> {
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
     // Received descriptors: whether they are Unix sockets. Connections: the peer's process.
-    let option = |name: u32| vec![When::Is(1, libc::SOL_SOCKET as u32), When::Is(2, name)];
+    let option = |name: u32| {
+        vec![ArgumentCondition::Is(1, libc::SOL_SOCKET as u32), ArgumentCondition::Is(2, name)]
+    };
     let options = [SO_DOMAIN, SO_PEERCRED, SO_ACCEPTCONN].map(option);
     calls.push(Call::when(libc::SYS_getsockopt, options.into()));
     // Makes the kernel refuse descriptors that a peer attaches.
     calls.push(Call::when(libc::SYS_setsockopt, vec![option(SO_PASSRIGHTS)]));
     // Maps a VM's memory from files received on the socket, and stacks of threads.
-    calls.push(Call::when(libc::SYS_mmap, vec![vec![When::Lacks(2, PROT_EXEC)]]));
+    calls.push(Call::when(libc::SYS_mmap, vec![vec![ArgumentCondition::Lacks(2, PROT_EXEC)]]));
     calls
 }
 
@@ -223,7 +228,9 @@ pub(crate) fn nbd_server_calls() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_poll));
-    let option = |level: libc::c_int, name: u32| vec![When::Is(1, level as u32), When::Is(2, name)];
+    let option = |level: libc::c_int, name: u32| {
+        vec![ArgumentCondition::Is(1, level as u32), ArgumentCondition::Is(2, name)]
+    };
     let set = [
         SO_SNDBUF,
         SO_KEEPALIVE,
@@ -246,17 +253,18 @@ pub(crate) fn nbd_server_calls() -> Vec<Call> {
     calls.push(Call::when(libc::SYS_setsockopt, [&set[..], &tcp].concat()));
     let options = [SO_PEERCRED, SO_DOMAIN].map(|name| option(libc::SOL_SOCKET, name));
     calls.push(Call::when(libc::SYS_getsockopt, options.into()));
-    calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, FIONBIO)]]));
+    calls.push(Call::when(libc::SYS_ioctl, vec![vec![ArgumentCondition::Is(1, FIONBIO)]]));
     // With debug assertions Tokio checks that sockets are non-blocking, in addition to the checks
     // of any thread. The socket of a client is duplicated if the kernel cannot refuse descriptors.
     let commands = [libc::F_GETFD, libc::F_GETFL, libc::F_DUPFD_CLOEXEC];
-    let commands = commands.map(|command| vec![When::Is(1, command as u32)]);
+    let commands = commands.map(|command| vec![ArgumentCondition::Is(1, command as u32)]);
     calls.push(Call::when(libc::SYS_fcntl, commands.into()));
     // TLS passes data to a connection's queue through a socket pair.
-    let local = vec![When::Is(0, libc::AF_UNIX as u32)];
+    let local = vec![ArgumentCondition::Is(0, libc::AF_UNIX as u32)];
     calls.push(Call::when(libc::SYS_socketpair, vec![local]));
     // Stacks of threads and memory for payloads.
-    let conditions = vec![When::Lacks(2, PROT_EXEC), When::Has(3, MAP_ANONYMOUS)];
+    let conditions =
+        vec![ArgumentCondition::Lacks(2, PROT_EXEC), ArgumentCondition::Has(3, MAP_ANONYMOUS)];
     calls.push(Call::when(libc::SYS_mmap, vec![conditions]));
     calls
 }

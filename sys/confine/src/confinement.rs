@@ -9,15 +9,15 @@ use seccompiler::BpfProgram;
 use thiserror::Error;
 
 use crate::filter::{Call, List, compile, install};
-use crate::privileges::{self, Dropped};
+use crate::privileges::{self, RemainingCapabilities};
 use crate::refusals::{self, RejectedCalls};
-use crate::report::{ConfinementReport, FileRule, LayerReport};
+use crate::report::{ConfinementReport, LandlockEffect, LayerReport};
 use crate::warm_up::warm_up;
 use crate::{allowed_calls, files, refused_calls};
 
 /// Role of a thread, which determines its permitted system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ThreadRole {
     /// Data-plane worker: moves frames between queues that the control plane has opened.
     Worker,
     /// Thread that reads messages of VM monitors on sockets that the control plane has opened. The
@@ -28,7 +28,7 @@ pub enum Role {
     NbdServer,
 }
 
-impl Role {
+impl ThreadRole {
     /// Returns the label of the role in reports of rejected calls.
     const fn label(self) -> u32 {
         match self {
@@ -111,7 +111,7 @@ impl Confinement {
         refusals::install().map_err(ConfineError::Handler)?;
         let lists = Lists {
             process: Program::new(List::Refused, &refused_calls::process_calls())?,
-            missing: Program::new(List::Missing, &refused_calls::missing())?,
+            missing: Program::new(List::Missing, &refused_calls::calls_failing_as_missing())?,
             worker: Program::new(List::Allowed, &allowed_calls::worker_calls())?,
             front_end: Program::new(List::Allowed, &allowed_calls::front_end_calls())?,
             nbd_server: Program::new(List::Allowed, &allowed_calls::nbd_server_calls())?,
@@ -151,12 +151,12 @@ impl Confinement {
     /// # Errors
     /// The kernel failed for a reason other than a missing feature; the thread must not do its
     /// work.
-    pub fn confine_thread(&self, role: Role) -> Result<(), ConfineError> {
+    pub fn confine_thread(&self, role: ThreadRole) -> Result<(), ConfineError> {
         let Some(lists) = &self.0.lists else { return Ok(()) };
         let program = match role {
-            Role::Worker => &lists.worker,
-            Role::FrontEnd => &lists.front_end,
-            Role::NbdServer => &lists.nbd_server,
+            ThreadRole::Worker => &lists.worker,
+            ThreadRole::FrontEnd => &lists.front_end,
+            ThreadRole::NbdServer => &lists.nbd_server,
         };
         warm_up();
         refusals::mark_thread(role.label());
@@ -165,15 +165,15 @@ impl Confinement {
         let files = files::restrict_thread_files()?;
         // After the allow list, no other filter can be installed.
         let is_filtered = match role {
-            Role::NbdServer | Role::FrontEnd => filter(&[&lists.missing, program])?,
-            Role::Worker => filter(&[program])?,
+            ThreadRole::NbdServer | ThreadRole::FrontEnd => filter(&[&lists.missing, program])?,
+            ThreadRole::Worker => filter(&[program])?,
         };
         let layer = layer(dropped, is_filtered, program, files);
         let mut report = self.report_mut();
         match role {
-            Role::Worker => report.workers = Some(layer),
-            Role::FrontEnd => report.front_ends = Some(layer),
-            Role::NbdServer => report.nbd_servers = Some(layer),
+            ThreadRole::Worker => report.workers = Some(layer),
+            ThreadRole::FrontEnd => report.front_ends = Some(layer),
+            ThreadRole::NbdServer => report.nbd_servers = Some(layer),
         }
         Ok(())
     }
@@ -181,7 +181,7 @@ impl Confinement {
     /// Sets the role under which rejected calls of the calling thread are reported. For threads
     /// that a confined thread of this role has started: they inherit its confinement, but not the
     /// label.
-    pub fn label_inheriting_thread(&self, role: Role) {
+    pub fn label_inheriting_thread(&self, role: ThreadRole) {
         refusals::mark_thread(role.label());
     }
 
@@ -191,7 +191,7 @@ impl Confinement {
     }
 
     /// Returns the number of rejected calls and the last one; `None` if no call was rejected yet.
-    pub fn refusals(&self) -> Option<RejectedCalls> {
+    pub fn rejected_calls(&self) -> Option<RejectedCalls> {
         refusals::last()
     }
 
@@ -225,7 +225,12 @@ fn filter(programs: &[&Program]) -> Result<bool, ConfineError> {
     Ok(true)
 }
 
-fn layer(dropped: Dropped, is_filtered: bool, program: &Program, files: FileRule) -> LayerReport {
+fn layer(
+    dropped: RemainingCapabilities,
+    is_filtered: bool,
+    program: &Program,
+    files: LandlockEffect,
+) -> LayerReport {
     LayerReport {
         capabilities: dropped.remaining,
         bounding_is_empty: dropped.bounding_is_empty,

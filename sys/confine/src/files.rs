@@ -9,7 +9,7 @@ use landlock::{
     make_bitflags,
 };
 
-use crate::report::FileRule;
+use crate::report::LandlockEffect;
 
 /// Newest version of the Landlock interface that is used and tested.
 const NEWEST: ABI = ABI::V7;
@@ -27,7 +27,9 @@ const KERNEL_FILES: [&str; 2] = ["/sys", "/proc"];
 ///
 /// # Errors
 /// The kernel failed for a reason other than missing support.
-pub(crate) fn restrict_process_files(sysfs_files: &[PathBuf]) -> Result<FileRule, RulesetError> {
+pub(crate) fn restrict_process_files(
+    sysfs_files: &[PathBuf],
+) -> Result<LandlockEffect, RulesetError> {
     let mut ruleset = Ruleset::default().handle_access(PROCESS_RIGHTS)?.create()?;
     // Rules can only permit, so every other top-level folder is listed.
     let folders = std::fs::read_dir("/").into_iter().flatten().flatten();
@@ -47,7 +49,7 @@ pub(crate) fn restrict_process_files(sysfs_files: &[PathBuf]) -> Result<FileRule
 ///
 /// # Errors
 /// The kernel failed for a reason other than missing support.
-pub(crate) fn restrict_thread_files() -> Result<FileRule, RulesetError> {
+pub(crate) fn restrict_thread_files() -> Result<LandlockEffect, RulesetError> {
     restrict(
         Ruleset::default()
             .handle_access(AccessFs::from_all(NEWEST))?
@@ -56,11 +58,11 @@ pub(crate) fn restrict_thread_files() -> Result<FileRule, RulesetError> {
     )
 }
 
-fn restrict(ruleset: Ruleset) -> Result<FileRule, RulesetError> {
+fn restrict(ruleset: Ruleset) -> Result<LandlockEffect, RulesetError> {
     enforce(ruleset.create()?)
 }
 
-fn enforce(ruleset: RulesetCreated) -> Result<FileRule, RulesetError> {
+fn enforce(ruleset: RulesetCreated) -> Result<LandlockEffect, RulesetError> {
     let status = ruleset.restrict_self()?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => {
@@ -69,8 +71,8 @@ fn enforce(ruleset: RulesetCreated) -> Result<FileRule, RulesetError> {
         LandlockStatus::NotEnabled | LandlockStatus::NotImplemented => 0,
     };
     Ok(match status.ruleset {
-        RulesetStatus::FullyEnforced => FileRule::Full { abi },
-        RulesetStatus::PartiallyEnforced => FileRule::Partial { abi },
-        RulesetStatus::NotEnforced => FileRule::Off,
+        RulesetStatus::FullyEnforced => LandlockEffect::Full { abi },
+        RulesetStatus::PartiallyEnforced => LandlockEffect::Partial { abi },
+        RulesetStatus::NotEnforced => LandlockEffect::Off,
     })
 }

@@ -14,7 +14,7 @@ const X32_BIT: u32 = 0x4000_0000;
 
 /// Condition on one argument of a system call: index of the argument (0 to 5), and a value or mask.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum When {
+pub(crate) enum ArgumentCondition {
     /// The lower 32 bits of the argument equal the value.
     Is(u8, u32),
     /// The lower 32 bits of the argument differ from the value.
@@ -32,7 +32,7 @@ pub(crate) enum When {
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) number: i64,
-    pub(crate) rules: Vec<Vec<When>>,
+    pub(crate) rules: Vec<Vec<ArgumentCondition>>,
 }
 
 impl Call {
@@ -40,7 +40,7 @@ impl Call {
         Self { number, rules: Vec::new() }
     }
 
-    pub(crate) fn when(number: i64, rules: Vec<Vec<When>>) -> Self {
+    pub(crate) fn when(number: i64, rules: Vec<Vec<ArgumentCondition>>) -> Self {
         Self { number, rules }
     }
 }
@@ -114,11 +114,11 @@ fn guarded(program: BpfProgram) -> BpfProgram {
     guarded
 }
 
-fn seccomp_rules(conditions: &[When]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
+fn seccomp_rules(conditions: &[ArgumentCondition]) -> Result<Vec<SeccompRule>, seccompiler::Error> {
     let mut rules: Vec<Vec<SeccompCondition>> = vec![Vec::new()];
     for condition in conditions {
         match *condition {
-            When::Any(argument, mask) => {
+            ArgumentCondition::Any(argument, mask) => {
                 let bits = (0..u64::BITS).map(|bit| 1 << bit).filter(|bit| mask & bit != 0);
                 let mut split = Vec::new();
                 for bit in bits {
@@ -139,15 +139,17 @@ fn seccomp_rules(conditions: &[When]) -> Result<Vec<SeccompRule>, seccompiler::E
     Ok(rules.into_iter().map(SeccompRule::new).collect::<Result<_, _>>()?)
 }
 
-fn plain(condition: When) -> Result<SeccompCondition, seccompiler::Error> {
+fn plain(condition: ArgumentCondition) -> Result<SeccompCondition, seccompiler::Error> {
     let compare = |argument, op, value: u32| {
         SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, u64::from(value))
     };
     Ok(match condition {
-        When::Is(argument, value) => compare(argument, SeccompCmpOp::Eq, value)?,
-        When::IsNot(argument, value) => compare(argument, SeccompCmpOp::Ne, value)?,
-        When::Has(argument, mask) | When::Any(argument, mask) => masked(argument, mask, mask)?,
-        When::Lacks(argument, mask) => masked(argument, mask, 0)?,
+        ArgumentCondition::Is(argument, value) => compare(argument, SeccompCmpOp::Eq, value)?,
+        ArgumentCondition::IsNot(argument, value) => compare(argument, SeccompCmpOp::Ne, value)?,
+        ArgumentCondition::Has(argument, mask) | ArgumentCondition::Any(argument, mask) => {
+            masked(argument, mask, mask)?
+        }
+        ArgumentCondition::Lacks(argument, mask) => masked(argument, mask, 0)?,
     })
 }
 

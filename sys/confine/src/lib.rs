@@ -51,8 +51,8 @@ mod report;
 mod warm_up;
 mod workers;
 
-pub use confinement::{ConfineError, Confinement, Role, confine_launcher};
+pub use confinement::{ConfineError, Confinement, ThreadRole, confine_launcher};
 pub use privileges::RETAINED_CAPABILITIES;
 pub use refusals::{RejectedCalls, wake_pipe as refusal_pipe};
-pub use report::{ConfinementReport, FileRule, LayerReport};
+pub use report::{ConfinementReport, LandlockEffect, LayerReport};
 pub use workers::ConfinedWorkers;

@@ -41,7 +41,7 @@ const LAUNCHER_CAPABILITIES: CapabilitySet = CapabilitySet::SETUID
 
 /// Capabilities of a thread after a reduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dropped {
+pub(crate) struct RemainingCapabilities {
     /// Names of the remaining capabilities (`CAP_...`).
     pub(crate) remaining: Vec<&'static str>,
     /// True if the capability bounding set is empty, so that an executed program could gain no
@@ -53,7 +53,7 @@ pub(crate) struct Dropped {
 ///
 /// # Errors
 /// The error of the kernel.
-pub(crate) fn drop_to_control_plane() -> Result<Dropped, Errno> {
+pub(crate) fn drop_to_control_plane() -> Result<RemainingCapabilities, Errno> {
     drop_to(retained(), CapabilitySet::empty())
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn drop_to_control_plane() -> Result<Dropped, Errno> {
 ///
 /// # Errors
 /// The error of the kernel.
-pub(crate) fn drop_to_launcher() -> Result<Dropped, Errno> {
+pub(crate) fn drop_to_launcher() -> Result<RemainingCapabilities, Errno> {
     drop_to(LAUNCHER_CAPABILITIES, LAUNCHER_CAPABILITIES)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn drop_to_launcher() -> Result<Dropped, Errno> {
 ///
 /// # Errors
 /// The error of the kernel.
-pub(crate) fn drop_all() -> Result<Dropped, Errno> {
+pub(crate) fn drop_all() -> Result<RemainingCapabilities, Errno> {
     drop_to(CapabilitySet::empty(), CapabilitySet::empty())
 }
 
@@ -82,7 +82,10 @@ pub(crate) fn prevent_new_privileges() -> Result<(), Errno> {
     set_no_new_privs(true)
 }
 
-fn drop_to(retained: CapabilitySet, bounding: CapabilitySet) -> Result<Dropped, Errno> {
+fn drop_to(
+    retained: CapabilitySet,
+    bounding: CapabilitySet,
+) -> Result<RemainingCapabilities, Errno> {
     // The bounding set is reduced first, because that needs a capability itself.
     let bounding_is_empty = reduce_bounding_set(bounding)? && bounding.is_empty();
     clear_ambient_capability_set()?;
@@ -92,7 +95,7 @@ fn drop_to(retained: CapabilitySet, bounding: CapabilitySet) -> Result<Dropped, 
     set_capabilities(None, sets)?;
     let remaining = capabilities(None)?;
     let union = remaining.effective | remaining.permitted | remaining.inheritable;
-    Ok(Dropped { remaining: names(union), bounding_is_empty })
+    Ok(RemainingCapabilities { remaining: names(union), bounding_is_empty })
 }
 
 /// Reduces the capability bounding set to `retained`. Returns false, without a change, if

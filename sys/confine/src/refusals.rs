@@ -48,7 +48,7 @@ pub struct RejectedCalls {
     pub call: String,
     /// Kind of the thread that made the last rejected call: `control plane`, `processor`,
     /// `front-end` or `NBD server`.
-    pub by: &'static str,
+    pub thread_kind: &'static str,
     /// Thread id of this thread, as in `/proc/PID/task`; 0 for the control plane.
     pub thread: u32,
 }
@@ -75,7 +75,7 @@ pub(crate) fn last() -> Option<RejectedCalls> {
     (count > 0).then(|| RejectedCalls {
         count,
         call: call_name(LAST_CALL.load(Relaxed)),
-        by: LABELS.get(label).copied().unwrap_or_default(),
+        thread_kind: LABELS.get(label).copied().unwrap_or_default(),
         thread: LAST_THREAD.load(Relaxed),
     })
 }

@@ -3,7 +3,7 @@
 //! The control plane opens files and sockets chosen by the operator, so that it cannot use a short
 //! allow list, but it does not need these calls.
 
-use crate::filter::{Call, When};
+use crate::filter::{ArgumentCondition, Call};
 
 const PROT_EXEC: u64 = libc::PROT_EXEC as u64;
 
@@ -125,30 +125,36 @@ pub(crate) fn process_calls() -> Vec<Call> {
     let mut calls: Vec<Call> =
         ALWAYS.iter().chain(ALWAYS_HERE).map(|number| Call::always(*number)).collect();
     // Threads may be created; processes and namespaces may not.
-    let process = vec![When::Lacks(0, libc::CLONE_THREAD as u64)];
-    let namespace = vec![When::Any(0, CLONE_NEW)];
+    let process = vec![ArgumentCondition::Lacks(0, libc::CLONE_THREAD as u64)];
+    let namespace = vec![ArgumentCondition::Any(0, CLONE_NEW)];
     calls.push(Call::when(libc::SYS_clone, vec![process, namespace]));
     // Only network namespaces may be entered, by their name under /run/netns.
-    let other_kind = vec![When::IsNot(1, libc::CLONE_NEWNET as u32)];
+    let other_kind = vec![ArgumentCondition::IsNot(1, libc::CLONE_NEWNET as u32)];
     calls.push(Call::when(libc::SYS_setns, vec![other_kind]));
-    let other_family =
-        FAMILIES.iter().map(|family| When::IsNot(0, *family as u32)).collect::<Vec<_>>();
+    let other_family = FAMILIES
+        .iter()
+        .map(|family| ArgumentCondition::IsNot(0, *family as u32))
+        .collect::<Vec<_>>();
     calls.push(Call::when(libc::SYS_socket, vec![other_family]));
-    let other_command = BPF_COMMANDS.iter().map(|command| When::IsNot(0, *command)).collect();
+    let other_command =
+        BPF_COMMANDS.iter().map(|command| ArgumentCondition::IsNot(0, *command)).collect();
     calls.push(Call::when(libc::SYS_bpf, vec![other_command]));
     for number in [libc::SYS_mmap, libc::SYS_mprotect] {
-        calls.push(Call::when(number, vec![vec![When::Has(2, PROT_EXEC)]]));
+        calls.push(Call::when(number, vec![vec![ArgumentCondition::Has(2, PROT_EXEC)]]));
     }
     // Simulates terminal input.
-    calls.push(Call::when(libc::SYS_ioctl, vec![vec![When::Is(1, libc::TIOCSTI as u32)]]));
+    calls.push(Call::when(
+        libc::SYS_ioctl,
+        vec![vec![ArgumentCondition::Is(1, libc::TIOCSTI as u32)]],
+    ));
     // Threads of this process only.
-    let other_process = vec![When::IsNot(0, std::process::id())];
+    let other_process = vec![ArgumentCondition::IsNot(0, std::process::id())];
     calls.push(Call::when(libc::SYS_tgkill, vec![other_process]));
     calls
 }
 
 /// Returns the calls that fail with `ENOSYS`: `clone3`, whose flags are in memory, where a filter
 /// cannot read them. The C library then uses `clone`.
-pub(crate) fn missing() -> Vec<Call> {
+pub(crate) fn calls_failing_as_missing() -> Vec<Call> {
     vec![Call::always(libc::SYS_clone3)]
 }

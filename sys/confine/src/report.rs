@@ -2,7 +2,7 @@
 
 /// Effect of Landlock in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileRule {
+pub enum LandlockEffect {
     /// All requested restrictions are in effect; the kernel has this version of the interface.
     Full {
         /// Version of the kernel's Landlock interface.
@@ -29,7 +29,7 @@ pub struct LayerReport {
     /// Number of system calls on the layer's list: permitted ones, for the process rejected ones.
     pub listed_calls: usize,
     /// Effect of Landlock on files, ports and signals.
-    pub files: FileRule,
+    pub files: LandlockEffect,
 }
 
 impl LayerReport {
@@ -41,14 +41,14 @@ impl LayerReport {
             missing.push("seccomp filters: system calls are not limited");
         }
         match self.files {
-            FileRule::Full { .. } => {}
-            FileRule::Partial { .. } => {
+            LandlockEffect::Full { .. } => {}
+            LandlockEffect::Partial { .. } => {
                 missing.push(
                     "a newer Landlock: some accesses to files, ports and signals are denied by \
                      the system call filter only",
                 );
             }
-            FileRule::Off => missing.push(
+            LandlockEffect::Off => missing.push(
                 "Landlock: file access is denied by the system call filter only; boot with \
                  `landlock` in `lsm=`",
             ),

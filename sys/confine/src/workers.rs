@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use suimon_ports::{CpuAffinity, Waker, WorkerJoin, WorkerMain, WorkerRuntime};
 use suimon_quantity::Time;
 
-use crate::confinement::{Confinement, Role};
+use crate::confinement::{Confinement, ThreadRole};
 
 /// Worker runtime that confines each worker of another runtime before its body runs.
 pub struct ConfinedWorkers<R> {
@@ -37,7 +37,7 @@ impl<R: WorkerRuntime> WorkerRuntime for ConfinedWorkers<R> {
         let confinement = self.confinement.clone();
         let (report, outcome) = sync_channel(1);
         let confined = move |wait| {
-            let confined = confinement.confine_thread(Role::Worker);
+            let confined = confinement.confine_thread(ThreadRole::Worker);
             let is_confined = confined.is_ok();
             // The caller waits for this message, so sending cannot fail.
             let _ = report.send(confined);

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier};
 
-use suimon_confine::{ConfineError, Confinement, RETAINED_CAPABILITIES, Role};
+use suimon_confine::{ConfineError, Confinement, RETAINED_CAPABILITIES, ThreadRole};
 
 fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
@@ -58,7 +58,7 @@ fn check_confined_process() {
     has_dropped_privileges(&confinement);
     cannot_leave(&namespace);
     assert!(confinement.report().refused_calls > before + 20);
-    assert_eq!(confinement.refusals().expect("refusals").by, "control plane");
+    assert_eq!(confinement.rejected_calls().expect("refusals").thread_kind, "control plane");
     cannot_write_to_sysfs();
     cannot_write_to_proc();
     can_do_its_work(&namespace, &confinement);
@@ -75,7 +75,7 @@ fn many_confined_threads_have_memory(confinement: &Confinement) {
     let thread_confinement = confinement.clone();
     let started = Arc::new(Barrier::new(THREADS));
     let parent = std::thread::spawn(move || {
-        thread_confinement.confine_thread(Role::NbdServer).expect("the thread is confined");
+        thread_confinement.confine_thread(ThreadRole::NbdServer).expect("the thread is confined");
         let threads: Vec<_> = std::iter::repeat_with(|| {
             let started = Arc::clone(&started);
             std::thread::spawn(move || {
@@ -89,7 +89,7 @@ fn many_confined_threads_have_memory(confinement: &Confinement) {
         threads.into_iter().for_each(|thread| thread.join().expect("the thread"));
     });
     parent.join().expect("the thread");
-    assert_eq!(confinement.report().refused_calls, before, "{:?}", confinement.refusals());
+    assert_eq!(confinement.report().refused_calls, before, "{:?}", confinement.rejected_calls());
 }
 
 /// File that remains writable. Root can write it on any host; the test writes its current contents.
@@ -284,7 +284,7 @@ fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
     let before = confinement.report().refused_calls;
     let thread_confinement = confinement.clone();
     let thread = std::thread::spawn(move || {
-        thread_confinement.confine_thread(Role::FrontEnd).expect("the thread is confined");
+        thread_confinement.confine_thread(ThreadRole::FrontEnd).expect("the thread is confined");
         let mut word = [0; 5];
         (&far).read_exact(&mut word).expect("a word");
         // Memory of a VM, from a descriptor.
@@ -307,7 +307,7 @@ fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
         refused!(SYS_ioctl, far.as_raw_fd(), libc::FIONREAD, 0);
         refused!(SYS_pwrite64, file, 0, 0, 0);
         refused!(SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
-        assert_eq!(thread_confinement.refusals().expect("refusals").by, "front-end");
+        assert_eq!(thread_confinement.rejected_calls().expect("refusals").thread_kind, "front-end");
         let child = std::thread::spawn(|| {
             refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
         });
@@ -331,14 +331,14 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
     let thread_confinement = confinement.clone();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a TCP socket");
     let thread = std::thread::spawn(move || {
-        thread_confinement.confine_thread(Role::NbdServer).expect("the thread is confined");
+        thread_confinement.confine_thread(ThreadRole::NbdServer).expect("the thread is confined");
         let (client, _) = listener.accept().expect("a client");
         let (mut user, mut len) = ([0_u32; 3], 12 as libc::socklen_t);
         let option = (libc::SOL_SOCKET, libc::SO_PEERCRED, &raw mut user, &raw mut len);
         works!(SYS_getsockopt, client.as_raw_fd(), option.0, option.1, option.2, option.3);
         let child = thread_confinement.clone();
         let serve = std::thread::Builder::new().name("child".to_owned()).spawn(move || {
-            child.label_inheriting_thread(Role::NbdServer);
+            child.label_inheriting_thread(ThreadRole::NbdServer);
             let (mut local, mut remote) = UnixStream::pair().expect("a pair");
             remote.set_nonblocking(true).expect("not blocking");
             let mut word = [0; 5];
@@ -363,7 +363,7 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
             refused!(SYS_clone, libc::SIGCHLD, 0, 0, 0, 0);
             refused!(SYS_prctl, libc::PR_SET_DUMPABLE, 1, 0, 0, 0);
             refused!(SYS_pwrite64, client.as_raw_fd(), 0, 0, 0);
-            assert_eq!(child.refusals().expect("refusals").by, "NBD server");
+            assert_eq!(child.rejected_calls().expect("refusals").thread_kind, "NBD server");
             (&client).write_all(&word).expect("an answer");
         });
         serve.expect("a thread is started").join().expect("the thread");

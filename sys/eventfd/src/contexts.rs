@@ -66,7 +66,7 @@ struct Context {
 }
 
 /// Contexts of this process, and the descriptors that their operations use.
-pub(crate) struct Contexts {
+pub(crate) struct AioContexts {
     contexts: Box<[Mutex<Context>]>,
     /// Eventfd of this process, from which operations read zero bytes, so that they fail at once.
     idle: OwnedFd,
@@ -93,8 +93,8 @@ pub fn is_eventfd(fd: BorrowedFd<'_>) -> io::Result<bool> {
 }
 
 /// Returns the contexts. Allocates them first if they do not exist.
-pub(crate) fn contexts() -> io::Result<&'static Contexts> {
-    static CONTEXTS: OnceLock<Contexts> = OnceLock::new();
+pub(crate) fn contexts() -> io::Result<&'static AioContexts> {
+    static CONTEXTS: OnceLock<AioContexts> = OnceLock::new();
     static CREATION: Mutex<()> = Mutex::new(());
     if let Some(contexts) = CONTEXTS.get() {
         return Ok(contexts);
@@ -103,11 +103,11 @@ pub(crate) fn contexts() -> io::Result<&'static Contexts> {
     if let Some(contexts) = CONTEXTS.get() {
         return Ok(contexts);
     }
-    let created = Contexts::new()?;
+    let created = AioContexts::new()?;
     Ok(CONTEXTS.get_or_init(|| created))
 }
 
-impl Contexts {
+impl AioContexts {
     fn new() -> io::Result<Self> {
         let idle = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let buffer = &mut [0; 8];

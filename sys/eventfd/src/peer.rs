@@ -7,7 +7,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{ReadWriteFlags, preadv2};
 use thiserror::Error;
 
-use crate::contexts::{Contexts, contexts};
+use crate::contexts::{AioContexts, contexts};
 
 /// Number of reads by which an eventfd is checked for `EFD_SEMAPHORE`, because another process may
 /// change the counter between two of them.
@@ -18,7 +18,7 @@ const SEMAPHORE_CHECKS: usize = 8;
 pub enum EventFdError {
     /// Descriptor of a file that is not an eventfd.
     #[error("the descriptor is not an eventfd")]
-    Other,
+    NotAnEventFd,
     /// Eventfd with the flag `EFD_SEMAPHORE`, which one read does not clear.
     #[error("the eventfd is a semaphore; create it without EFD_SEMAPHORE")]
     Semaphore,
@@ -30,7 +30,7 @@ pub enum EventFdError {
 /// Eventfd whose open file description another process shares. No method blocks.
 pub struct PeerEventFd {
     fd: OwnedFd,
-    contexts: &'static Contexts,
+    contexts: &'static AioContexts,
 }
 
 impl core::fmt::Debug for PeerEventFd {
@@ -44,10 +44,10 @@ impl PeerEventFd {
     ///
     /// # Errors
     /// The descriptor is not an eventfd, or an error of [`prepare`](crate::prepare).
-    pub fn signalled(fd: OwnedFd) -> Result<Self, EventFdError> {
+    pub fn for_signalling(fd: OwnedFd) -> Result<Self, EventFdError> {
         let contexts = contexts()?;
         if !contexts.is_eventfd(fd.as_fd())? {
-            return Err(EventFdError::Other);
+            return Err(EventFdError::NotAnEventFd);
         }
         Ok(Self { fd, contexts })
     }
@@ -58,8 +58,8 @@ impl PeerEventFd {
     /// # Errors
     /// As [`PeerEventFd::signalled`], or the eventfd is a semaphore: it would stay readable after
     /// it is cleared, and the waiting thread would never sleep.
-    pub fn awaited(fd: OwnedFd) -> Result<Self, EventFdError> {
-        let peer = Self::signalled(fd)?;
+    pub fn for_waiting(fd: OwnedFd) -> Result<Self, EventFdError> {
+        let peer = Self::for_signalling(fd)?;
         // The counter is at least 2, of which a semaphore returns 1.
         let reads_one = || {
             peer.signal();

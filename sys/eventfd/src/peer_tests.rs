@@ -37,7 +37,7 @@ fn jam(fd: &OwnedFd) {
 #[test]
 fn a_signal_increments_the_counter() {
     let far = event(0, EventfdFlags::NONBLOCK);
-    let peer = PeerEventFd::signalled(far.try_clone().unwrap()).unwrap();
+    let peer = PeerEventFd::for_signalling(far.try_clone().unwrap()).unwrap();
     assert!(!is_readable(&far), "the check changes nothing");
     // More than a context has room for.
     for _ in 0..1000 {
@@ -52,7 +52,7 @@ fn a_signal_increments_the_counter() {
 #[test]
 fn threads_signal_at_the_same_time_and_no_signal_is_lost() {
     let far = event(0, EventfdFlags::NONBLOCK);
-    let peer = PeerEventFd::signalled(far).unwrap();
+    let peer = PeerEventFd::for_signalling(far).unwrap();
     thread::scope(|scope| {
         for _ in 0..64 {
             scope.spawn(|| (0..200).for_each(|_| peer.signal()));
@@ -64,7 +64,7 @@ fn threads_signal_at_the_same_time_and_no_signal_is_lost() {
 #[test]
 fn a_full_blocking_eventfd_does_not_block_a_signal() {
     let far = event(0, EventfdFlags::NONBLOCK);
-    let peer = PeerEventFd::signalled(far.try_clone().unwrap()).unwrap();
+    let peer = PeerEventFd::for_signalling(far.try_clone().unwrap()).unwrap();
     jam(&far);
     let peer = returns(move || {
         (0..3).for_each(|_| peer.signal());
@@ -77,7 +77,7 @@ fn a_full_blocking_eventfd_does_not_block_a_signal() {
 #[test]
 fn an_empty_blocking_eventfd_does_not_block_a_clear() {
     let far = event(0, EventfdFlags::empty());
-    let peer = PeerEventFd::awaited(far).unwrap();
+    let peer = PeerEventFd::for_waiting(far).unwrap();
     assert_eq!(peer.clear(), Some(1), "the check signals once");
     assert_eq!(returns(move || peer.clear()), None);
 }
@@ -97,14 +97,17 @@ fn only_eventfds_are_accepted() {
     let inotify = rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC).unwrap();
     for other in [read_end, write_end, epoll, memory, inotify] {
         let twin = other.try_clone().unwrap();
-        assert!(matches!(PeerEventFd::signalled(twin), Err(EventFdError::Other)), "{other:?}");
-        assert!(matches!(PeerEventFd::awaited(other), Err(EventFdError::Other)));
+        assert!(
+            matches!(PeerEventFd::for_signalling(twin), Err(EventFdError::NotAnEventFd)),
+            "{other:?}"
+        );
+        assert!(matches!(PeerEventFd::for_waiting(other), Err(EventFdError::NotAnEventFd)));
     }
 }
 
 #[test]
 fn a_semaphore_is_signalled_but_not_awaited() {
     let semaphore = event(1000, EventfdFlags::SEMAPHORE);
-    assert!(PeerEventFd::signalled(semaphore.try_clone().unwrap()).is_ok());
-    assert!(matches!(PeerEventFd::awaited(semaphore), Err(EventFdError::Semaphore)));
+    assert!(PeerEventFd::for_signalling(semaphore.try_clone().unwrap()).is_ok());
+    assert!(matches!(PeerEventFd::for_waiting(semaphore), Err(EventFdError::Semaphore)));
 }

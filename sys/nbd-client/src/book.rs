@@ -37,7 +37,7 @@ pub(crate) struct Entries {
     next: u64,
     pub(crate) requests: BTreeMap<u64, Request>,
     /// Reason why the connection has ended; `None` while it is open.
-    removed: Option<String>,
+    end_reason: Option<String>,
 }
 
 impl InFlight {
@@ -47,7 +47,7 @@ impl InFlight {
     /// The connection has ended.
     pub(crate) fn register(&self, request: Request) -> Result<u64, DiskClientError> {
         let mut entries = self.lock();
-        if let Some(reason) = &entries.removed {
+        if let Some(reason) = &entries.end_reason {
             return Err(DiskClientError::Disconnected(reason.clone()));
         }
         let cookie = entries.next;
@@ -72,7 +72,7 @@ impl InFlight {
                     None => Ok(request),
                 };
             }
-            if let Some(reason) = entries.removed.clone() {
+            if let Some(reason) = entries.end_reason.clone() {
                 entries.requests.remove(&cookie);
                 return Err(DiskClientError::Disconnected(reason));
             }
@@ -87,7 +87,7 @@ impl InFlight {
 
     /// Records the first reason why the connection has ended, and wakes all callers.
     pub(crate) fn end(&self, reason: &str) {
-        self.lock().removed.get_or_insert_with(|| reason.to_owned());
+        self.lock().end_reason.get_or_insert_with(|| reason.to_owned());
         self.reply_completed.notify_all();
     }
 

@@ -18,8 +18,8 @@ use suimon_ports::{
 };
 
 use crate::book::{InFlight, Request};
-use crate::handshake::shake_hands;
-use crate::replies::Replies;
+use crate::handshake::negotiate_export;
+use crate::replies::NbdReplyReader;
 
 /// Connection to one export of a server. Dropping it closes the connection.
 pub struct NbdConnection {
@@ -45,10 +45,10 @@ impl NbdConnection {
         on_start: &ThreadStart,
     ) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, false)?;
-        let (export, unparsed) = shake_hands(&socket, name, writes)?;
+        let (export, unparsed) = negotiate_export(&socket, name, writes)?;
         let (socket, in_flight) = (Arc::new(socket), Arc::new(InFlight::default()));
         let allocation = export.allocation;
-        let replies = Replies {
+        let replies = NbdReplyReader {
             socket: Arc::clone(&socket),
             in_flight: Arc::clone(&in_flight),
             allocation,

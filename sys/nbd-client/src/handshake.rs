@@ -21,7 +21,7 @@ const REQUIRED_FLAGS: [(TransmissionFlags, &str); 2] = [
 
 /// Negotiates the export `name`; `writes` is true if it must be writable. Returns the export, and
 /// bytes that were received after the handshake.
-pub(crate) fn shake_hands(
+pub(crate) fn negotiate_export(
     socket: &OwnedFd,
     name: &str,
     writes: bool,

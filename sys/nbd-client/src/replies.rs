@@ -18,7 +18,7 @@ const AHEAD_BYTES: usize = 4096;
 const PARTS_MAX: u32 = 65_536;
 
 /// Reader of a server's replies, which wakes the callers.
-pub(crate) struct Replies {
+pub(crate) struct NbdReplyReader {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) in_flight: Arc<InFlight>,
     /// Id of the metadata context `base:allocation`; `None` if the server does not offer it.
@@ -27,7 +27,7 @@ pub(crate) struct Replies {
     pub(crate) unparsed: Vec<u8>,
 }
 
-impl Replies {
+impl NbdReplyReader {
     /// Reads replies until the connection ends. Returns the reason.
     pub(crate) fn run(mut self) -> String {
         loop {
@@ -45,9 +45,9 @@ impl Replies {
                     consumed,
                     cookie,
                     is_last,
-                    replied: ReplyContent::Data { offset, length },
+                    content: ReplyContent::Data { offset, length },
                 } => (consumed, Some((cookie, is_last, offset, length as usize))),
-                ParsedReply::Chunk { consumed, cookie, is_last, replied } => {
+                ParsedReply::Chunk { consumed, cookie, is_last, content: replied } => {
                     self.hand_over(cookie, is_last, replied)?;
                     (consumed, None)
                 }

@@ -68,7 +68,7 @@ pub struct TcpAccess {
     /// Allow list of client addresses; an empty list admits all.
     pub addresses: Vec<IpNet>,
     /// True if clients of other hosts are served without TLS.
-    pub is_plaintext: bool,
+    pub allows_plaintext: bool,
 }
 
 impl TcpAccess {
@@ -83,7 +83,10 @@ impl TcpAccess {
     /// # Errors
     /// Other hosts can reach the address, and neither TLS nor plaintext access is configured.
     pub(crate) fn check(&self, address: SocketAddr) -> io::Result<()> {
-        if self.tls.is_none() && !self.is_plaintext && !address.ip().to_canonical().is_loopback() {
+        if self.tls.is_none()
+            && !self.allows_plaintext
+            && !address.ip().to_canonical().is_loopback()
+        {
             let reason =
                 format!("other hosts can reach {address}; set a certificate and a key for TLS");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
@@ -128,6 +131,6 @@ mod tests {
         let plain = TcpAccess::default();
         assert!(plain.check(remote).is_err());
         assert!(plain.check("[::ffff:127.0.0.1]:1".parse().unwrap()).is_ok());
-        assert!(TcpAccess { is_plaintext: true, ..plain }.check(remote).is_ok());
+        assert!(TcpAccess { allows_plaintext: true, ..plain }.check(remote).is_ok());
     }
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use suimon_socket_runtime::blocking;
 
 use crate::client::Client;
-use crate::handshake::{Admitted, shake_hands};
-use crate::handshakes::Handshake;
-use crate::inside::Inside;
+use crate::handshake::{NegotiatedConnection, shake_hands};
+use crate::handshakes::NegotiationEntry;
+use crate::inside::QueueResources;
 use crate::queue::NbdQueue;
 
 impl Client {
@@ -23,7 +23,7 @@ impl Client {
     pub(crate) async fn admit(
         mut self,
         socket: OwnedFd,
-        handshake: Option<Handshake>,
+        handshake: Option<NegotiationEntry>,
     ) -> io::Result<()> {
         let Some(handshake) = handshake else {
             let Some(admitted) = shake_hands(socket, &self, None).await? else { return Ok(()) };
@@ -46,19 +46,19 @@ impl Client {
         self.attach_soon(admitted).await
     }
 
-    async fn attach_soon(self, admitted: Admitted) -> io::Result<()> {
+    async fn attach_soon(self, admitted: NegotiatedConnection) -> io::Result<()> {
         blocking(move || self.attach(admitted)).await.map_err(io::Error::other)?
     }
 
-    fn attach(&self, admitted: Admitted) -> io::Result<()> {
-        let Admitted { socket, negotiated, unparsed: rest, life } = admitted;
+    fn attach(&self, admitted: NegotiatedConnection) -> io::Result<()> {
+        let NegotiatedConnection { socket, negotiated, unparsed: rest, life } = admitted;
         let name = negotiated.export.name().to_owned();
         let missing = || io::Error::other("the connection is not counted");
         let share = Arc::clone(self.share.get().ok_or_else(missing)?);
         let is_listed = self.origin.is_some();
         let connection_entry =
             is_listed.then(|| self.host.clients.note(&name, &self.caller, Arc::clone(&share)));
-        let guard = Inside {
+        let guard = QueueResources {
             _share: Arc::clone(&share),
             _noted: connection_entry,
             _life: life,
@@ -69,6 +69,6 @@ impl Client {
         let queue = NbdQueue::new(socket, &negotiated, rest, share).inspect_err(|error| {
             self.refuse(&format!("the host cannot serve its connection: {error}"));
         })?;
-        self.host.exports.attach(&name, queue.owning(guard)).map_err(io::Error::other)
+        self.host.exports.attach(&name, queue.with_resources(guard)).map_err(io::Error::other)
     }
 }

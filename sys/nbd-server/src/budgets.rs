@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{NbdLimits, NbdUsage};
 
-use crate::level::{Level, LimitExceeded, NbdScope, RESERVED_BYTES};
+use crate::level::{LimitExceeded, LimitLevel, NbdScope, RESERVED_BYTES};
 use crate::origin::Origin;
 
 /// Accounting of the connections and buffer memory of a host's servers. Clones share the same
@@ -16,7 +16,7 @@ use crate::origin::Origin;
 pub struct NbdAccounting(Arc<Accounts>);
 
 struct Accounts {
-    host: Level,
+    host: LimitLevel,
     /// Number of requests delayed, or processed in parts, for lack of buffer memory.
     shortages: AtomicU64,
     state: Mutex<Book>,
@@ -25,8 +25,8 @@ struct Accounts {
 /// Accounts of the peers and exports that have at least one connection.
 struct Book {
     peer_limits: NbdLimits,
-    peers: BTreeMap<Origin, Arc<Level>>,
-    exports: BTreeMap<String, Arc<Level>>,
+    peers: BTreeMap<Origin, Arc<LimitLevel>>,
+    exports: BTreeMap<String, Arc<LimitLevel>>,
 }
 
 impl Default for NbdAccounting {
@@ -35,7 +35,7 @@ impl Default for NbdAccounting {
         let state =
             Book { peer_limits: NbdLimits::PEER, peers: BTreeMap::new(), exports: BTreeMap::new() };
         Self(Arc::new(Accounts {
-            host: Level::new(NbdLimits::HOST),
+            host: LimitLevel::new(NbdLimits::HOST),
             shortages: AtomicU64::new(0),
             state: Mutex::new(state),
         }))
@@ -76,7 +76,7 @@ impl NbdAccounting {
             host: self.0.host.usage(),
             peers: peers.collect(),
             exports: exports.collect(),
-            shortages: self.0.shortages.load(Ordering::Relaxed),
+            delayed_requests: self.0.shortages.load(Ordering::Relaxed),
         }
     }
 
@@ -101,7 +101,7 @@ impl NbdAccounting {
         limits: NbdLimits,
     ) -> Result<ConnectionAccount, LimitExceeded> {
         let mut state = self.lock();
-        let new = |limits| Arc::new(Level::new(limits));
+        let new = |limits| Arc::new(LimitLevel::new(limits));
         let of_export = state.exports.get(export).cloned().unwrap_or_else(|| new(limits));
         of_export.set_limits(limits);
         let of_peer = state.peers.get(&origin).cloned().unwrap_or_else(|| new(state.peer_limits));
@@ -165,8 +165,8 @@ pub struct ConnectionAccount {
 /// Accounts in which the connection of a client is counted.
 #[derive(Debug)]
 struct Counted {
-    export: (String, Arc<Level>),
-    peer: (Origin, Arc<Level>),
+    export: (String, Arc<LimitLevel>),
+    peer: (Origin, Arc<LimitLevel>),
 }
 
 impl ConnectionAccount {
@@ -175,7 +175,7 @@ impl ConnectionAccount {
         RESERVED_BYTES.saturating_add(self.surplus.load(Ordering::Relaxed))
     }
 
-    fn levels(&self) -> impl Iterator<Item = &Level> {
+    fn levels(&self) -> impl Iterator<Item = &LimitLevel> {
         let client = self.client.iter();
         client.flat_map(|budget| [&*budget.export.1, &*budget.peer.1]).chain([&self.budgets.0.host])
     }

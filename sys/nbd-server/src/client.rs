@@ -7,7 +7,7 @@ use suimon_socket_runtime::DescriptorGuard;
 
 use crate::budgets::ConnectionAccount;
 use crate::clients::ClientIdentity;
-use crate::handshakes::{Progress, Replaced};
+use crate::handshakes::{NegotiationHandle, ReplacementSignal};
 use crate::host::NbdHost;
 use crate::origin::Origin;
 use crate::tls::NbdTls;
@@ -27,10 +27,10 @@ pub(crate) struct Client {
     pub(crate) share: Arc<OnceLock<Arc<ConnectionAccount>>>,
     /// Signal that a newer negotiation has replaced this one; `None` if the negotiation is not
     /// limited.
-    pub(crate) evicted: Option<Replaced>,
+    pub(crate) evicted: Option<ReplacementSignal>,
     /// Handle by which the TLS handshake reports progress; `None` if the negotiation is not
     /// limited.
-    pub(crate) progress: Option<Progress>,
+    pub(crate) progress: Option<NegotiationHandle>,
     /// Guard against attached descriptors; `None` if the kernel refuses descriptors on the socket.
     pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }

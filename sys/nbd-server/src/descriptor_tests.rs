@@ -16,7 +16,7 @@ use suimon_nbd::Framing;
 use suimon_ports::{DiskQueue, FaultKind};
 use suimon_socket_runtime::{DescriptorGuard, SocketRuntime, ThreadHooks};
 
-use crate::inside::Inside;
+use crate::inside::QueueResources;
 use crate::queue_tests::{READ, WRITE, connection_of, header};
 use crate::server_tests::{Exports, LIMIT, choose, host};
 use crate::{NbdAccounting, NbdServer, UnixAccess};
@@ -105,8 +105,8 @@ fn descriptors_that_arrive_end_the_connection_and_are_closed_elsewhere() {
         let (queue, client) = connection_of(Framing::Simple, &budgets);
         let guard = Arc::new(DescriptorGuard::new(queue.socket.as_fd(), &runtime).unwrap());
         let share = Arc::new(budgets.admit_daemon());
-        let inner = Inside { _share: share, _noted: None, _life: None, guard: Some(guard) };
-        let mut queue = queue.owning(inner);
+        let inner = QueueResources { _share: share, _noted: None, _life: None, guard: Some(guard) };
+        let mut queue = queue.with_resources(inner);
         (&client).write_all(&header(0, READ, 1, 0, 512)).unwrap();
         assert_eq!(queue.receive(8, &mut Vec::new()).unwrap(), 1);
         // The descriptor is attached to the header of a request, and to the payload of a write.

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_nbd::{GREETING, Negotiated, ServerHandshake as Negotiation, ServerStep, TlsMode};
-use suimon_socket_runtime::{DescriptorGuard, Watched};
+use suimon_socket_runtime::{DescriptorGuard, WatchedFd};
 use tokio::time::timeout;
 
 use crate::client::Client;
-use crate::handshakes::Handshake;
+use crate::handshakes::NegotiationEntry;
 use crate::inside::RelayOwner;
 use crate::relay::start_relay;
 use crate::tls::NbdTls;
@@ -19,7 +19,7 @@ use crate::tls::NbdTls;
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
 /// Client after a completed negotiation.
-pub(crate) struct Admitted {
+pub(crate) struct NegotiatedConnection {
     /// Socket that carries the client's bytes: the client's own, or that of the TLS relay.
     pub(crate) socket: OwnedFd,
     pub(crate) negotiated: Negotiated,
@@ -38,8 +38,8 @@ pub(crate) struct Admitted {
 pub(crate) async fn shake_hands(
     socket: OwnedFd,
     client: &Client,
-    slot: Option<&Handshake>,
-) -> io::Result<Option<Admitted>> {
+    slot: Option<&NegotiationEntry>,
+) -> io::Result<Option<NegotiatedConnection>> {
     let negotiation = timeout(HANDSHAKE_MAX, negotiate(socket, client, slot));
     negotiation.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
@@ -47,13 +47,13 @@ pub(crate) async fn shake_hands(
 async fn negotiate(
     socket: OwnedFd,
     client: &Client,
-    slot: Option<&Handshake>,
-) -> io::Result<Option<Admitted>> {
+    slot: Option<&NegotiationEntry>,
+) -> io::Result<Option<NegotiatedConnection>> {
     let exports = client.host.exports.exports();
     let tls = client.tls.as_ref();
     let mode = if tls.is_some() { TlsMode::Required } else { TlsMode::Off };
     let mut handshake = Negotiation::new(mode);
-    let mut socket = Watched::new(socket)?;
+    let mut socket = WatchedFd::new(socket)?;
     let mut life = None;
     let (mut output, mut unparsed) = (GREETING.to_vec(), Vec::new());
     loop {
@@ -89,7 +89,7 @@ async fn negotiate(
                 let received = std::mem::take(&mut unparsed);
                 let (relay_socket, of_relay) =
                     start_relay(tls, socket.into_fd()?, received, client.clone())?;
-                (socket, life) = (Watched::new(relay_socket)?, Some(of_relay));
+                (socket, life) = (WatchedFd::new(relay_socket)?, Some(of_relay));
                 handshake.handle_tls_started().map_err(io::Error::other)?;
             }
             ServerStep::Aborted => {
@@ -100,13 +100,18 @@ async fn negotiate(
                 client.claim(negotiated.export.name())?;
                 send_all(&socket, &output).await?;
                 let socket = socket.into_fd()?;
-                return Ok(Some(Admitted { socket, negotiated: *negotiated, unparsed, life }));
+                return Ok(Some(NegotiatedConnection {
+                    socket,
+                    negotiated: *negotiated,
+                    unparsed,
+                    life,
+                }));
             }
         }
     }
 }
 
-async fn send_all(socket: &Watched, mut bytes: &[u8]) -> io::Result<()> {
+async fn send_all(socket: &WatchedFd, mut bytes: &[u8]) -> io::Result<()> {
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     while !bytes.is_empty() {
         let sent = socket.write(|socket| Ok(send(socket, bytes, flags)?)).await?;
@@ -117,7 +122,7 @@ async fn send_all(socket: &Watched, mut bytes: &[u8]) -> io::Result<()> {
 
 /// Appends received bytes to `bytes`. Returns false at the end of the connection.
 async fn receive(
-    socket: &Watched,
+    socket: &WatchedFd,
     bytes: &mut Vec<u8>,
     guard: Option<&DescriptorGuard>,
 ) -> io::Result<bool> {

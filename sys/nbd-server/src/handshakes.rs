@@ -58,28 +58,28 @@ struct Entry {
 }
 
 /// Registration of a negotiation in progress, which counts towards the limits until it is dropped.
-pub(crate) struct Handshake {
+pub(crate) struct NegotiationEntry {
     handshakes: Handshakes,
     number: u64,
-    pub(crate) evicted: Replaced,
+    pub(crate) evicted: ReplacementSignal,
 }
 
 /// Handle of a negotiation for its TLS handshake. The negotiation may have ended.
 #[derive(Clone)]
-pub(crate) struct Progress {
+pub(crate) struct NegotiationHandle {
     handshakes: Handshakes,
     number: u64,
 }
 
 /// Receiver of the signal that a negotiation is replaced.
 #[derive(Clone, Debug)]
-pub(crate) struct Replaced(watch::Receiver<bool>);
+pub(crate) struct ReplacementSignal(watch::Receiver<bool>);
 
 impl Handshakes {
     /// Registers a negotiation that `origin` begins at `now`, and replaces another one if a limit
     /// is reached. Returns `None`, so that the client must be rejected, if a peak is reached and
     /// every client has presented a certificate.
-    pub(crate) fn begin(&self, origin: Origin, now: Instant) -> Option<Handshake> {
+    pub(crate) fn begin(&self, origin: Origin, now: Instant) -> Option<NegotiationEntry> {
         let mut handshakes = self.lock();
         let of_peer = handshakes.entries.values().filter(|entry| entry.origin == origin).count();
         if of_peer >= PEER_MAX {
@@ -103,7 +103,11 @@ impl Handshakes {
             evict,
         };
         handshakes.entries.insert(number, entry);
-        Some(Handshake { handshakes: self.clone(), number, evicted: Replaced(evicted) })
+        Some(NegotiationEntry {
+            handshakes: self.clone(),
+            number,
+            evicted: ReplacementSignal(evicted),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, All> {
@@ -153,7 +157,7 @@ impl All {
     }
 }
 
-impl Handshake {
+impl NegotiationEntry {
     /// Records that the client has sent bytes.
     pub(crate) fn handle_bytes(&self, now: Instant) {
         if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {
@@ -163,8 +167,8 @@ impl Handshake {
     }
 
     /// Returns a handle of the negotiation for its TLS handshake.
-    pub(crate) fn progress(&self) -> Progress {
-        Progress { handshakes: self.handshakes.clone(), number: self.number }
+    pub(crate) fn progress(&self) -> NegotiationHandle {
+        NegotiationHandle { handshakes: self.handshakes.clone(), number: self.number }
     }
 
     /// Records that the client presented a certificate, which protects the negotiation from
@@ -176,7 +180,7 @@ impl Handshake {
     }
 }
 
-impl Progress {
+impl NegotiationHandle {
     /// Records whether the negotiation waits for the server. The client counts as silent from the
     /// end of that time at the earliest.
     pub(crate) fn set_waiting(&self, is_waiting: bool, now: Instant) {
@@ -187,13 +191,13 @@ impl Progress {
     }
 }
 
-impl Drop for Handshake {
+impl Drop for NegotiationEntry {
     fn drop(&mut self) {
         self.handshakes.lock().entries.remove(&self.number);
     }
 }
 
-impl Replaced {
+impl ReplacementSignal {
     /// Waits until the negotiation is replaced. Cancel safe.
     pub(crate) async fn wait(&mut self) {
         if self.0.wait_for(|is_evicted| *is_evicted).await.is_err() {

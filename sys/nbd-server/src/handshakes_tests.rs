@@ -6,7 +6,7 @@ fn address(last: u8) -> Origin {
     Origin::of_address(IpAddr::from([192, 0, 2, last]))
 }
 
-fn is_evicted(handshake: &Handshake) -> bool {
+fn is_evicted(handshake: &NegotiationEntry) -> bool {
     *handshake.evicted.0.borrow()
 }
 
@@ -15,7 +15,7 @@ fn begin_all(
     handshakes: &Handshakes,
     origins: impl Iterator<Item = u8>,
     now: Instant,
-) -> Vec<Handshake> {
+) -> Vec<NegotiationEntry> {
     origins.map(|last| handshakes.begin(address(last), now).unwrap()).collect()
 }
 
@@ -88,7 +88,7 @@ fn at_the_limit_of_the_host_the_peer_with_most_makes_room() {
 fn clients_that_have_presented_a_certificate_are_not_replaced() {
     let (handshakes, now) = (Handshakes::default(), Instant::now());
     let authenticated = begin_all(&handshakes, [9; PEER_PEAK].into_iter(), now);
-    authenticated[1..].iter().for_each(Handshake::handle_authenticated);
+    authenticated[1..].iter().for_each(NegotiationEntry::handle_authenticated);
     let next = handshakes.begin(address(9), now).unwrap();
     assert!(is_evicted(&authenticated[0]));
     next.handle_authenticated();

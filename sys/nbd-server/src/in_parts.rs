@@ -4,10 +4,10 @@ use suimon_nbd::{ExtentState, NbdCommand, REPLY_BYTES_MAX, Request, StatusExtent
 use suimon_ports::{DiskOutcome, DiskRequest};
 
 use crate::input::{Event, InputError};
-use crate::parts::{PartReply, Parts, Phase};
+use crate::parts::{PartReply, Phase, SplitRequest};
 use crate::queue::NbdQueue;
 use crate::replies::error_of;
-use crate::slot::Slot;
+use crate::slot::InFlightRequest;
 
 impl NbdQueue {
     /// Returns the next part of the current large request as a disk request; `None` if it lacks
@@ -22,7 +22,7 @@ impl NbdQueue {
         next
     }
 
-    fn advance(&mut self, parts: &mut Parts) -> Result<Option<DiskRequest>, InputError> {
+    fn advance(&mut self, parts: &mut SplitRequest) -> Result<Option<DiskRequest>, InputError> {
         if parts.phase == Phase::Next {
             // Memory is unavailable until the client has received the previous part.
             let Some(chunks) = self.chunks(parts.bytes()) else { return Ok(None) };
@@ -44,7 +44,7 @@ impl NbdQueue {
 
     fn begin_part(
         &mut self,
-        parts: &mut Parts,
+        parts: &mut SplitRequest,
         part: Request,
         chunks: Vec<u32>,
     ) -> Option<DiskRequest> {
@@ -59,7 +59,12 @@ impl NbdQueue {
 
     /// Processes the disk's completion of the current part: queues the reply if it was the last
     /// part of a write, or the data if it was a part of a read. Otherwise the next part follows.
-    pub(crate) fn end_part(&mut self, mut parts: Parts, slot: Slot, outcome: DiskOutcome) {
+    pub(crate) fn end_part(
+        &mut self,
+        mut parts: SplitRequest,
+        slot: InFlightRequest,
+        outcome: DiskOutcome,
+    ) {
         if error_of(outcome).is_some() {
             return self.fail_part(&parts, slot, outcome);
         }
@@ -79,7 +84,7 @@ impl NbdQueue {
     /// Ends a request after the disk failed to execute one of its parts. Queues an error reply. If
     /// the head of a simple reply was sent, no error can be reported: the connection ends (NBD
     /// protocol, section "Simple replies").
-    fn fail_part(&mut self, parts: &Parts, slot: Slot, outcome: DiskOutcome) {
+    fn fail_part(&mut self, parts: &SplitRequest, slot: InFlightRequest, outcome: DiskOutcome) {
         self.parts = None;
         let is_read = matches!(slot.request.command, NbdCommand::Read { .. });
         if is_read && parts.reply(self.has_chunks) == PartReply::Data {
@@ -92,7 +97,7 @@ impl NbdQueue {
     }
 
     /// Queues the data of a completed part of a read.
-    fn reply_to_part(&mut self, parts: &Parts, chunks: Vec<u32>) {
+    fn reply_to_part(&mut self, parts: &SplitRequest, chunks: Vec<u32>) {
         let (bytes, reply_to) = (parts.bytes(), parts.request().reply_to);
         let form = parts.reply(self.has_chunks);
         // If another reply chunk follows an extent of data, the chunk of the extent is not the last

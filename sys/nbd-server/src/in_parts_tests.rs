@@ -226,7 +226,7 @@ fn a_client_that_collects_nothing_does_not_stop_another_one() {
     serve(&mut greedy, &mut any.clone());
     let host = budgets.usage().host;
     assert!(host.limits.buffer_max_bytes - host.buffer_bytes < 1 << 20, "{host:?}");
-    assert!(budgets.usage().shortages > 0);
+    assert!(budgets.usage().delayed_requests > 0);
     // Sends small requests at any queue depth, and one of maximum length.
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets);
     let reader = std::thread::spawn(move || {

@@ -28,7 +28,7 @@ const PIECES_MAX: usize = 64;
 
 /// Write request, and the part of its payload that was received.
 #[derive(Debug)]
-pub(crate) struct Arriving {
+pub(crate) struct PartialWrite {
     pub(crate) request: Request,
     pub(crate) chunks: Vec<u32>,
     /// Bytes of the payload received so far.
@@ -41,7 +41,7 @@ pub(crate) enum Event {
     /// Request without its payload: the header was received.
     Header(Request),
     /// Write request whose payload was received completely.
-    Whole(Arriving),
+    Whole(PartialWrite),
     /// Invalid request, which needs an error reply. Its payload is skipped.
     Refused(RejectedRequest),
     /// Request to disconnect (`NBD_CMD_DISC`).
@@ -79,7 +79,7 @@ pub(crate) struct Input {
     start: usize,
     end: usize,
     /// Write with a partly received payload.
-    arriving: Option<Arriving>,
+    arriving: Option<PartialWrite>,
     /// Number of bytes to discard: the remainder of a rejected request's payload.
     skip: usize,
     /// Maximum number of bytes to receive at once while the length of the next message is unknown.
@@ -144,7 +144,7 @@ impl Input {
     pub(crate) fn expect(&mut self, request: Request, chunks: Vec<u32>) {
         let is_long = request.payload_bytes >= LONG_BYTES;
         self.ahead = if is_long { AHEAD_BYTES_LONG } else { AHEAD_BYTES };
-        self.arriving = Some(Arriving { request, chunks, received: 0 });
+        self.arriving = Some(PartialWrite { request, chunks, received: 0 });
     }
 
     /// Returns the next event.
@@ -237,7 +237,7 @@ impl Input {
         &mut self,
         socket: &OwnedFd,
         memory: &Memory,
-        arriving: &mut Arriving,
+        arriving: &mut PartialWrite,
     ) -> Result<bool, InputError> {
         let total = arriving.request.payload_bytes as usize;
         self.copy(memory, arriving);
@@ -266,7 +266,7 @@ impl Input {
 
     /// Copies payload bytes from the receive buffer to the chunks of `arriving`.
     #[allow(unsafe_code, reason = "fills chunks that nobody else has")]
-    fn copy(&mut self, memory: &Memory, arriving: &mut Arriving) {
+    fn copy(&mut self, memory: &Memory, arriving: &mut PartialWrite) {
         let total = arriving.request.payload_bytes as usize;
         while arriving.received < total && self.start < self.end {
             let (number, offset) =
@@ -284,7 +284,7 @@ impl Input {
     }
 }
 
-impl Arriving {
+impl PartialWrite {
     /// Fills `slices` with the memory of the payload's missing bytes. Returns the number of slices,
     /// and true if they cover all missing bytes.
     #[allow(unsafe_code, reason = "lends chunks that nobody else has")]

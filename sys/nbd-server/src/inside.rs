@@ -10,7 +10,7 @@ use crate::clients::ListedConnection;
 
 /// Values that exist as long as the queue of a connection: the connection's entry in the list of
 /// clients, its TLS relay, and the guard of its socket.
-pub(crate) struct Inside {
+pub(crate) struct QueueResources {
     pub(crate) _share: Arc<ConnectionAccount>,
     pub(crate) _noted: Option<ListedConnection>,
     pub(crate) _life: Option<RelayOwner>,

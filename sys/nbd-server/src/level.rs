@@ -83,7 +83,7 @@ const fn keys(scope: &NbdScope) -> (&'static str, &'static str) {
 
 /// Usage and limits of one level: an export, a peer or the host.
 #[derive(Debug)]
-pub(crate) struct Level {
+pub(crate) struct LimitLevel {
     connections: AtomicU32,
     /// Bytes that connections hold in excess of their reservations.
     surplus: AtomicU64,
@@ -94,7 +94,7 @@ pub(crate) struct Level {
 /// Memory ordering of the counters. They synchronise no other memory.
 const ORDER: Ordering = Ordering::Relaxed;
 
-impl Level {
+impl LimitLevel {
     pub(crate) fn new(limits: NbdLimits) -> Self {
         Self {
             connections: AtomicU32::new(0),

@@ -33,7 +33,7 @@ pub(crate) struct Output {
     heads: Vec<u8>,
     /// Number of bytes removed from the beginning of `heads` since the connection began, after they
     /// were sent.
-    disconnected: u64,
+    removed_head_bytes: u64,
 }
 
 /// Result of sending queued replies.
@@ -87,7 +87,7 @@ impl Output {
         // Each head fits into `head_bytes_max`. Sending an incomplete one would desynchronise the
         // connection.
         if let Some(head_bytes) = head_bytes {
-            let head = self.disconnected.saturating_add(start as u64);
+            let head = self.removed_head_bytes.saturating_add(start as u64);
             self.replies.push_back(Reply { head, head_bytes, chunks, payload_bytes, sent: 0 });
         }
     }
@@ -133,12 +133,12 @@ impl Output {
 
     /// Removes the heads of replies that were sent completely.
     fn drop_heads(&mut self) {
-        let end = self.disconnected.saturating_add(self.heads.len() as u64);
+        let end = self.removed_head_bytes.saturating_add(self.heads.len() as u64);
         let first = self.replies.front().map_or(end, |reply| reply.head);
         let sent_bytes =
-            usize::try_from(first.saturating_sub(self.disconnected)).unwrap_or(usize::MAX);
+            usize::try_from(first.saturating_sub(self.removed_head_bytes)).unwrap_or(usize::MAX);
         self.heads.drain(..sent_bytes.min(self.heads.len()));
-        self.disconnected = first;
+        self.removed_head_bytes = first;
     }
 
     /// Fills `slices` with the data to send, in order, and returns their number. Consecutive heads
@@ -148,7 +148,8 @@ impl Output {
         let mut count = 0;
         let mut head_range = 0..0;
         for reply in &self.replies {
-            let start = usize::try_from(reply.head.saturating_sub(self.disconnected)).unwrap_or(0);
+            let start =
+                usize::try_from(reply.head.saturating_sub(self.removed_head_bytes)).unwrap_or(0);
             let reply_head = start + reply.sent.min(reply.head_bytes)..start + reply.head_bytes;
             head_range =
                 if head_range.is_empty() { reply_head } else { head_range.start..reply_head.end };

@@ -25,7 +25,7 @@ pub(crate) enum Phase {
 
 /// Read or write request that is processed in parts, and its progress.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Parts {
+pub(crate) struct SplitRequest {
     request: Request,
     range: ExportRange,
     /// Number of bytes of parts that the disk has executed.
@@ -44,7 +44,7 @@ pub(crate) enum PartReply {
     Data,
 }
 
-impl Parts {
+impl SplitRequest {
     /// Returns the state of a request before its first part; `None` if it is neither a read nor a
     /// write, or not larger than one part.
     pub(crate) fn new(request: Request) -> Option<Self> {

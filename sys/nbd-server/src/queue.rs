@@ -16,12 +16,12 @@ use suimon_uring::PayloadTable;
 
 use crate::budgets::ConnectionAccount;
 use crate::input::{Event, Input, InputError};
-use crate::inside::Inside;
+use crate::inside::QueueResources;
 use crate::memory::{CHUNK_BYTES, CHUNKS, Memory};
 use crate::output::{Output, Sending};
-use crate::parts::{Parts, Phase};
+use crate::parts::{Phase, SplitRequest};
 use crate::pool::Pool;
-use crate::slot::{Slot, payload_bytes};
+use crate::slot::{InFlightRequest, payload_bytes};
 use crate::unread;
 use crate::watch::SocketWatch;
 
@@ -45,11 +45,11 @@ pub struct NbdQueue {
     pub(crate) socket: OwnedFd,
     pub(crate) watch: SocketWatch,
     /// True if the last poll returned requests.
-    pub(crate) has_brought: bool,
+    pub(crate) last_poll_had_requests: bool,
     /// True if the socket reports which replies the client has read.
     pub(crate) is_reading_reported: bool,
     /// Error of watching the socket, which the next receive reports.
-    pub(crate) unwatchable: Option<Errno>,
+    pub(crate) watch_error: Option<Errno>,
     /// Reason why the connection must end, which the next receive or send reports.
     pub(crate) broken: Option<&'static str>,
     pub(crate) transmission: RequestParser,
@@ -58,7 +58,7 @@ pub struct NbdQueue {
     pub(crate) memory: Arc<Memory>,
     pub(crate) pool: Pool,
     pub(crate) table: PayloadTable,
-    pub(crate) slots: Vec<Option<Slot>>,
+    pub(crate) slots: Vec<Option<InFlightRequest>>,
     pub(crate) free: Vec<u32>,
     pub(crate) input: Input,
     pub(crate) output: Output,
@@ -68,14 +68,14 @@ pub struct NbdQueue {
     /// True if the waiting request was already counted as delayed for lack of memory.
     pub(crate) is_short: bool,
     /// Request that is processed in parts. The connection has no other request meanwhile.
-    pub(crate) parts: Option<Parts>,
+    pub(crate) parts: Option<SplitRequest>,
     /// Tags of executed trims with forced unit access. The worker receives a flush for each of them
     /// next.
     pub(crate) flush_tags: Vec<u32>,
     /// Requests that the worker has returned unexecuted, in the order in which it will receive them
     /// again.
     pub(crate) returned: VecDeque<DiskRequest>,
-    pub(crate) _inside: Option<Inside>,
+    pub(crate) _inside: Option<QueueResources>,
 }
 
 impl NbdQueue {
@@ -97,10 +97,10 @@ impl NbdQueue {
         let memory = Arc::new(Memory::new()?);
         Ok(Self {
             watch: SocketWatch::new(&socket)?,
-            has_brought: false,
+            last_poll_had_requests: false,
             is_reading_reported: unread::reports_unread(&socket),
             socket,
-            unwatchable: None,
+            watch_error: None,
             broken: None,
             transmission: RequestParser::new(negotiated),
             has_chunks: negotiated.framing.has_chunks(),
@@ -128,7 +128,7 @@ impl NbdQueue {
     }
 
     /// Attaches values that must exist as long as the queue.
-    pub(crate) fn owning(mut self, inside: Inside) -> Self {
+    pub(crate) fn with_resources(mut self, inside: QueueResources) -> Self {
         self.input.guard.clone_from(&inside.guard);
         Self { _inside: Some(inside), ..self }
     }
@@ -241,9 +241,9 @@ impl NbdQueue {
 
     /// Returns the state of a request that is to be processed in parts. Returns `None` if the
     /// request needs no parts, or the client has not received all replies to earlier requests.
-    fn parts_of(&self, request: &Request) -> Option<Parts> {
+    fn parts_of(&self, request: &Request) -> Option<SplitRequest> {
         let is_first = self.free.len() == REQUESTS_MAX as usize && self.output.is_empty();
-        if is_first && self.pool.is_unused() { Parts::new(*request) } else { None }
+        if is_first && self.pool.is_unused() { SplitRequest::new(*request) } else { None }
     }
 
     /// Watches the socket for the events that the queue can process now.
@@ -277,12 +277,12 @@ impl DiskQueue for NbdQueue {
     }
 
     fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
-        if let Some(errno) = self.unwatchable {
+        if let Some(errno) = self.watch_error {
             let detail = format!("the connection cannot be polled: {errno}");
             return Err(PortFault { kind: FaultKind::Host, detail });
         }
         self.check()?;
-        self.watch.record_poll(&self.socket, core::mem::take(&mut self.has_brought));
+        self.watch.record_poll(&self.socket, core::mem::take(&mut self.last_poll_had_requests));
         self.input.begin_poll();
         if self.is_blocked {
             self.send()?;
@@ -290,7 +290,7 @@ impl DiskQueue for NbdQueue {
         for count in 0..max {
             match self.take() {
                 Ok(Some(request)) => {
-                    self.has_brought = true;
+                    self.last_poll_had_requests = true;
                     requests.push(request);
                 }
                 Ok(None) => return Ok(count),
@@ -358,8 +358,8 @@ impl DiskQueue for NbdQueue {
         if has_work || self.broken.is_some() || self.can_continue() {
             return ArmResult::Pending;
         }
-        self.unwatchable = self.arm_watch().err();
-        if self.unwatchable.is_some() { ArmResult::Pending } else { ArmResult::Armed }
+        self.watch_error = self.arm_watch().err();
+        if self.watch_error.is_some() { ArmResult::Pending } else { ArmResult::Armed }
     }
 
     fn disarm(&mut self) {}

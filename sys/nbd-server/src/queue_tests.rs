@@ -118,7 +118,7 @@ fn a_request_that_is_returned_unexecuted_is_received_again_with_its_payload() {
     client.write_all(&[header(0, WRITE, 7, 4096, 512), vec![3; 512]].concat()).unwrap();
     let [request] = received(&mut queue)[..] else { panic!("it is whole") };
     assert_eq!(queue.arm(), ArmResult::Armed);
-    assert!(queue.reclaim(request) && !queue.outlives());
+    assert!(queue.reclaim(request) && !queue.redelivers_after_drop());
     assert_eq!(queue.arm(), ArmResult::Pending);
     assert_eq!(received(&mut queue), [request]);
     assert_eq!(queue.arm(), ArmResult::Armed);

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::client::Client;
-use crate::handshakes::Replaced;
+use crate::handshakes::ReplacementSignal;
 use crate::inside::RelayOwner;
 use crate::origin::Origin;
 use crate::tls::NbdTls;
@@ -112,7 +112,7 @@ fn note_waiting(client: &Client, is_waiting: bool) {
 }
 
 /// Waits until a newer negotiation replaces that of the client.
-async fn wait_for_eviction(evicted: Option<Replaced>) {
+async fn wait_for_eviction(evicted: Option<ReplacementSignal>) {
     match evicted {
         Some(mut evicted) => evicted.wait().await,
         None => pending().await,

@@ -7,7 +7,7 @@ use suimon_nbd::{
 use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 
 use crate::queue::NbdQueue;
-use crate::slot::Slot;
+use crate::slot::InFlightRequest;
 
 /// Size of an extent in bytes, in the longer one of the two formats of block status.
 const STATUS_EXTENT_BYTES: usize = 16;
@@ -19,8 +19,8 @@ impl NbdQueue {
     }
 
     /// Queues the reply to an executed request with its outcome.
-    pub(crate) fn answer(&mut self, slot: Slot, outcome: DiskOutcome) {
-        let Slot { request, chunks, extents, .. } = slot;
+    pub(crate) fn answer(&mut self, slot: InFlightRequest, outcome: DiskOutcome) {
+        let InFlightRequest { request, chunks, extents, .. } = slot;
         let reply_to = request.reply_to;
         if let Some((error, reason)) = error_of(outcome) {
             self.output.push(

@@ -7,7 +7,7 @@ use suimon_uring::{PayloadUse, Segment};
 
 use crate::memory::{CHUNK_BYTES, SMALL_BYTES};
 use crate::queue::NbdQueue;
-use crate::slot::{Slot, Work, disk_bytes, required_action};
+use crate::slot::{InFlightRequest, RequiredAction, disk_bytes, required_action};
 
 impl NbdQueue {
     /// Starts a block status request whose payload selects metadata contexts. Queues an error
@@ -39,9 +39,9 @@ impl NbdQueue {
     /// `None`, if the request needs no disk operation.
     pub(crate) fn begin(&mut self, request: Request, chunks: Vec<u32>) -> Option<DiskRequest> {
         let refusal = match required_action(&request.command) {
-            Work::Nothing => None,
-            Work::Overflow => Some((NbdError::Inval, "the range ends beyond 64 bits")),
-            Work::Disk(op, range) => match self.free.pop() {
+            RequiredAction::Nothing => None,
+            RequiredAction::Overflow => Some((NbdError::Inval, "the range ends beyond 64 bits")),
+            RequiredAction::Disk(op, range) => match self.free.pop() {
                 Some(tag) => return Some(self.begin_on_disk(request, chunks, (tag, op, range))),
                 // This cannot occur, because the number of requests read at a time is limited.
                 None => Some((NbdError::Nomem, "too many requests are in flight")),
@@ -67,7 +67,7 @@ impl NbdQueue {
         self.describe(tag, usage, disk_bytes(&request), &chunks);
         let requires_flush = matches!(request.command, NbdCommand::Trim { fua: true, .. });
         if let Some(slot) = self.slots.get_mut(tag as usize) {
-            *slot = Some(Slot { request, chunks, extents: Vec::new(), requires_flush });
+            *slot = Some(InFlightRequest { request, chunks, extents: Vec::new(), requires_flush });
         }
         DiskRequest { tag, op, range }
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::net::sockopt::{set_tcp_nodelay, socket_peercred};
 use rustix::net::{SocketFlags, accept_with, getpeername};
 use suimon_ports::NbdTransport;
-use suimon_socket_runtime::{DescriptorGuard, Stop, Task, Watched};
+use suimon_socket_runtime::{DescriptorGuard, Task, TaskStop, WatchedFd};
 use suimon_unix_socket::refuse_descriptors;
 use tokio::time::sleep;
 
@@ -135,11 +135,11 @@ impl NbdServer {
     fn start(listener: OwnedFd, access: Access, host: NbdHost) -> io::Result<Self> {
         let listener = {
             let _guard = host.runtime.enter();
-            Watched::readable(listener)?
+            WatchedFd::readable(listener)?
         };
         let access = Arc::new(access);
         let (of_task, runtime) = (Arc::clone(&access), host.runtime.clone());
-        let task = runtime.spawn(|mut stop: Stop| async move {
+        let task = runtime.spawn(|mut stop: TaskStop| async move {
             tokio::select! {
                 () = stop.wait() => {}
                 () = accept_clients(&listener, &of_task, &host) => {}
@@ -219,7 +219,7 @@ pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
     });
 }
 
-async fn accept_clients(listener: &Watched, access: &Access, host: &NbdHost) {
+async fn accept_clients(listener: &WatchedFd, access: &Access, host: &NbdHost) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     loop {
         let accepted = listener.read(|listener| Ok(accept_with(listener, flags)?)).await;

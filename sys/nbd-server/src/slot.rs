@@ -8,7 +8,7 @@ use crate::memory::SMALL_BYTES;
 
 /// Request of a connection that is in flight.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct InFlightRequest {
     pub(crate) request: Request,
     /// Memory chunks of the request's payload.
     pub(crate) chunks: Vec<u32>,
@@ -21,7 +21,7 @@ pub(crate) struct Slot {
 
 /// Action that an NBD command requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Work {
+pub(crate) enum RequiredAction {
     /// Operation that the disk executes on a range.
     Disk(DiskOp, ByteRange),
     /// No disk operation: the command succeeds at once.
@@ -31,7 +31,7 @@ pub(crate) enum Work {
 }
 
 /// Returns the action that an NBD command requires.
-pub(crate) fn required_action(command: &NbdCommand) -> Work {
+pub(crate) fn required_action(command: &NbdCommand) -> RequiredAction {
     let (op, range) = match *command {
         NbdCommand::Read { range, .. } => (DiskOp::Read, range),
         NbdCommand::Write { range, fua } => (DiskOp::Write { is_durable: fua }, range),
@@ -46,10 +46,11 @@ pub(crate) fn required_action(command: &NbdCommand) -> Work {
             (DiskOp::Status { is_first_only: first_only }, range)
         }
         NbdCommand::Cache { .. } | NbdCommand::BlockStatusWithPayload { .. } => {
-            return Work::Nothing;
+            return RequiredAction::Nothing;
         }
     };
-    ByteRange::new(range.offset, range.length).map_or(Work::Overflow, |range| Work::Disk(op, range))
+    ByteRange::new(range.offset, range.length)
+        .map_or(RequiredAction::Overflow, |range| RequiredAction::Disk(op, range))
 }
 
 /// Returns the size in bytes of the memory that a request's payload, or that of its reply, needs.
@@ -78,11 +79,16 @@ mod tests {
         let range = NbdRange { offset: 512, length: 512 };
         let overflowing = NbdRange { offset: u64::MAX, length: 2 };
         let write = |range| NbdCommand::Write { range, fua: false };
-        let on_disk =
-            Work::Disk(DiskOp::Write { is_durable: false }, ByteRange::new(512, 512).unwrap());
+        let on_disk = RequiredAction::Disk(
+            DiskOp::Write { is_durable: false },
+            ByteRange::new(512, 512).unwrap(),
+        );
         assert_eq!(required_action(&write(range)), on_disk);
-        assert_eq!(required_action(&write(overflowing)), Work::Overflow);
-        assert_eq!(required_action(&NbdCommand::Cache { range }), Work::Nothing);
-        assert!(matches!(required_action(&NbdCommand::Flush), Work::Disk(DiskOp::Flush, _)));
+        assert_eq!(required_action(&write(overflowing)), RequiredAction::Overflow);
+        assert_eq!(required_action(&NbdCommand::Cache { range }), RequiredAction::Nothing);
+        assert!(matches!(
+            required_action(&NbdCommand::Flush),
+            RequiredAction::Disk(DiskOp::Flush, _)
+        ));
     }
 }

@@ -99,7 +99,7 @@ fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, Devi
 /// Returns the offloads of received and of sent frames that the configuration permits. The kernel
 /// accepts frames with any offload, and completes and segments them in place of the device.
 fn forms(spec: &UplinkSpec) -> [Offloads; 2] {
-    let switches = spec.offload.mirrored();
+    let switches = spec.offload.with_directions_swapped();
     // Frames that the kernel cannot describe are not received.
     [offload::ingress(switches, true), offload::egress(switches, kernel_carries_uso())]
 }

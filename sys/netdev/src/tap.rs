@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use suimon_frame::{MacAddr, Offloads, VNET_HEADER_BYTES};
 use suimon_netif::ioctl::{self, IfRequest};
 use suimon_netif::netlink::LinkState;
-use suimon_netif::rtnetlink::Settings;
+use suimon_netif::rtnetlink::RtnetlinkSocket;
 use suimon_ports::{DeviceError, DeviceErrorKind, OffloadToggles, TapSpec, UplinkSpec};
 
 use crate::explain::{error, host};
@@ -76,7 +76,7 @@ impl From<&UplinkSpec> for TapSettings {
             mac: None,
             keeps_mac: true,
             mtu: spec.mtu,
-            offload: spec.offload.mirrored(),
+            offload: spec.offload.with_directions_swapped(),
             kernel_path: false,
         }
     }
@@ -187,7 +187,7 @@ pub(crate) fn remove(device: &str, netns: Option<&str>, mark: &str) -> Result<bo
 
 fn set_mark(link: &Link, device: &str, mark: &str) -> Result<(), DeviceError> {
     let index = link.index()?;
-    let set = Settings::open().and_then(|mut settings| settings.set_alias(index, mark));
+    let set = RtnetlinkSocket::open().and_then(|mut settings| settings.set_alias(index, mark));
     set.map_err(|errno| {
         host("device", &format!("setting the alias of TAP {device}"), &errno.into())
     })
@@ -195,7 +195,7 @@ fn set_mark(link: &Link, device: &str, mark: &str) -> Result<(), DeviceError> {
 
 fn has_mark(link: &Link, device: &str, mark: &str) -> Result<bool, DeviceError> {
     let index = link.index()?;
-    let alias = Settings::open().and_then(|mut settings| settings.alias(index));
+    let alias = RtnetlinkSocket::open().and_then(|mut settings| settings.alias(index));
     let operation = || format!("reading the alias of TAP {device}");
     let alias = alias.map_err(|errno| host("device", &operation(), &errno.into()))?;
     Ok(alias == mark.as_bytes())

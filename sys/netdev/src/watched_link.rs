@@ -43,7 +43,7 @@ pub(crate) struct WatchedLink {
 struct Reported {
     state: LinkState,
     /// Whether the device was usable, as last reported to the observer.
-    stats: Option<bool>,
+    reported_usability: Option<bool>,
     /// Carrier and speed last reported, if the device has a speed.
     reported_properties: Option<LinkProperties>,
     /// True if the observer was notified that the device, or the name of its namespace, no longer
@@ -72,7 +72,7 @@ impl WatchedLink {
             observer,
             reported: Mutex::new(Reported {
                 state: present,
-                stats: None,
+                reported_usability: None,
                 reported_properties: None,
                 is_namespace_lost: false,
             }),
@@ -120,21 +120,23 @@ impl WatchedLink {
         let (up, reason) = {
             let mut reported = lock(&self.reported);
             let (state, reason) = match event {
-                LinkEvent::Is(state) if !state.up => {
+                LinkEvent::StateReported(state) if !state.up => {
                     (*state, "was set down (`ip link set DEVICE up`)")
                 }
-                LinkEvent::Is(state) => (*state, "has no carrier"),
-                LinkEvent::Gone | LinkEvent::Moved => (
+                LinkEvent::StateReported(state) => (*state, "has no carrier"),
+                LinkEvent::DeviceRemoved | LinkEvent::Moved => (
                     LinkState { up: false, carrier: false, ..reported.state },
                     "was deleted or moved",
                 ),
             };
             reported.state = state;
             let up = state.is_usable();
-            if reported.stats == Some(up) && matches!(event, LinkEvent::Is(_)) {
+            if reported.reported_usability == Some(up)
+                && matches!(event, LinkEvent::StateReported(_))
+            {
                 return;
             }
-            reported.stats = Some(up);
+            reported.reported_usability = Some(up);
             (up, reason)
         };
         let notice = if up {
@@ -144,7 +146,9 @@ impl WatchedLink {
         };
         self.observer.handle_notice(self.port, notice);
         // The descriptors of a moved TAP still work.
-        if *event == LinkEvent::Gone || (*event == LinkEvent::Moved && self.is_lost_on_rename) {
+        if *event == LinkEvent::DeviceRemoved
+            || (*event == LinkEvent::Moved && self.is_lost_on_rename)
+        {
             // A packet socket reports an error when its device is set down, and none when the
             // device is deleted after that.
             self.report_lost(format!("device {} was deleted or moved", self.device));
@@ -207,7 +211,7 @@ mod tests {
         let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
         link.notify_link(&DeviceQuery::default());
         assert_eq!(*lock(&notices.0), []);
-        link.handle(&LinkEvent::Gone);
+        link.handle(&LinkEvent::DeviceRemoved);
         link.notify_link(&DeviceQuery::default());
         let down = DeviceNotice::LinkChanged(LinkProperties::default());
         assert_eq!(lock(&notices.0).iter().filter(|notice| **notice == down).count(), 1);
@@ -253,9 +257,9 @@ mod tests {
             let subject = subject(present, true);
             let namespace = Namespace::open(None).unwrap();
             let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
-            link.handle(&LinkEvent::Is(before));
-            link.handle(&LinkEvent::Gone);
-            link.handle(&LinkEvent::Gone);
+            link.handle(&LinkEvent::StateReported(before));
+            link.handle(&LinkEvent::DeviceRemoved);
+            link.handle(&LinkEvent::DeviceRemoved);
             let reported = lock(&notices.0);
             let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
             assert_eq!(

@@ -60,7 +60,7 @@ pub enum ReplyError {
     /// The datagram contains no reply to the request.
     NoReply,
     /// The named attribute of the reply is missing or has an invalid length.
-    Lacks(&'static str),
+    MissingAttribute(&'static str),
 }
 
 impl fmt::Display for ReplyError {
@@ -68,7 +68,7 @@ impl fmt::Display for ReplyError {
         match self {
             Self::Refused(errno) => write!(f, "{errno}"),
             Self::NoReply => f.write_str("the kernel did not reply"),
-            Self::Lacks(part) => write!(f, "the kernel's reply lacks {part}"),
+            Self::MissingAttribute(part) => write!(f, "the kernel's reply lacks {part}"),
         }
     }
 }
@@ -86,7 +86,7 @@ pub fn family_request(sequence: u32) -> Vec<u8> {
 pub fn family(datagram: &[u8], sequence: u32) -> Result<u16, ReplyError> {
     let reply = reply_attributes(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let id = attribute(reply, libc::CTRL_ATTR_FAMILY_ID as u16);
-    id.and_then(|id| u16_at(id, 0)).ok_or(ReplyError::Lacks("the number of the family"))
+    id.and_then(|id| u16_at(id, 0)).ok_or(ReplyError::MissingAttribute("the number of the family"))
 }
 
 /// Decodes the number of the multicast group of notifications of changes from the reply to
@@ -101,7 +101,8 @@ pub fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, ReplyError> 
         |group: &[u8]| attribute(group, libc::CTRL_ATTR_MCAST_GRP_NAME as u16) == Some(MONITOR);
     let monitor = attributes(groups).find(|(_, group)| is_monitor(group));
     let id = monitor.and_then(|(_, group)| attribute(group, libc::CTRL_ATTR_MCAST_GRP_ID as u16));
-    id.and_then(|id| u32_at(id, 0)).ok_or(ReplyError::Lacks("the multicast group of changes"))
+    id.and_then(|id| u32_at(id, 0))
+        .ok_or(ReplyError::MissingAttribute("the multicast group of changes"))
 }
 
 /// Encodes a request for the speed of the device with interface index `index`. `family`: the result
@@ -168,8 +169,8 @@ pub fn features(datagram: &[u8], sequence: u32, family: u16) -> Result<DeviceFea
     let reply = reply_attributes(datagram, sequence, family, FEATURES_GET_REPLY)?;
     let mut features = DeviceFeatures::default();
     let mut read = |kind, part, set: fn(&mut FeatureState)| {
-        let bits = attribute(reply, kind).ok_or(ReplyError::Lacks(part))?;
-        for (feature, is_set) in bitset(bits).ok_or(ReplyError::Lacks(part))? {
+        let bits = attribute(reply, kind).ok_or(ReplyError::MissingAttribute(part))?;
+        for (feature, is_set) in bitset(bits).ok_or(ReplyError::MissingAttribute(part))? {
             let state = features.state_mut(feature);
             if is_set {
                 set(state);

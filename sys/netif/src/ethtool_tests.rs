@@ -98,7 +98,7 @@ fn a_truncated_reply_is_rejected() {
         match features(&with_true_length(cut), 2, NUMBER) {
             Ok(actual) => assert!(len + 4 > FEATURES.len() && actual == complete, "{len}"),
             Err(ReplyError::NoReply) => assert!(len < HEADER_BYTES + 4, "{len}"),
-            Err(ReplyError::Lacks(_)) => {}
+            Err(ReplyError::MissingAttribute(_)) => {}
             Err(refused) => panic!("{len}: {refused}"),
         }
     }

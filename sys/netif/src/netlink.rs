@@ -32,10 +32,10 @@ pub struct LinkMessage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkEvent {
     /// The device exists and has this state.
-    Is(LinkState),
+    StateReported(LinkState),
     /// The device was deleted, or moved to another namespace on a kernel that does not report
     /// moves.
-    Gone,
+    DeviceRemoved,
     /// The device was moved to another namespace.
     Moved,
 }
@@ -95,10 +95,10 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
                 mtu: None,
                 mac: None,
             };
-            LinkEvent::Is(with_attributes(state, bytes))
+            LinkEvent::StateReported(with_attributes(state, bytes))
         }
         libc::RTM_DELLINK if attribute(bytes, NEW_INDEX).is_some() => LinkEvent::Moved,
-        libc::RTM_DELLINK => LinkEvent::Gone,
+        libc::RTM_DELLINK => LinkEvent::DeviceRemoved,
         _ => return None,
     };
     // A bridge announces the removal of a port with the same message and its own address family;
@@ -165,7 +165,7 @@ mod tests {
         datagram.extend(message(libc::RTM_DELLINK, 0, &[]));
         let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 9]));
         let state = LinkState { up: true, carrier: true, mtu: Some(9000), mac };
-        let expected = [LinkEvent::Is(state), LinkEvent::Gone];
+        let expected = [LinkEvent::StateReported(state), LinkEvent::DeviceRemoved];
         let read: Vec<_> = link_messages(&datagram).collect();
         let names = [Some("tap0".into()), None];
         let expected = expected.into_iter().zip(names);

@@ -70,12 +70,12 @@ impl Hook {
 }
 
 /// rtnetlink socket, which changes devices of the namespace in which it was opened.
-pub struct Settings {
+pub struct RtnetlinkSocket {
     socket: OwnedFd,
     sequence: u32,
 }
 
-impl Settings {
+impl RtnetlinkSocket {
     /// Opens a socket.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub(crate) fn zones(powercap: &Path) -> Vec<ZoneReading> {
 }
 
 /// Returns the reason why no energy counter is readable; `None` if one is.
-pub(crate) fn lacks(powercap: &Path) -> Option<String> {
+pub(crate) fn counters_unavailable_reason(powercap: &Path) -> Option<String> {
     let folders = folders(powercap);
     if folders.is_empty() {
         return Some(

@@ -50,7 +50,7 @@ impl PowerHost for PowerFiles {
     }
 
     fn energy_unavailable_reason(&self) -> Option<String> {
-        energy::lacks(&self.powercap())
+        energy::counters_unavailable_reason(&self.powercap())
     }
 }
 

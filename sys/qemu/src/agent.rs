@@ -15,7 +15,7 @@ use suimon_qmp::{
     AgentCommand, AgentError, AgentReader, agent_count, agent_host_name, agent_interfaces,
     agent_is_frozen, agent_version, decode_agent_system,
 };
-use suimon_unix_socket::Closes;
+use suimon_unix_socket::CloseQueue;
 
 use crate::peer::wait_readable;
 use crate::qemu_stream::QemuStream;
@@ -44,7 +44,7 @@ pub(crate) struct AgentPort<'p> {
     pub(crate) folder: &'p Path,
     /// Queue that closes the connection of the previous session; a session starts only when it is
     /// empty.
-    pub(crate) closing: &'p Closes,
+    pub(crate) closing: &'p CloseQueue,
 }
 
 /// Session with the guest agent of a VM.

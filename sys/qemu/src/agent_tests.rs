@@ -16,7 +16,7 @@ fn guest(agent: impl FnOnce(UnixStream) + Send + 'static) -> (tempfile::TempDir,
 
 /// Returns the port of a VM for which no session was closed yet.
 fn port(folder: &tempfile::TempDir) -> AgentPort<'_> {
-    let closing = Box::leak(Box::new(Closes::default()));
+    let closing = Box::leak(Box::new(CloseQueue::default()));
     AgentPort { folder: folder.path(), closing }
 }
 
@@ -207,7 +207,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
         assert!(beside.push(SendAncillaryMessage::ScmRights(&descriptors)));
         sendmsg(&remote, &[std::io::IoSlice::new(b"x")], &mut beside, SendFlags::NOSIGNAL).unwrap();
     }
-    let closing = Closes::default();
+    let closing = CloseQueue::default();
     let stream = QemuStream::guarded(local, &closing).unwrap();
     // The receiver has the last descriptors.
     let last = std::thread::spawn(move || drop(attached));
@@ -233,7 +233,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
 #[test]
 fn sessions_directly_after_each_other_wait_for_the_close_before_linux_6_16() {
     let limit = Duration::from_secs(60);
-    let closing = Closes::default();
+    let closing = CloseQueue::default();
     for _ in 0..200 {
         let (local, _theirs) = UnixStream::pair().unwrap();
         drop(QemuStream::guarded(local, &closing).unwrap());

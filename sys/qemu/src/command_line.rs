@@ -15,7 +15,7 @@ use crate::translated_memory::memory_bytes;
 
 /// File descriptors that QEMU inherits from the launcher, by number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Inherited {
+pub(crate) struct InheritedDescriptors {
     /// Listening socket of the QMP monitor.
     pub(crate) monitor: i32,
     /// Listening socket of the serial console.
@@ -26,7 +26,7 @@ pub(crate) struct Inherited {
     pub(crate) agent: i32,
 }
 
-impl Inherited {
+impl InheritedDescriptors {
     /// Returns the descriptors as an array.
     pub(crate) const fn all(self) -> [i32; 4] {
         [self.monitor, self.console, self.console_log, self.agent]
@@ -75,7 +75,7 @@ impl ArgumentWords {
 pub(crate) fn command_line(
     spec: &VmSpec,
     machine: QemuProperties,
-    inherited: Inherited,
+    inherited: InheritedDescriptors,
 ) -> Vec<String> {
     let mut arguments = ArgumentWords(Vec::new());
     add_machine(&mut arguments, spec, machine.accelerator);
@@ -129,8 +129,8 @@ fn add_machine(arguments: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAcce
     }
 }
 
-fn add_lines(arguments: &mut ArgumentWords, inherited: Inherited) {
-    let Inherited { monitor, console, console_log, agent } = inherited;
+fn add_lines(arguments: &mut ArgumentWords, inherited: InheritedDescriptors) {
+    let InheritedDescriptors { monitor, console, console_log, agent } = inherited;
     arguments.add("-chardev", format!("socket,id=qmp,fd={monitor},server=on,wait=off"));
     arguments.add("-mon", "chardev=qmp,mode=control");
     arguments.add("-add-fd", format!("fd={console_log},set=1"));

@@ -5,7 +5,7 @@ use suimon_frame::MacAddr;
 use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec, VmSpec};
 use suimon_qmp::Version;
 
-use super::{Inherited, QemuProperties, command_line};
+use super::{InheritedDescriptors, QemuProperties, command_line};
 use crate::spec_check::check;
 
 const OLD: Version = Version::new(7, 2, 22);
@@ -54,7 +54,7 @@ fn spec() -> VmSpec {
 
 fn argument_words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<String> {
     check(spec).unwrap();
-    let inherited = Inherited { monitor: 10, console: 11, console_log: 12, agent: 13 };
+    let inherited = InheritedDescriptors { monitor: 10, console: 11, console_log: 12, agent: 13 };
     command_line(spec, QemuProperties { version, accelerator }, inherited)
 }
 

@@ -16,7 +16,7 @@ use suimon_qmp::{
     Command, Greeting, ResultError, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
 };
 use suimon_quantity::PciAddress;
-use suimon_unix_socket::Closes;
+use suimon_unix_socket::CloseQueue;
 
 use crate::agent::AGENT_PORT;
 use crate::client::{LauncherClient, LauncherEvent, Watch};
@@ -58,7 +58,7 @@ pub struct QemuHost {
     _kept: OwnedFd,
     thread_start: ThreadStart,
     /// Queue that closes connections to monitors.
-    closes: Closes,
+    closes: CloseQueue,
 }
 
 impl QemuHost {
@@ -70,7 +70,7 @@ impl QemuHost {
     pub fn connect(launcher: &Path, thread_start: ThreadStart) -> Result<Self, VmError> {
         let client = LauncherClient::new(launcher);
         let connection = client.connect()?;
-        let closes = Closes::new(CLOSING_MAX);
+        let closes = CloseQueue::new(CLOSING_MAX);
         Ok(Self { client, _kept: connection, thread_start, closes })
     }
 
@@ -110,8 +110,8 @@ impl QemuHost {
             session,
             cpus: AtomicU16::new(u16::try_from(cpus).unwrap_or(u16::MAX)),
             plugging: Mutex::new(()),
-            talking: Mutex::default(),
-            console_closing: Closes::default(),
+            agent_session: Mutex::default(),
+            console_closing: CloseQueue::default(),
         })
     }
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use serde_json::Value;
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    MigrationSpec, MigrationStatus, PluggedDevice, SendingPhase, VmDevice, VmError, VmErrorKind,
+    MigrationPhase, MigrationSpec, MigrationStatus, PluggedDevice, VmDevice, VmError, VmErrorKind,
     VmHardware,
 };
 use suimon_qmp::MigrationCapability::{
@@ -104,7 +104,7 @@ impl QemuVm {
             downtime_ms: u64::try_from(spec.downtime.as_millis()).unwrap_or(u64::MAX),
             bytes_per_second: spec.bytes_per_second.unwrap_or(0),
         })?;
-        self.shared().hand_over(LINE, line.as_fd())?;
+        self.shared().send_descriptor(LINE, line.as_fd())?;
         self.execute_command(&Command::Migrate { fd: LINE })
     }
 
@@ -114,7 +114,7 @@ impl QemuVm {
             let text = format!("the connection for the VM's memory cannot be opened: {error}");
             VmError::new(VmErrorKind::Host, text)
         })?;
-        self.shared().hand_over(LINE, line.as_fd())?;
+        self.shared().send_descriptor(LINE, line.as_fd())?;
         self.execute_command(&Command::MigrateIncoming { fd: LINE })?;
         Ok(local.into())
     }
@@ -122,14 +122,14 @@ impl QemuVm {
     pub(crate) fn query_migration_status(&self) -> Result<MigrationStatus, VmError> {
         let read = migration(&self.request(&Command::QueryMigrate)?).map_err(invalid_reply)?;
         let phase = match read.stage {
-            MigrationStage::None => SendingPhase::None,
-            MigrationStage::Active => SendingPhase::Copying,
-            MigrationStage::PreSwitchover => SendingPhase::Waiting,
-            MigrationStage::Device => SendingPhase::Finishing,
-            MigrationStage::Completed => SendingPhase::Done,
-            MigrationStage::Failed(reason) => SendingPhase::Failed(reason),
+            MigrationStage::None => MigrationPhase::None,
+            MigrationStage::Active => MigrationPhase::Copying,
+            MigrationStage::PreSwitchover => MigrationPhase::Waiting,
+            MigrationStage::Device => MigrationPhase::Finishing,
+            MigrationStage::Completed => MigrationPhase::Done,
+            MigrationStage::Failed(reason) => MigrationPhase::Failed(reason),
             MigrationStage::Cancelled => {
-                SendingPhase::Failed("the migration was cancelled".to_owned())
+                MigrationPhase::Failed("the migration was cancelled".to_owned())
             }
         };
         Ok(MigrationStatus {

@@ -41,7 +41,7 @@ pub(crate) enum NotSent {
 }
 
 /// Recipient of the reply to a QMP command.
-pub(crate) enum Waiting {
+pub(crate) enum ReplyRecipient {
     Caller(SyncSender<Outcome>),
     /// The caller does not wait any more, and the reply is ignored. The command remains counted
     /// until then, because QEMU replies to commands in order.
@@ -68,7 +68,7 @@ pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) stream: QemuStream,
     pub(crate) writing: Mutex<u64>,
-    pub(crate) waiting: Mutex<BTreeMap<u64, Waiting>>,
+    pub(crate) waiting: Mutex<BTreeMap<u64, ReplyRecipient>>,
     pub(crate) status: Mutex<Known>,
     pub(crate) has_ended: Condvar,
 }
@@ -84,11 +84,11 @@ impl Shared {
         &self,
         command: &Command,
         descriptor: Option<BorrowedFd<'_>>,
-        waiting: Waiting,
+        waiting: ReplyRecipient,
     ) -> Result<u64, NotSent> {
         let limit = match waiting {
-            Waiting::Unplugging => UNANSWERED_MAX,
-            Waiting::Caller(_) | Waiting::Abandoned => UNANSWERED_MAX - 1,
+            ReplyRecipient::Unplugging => UNANSWERED_MAX,
+            ReplyRecipient::Caller(_) | ReplyRecipient::Abandoned => UNANSWERED_MAX - 1,
         };
         let mut last = lock(&self.writing);
         let mut unanswered = lock(&self.waiting);
@@ -117,7 +117,7 @@ impl Shared {
     /// immediately if QEMU has not replied to an earlier command in time, so that repeated queries
     /// of a QEMU that does not respond block no thread.
     pub(crate) fn query(&self, command: &Command, limit: Duration) -> Result<Value, VmError> {
-        let is_abandoned = |waiting: &Waiting| matches!(waiting, Waiting::Abandoned);
+        let is_abandoned = |waiting: &ReplyRecipient| matches!(waiting, ReplyRecipient::Abandoned);
         if limit.is_zero() || lock(&self.waiting).values().any(is_abandoned) {
             return Err(self.stalled());
         }
@@ -125,7 +125,11 @@ impl Shared {
     }
 
     /// Passes a descriptor to QEMU, which stores it under `name`.
-    pub(crate) fn hand_over(&self, name: &'static str, fd: BorrowedFd<'_>) -> Result<(), VmError> {
+    pub(crate) fn send_descriptor(
+        &self,
+        name: &'static str,
+        fd: BorrowedFd<'_>,
+    ) -> Result<(), VmError> {
         self.request_with(&Command::GetFd { name }, Some(fd), REPLY_TIMEOUT).map(drop)
     }
 
@@ -136,15 +140,17 @@ impl Shared {
         limit: Duration,
     ) -> Result<Value, VmError> {
         let (sender, receiver) = sync_channel(1);
-        let id = self.send(command, fd, Waiting::Caller(sender)).map_err(|error| match error {
-            NotSent::Stalled => self.stalled(),
-            NotSent::Disconnected => self.is_disconnected(),
-        })?;
+        let id = self.send(command, fd, ReplyRecipient::Caller(sender)).map_err(
+            |error| match error {
+                NotSent::Stalled => self.stalled(),
+                NotSent::Disconnected => self.disconnected_error(),
+            },
+        )?;
         let answer = receiver.recv_timeout(limit);
         if matches!(answer, Err(RecvTimeoutError::Timeout)) {
             // The entry does not exist if the reply has just arrived, or the connection has ended.
             if let Some(waiting) = lock(&self.waiting).get_mut(&id) {
-                *waiting = Waiting::Abandoned;
+                *waiting = ReplyRecipient::Abandoned;
             }
         }
         match answer {
@@ -153,7 +159,7 @@ impl Shared {
                 let text = format!("QEMU rejected `{}`: {text}", command.name());
                 Err(VmError::new(VmErrorKind::Refused, text))
             }
-            Err(RecvTimeoutError::Disconnected) => Err(self.is_disconnected()),
+            Err(RecvTimeoutError::Disconnected) => Err(self.disconnected_error()),
             Err(RecvTimeoutError::Timeout) => Err(self.silent_for(command.name(), limit)),
         }
     }
@@ -174,7 +180,7 @@ impl Shared {
         Err(self.silent_for(operation, OPERATION_LIMIT))
     }
 
-    pub(crate) fn silent(&self, operation: &str) -> VmError {
+    pub(crate) fn reply_timeout_error(&self, operation: &str) -> VmError {
         self.silent_for(operation, REPLY_TIMEOUT)
     }
 
@@ -184,7 +190,7 @@ impl Shared {
         VmError::new(VmErrorKind::Timeout, text)
     }
 
-    pub(crate) fn is_disconnected(&self) -> VmError {
+    pub(crate) fn disconnected_error(&self) -> VmError {
         let (name, reason) = (&self.name, self.end_reason());
         VmError::new(VmErrorKind::NotRunning, format!("VM {name} has ended: {reason}"))
     }

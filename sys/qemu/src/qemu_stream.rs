@@ -11,7 +11,7 @@ use std::ops::Deref;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-use suimon_unix_socket::{AttachedDescriptors, Closes, refuse_descriptors};
+use suimon_unix_socket::{AttachedDescriptors, CloseQueue, refuse_descriptors};
 
 /// Connected stream socket, whose peer is QEMU.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl QemuStream {
     ///
     /// # Errors
     /// No descriptor is free.
-    pub(crate) fn new(stream: UnixStream, closes: &Closes) -> io::Result<Self> {
+    pub(crate) fn new(stream: UnixStream, closes: &CloseQueue) -> io::Result<Self> {
         match refuse_descriptors(&stream) {
             true => Ok(Self { stream, guard: None }),
             false => Self::guarded(stream, closes),
@@ -34,7 +34,7 @@ impl QemuStream {
     }
 
     /// Creates a connection as on a kernel that cannot refuse descriptors.
-    pub(crate) fn guarded(stream: UnixStream, closes: &Closes) -> io::Result<Self> {
+    pub(crate) fn guarded(stream: UnixStream, closes: &CloseQueue) -> io::Result<Self> {
         let guard = Some(AttachedDescriptors::new(&stream, closes)?);
         Ok(Self { stream, guard })
     }

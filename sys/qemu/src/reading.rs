@@ -12,7 +12,7 @@ use suimon_qmp::{Greeting, QmpEvent, QmpMessage, QmpReader};
 
 use crate::agent::AGENT_PORT;
 use crate::client::{LauncherEvent, Watch};
-use crate::monitor::{Outcome, REPLY_TIMEOUT, Shared, Waiting, lock};
+use crate::monitor::{Outcome, REPLY_TIMEOUT, ReplyRecipient, Shared, lock};
 use crate::pace::MessageRate;
 use crate::peer::wait_readable;
 use crate::spec_check::is_name;
@@ -31,7 +31,7 @@ const READ_COSTS: u32 = 512;
 pub(crate) const LAST_READS_MAX: u32 = 64;
 
 /// State of the thread that reads the monitor.
-pub(crate) struct Reading {
+pub(crate) struct MonitorReader {
     pub(crate) shared: Arc<Shared>,
     pub(crate) watch: Option<Watch>,
     pub(crate) observer: Arc<dyn VmObserver>,
@@ -44,7 +44,7 @@ pub(crate) struct Reading {
     pub(crate) last_reads: u32,
 }
 
-impl Reading {
+impl MonitorReader {
     pub(crate) fn run(mut self) {
         let mut reader = QmpReader::new();
         let reason = loop {
@@ -172,11 +172,11 @@ impl Reading {
         let waiting = id.and_then(|id| Some((id, lock(&self.shared.waiting).remove(&id)?)));
         let Some((id, waiting)) = waiting else { return self.handle_unasked() };
         match waiting {
-            Waiting::Caller(sender) => {
+            ReplyRecipient::Caller(sender) => {
                 let _ = sender.try_send(outcome);
             }
-            Waiting::Abandoned => {}
-            Waiting::Unplugging => {
+            ReplyRecipient::Abandoned => {}
+            ReplyRecipient::Unplugging => {
                 if let Some(device) = self.unplugging.handle_answer(id, outcome.err().as_deref()) {
                     self.observer.handle_notice(VmNotice::Unplugged(device));
                 }
@@ -196,7 +196,7 @@ impl Reading {
     /// Sends the next command that removes an object of an unplugged device, if there is one.
     fn unplug_further(&mut self) {
         while let Some(command) = self.unplugging.poll_command() {
-            match self.shared.send(&command, None, Waiting::Unplugging) {
+            match self.shared.send(&command, None, ReplyRecipient::Unplugging) {
                 Ok(id) => self.unplugging.handle_sent(id),
                 Err(_) => return,
             }

@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use suimon_ports::{ThreadStart, VmObserver, VmRunState};
 use suimon_qmp::Greeting;
-use suimon_unix_socket::Closes;
+use suimon_unix_socket::CloseQueue;
 
 use crate::client::Watch;
 use crate::monitor::{Known, REPLY_TIMEOUT, Shared, lock};
 use crate::pace::MessageRate;
 use crate::qemu_stream::QemuStream;
-use crate::reading::{LAST_READS_MAX, Reading};
+use crate::reading::{LAST_READS_MAX, MonitorReader};
 use crate::unplugging::Unplugging;
 
 /// Open session with a VM's monitor. Dropping it closes the connection; the VM continues.
@@ -40,7 +40,7 @@ pub(crate) struct SessionParts<'a> {
     pub(crate) observer: Arc<dyn VmObserver>,
     pub(crate) thread_start: ThreadStart,
     /// Queue that closes the connections of sessions; it outlives each session.
-    pub(crate) closes: &'a Closes,
+    pub(crate) closes: &'a CloseQueue,
 }
 
 impl Session {
@@ -66,7 +66,7 @@ impl Session {
             has_ended: Condvar::new(),
         });
         let (greeting, greeted) = sync_channel(1);
-        let reading = Reading {
+        let reading = MonitorReader {
             shared: Arc::clone(&shared),
             watch: Some(watch),
             observer,

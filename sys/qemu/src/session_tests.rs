@@ -13,7 +13,7 @@ use suimon_ports::{Standby, VmDevice, VmErrorKind, VmNotice};
 use suimon_qmp::Command;
 
 use super::*;
-use crate::monitor::{NotSent, OPERATION_LIMIT, UNANSWERED_MAX, Waiting};
+use crate::monitor::{NotSent, OPERATION_LIMIT, ReplyRecipient, UNANSWERED_MAX};
 use crate::peer::send_message;
 use crate::wire::{Ended, Reply};
 
@@ -49,7 +49,7 @@ impl Bench {
             watch: Watch::of(watch),
             observer: Arc::new(Notices(Mutex::new(sender))),
             thread_start: Arc::new(|| Ok(())),
-            closes: &Closes::default(),
+            closes: &CloseQueue::default(),
         })
         .unwrap();
         Self { session: Some(session), qemu, launcher, notices }
@@ -391,7 +391,7 @@ fn a_qemu_that_does_not_reply_gets_a_bounded_number_of_commands() {
         assert!(error.text.contains("VM web: QEMU has not replied to earlier commands"), "{error}");
     }
     assert_eq!(lock(&shared.waiting).len(), UNANSWERED_MAX - 1);
-    let remove = || shared.send(&Command::QueryStatus, None, Waiting::Unplugging);
+    let remove = || shared.send(&Command::QueryStatus, None, ReplyRecipient::Unplugging);
     assert!(remove().is_ok());
     assert_eq!(remove(), Err(NotSent::Stalled));
     assert_eq!(bench.commands().len(), UNANSWERED_MAX);

@@ -14,7 +14,7 @@ use suimon_ports::{
 };
 use suimon_qmp::{Chardev, Command, DeviceArguments, Reconnect, chardevs, cpu_slots};
 use suimon_quantity::CountedNoun;
-use suimon_unix_socket::Closes;
+use suimon_unix_socket::CloseQueue;
 
 use crate::agent::{self, AgentPort};
 use crate::devices::{DeviceAttachment, QemuProperties, disk_id, nic_id, port_id};
@@ -42,9 +42,9 @@ pub(crate) struct QemuVm {
     pub(crate) plugging: Mutex<()>,
     /// Locked during a session with the guest agent. Contains the queue that closes the previous
     /// session's connection.
-    pub(crate) talking: Mutex<Closes>,
+    pub(crate) agent_session: Mutex<CloseQueue>,
     /// Queue that closes console connections that could not be used.
-    pub(crate) console_closing: Closes,
+    pub(crate) console_closing: CloseQueue,
 }
 
 fn refused(text: impl Into<String>) -> VmError {
@@ -84,7 +84,7 @@ impl QemuVm {
         if self.shared().wait_end(REPLY_TIMEOUT) {
             Ok(())
         } else {
-            Err(self.shared().silent("quit"))
+            Err(self.shared().reply_timeout_error("quit"))
         }
     }
 
@@ -213,7 +213,7 @@ impl QemuVm {
                         qemu-guest-agent)";
             return Err(refused(text));
         }
-        let closing = self.talking.lock().unwrap_or_else(PoisonError::into_inner);
+        let closing = self.agent_session.lock().unwrap_or_else(PoisonError::into_inner);
         request(AgentPort { folder: &self.identity.folder, closing: &closing })
     }
 
@@ -320,7 +320,9 @@ impl Vm for QemuVm {
         let deadline = Instant::now() + CONSOLE_LIMIT;
         while self.console_chardev()?.is_disconnected() {
             if Instant::now() >= deadline {
-                return Err(self.shared().silent("open a connection to the serial console"));
+                return Err(self
+                    .shared()
+                    .reply_timeout_error("open a connection to the serial console"));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -328,7 +330,7 @@ impl Vm for QemuVm {
         Ok(duplicate)
     }
 
-    fn layout(&self) -> Result<VmHardware, VmError> {
+    fn hardware(&self) -> Result<VmHardware, VmError> {
         self.query_hardware()
     }
 

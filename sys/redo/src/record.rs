@@ -80,11 +80,11 @@ impl RedoRecord for FileRecord {
         Ok(true)
     }
 
-    fn remaining_capacity(&self) -> u64 {
+    fn capacity_changes(&self) -> u64 {
         self.capacity
     }
 
-    fn next_position(&self) -> u64 {
+    fn next_change_number(&self) -> u64 {
         self.next
     }
 

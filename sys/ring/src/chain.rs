@@ -97,7 +97,7 @@ fn gather_steps<Q: Virtqueue>(
     let mut walk = ChainWalk::new(head, queue.size());
     while let Some(buffer) = step(queue, &mut walk)? {
         if sink.add(queue.view(), buffer).is_err() {
-            return Err(queue.outside(head.index, buffer.addr, buffer.len));
+            return Err(queue.out_of_memory_fault(head.index, buffer.addr, buffer.len));
         }
     }
     Ok(())
@@ -122,7 +122,7 @@ fn gather_table<Q: Virtqueue>(
         };
         has_writable = buffer.is_writable;
         if sink.add(queue.view(), buffer).is_err() {
-            return Err(queue.outside(head.index, buffer.addr, buffer.len));
+            return Err(queue.out_of_memory_fault(head.index, buffer.addr, buffer.len));
         }
         let Some(next) = Q::follow_indirect(descriptor, index, table.entries) else {
             return Ok(());
@@ -256,7 +256,7 @@ fn read_indirect<Q: Virtqueue>(
     let read = if table.addr > address { Err(OutOfRange) } else { queue.view().read_16(address) };
     match read {
         Ok(bytes) => Ok(Q::decode(&bytes)),
-        Err(OutOfRange) => Err(queue.outside(head, address, DESCRIPTOR_BYTES)),
+        Err(OutOfRange) => Err(queue.out_of_memory_fault(head, address, DESCRIPTOR_BYTES)),
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct RequestBytes {
 
 /// How a valid or invalid request is processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Validated {
+pub(crate) enum RequestAction {
     /// Submit this operation on this range to the disk.
     Submit(DiskOp, ByteRange),
     /// Complete the request at once with this status.
@@ -90,19 +90,19 @@ pub(crate) fn validate(
     features: RingFeatures,
     header: Header,
     parts: &RequestBytes,
-) -> Validated {
+) -> RequestAction {
     match header.kind {
         VIRTIO_BLK_T_IN => payload(disk, header.sector, parts.writable, DiskOp::Read),
-        VIRTIO_BLK_T_OUT if disk.is_read_only() => Validated::Complete(IO_ERROR),
+        VIRTIO_BLK_T_OUT if disk.is_read_only() => RequestAction::Complete(IO_ERROR),
         VIRTIO_BLK_T_OUT => {
             let op = DiskOp::Write { is_durable: writes_through(disk, features) };
             payload(disk, header.sector, parts.readable, op)
         }
         VIRTIO_BLK_T_FLUSH => match ByteRange::new(0, 0) {
-            Some(empty_range) => Validated::Submit(DiskOp::Flush, empty_range),
-            None => Validated::Complete(IO_ERROR),
+            Some(empty_range) => RequestAction::Submit(DiskOp::Flush, empty_range),
+            None => RequestAction::Complete(IO_ERROR),
         },
-        VIRTIO_BLK_T_GET_ID => Validated::Identify,
+        VIRTIO_BLK_T_GET_ID => RequestAction::Identify,
         VIRTIO_BLK_T_DISCARD if features.has(VIRTIO_BLK_F_DISCARD) => {
             check_segment(disk, parts, 0, |_| DiskOp::Discard)
         }
@@ -115,7 +115,7 @@ pub(crate) fn validate(
                 }
             })
         }
-        _ => Validated::Complete(UNSUPPORTED),
+        _ => RequestAction::Complete(UNSUPPORTED),
     }
 }
 
@@ -127,16 +127,16 @@ fn check_segment(
     parts: &RequestBytes,
     flags: u32,
     op: impl FnOnce(Segment) -> DiskOp,
-) -> Validated {
+) -> RequestAction {
     if parts.readable == 0 || parts.readable % SEGMENT_BYTES as u64 != 0 || disk.is_read_only() {
-        return Validated::Complete(IO_ERROR);
+        return RequestAction::Complete(IO_ERROR);
     }
     let segment = Segment::decode(&parts.segment);
     if parts.readable != SEGMENT_BYTES as u64 || segment.flags & !flags != 0 {
-        return Validated::Complete(UNSUPPORTED);
+        return RequestAction::Complete(UNSUPPORTED);
     }
     if segment.sectors > RANGE_SECTORS_MAX {
-        return Validated::Complete(IO_ERROR);
+        return RequestAction::Complete(IO_ERROR);
     }
     transfer(disk, segment.sector, u64::from(segment.sectors) * SECTOR_BYTES, op(segment))
 }
@@ -148,23 +148,23 @@ const TRANSFER_BYTES_MAX: u64 = 1 << 30;
 
 /// Validates a read or write of `bytes` bytes from `sector` on. Completes one of more than
 /// [`TRANSFER_BYTES_MAX`] bytes with an error.
-fn payload(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Validated {
+fn payload(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> RequestAction {
     match bytes {
         0..=TRANSFER_BYTES_MAX => transfer(disk, sector, bytes, op),
-        _ => Validated::Complete(IO_ERROR),
+        _ => RequestAction::Complete(IO_ERROR),
     }
 }
 
 /// Validates an operation on `bytes` bytes from `sector` on. Completes it with an error if the
 /// range is outside the disk or not of whole sectors.
-fn transfer(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Validated {
+fn transfer(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> RequestAction {
     let range = sector.checked_mul(SECTOR_BYTES).and_then(|from| ByteRange::new(from, bytes));
     let is_sound =
         |range: &ByteRange| range.is_within(disk.bytes()) && disk.is_sector_aligned(*range);
     match range.filter(is_sound) {
-        Some(range) if range.is_empty() => Validated::Complete(OK),
-        Some(range) => Validated::Submit(op, range),
-        None => Validated::Complete(IO_ERROR),
+        Some(range) if range.is_empty() => RequestAction::Complete(OK),
+        Some(range) => RequestAction::Submit(op, range),
+        None => RequestAction::Complete(IO_ERROR),
     }
 }
 

@@ -11,7 +11,13 @@ fn disk() -> DiskProperties {
     DiskProperties::new(&properties)
 }
 
-fn validated(kind: u32, sector: u64, readable: u64, writable: u64, segment: [u8; 16]) -> Validated {
+fn validated(
+    kind: u32,
+    sector: u64,
+    readable: u64,
+    writable: u64,
+    segment: [u8; 16],
+) -> RequestAction {
     let features = RingFeatures(u64::MAX);
     validate(
         &disk(),
@@ -31,19 +37,22 @@ fn no_number_passes_the_end_of_numbers() {
     let last = u64::MAX / 512;
     for sector in [last, last + 1, u64::MAX] {
         for kind in [VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT] {
-            assert_eq!(validated(kind, sector, 512, 512, [0; 16]), Validated::Complete(IO_ERROR));
+            assert_eq!(
+                validated(kind, sector, 512, 512, [0; 16]),
+                RequestAction::Complete(IO_ERROR)
+            );
             assert_eq!(
                 validated(kind, 1, u64::MAX, u64::MAX, [0; 16]),
-                Validated::Complete(IO_ERROR)
+                RequestAction::Complete(IO_ERROR)
             );
         }
         for kind in [VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_WRITE_ZEROES] {
             let segment = segment(sector, 1, 0);
-            assert_eq!(validated(kind, 0, 16, 0, segment), Validated::Complete(IO_ERROR));
+            assert_eq!(validated(kind, 0, 16, 0, segment), RequestAction::Complete(IO_ERROR));
         }
     }
     let range = ByteRange::new((last - 1) * 512, 512);
-    let expected = range.map(|range| Validated::Submit(DiskOp::Read, range));
+    let expected = range.map(|range| RequestAction::Submit(DiskOp::Read, range));
     assert_eq!(Some(validated(VIRTIO_BLK_T_IN, last - 1, 0, 512, [0; 16])), expected);
 }
 
@@ -54,11 +63,14 @@ fn a_longer_payload_than_any_driver_sends_is_refused() {
     {
         let range = ByteRange::new(0, TRANSFER_BYTES_MAX).unwrap();
         let largest = validated(kind, 0, TRANSFER_BYTES_MAX, TRANSFER_BYTES_MAX, [0; 16]);
-        assert!(matches!(largest, Validated::Submit(operation, actual) if actual == range
+        assert!(matches!(largest, RequestAction::Submit(operation, actual) if actual == range
                 && core::mem::discriminant(&operation) == core::mem::discriminant(&op)));
         // 1024 buffers of 4 GiB.
         for bytes in [TRANSFER_BYTES_MAX + 512, 1 << 42] {
-            assert_eq!(validated(kind, 0, bytes, bytes, [0; 16]), Validated::Complete(IO_ERROR));
+            assert_eq!(
+                validated(kind, 0, bytes, bytes, [0; 16]),
+                RequestAction::Complete(IO_ERROR)
+            );
         }
     }
 }
@@ -67,10 +79,10 @@ fn a_longer_payload_than_any_driver_sends_is_refused() {
 fn more_sectors_than_are_offered_are_refused() {
     let largest = validated(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, RANGE_SECTORS_MAX, 0));
     let range = ByteRange::new(512, u64::from(RANGE_SECTORS_MAX) * 512);
-    assert_eq!(Some(largest), range.map(|range| Validated::Submit(DiskOp::Discard, range)));
+    assert_eq!(Some(largest), range.map(|range| RequestAction::Submit(DiskOp::Discard, range)));
     for sectors in [RANGE_SECTORS_MAX + 1, u32::MAX] {
         let excess = validated(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, sectors, 0));
-        assert_eq!(excess, Validated::Complete(IO_ERROR));
+        assert_eq!(excess, RequestAction::Complete(IO_ERROR));
     }
 }
 
@@ -84,10 +96,10 @@ fn unknown_flags_and_further_segments_are_not_supported() {
     ];
     for (kind, flags, bytes) in cases {
         let actual = validated(kind, 0, bytes, 0, segment(0, 1, flags));
-        assert_eq!(actual, Validated::Complete(UNSUPPORTED), "{kind} {flags} {bytes}");
+        assert_eq!(actual, RequestAction::Complete(UNSUPPORTED), "{kind} {flags} {bytes}");
     }
     for bytes in [0, 8, 15, 17] {
         let actual = validated(VIRTIO_BLK_T_DISCARD, 0, bytes, 0, segment(0, 1, 0));
-        assert_eq!(actual, Validated::Complete(IO_ERROR), "{bytes}");
+        assert_eq!(actual, RequestAction::Complete(IO_ERROR), "{bytes}");
     }
 }

@@ -12,7 +12,7 @@ use suimon_uring::PayloadUse;
 use crate::chain;
 use crate::disk_facts::DiskProperties;
 use crate::disk_request::{
-    Header, IO_ERROR, OK, RequestBytes, SEGMENT_BYTES, Validated, has_segment, validate,
+    Header, IO_ERROR, OK, RequestAction, RequestBytes, SEGMENT_BYTES, has_segment, validate,
     virtio_status,
 };
 use crate::fault::RingFault;
@@ -20,7 +20,7 @@ use crate::head::Head;
 use crate::kick::kick_eventfd;
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
-use crate::request_buffers::{RequestBuffers, Span};
+use crate::request_buffers::{GuestRange, RequestBuffers};
 use crate::setup::{RingSetup, RingTracking};
 use crate::split::SplitQueue;
 use crate::virtqueue::{Access, AnyOrder, RingState, TakenChain};
@@ -129,7 +129,7 @@ struct InFlight {
     status: StatusLocation,
     is_read: bool,
     /// Ranges of guest memory that a read writes; empty unless written buffers are logged.
-    destination: Vec<Span>,
+    destination: Vec<GuestRange>,
 }
 
 /// Location of a request's status.
@@ -220,11 +220,11 @@ impl<Q: AnyOrder> DiskEngine<Q> {
             under_way.status = answer;
         }
         let (op, range) = match verdict {
-            Validated::Submit(op, range) if self.assign_payload(tag, op) => (op, range),
+            RequestAction::Submit(op, range) if self.assign_payload(tag, op) => (op, range),
             // The payload has too many segments.
-            Validated::Submit(..) => return Ok(self.complete_locally(tag, IO_ERROR)),
-            Validated::Complete(status) => return Ok(self.complete_locally(tag, status)),
-            Validated::Identify => return Ok(self.identify(tag)),
+            RequestAction::Submit(..) => return Ok(self.complete_locally(tag, IO_ERROR)),
+            RequestAction::Complete(status) => return Ok(self.complete_locally(tag, status)),
+            RequestAction::Identify => return Ok(self.identify(tag)),
         };
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.is_read = op == DiskOp::Read;
@@ -271,7 +271,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     #[inline(never)]
     fn identify(&mut self, tag: u32) -> bool {
         let (serial, queue) = (self.disk.serial(), &self.queue);
-        let mark_written = |span: Span| queue.mark_written(span.addr, span.len);
+        let mark_written = |span: GuestRange| queue.mark_written(span.addr, span.len);
         let written = self.buffers.write_front(&serial, mark_written);
         self.complete_chain(tag, OK, written as u64);
         false
@@ -362,10 +362,10 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         true
     }
 
-    fn outlives(&self) -> bool {
+    fn redelivers_after_drop(&self) -> bool {
         // While written pages are logged the guest moves to another host, which has no record of
         // what is in flight.
-        self.queue.has_record() && !self.queue.is_logging()
+        self.queue.records_in_flight() && !self.queue.is_logging()
     }
 
     fn flush(&mut self) -> Result<(), PortFault> {

@@ -351,7 +351,7 @@ pub enum RingFault {
     #[error(
         "queue {queue}: receive chain at descriptor {head} is shorter than a virtio-net header"
     )]
-    NoRoom {
+    ReceiveChainLength {
         /// Index of the vring in its device.
         queue: u16,
         /// Index of the first descriptor of the chain (packed ring: buffer id).

@@ -44,7 +44,7 @@ pub struct MappedMemory(Mutex<Usage>);
 
 /// Mapped region that is counted for its device and the host until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Charge {
+pub(crate) struct CountedMapping {
     memory: Arc<MappedMemory>,
     bytes: u64,
 }
@@ -93,18 +93,18 @@ impl MappedMemory {
     ///
     /// # Errors
     /// The limit that would be exceeded; the region is not counted.
-    pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Result<Charge, Exceeded> {
+    pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Result<CountedMapping, Exceeded> {
         let max = device_bytes_max();
         let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
         let mut device = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (new_device, new_host) = (device.with(bytes), host.with(bytes));
         check(new_device, new_host, max)?;
         (*device, *host) = (new_device, new_host);
-        Ok(Charge { memory: Arc::clone(self), bytes })
+        Ok(CountedMapping { memory: Arc::clone(self), bytes })
     }
 }
 
-impl Drop for Charge {
+impl Drop for CountedMapping {
     fn drop(&mut self) {
         let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
         let mut device = self.memory.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -22,7 +22,7 @@ use crate::head::Head;
 use crate::inflight_packed::{PackedInflight, RecoveredChains, RecoveredPosition};
 use crate::memory::GuestMemory;
 use crate::packed_areas::{CompletedChain, PackedCells, is_available};
-use crate::packed_arming::{self, Returned};
+use crate::packed_arming::{self, UsedAdvance};
 use crate::ring_position::RingPosition;
 use crate::setup::{RingSetup, RingTracking};
 use crate::virtqueue::{Access, PREFETCH_DISTANCE, QueueState, Virtqueue};
@@ -322,7 +322,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
             }
         }
         self.side.state.next_avail.store(self.next.number(), Ordering::Release);
-        let returned = Returned {
+        let returned = UsedAdvance {
             used: self.next_used,
             descriptors: self.done_descriptors,
             is_first: !self.was_published,

@@ -64,7 +64,7 @@ pub(crate) fn park(cells: &impl PackedNotificationFields) {
 
 /// Advance of the used position since the previous interrupt decision.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Returned {
+pub(crate) struct UsedAdvance {
     /// Used position: that at which the next chain will be returned.
     pub(crate) used: RingPosition,
     /// Number of descriptors by which the position advanced; at most the ring's size.
@@ -81,7 +81,7 @@ pub(crate) fn requires_interrupt(
     cells: &impl PackedNotificationFields,
     event_idx: bool,
     size: u16,
-    returned: Returned,
+    returned: UsedAdvance,
 ) -> bool {
     cells.full_barrier();
     let event = cells.driver_event();

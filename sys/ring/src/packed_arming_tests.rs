@@ -71,7 +71,7 @@ fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
 
 fn device_uses<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
     device.store(USED, 1);
-    let returned = Returned { used: START.ahead(1, SIZE), descriptors: 1, is_first: false };
+    let returned = UsedAdvance { used: START.ahead(1, SIZE), descriptors: 1, is_first: false };
     requires_interrupt(device, EVENT_IDX, SIZE, returned)
 }
 
@@ -124,7 +124,7 @@ fn passing_is_judged_at_every_position_of_small_rings() {
         for from in positions() {
             for descriptors in 1..=size {
                 let used = from.ahead(descriptors, size);
-                let returned = Returned { used, descriptors, is_first: false };
+                let returned = UsedAdvance { used, descriptors, is_first: false };
                 for position in positions() {
                     let cells = Still(event(position.number(), AT_POSITION));
                     let is_required = requires_interrupt(&cells, true, size, returned);
@@ -141,7 +141,7 @@ fn invalid_positions_and_flags_are_tolerated() {
     for event in [u32::MAX, 0x0002_7fff, 0x0002_ffff, 0x0003_0000, 0xfffd_0000] {
         for descriptors in [1, 7, 8] {
             let used = RingPosition { index: 3, wrap: true };
-            let returned = Returned { used, descriptors, is_first: false };
+            let returned = UsedAdvance { used, descriptors, is_first: false };
             let _ = requires_interrupt(&Still(event), true, SIZE, returned);
         }
     }

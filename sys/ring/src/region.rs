@@ -9,7 +9,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use suimon_mapping::TruncationGuard;
 
 use crate::fault::MemoryError;
-use crate::mapping_limits::{Charge, Exceeded, MappedMemory, device_bytes_max};
+use crate::mapping_limits::{CountedMapping, Exceeded, MappedMemory, device_bytes_max};
 
 /// Memory region, as the front-end describes it.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Region {
     guard: Option<TruncationGuard>,
     map: *mut c_void,
     map_bytes: usize,
-    _charge: Charge,
+    _charge: CountedMapping,
 }
 
 // SAFETY: the region is plain shared memory; the pointers are only used for

@@ -29,7 +29,7 @@ struct GuestSegment {
 
 /// Range of guest memory: guest-physical address, and length in bytes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Span {
+pub(crate) struct GuestRange {
     pub(crate) addr: u64,
     pub(crate) len: usize,
 }
@@ -194,21 +194,23 @@ impl RequestBuffers {
 
     /// Writes `bytes` to the first device-writable bytes of the current chain; fewer if there are
     /// fewer. Calls `visit` for every range written. Returns the number of bytes written.
-    pub(crate) fn write_front(&self, bytes: &[u8], mut visit: impl FnMut(Span)) -> usize {
+    pub(crate) fn write_front(&self, bytes: &[u8], mut visit: impl FnMut(GuestRange)) -> usize {
         let mut remaining = bytes;
         for GuestSegment { addr, piece } in &self.writable {
             let (part, rest) = remaining.split_at(remaining.len().min(piece.len));
             // SAFETY: the segment is mapped for at least as long as the part of `bytes`.
             unsafe { copy(part.as_ptr(), piece.pointer, part.len()) };
-            visit(Span { addr: *addr, len: part.len() });
+            visit(GuestRange { addr: *addr, len: part.len() });
             remaining = rest;
         }
         bytes.len() - remaining.len()
     }
 
     /// Returns the device-writable ranges of the current chain.
-    pub(crate) fn destination(&self) -> impl Iterator<Item = Span> {
-        self.writable.iter().map(|segment| Span { addr: segment.addr, len: segment.piece.len })
+    pub(crate) fn destination(&self) -> impl Iterator<Item = GuestRange> {
+        self.writable
+            .iter()
+            .map(|segment| GuestRange { addr: segment.addr, len: segment.piece.len })
     }
 
     /// Records the location of the current chain's payload for `tag`. Returns false if the payload

@@ -89,7 +89,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         if header.and_then(|()| view.write(body_addr, body)).is_err() {
             // The header may have been written.
             self.queue.mark_written(addr, VNET_HEADER_BYTES);
-            return Err(self.queue.outside(head.index, addr, bytes));
+            return Err(self.queue.out_of_memory_fault(head.index, addr, bytes));
         }
         self.queue.mark_written(addr, bytes);
         self.queue.complete(head, bytes as u32);
@@ -129,7 +129,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
             let written = self.fill_chain(head, &mut source, &mut count_at)?;
             if written == 0 {
                 let queue = self.queue.side().queue;
-                return Err(RingFault::NoRoom { queue, head: head.index });
+                return Err(RingFault::ReceiveChainLength { queue, head: head.index });
             }
             self.queue.complete(head, written as u32);
             chains += 1;
@@ -141,7 +141,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
             for (addr, byte) in count_at.into_iter().zip(chains.to_le_bytes()) {
                 let Some((head, addr)) = addr else { continue };
                 if self.queue.view().write(addr, &[byte]).is_err() {
-                    return Err(self.queue.outside(head, addr, 1));
+                    return Err(self.queue.out_of_memory_fault(head, addr, 1));
                 }
                 self.queue.mark_written(addr, 1);
             }
@@ -173,7 +173,11 @@ impl<Q: Virtqueue> RxEngine<Q> {
                     written.ok().map(|()| addr)
                 });
                 let Some(addr) = next_address else {
-                    return Err(self.queue.outside(head.index, buffer.addr, buffer.len));
+                    return Err(self.queue.out_of_memory_fault(
+                        head.index,
+                        buffer.addr,
+                        buffer.len,
+                    ));
                 };
                 let bytes = source.position - start;
                 self.queue.mark_written(addr, bytes);

@@ -150,7 +150,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
             view.read(addr, &mut header).map(|()| VnetHeader::decode_short(&header))
         };
         let header = header.and_then(|header| view.read(body_addr, space).map(|()| header));
-        let header = header.map_err(|_| self.queue.outside(head.index, addr, len))?;
+        let header = header.map_err(|_| self.queue.out_of_memory_fault(head.index, addr, len))?;
         frame.set_len(body);
         Ok(self.admit(header, frame))
     }
@@ -187,7 +187,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
             view.read(buffer.addr, header_part)
                 .and_then(|()| view.read(body_addr, space))
                 .and_then(|()| view.check(tail.address, tail.bytes))
-                .map_err(|_| self.queue.outside(head.index, buffer.addr, buffer.len))?;
+                .map_err(|_| self.queue.out_of_memory_fault(head.index, buffer.addr, buffer.len))?;
             missing -= into_header;
             front += into_front;
             body += into_body;

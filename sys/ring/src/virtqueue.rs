@@ -99,7 +99,7 @@ pub(crate) trait Virtqueue: Send {
 
     /// Returns the fault of a buffer that is not in guest memory.
     #[cold]
-    fn outside(&self, head: u16, address: u64, bytes: usize) -> RingFault {
+    fn out_of_memory_fault(&self, head: u16, address: u64, bytes: usize) -> RingFault {
         let queue = self.side().queue;
         RingFault::BufferAddress { queue, head, address, bytes: bytes as u64 }
     }
@@ -121,7 +121,7 @@ pub(crate) trait AnyOrder: Virtqueue {
     fn is_logging(&self) -> bool;
 
     /// Returns true if chains that were taken are recorded in the in-flight region.
-    fn has_record(&self) -> bool;
+    fn records_in_flight(&self) -> bool;
 }
 
 /// Chain that was taken and not completed.

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 /// call panicked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the host could not run a blocking call: no thread could be started, or the call panicked")]
-pub struct Interrupted;
+pub struct BlockingCallFailed;
 
 /// Executes `call` in a thread for blocking calls. Must be awaited by a task of a
 /// [`SocketRuntime`](crate::SocketRuntime). A call that has started is completed even if the task
@@ -21,7 +21,7 @@ pub struct Interrupted;
 /// be executed.
 pub async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Interrupted> {
+) -> Result<T, BlockingCallFailed> {
     let (report, result) = oneshot::channel();
     let pending = Arc::new(Mutex::new(Some((call, report))));
     let queued = Arc::clone(&pending);
@@ -38,7 +38,7 @@ pub async fn blocking<T: Send + 'static>(
     }
     drop(pending);
     // This fails if the call was dropped or has panicked.
-    result.await.map_err(|_| Interrupted)
+    result.await.map_err(|_| BlockingCallFailed)
 }
 
 /// Executes `call` in a thread for blocking calls without waiting for it. Returns false if the host
@@ -68,7 +68,7 @@ pub fn blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
 pub async fn blocking_on<V: Send + 'static, T: Send + 'static>(
     value: &mut Option<V>,
     call: impl FnOnce(&mut V) -> T + Send + 'static,
-) -> Result<T, Interrupted> {
+) -> Result<T, BlockingCallFailed> {
     let slot = Arc::new(Mutex::new(value.take()));
     let task_slot = Arc::clone(&slot);
     let result = blocking(move || {
@@ -80,7 +80,7 @@ pub async fn blocking_on<V: Send + 'static, T: Send + 'static>(
     })
     .await;
     *value = take(&slot);
-    result?.ok_or(Interrupted)
+    result?.ok_or(BlockingCallFailed)
 }
 
 pub(crate) fn take<T>(slot: &Mutex<Option<T>>) -> Option<T> {

@@ -37,12 +37,12 @@ mod task;
 mod tests;
 mod watched;
 
-pub use blocking::{Interrupted, blocking, blocking_detached, blocking_on};
+pub use blocking::{BlockingCallFailed, blocking, blocking_detached, blocking_on};
 pub use handshake_limits::{
     HANDSHAKE_PEERS_MAX, HANDSHAKES_BURST, HANDSHAKES_PER_SECOND, HandshakeLimits,
 };
 pub use peer_guard::DescriptorGuard;
 pub use peer_limits::{LogRateLimit, ReconnectPause, RejectionRateLimit};
 pub use runtime::{BLOCKING_IDLE, BLOCKING_MAX, DROPPING_MAX, SocketRuntime, ThreadHooks};
-pub use task::{Stop, Task};
-pub use watched::Watched;
+pub use task::{Task, TaskStop};
+pub use watched::WatchedFd;

@@ -17,17 +17,17 @@ pub struct Task {
 
 /// Signal that requests the end of a task. Clones refer to the same signal.
 #[derive(Clone, Debug)]
-pub struct Stop(watch::Receiver<bool>);
+pub struct TaskStop(watch::Receiver<bool>);
 
 impl SocketRuntime {
     /// Runs a task. The argument of `task` is the signal with which the owner ends it.
-    pub fn spawn<F>(&self, task: impl FnOnce(Stop) -> F) -> Task
+    pub fn spawn<F>(&self, task: impl FnOnce(TaskStop) -> F) -> Task
     where
         F: Future<Output = ()> + Send + 'static,
     {
         let (stop, stopped) = watch::channel(false);
         let (guard, ended): (SyncSender<()>, _) = sync_channel(0);
-        let task = task(Stop(stopped));
+        let task = task(TaskStop(stopped));
         self.handle().spawn(async move {
             // The sender is dropped when the task ends or panics, or when its runtime ends.
             let _guard = guard;
@@ -52,7 +52,7 @@ impl Drop for Task {
     }
 }
 
-impl Stop {
+impl TaskStop {
     /// Waits for the signal to end. Cancel safe.
     pub async fn wait(&mut self) {
         // The sender is dropped only after it has sent `true`.

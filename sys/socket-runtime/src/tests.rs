@@ -37,7 +37,7 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_tasks() {
             peer.set_nonblocking(true).unwrap();
             let watched = {
                 let _guard = runtime.enter();
-                Watched::new(peer.into()).unwrap()
+                WatchedFd::new(peer.into()).unwrap()
             };
             let (received, receives) = channel();
             let task = runtime.spawn(|mut stop| async move {
@@ -107,7 +107,7 @@ fn a_call_that_panics_ends_nothing_but_itself() {
     let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
         let dropped = Dropped(report_sender.clone());
-        let result: Result<(), Interrupted> = blocking(move || {
+        let result: Result<(), BlockingCallFailed> = blocking(move || {
             let _owned = dropped;
             panic!("a defect");
         })
@@ -169,7 +169,7 @@ fn a_spurious_readiness_is_waited_out() {
     peer.set_nonblocking(true).unwrap();
     let watched = {
         let _guard = runtime.enter();
-        Watched::readable(std::os::fd::OwnedFd::from(peer)).unwrap()
+        WatchedFd::readable(std::os::fd::OwnedFd::from(peer)).unwrap()
     };
     let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
@@ -201,7 +201,7 @@ fn a_peer_that_never_stops_sending_does_not_hold_up_others() {
     peer.set_nonblocking(true).unwrap();
     let watched = {
         let _guard = runtime.enter();
-        Watched::new(peer.into()).unwrap()
+        WatchedFd::new(peer.into()).unwrap()
     };
     let _flooded = runtime.spawn(|stop| async move {
         while !stop.is_set() {

@@ -12,9 +12,9 @@ use tokio::io::unix::AsyncFd;
 /// thread that has [entered](crate::SocketRuntime::enter) the runtime; one runtime must not watch
 /// the same file description twice.
 #[derive(Debug)]
-pub struct Watched(AsyncFd<Arc<OwnedFd>>);
+pub struct WatchedFd(AsyncFd<Arc<OwnedFd>>);
 
-impl Watched {
+impl WatchedFd {
     /// Watches for readability and writability.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Watched {
     }
 }
 
-impl AsFd for Watched {
+impl AsFd for WatchedFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.get_ref().as_fd()
     }

@@ -61,15 +61,15 @@ pub(crate) fn opening(file: &Path, error: DatabaseError) -> StateStoreError {
 }
 
 /// Error that redb returned in a transaction. Boxed because of its size.
-pub(crate) struct Fault(Box<Error>);
+pub(crate) struct TransactionError(Box<Error>);
 
-impl<E: Into<Error>> From<E> for Fault {
+impl<E: Into<Error>> From<E> for TransactionError {
     fn from(error: E) -> Self {
         Self(Box::new(error.into()))
     }
 }
 
-impl Fault {
+impl TransactionError {
     /// Returns true if redb rejects further operations after this error until the file is reopened.
     pub(crate) fn requires_reopening(&self) -> bool {
         matches!(*self.0, Error::Io(_) | Error::PreviousIo)
@@ -77,7 +77,7 @@ impl Fault {
 }
 
 /// Converts an error that redb returned in a transaction.
-pub(crate) fn transaction(file: &Path, fault: Fault) -> StateStoreError {
+pub(crate) fn transaction(file: &Path, fault: TransactionError) -> StateStoreError {
     match *fault.0 {
         Error::Io(error) => storage(file, StorageError::Io(error)),
         Error::PreviousIo => storage(file, StorageError::PreviousIo),

@@ -10,7 +10,7 @@ use redb::{Database, Durability, TableDefinition, TableError};
 use suimon_ports::{StateStore, StateStoreError, StateStoreErrorKind};
 
 use crate::FILE_NAME;
-use crate::explain::{self, Fault};
+use crate::explain::{self, TransactionError};
 use crate::open::{self, catch_panic};
 
 /// Maximum length of a table's name in bytes.
@@ -98,7 +98,7 @@ impl FileStore {
     /// changes to `replaced`, so that the change can be reverted if it fails.
     fn work<T>(
         &self,
-        work: impl FnOnce(&Database, &mut Vec<Replaced>) -> Result<T, Fault>,
+        work: impl FnOnce(&Database, &mut Vec<Replaced>) -> Result<T, TransactionError>,
     ) -> Result<T, StateStoreError> {
         let mut replaced = Vec::new();
         let mut is_over = false;
@@ -218,7 +218,7 @@ fn scan_table(
     table: &str,
     start: &str,
     limit: usize,
-) -> Result<Vec<(String, Vec<u8>)>, Fault> {
+) -> Result<Vec<(String, Vec<u8>)>, TransactionError> {
     let transaction = database.begin_read()?;
     let table = match transaction.open_table(definition(table)) {
         Ok(table) => table,
@@ -233,7 +233,11 @@ fn scan_table(
     Ok(entries)
 }
 
-fn read_key(database: &Database, table: &str, key: &str) -> Result<Option<Vec<u8>>, Fault> {
+fn read_key(
+    database: &Database,
+    table: &str,
+    key: &str,
+) -> Result<Option<Vec<u8>>, TransactionError> {
     let transaction = database.begin_read()?;
     let table = match transaction.open_table(definition(table)) {
         Ok(table) => table,
@@ -247,7 +251,7 @@ fn write<'c>(
     database: &Database,
     changes: impl IntoIterator<Item = (&'c str, &'c str, Option<&'c [u8]>)>,
     replaced: &mut Vec<Replaced>,
-) -> Result<(), Fault> {
+) -> Result<(), TransactionError> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate);
     // An early return drops the transaction, which reverts it.
@@ -265,7 +269,7 @@ fn write<'c>(
 
 /// Reverts a commit that was reported as failed, if it was stored. Writes nothing otherwise, so
 /// that a store on a full disk stays readable.
-fn revert(database: &Database, replaced: &[Replaced]) -> Result<(), Fault> {
+fn revert(database: &Database, replaced: &[Replaced]) -> Result<(), TransactionError> {
     let mut is_there = false;
     // The first entry of a key that was changed twice has its original value.
     let mut first = BTreeMap::new();

@@ -19,14 +19,14 @@ use crate::{FILE_NAME, explain};
 const CACHE_BYTES: usize = 1 << 20;
 
 /// Existing file of a store, and the lock of its directory.
-pub(crate) struct Located {
+pub(crate) struct LockedStoreFile {
     pub(crate) file: PathBuf,
     /// Descriptor that holds the lock.
     pub(crate) directory: OwnedFd,
 }
 
 /// Locks the directory and creates the file if it does not exist.
-pub(crate) fn locate(directory: &Path) -> Result<Located, StateStoreError> {
+pub(crate) fn locate(directory: &Path) -> Result<LockedStoreFile, StateStoreError> {
     let result = DirBuilder::new().recursive(true).mode(0o700).create(directory);
     result.map_err(|error| explain::host(directory, "creating", error))?;
     let lock = lock_directory(directory)?;
@@ -42,7 +42,7 @@ pub(crate) fn locate(directory: &Path) -> Result<Located, StateStoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(directory, &file, &lock)?,
         Err(error) => return Err(explain::host(&file, "checking", error)),
     }
-    Ok(Located { file, directory: lock })
+    Ok(LockedStoreFile { file, directory: lock })
 }
 
 /// Executes `work`, and converts a panic of redb, which some kinds of damage cause, to an error of

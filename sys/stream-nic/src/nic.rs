@@ -8,7 +8,7 @@ use suimon_ports::{
     QueueHost, StreamSpec,
 };
 use suimon_quantity::PortId;
-use suimon_socket_runtime::{SocketRuntime, Task, Watched};
+use suimon_socket_runtime::{SocketRuntime, Task, WatchedFd};
 use suimon_unix_socket::{SocketFile, listen_on, probe_listening, refuse_descriptors};
 
 use crate::serving::{Descriptors, Shared, event};
@@ -47,8 +47,8 @@ impl StreamNic {
             let _guard = runtime.enter();
             let failed = |error| host_error("poll a descriptor", &error);
             Descriptors {
-                listener: Watched::readable(listener).map_err(failed)?,
-                wake: Watched::readable(Arc::clone(&wake)).map_err(failed)?,
+                listener: WatchedFd::readable(listener).map_err(failed)?,
+                wake: WatchedFd::readable(Arc::clone(&wake)).map_err(failed)?,
             }
         };
         let (status, runtime_of) = (Mutex::new(status), runtime.clone());

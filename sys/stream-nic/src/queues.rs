@@ -149,11 +149,11 @@ impl StreamSink {
 
     /// Returns true if all bytes passed to the session were sent. Tries to send pending ones first.
     fn is_clear(&self) -> Result<bool, PortFault> {
-        if !self.session.is_stalled() {
+        if !self.session.has_pending_data() {
             return Ok(true);
         }
         self.session.send_pending()?;
-        Ok(!self.session.is_stalled())
+        Ok(!self.session.has_pending_data())
     }
 }
 
@@ -167,7 +167,7 @@ impl FrameSink for StreamSink {
         let padded = bytes.max(WIRE_BYTES_MIN);
         if self.collected.len() + LENGTH_BYTES + padded > COLLECTED_BYTES_MAX {
             self.send()?;
-            if self.session.is_stalled() {
+            if self.session.has_pending_data() {
                 return Ok(TransmitResult::Full);
             }
         }

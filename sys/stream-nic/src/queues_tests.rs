@@ -159,7 +159,7 @@ proptest! {
                 Err(_) => break,
             }
         }
-        prop_assert!(!session.is_stalled());
+        prop_assert!(!session.has_pending_data());
         let expected = accepted.iter().map(|(number, bytes)| {
             let mut frame = numbered(*number, *bytes);
             frame.resize(frame.len().max(WIRE_BYTES_MIN), 0);

@@ -9,8 +9,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use suimon_ports::{DeviceNotice, DeviceStatus, PortObserver, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{
-    DescriptorGuard, LogRateLimit, ReconnectPause, RejectionRateLimit, SocketRuntime, Stop,
-    Watched, blocking, blocking_on,
+    DescriptorGuard, LogRateLimit, ReconnectPause, RejectionRateLimit, SocketRuntime, TaskStop,
+    WatchedFd, blocking, blocking_on,
 };
 use suimon_unix_socket::{accept, is_hung_up};
 use tokio::time::sleep;
@@ -36,9 +36,9 @@ pub(crate) struct Shared {
 
 /// Descriptors that the task watches.
 pub(crate) struct Descriptors {
-    pub(crate) listener: Watched,
+    pub(crate) listener: WatchedFd,
     /// Eventfd by which the owner and the workers wake the task ([`Shared::wake`]).
-    pub(crate) wake: Watched,
+    pub(crate) wake: WatchedFd,
 }
 
 impl Shared {
@@ -47,7 +47,7 @@ impl Shared {
     }
 
     /// Serves one QEMU after another until `stop` is set.
-    pub(crate) async fn run(self: Arc<Self>, descriptors: Descriptors, mut stop: Stop) {
+    pub(crate) async fn run(self: Arc<Self>, descriptors: Descriptors, mut stop: TaskStop) {
         let mut pause = ReconnectPause::default();
         let mut limits = PeerLimits::default();
         loop {
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// Detaches a connection's queues and reports why it ended.
-    async fn end(self: &Arc<Self>, end: Option<SessionEnd>, stop: &Stop) {
+    async fn end(self: &Arc<Self>, end: Option<SessionEnd>, stop: &TaskStop) {
         let mut end = Some(end);
         while end.is_some() {
             let shared = Arc::clone(self);
@@ -103,7 +103,7 @@ impl Shared {
     }
 
     /// Accepts the next connection of the listener.
-    async fn next(&self, listener: &Watched) -> OwnedFd {
+    async fn next(&self, listener: &WatchedFd) -> OwnedFd {
         loop {
             match listener.read(accept).await {
                 Ok(socket) => return socket,
@@ -148,7 +148,7 @@ impl Shared {
             tokio::select! {
                 biased;
                 _ = descriptors.wake.read(|wake| Ok(rustix::io::read(wake, &mut [0; 8])?)) => {}
-                () = wait_for_room(session), if session.is_stalled() => {
+                () = wait_for_room(session), if session.has_pending_data() => {
                     // The session records the end of the connection if this call detects it.
                     let _ = session.send_pending();
                 }
@@ -172,7 +172,7 @@ impl Shared {
     /// Waits for a connection that arrives while `session` is served. Cancel safe.
     async fn next_other(
         &self,
-        listener: &Watched,
+        listener: &WatchedFd,
         session: &Session,
         limits: &PeerLimits,
     ) -> io::Result<Other> {
@@ -250,7 +250,7 @@ fn readiness(fd: BorrowedFd<'_>, events: PollFlags) -> io::Result<PollFlags> {
 /// only while data is pending: a permanent watch would wake the runtime for each frame that QEMU
 /// reads. Cancel safe.
 async fn wait_for_room(session: &Session) {
-    let Ok(socket) = Watched::writable(Arc::clone(&session.socket)) else {
+    let Ok(socket) = WatchedFd::writable(Arc::clone(&session.socket)) else {
         return sleep(SHORTAGE).await;
     };
     let is_ready = |socket: BorrowedFd<'_>| match readiness(socket, PollFlags::OUT)?.is_empty() {

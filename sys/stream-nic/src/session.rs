@@ -111,7 +111,7 @@ impl Session {
     }
 
     /// Returns true if partly sent data is pending.
-    pub(crate) fn is_stalled(&self) -> bool {
+    pub(crate) fn has_pending_data(&self) -> bool {
         self.is_stalled.load(Ordering::Acquire)
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::net::{Shutdown, shutdown};
 
-use crate::{Closes, receive};
+use crate::{CloseQueue, receive};
 
 /// Duplicate descriptor of a peer's socket, and the descriptors received through it. When dropped,
 /// it shuts the socket down and passes all of them to [`Closes`], because their close may block.
@@ -16,7 +16,7 @@ use crate::{Closes, receive};
 pub struct AttachedDescriptors {
     socket: Option<OwnedFd>,
     received: Mutex<Vec<OwnedFd>>,
-    closes: Closes,
+    closes: CloseQueue,
 }
 
 impl AttachedDescriptors {
@@ -24,7 +24,7 @@ impl AttachedDescriptors {
     ///
     /// # Errors
     /// The process or host has no free descriptor.
-    pub fn new(socket: impl AsFd, closes: &Closes) -> io::Result<Self> {
+    pub fn new(socket: impl AsFd, closes: &CloseQueue) -> io::Result<Self> {
         let socket = Some(socket.as_fd().try_clone_to_owned()?);
         Ok(Self { socket, received: Mutex::default(), closes: closes.clone() })
     }

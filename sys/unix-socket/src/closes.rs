@@ -15,7 +15,7 @@ type PendingClose = Box<dyn FnOnce() + Send>;
 /// threads drop them. The queue is not limited; the caller bounds the number of values. Clones
 /// share the queue.
 #[derive(Clone)]
-pub struct Closes(Arc<Inner>);
+pub struct CloseQueue(Arc<Inner>);
 
 struct Inner {
     threads_max: usize,
@@ -38,7 +38,7 @@ impl State {
     }
 }
 
-impl Closes {
+impl CloseQueue {
     /// Creates a queue whose closes are performed by at most `threads_max` threads at once.
     #[must_use]
     pub fn new(threads_max: usize) -> Self {
@@ -137,13 +137,13 @@ fn spawn_thread(run: PendingClose) -> io::Result<()> {
 }
 
 /// Queue with one thread.
-impl Default for Closes {
+impl Default for CloseQueue {
     fn default() -> Self {
         Self::new(1)
     }
 }
 
-impl fmt::Debug for Closes {
+impl fmt::Debug for CloseQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Closes").field("count", &self.0.state().count()).finish_non_exhaustive()
     }
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn closes_are_counted_from_the_queue_on_and_only_so_many_block_at_once() {
-        let closes = Closes::new(2);
+        let closes = CloseQueue::new(2);
         let (started, begins) = channel();
         let mut releases = Vec::new();
         for number in 0..5 {
@@ -206,10 +206,10 @@ mod tests {
 
     #[test]
     fn closes_without_a_thread_remain_queued_and_a_later_call_starts_them() {
-        let later_calls: [fn(&Closes); 2] =
+        let later_calls: [fn(&CloseQueue); 2] =
             [|closes| assert!(closes.wait(LIMIT)), |closes| assert!(closes.count() <= 2)];
         for call in later_calls {
-            let closes = Closes::new(8);
+            let closes = CloseQueue::new(8);
             let (started, begins) = channel();
             closes.queue(value(&started, 0));
             closes.start(refuse);
@@ -227,7 +227,7 @@ mod tests {
     /// A VM's last connection owns the only queue, so that both are dropped together.
     #[test]
     fn closes_without_a_thread_are_performed_when_their_owner_is_dropped() {
-        let closes = Closes::new(8);
+        let closes = CloseQueue::new(8);
         let (started, begins) = channel();
         closes.queue(value(&started, 0));
         closes.start(refuse);
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn each_close_needs_one_thread() {
-        let closes = Closes::new(8);
+        let closes = CloseQueue::new(8);
         let (started_sender, begins) = channel();
         let started = RefCell::new(Vec::new());
         for number in 0..3 {

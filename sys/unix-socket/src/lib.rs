@@ -36,7 +36,7 @@ use rustix::net::{
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
 pub use attached::AttachedDescriptors;
-pub use closes::Closes;
+pub use closes::CloseQueue;
 pub use descriptors::{receive, refuse_descriptors};
 
 /// Permissions of a socket: owner and group may connect, because a VM runs as another user of the

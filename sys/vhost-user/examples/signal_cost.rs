@@ -71,7 +71,7 @@ struct Line {
 impl Line {
     fn new(flags: EventfdFlags) -> Result<Self> {
         let fd = eventfd(0, flags | EventfdFlags::CLOEXEC)?;
-        Ok(Self { peer: PeerEventFd::signalled(fd.try_clone()?)?, fd })
+        Ok(Self { peer: PeerEventFd::for_signalling(fd.try_clone()?)?, fd })
     }
 
     fn signal(&self, method: SignalMethod) -> Result<(), Errno> {

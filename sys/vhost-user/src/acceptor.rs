@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_ports::{DeviceError, VhostUserMode};
-use suimon_socket_runtime::{SocketRuntime, Stop, Task, Watched, blocking};
+use suimon_socket_runtime::{SocketRuntime, Task, TaskStop, WatchedFd, blocking};
 use suimon_unix_socket::{accept, connect_to, probe_connecting, probe_listening};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
@@ -47,7 +47,7 @@ pub(crate) enum RejectStop {
 /// Source of connections of front-ends.
 pub(crate) enum Acceptor {
     /// The device listens on its socket.
-    Listens(Watched),
+    Listens(WatchedFd),
     /// The front-end listens. A task of another runtime connects, because the threads that read
     /// messages of front-ends may not open files.
     Connects {
@@ -65,14 +65,14 @@ impl Acceptor {
     /// The kernel cannot watch the socket.
     pub(crate) fn listens(listener: OwnedFd, runtime: &SocketRuntime) -> io::Result<Self> {
         let _guard = runtime.enter();
-        Ok(Self::Listens(Watched::readable(listener)?))
+        Ok(Self::Listens(WatchedFd::readable(listener)?))
     }
 
     /// Creates a source that connects to front-ends listening on `path`, in a task of `runtime`.
     pub(crate) fn connects(path: PathBuf, runtime: &SocketRuntime) -> (Self, Task) {
         let (request_sender, requests) = channel(1);
         let (socket_sender, sockets) = channel(1);
-        let task = runtime.spawn(|mut stop: Stop| async move {
+        let task = runtime.spawn(|mut stop: TaskStop| async move {
             tokio::select! {
                 () = stop.wait() => {}
                 () = connect_on_request(path, requests, socket_sender) => {}
@@ -204,7 +204,7 @@ async fn connect_on_request(
 
 /// Accepts connections until something was sent on one of them, and returns that connection. Keeps
 /// at most [`SILENT_MAX`] others.
-async fn next_speaker(listener: &Watched, name: DeviceName) -> Connection {
+async fn next_speaker(listener: &WatchedFd, name: DeviceName) -> Connection {
     let mut silent: VecDeque<Connection> = VecDeque::new();
     loop {
         tokio::select! {

@@ -14,7 +14,7 @@ use rustix::net::{
     shutdown,
 };
 use rustix::process::{PidfdFlags, pidfd_open};
-use suimon_socket_runtime::Watched;
+use suimon_socket_runtime::WatchedFd;
 use suimon_unix_socket::{is_hung_up, receive};
 use thiserror::Error;
 use tokio::time::timeout_at;
@@ -132,7 +132,7 @@ pub(crate) enum Pending {
 /// Connected, non-blocking socket of a front-end. Its methods must be called by a task of the
 /// runtime in which it was created.
 pub(crate) struct Connection {
-    socket: Watched,
+    socket: WatchedFd,
     /// Counter of the front-end's descriptors that are being closed.
     closing: Arc<Closing>,
     /// pidfd of the process that connected; `None` if it is not known.
@@ -151,7 +151,7 @@ impl Connection {
         let peer = peer_process(socket.as_fd());
         let closing = Arc::default();
         let unread = Received::new(&closing);
-        Ok(Self { socket: Watched::new(socket)?, closing, peer, unread })
+        Ok(Self { socket: WatchedFd::new(socket)?, closing, peer, unread })
     }
 
     /// Waits until bytes or the end of the connection can be received. Cancel safe.

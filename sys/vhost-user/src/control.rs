@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{DeviceNotice, DeviceStatus, NegotiatedFeatures};
-use suimon_socket_runtime::{Interrupted, Stop, Watched, blocking_on};
+use suimon_socket_runtime::{BlockingCallFailed, TaskStop, WatchedFd, blocking_on};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -47,11 +47,11 @@ pub(crate) struct Shared {
     pub(crate) wake: Notify,
     /// Eventfd that becomes readable when a ring has a fault.
     pub(crate) faults: Arc<OwnedFd>,
-    pub(crate) changing: Mutex<Changing>,
+    pub(crate) changing: Mutex<ChangeableState>,
 }
 
 /// Status and negotiated features of a device, which change while it is open.
-pub(crate) struct Changing {
+pub(crate) struct ChangeableState {
     pub(crate) status: DeviceStatus,
     /// Features and queues that the VM has negotiated, and that the device must offer to its next
     /// connection.
@@ -63,7 +63,7 @@ enum Reason {
     End(ConnectionEnd),
     Fault(String),
     /// The host could not execute the message: no thread was available, or the call panicked.
-    Host(Interrupted),
+    Host(BlockingCallFailed),
 }
 
 impl From<ConnectionEnd> for Reason {
@@ -72,8 +72,8 @@ impl From<ConnectionEnd> for Reason {
     }
 }
 
-impl From<Interrupted> for Reason {
-    fn from(interrupted: Interrupted) -> Self {
+impl From<BlockingCallFailed> for Reason {
+    fn from(interrupted: BlockingCallFailed) -> Self {
         Self::Host(interrupted)
     }
 }
@@ -105,7 +105,7 @@ struct Ended {
 type Done = Result<Option<VhostUserReply>, DeviceFault>;
 
 impl Shared {
-    pub(crate) fn changing(&self) -> MutexGuard<'_, Changing> {
+    pub(crate) fn changing(&self) -> MutexGuard<'_, ChangeableState> {
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,8 +122,8 @@ impl Shared {
     pub(crate) async fn run(
         self: Arc<Self>,
         mut acceptor: Acceptor,
-        faults: Watched,
-        mut stop: Stop,
+        faults: WatchedFd,
+        mut stop: TaskStop,
     ) {
         let mut limits = PeerLimits::default();
         loop {
@@ -180,7 +180,7 @@ impl Shared {
             let result = blocking_on(&mut ended, move |ended| shared.finish(ended)).await;
             match result {
                 Ok(()) => break,
-                Err(Interrupted) => sleep(SHORTAGE).await,
+                Err(BlockingCallFailed) => sleep(SHORTAGE).await,
             }
         }
         drop(connection);
@@ -225,12 +225,12 @@ impl Shared {
         self: &Arc<Self>,
         session: &mut MessageSession,
         stops: impl FnOnce(&VhostUserDevice) -> RingSet,
-    ) -> Result<(), Interrupted> {
+    ) -> Result<(), BlockingCallFailed> {
         let stops = session.device.as_deref().map_or(RingSet::None, stops);
         let (mut wait, mut poll_interval) = (STOP_WAIT, STOP_POLL_INTERVAL_MIN);
         loop {
             match &session.device {
-                None => return Err(Interrupted),
+                None => return Err(BlockingCallFailed),
                 Some(device) if !device.has_running(stops) => return Ok(()),
                 Some(_) => {}
             }
@@ -241,7 +241,7 @@ impl Shared {
                     (wait, poll_interval) =
                         (Duration::ZERO, (poll_interval * 2).min(STOP_POLL_INTERVAL_MAX));
                 }
-                Err(Interrupted) => poll_interval = SHORTAGE,
+                Err(BlockingCallFailed) => poll_interval = SHORTAGE,
             }
             sleep(poll_interval).await;
         }
@@ -250,8 +250,8 @@ impl Shared {
     /// Waits for one message, executes it and replies to it.
     async fn step(
         self: &Arc<Self>,
-        (acceptor, faults, limits): (&Acceptor, &Watched, &mut PeerLimits),
-        stop: &mut Stop,
+        (acceptor, faults, limits): (&Acceptor, &WatchedFd, &mut PeerLimits),
+        stop: &mut TaskStop,
         session: &mut MessageSession,
     ) -> Result<(), Reason> {
         self.wait_for_message((acceptor, faults, limits), stop, session).await?;
@@ -266,7 +266,7 @@ impl Shared {
         let rings = session
             .device
             .as_deref()
-            .map_or(0, |device| device.running_switch_rings(device.stops(&message)));
+            .map_or(0, |device| device.running_switch_rings(device.rings_to_stop(&message)));
         tokio::select! {
             biased;
             () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
@@ -274,7 +274,7 @@ impl Shared {
         }
         let is_first = !session.is_announced;
         session.is_announced = true;
-        self.reclaim(session, |device| device.stops(&message)).await?;
+        self.reclaim(session, |device| device.rings_to_stop(&message)).await?;
         let executed = self.with_device(session, move |shared, device| {
             if is_first {
                 shared.notify(DeviceNotice::LinkUp);
@@ -325,8 +325,8 @@ impl Shared {
     /// The front-end is not served any more.
     async fn wait_for_message(
         self: &Arc<Self>,
-        (acceptor, faults, limits): (&Acceptor, &Watched, &mut PeerLimits),
-        stop: &mut Stop,
+        (acceptor, faults, limits): (&Acceptor, &WatchedFd, &mut PeerLimits),
+        stop: &mut TaskStop,
         session: &mut MessageSession,
     ) -> Result<(), Reason> {
         let name = self.subject.name();
@@ -368,7 +368,7 @@ impl Shared {
         self: &Arc<Self>,
         session: &mut MessageSession,
         call: impl FnOnce(&Self, &mut VhostUserDevice) -> T + Send + 'static,
-    ) -> Result<T, Interrupted> {
+    ) -> Result<T, BlockingCallFailed> {
         let shared = Arc::clone(self);
         blocking_on(&mut session.device, move |device| call(&shared, device)).await
     }
@@ -409,7 +409,7 @@ async fn limit_rate(session: &mut MessageSession) -> Result<(), Reason> {
 }
 
 /// Waits until a ring has reported a fault. Cancel safe.
-async fn fault_reported(faults: &Watched) -> io::Result<()> {
+async fn fault_reported(faults: &WatchedFd) -> io::Result<()> {
     faults.read(|faults| Ok(rustix::io::read(faults, &mut [0; 8])?)).await.map(drop)
 }
 

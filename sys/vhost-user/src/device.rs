@@ -189,12 +189,12 @@ impl VhostUserDevice {
             M::SetVringKick(vring_fd) => self.set_kick(vring_fd)?,
             M::SetVringCall(vring_fd) => {
                 let index = vring_fd.index;
-                let fd = checked(Request::SetVringCall, vring_fd, PeerEventFd::signalled)?;
+                let fd = checked(Request::SetVringCall, vring_fd, PeerEventFd::for_signalling)?;
                 self.vring(Request::SetVringCall, index)?.connect_call(fd);
             }
             M::SetVringErr(vring_fd) => {
                 let index = vring_fd.index;
-                let fd = checked(Request::SetVringErr, vring_fd, PeerEventFd::signalled)?;
+                let fd = checked(Request::SetVringErr, vring_fd, PeerEventFd::for_signalling)?;
                 self.vring(Request::SetVringErr, index)?.connect_error(fd);
             }
             M::SendRarp(mac) => {
@@ -213,7 +213,7 @@ impl VhostUserDevice {
             // closed.
             M::SetLogFd(fd) => {
                 check_negotiated(Request::SetLogFd, self.protocol)?;
-                checked(Request::SetLogFd, VringFd { index: 0, fd }, PeerEventFd::signalled)?;
+                checked(Request::SetLogFd, VringFd { index: 0, fd }, PeerEventFd::for_signalling)?;
             }
             M::GetInflightFd(info) => {
                 check_negotiated(Request::GetInflightFd, self.protocol)?;

@@ -11,10 +11,10 @@ use suimon_ring::{DiskDescription, DiskProperties, RingFeatures, SECTOR_BYTES, S
 use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
 use crate::acceptor;
-use crate::control::Changing;
+use crate::control::ChangeableState;
 use crate::features::Offer;
 use crate::model::DiskModel;
-use crate::served::{Served, VhostUserThreads};
+use crate::served::{OpenDevice, VhostUserThreads};
 use crate::subject::{DeviceOwner, OwnedDisk};
 
 /// Maximum number of queues of a disk.
@@ -27,7 +27,7 @@ const PHYSICAL_SECTORS_MAX: u32 = 1 << 15;
 /// Disk of a VM over vhost-user. Dropping it detaches its queues, closes the connection and removes
 /// the socket file.
 pub struct VhostUserDisk {
-    served: Served,
+    served: OpenDevice,
     properties: Arc<DiskProperties>,
 }
 
@@ -62,8 +62,9 @@ impl VhostUserDisk {
         let model =
             DiskModel { disk, host, properties: Arc::clone(&properties), physical_sector_bytes };
         let subject = DeviceOwner::Disk(OwnedDisk { model, observer, spec: spec.clone() });
-        let changing = Changing { status: DeviceStatus::default(), negotiated: spec.negotiated };
-        let served = Served::open(subject, changing, (&spec.socket, spec.mode), threads)?;
+        let changing =
+            ChangeableState { status: DeviceStatus::default(), negotiated: spec.negotiated };
+        let served = OpenDevice::open(subject, changing, (&spec.socket, spec.mode), threads)?;
         Ok(Self { served, properties })
     }
 

@@ -20,7 +20,7 @@ pub(crate) struct MemoryTable {
     regions: Vec<MappedRegion>,
     /// Unmapped regions with repeated additions, each with the number of repeated removals that are
     /// still expected.
-    late: Vec<(Identity, u32)>,
+    expected_removals: Vec<(Identity, u32)>,
     memory: Option<Arc<GuestMemory>>,
     mapped: Arc<MappedMemory>,
 }
@@ -80,11 +80,13 @@ impl MemoryTable {
     /// Removes and unmaps a region. If it was unmapped already, only counts the removal.
     pub(crate) fn remove(&mut self, info: RegionInfo) -> Result<Change, DeviceFault> {
         let request = Request::RemMemReg;
-        if let Some(index) = self.late.iter().position(|(entry, _)| *entry == identity(info)) {
-            if let Some((_, count)) = self.late.get_mut(index) {
+        if let Some(index) =
+            self.expected_removals.iter().position(|(entry, _)| *entry == identity(info))
+        {
+            if let Some((_, count)) = self.expected_removals.get_mut(index) {
                 *count -= 1;
                 if *count == 0 {
-                    self.late.swap_remove(index);
+                    self.expected_removals.swap_remove(index);
                 }
             }
             return Ok(Change::None);
@@ -95,10 +97,10 @@ impl MemoryTable {
         };
         let entry = self.regions.remove(position);
         if entry.repeats > 0 {
-            if self.late.len() >= REGIONS_MAX {
-                self.late.remove(0);
+            if self.expected_removals.len() >= REGIONS_MAX {
+                self.expected_removals.remove(0);
             }
-            self.late.push((identity(info), entry.repeats));
+            self.expected_removals.push((identity(info), entry.repeats));
         }
         self.rebuild(request)?;
         Ok(Change::New)
@@ -111,7 +113,8 @@ impl MemoryTable {
 
     /// Returns true if [`remove`](Self::remove) would change the memory.
     pub(crate) fn is_changed_by_removing(&self, info: RegionInfo) -> bool {
-        self.late.iter().all(|(entry, _)| *entry != identity(info)) && self.position(info).is_some()
+        self.expected_removals.iter().all(|(entry, _)| *entry != identity(info))
+            && self.position(info).is_some()
     }
 
     fn position(&self, info: RegionInfo) -> Option<usize> {

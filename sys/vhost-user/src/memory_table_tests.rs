@@ -92,5 +92,5 @@ fn repeats_are_bounded() {
         table.add(info, &fd).unwrap();
         table.remove(info).unwrap();
     }
-    assert!(table.late.len() <= REGIONS_MAX);
+    assert!(table.expected_removals.len() <= REGIONS_MAX);
 }

@@ -10,15 +10,15 @@ use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
 use crate::acceptor;
-use crate::control::Changing;
+use crate::control::ChangeableState;
 use crate::features::{Offer, egress_allowed};
-use crate::served::{Served, VhostUserThreads};
+use crate::served::{OpenDevice, VhostUserThreads};
 use crate::subject::{DeviceOwner, OwnedNic};
 
 /// NIC of a VM over vhost-user. Dropping it detaches its queues, closes the connection and removes
 /// the socket file.
 pub struct VhostUserNic {
-    served: Served,
+    served: OpenDevice,
 }
 
 impl VhostUserNic {
@@ -44,8 +44,8 @@ impl VhostUserNic {
             mask: Arc::new(OffloadMask::new(egress_allowed(&spec.offload))),
             spec: Mutex::new(spec.clone()),
         });
-        let changing = Changing { status, negotiated: spec.negotiated };
-        let served = Served::open(subject, changing, (&spec.socket, spec.mode), threads)?;
+        let changing = ChangeableState { status, negotiated: spec.negotiated };
+        let served = OpenDevice::open(subject, changing, (&spec.socket, spec.mode), threads)?;
         Ok(Self { served })
     }
 

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_ports::{DeviceError, DeviceErrorKind, VhostUserMode};
-use suimon_socket_runtime::{SocketRuntime, Task, ThreadHooks, Watched};
+use suimon_socket_runtime::{SocketRuntime, Task, ThreadHooks, WatchedFd};
 use suimon_unix_socket::{SocketFile, listen_on};
 use tokio::sync::Notify;
 
 use crate::acceptor::Acceptor;
-use crate::control::{Changing, Shared};
+use crate::control::{ChangeableState, Shared};
 use crate::model::DeviceName;
 use crate::subject::DeviceOwner;
 
@@ -28,7 +28,7 @@ pub struct VhostUserThreads {
 
 /// Open device, served by a task. Dropping it detaches its queues, closes the connection and
 /// removes the socket file.
-pub(crate) struct Served {
+pub(crate) struct OpenDevice {
     pub(crate) shared: Arc<Shared>,
     serving: Option<Task>,
     /// Task that connects to the front-end; `None` if the device listens.
@@ -58,14 +58,14 @@ impl VhostUserThreads {
     }
 }
 
-impl Served {
+impl OpenDevice {
     /// Opens a device: listens on `socket`, or starts to connect to it.
     ///
     /// # Errors
     /// The socket cannot be bound, or no descriptor is free.
     pub(crate) fn open(
         subject: DeviceOwner,
-        changing: Changing,
+        changing: ChangeableState,
         (socket, mode): (&Path, VhostUserMode),
         threads: &VhostUserThreads,
     ) -> Result<Self, DeviceError> {
@@ -94,7 +94,7 @@ impl Served {
         let faults = Arc::new(faults);
         let watched = {
             let _guard = threads.serving.enter();
-            Watched::readable(Arc::clone(&faults)).map_err(host_error("poll an eventfd"))?
+            WatchedFd::readable(Arc::clone(&faults)).map_err(host_error("poll an eventfd"))?
         };
         let changing = Mutex::new(changing);
         let shared = Arc::new(Shared { subject, wake: Notify::new(), faults, changing });
@@ -104,7 +104,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for OpenDevice {
     fn drop(&mut self) {
         self.file = None;
         self.serving = None;

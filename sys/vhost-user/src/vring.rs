@@ -54,7 +54,7 @@ pub(crate) struct Vring {
     /// True if the ring has had a fault since the driver last set it up; it must not start.
     is_broken: bool,
     /// Fault that [`Vring::take_fault`] has not returned yet.
-    untold: Option<RingFault>,
+    unreported_fault: Option<RingFault>,
     /// True if the ring that ran last was packed.
     is_packed: bool,
 }
@@ -125,7 +125,7 @@ impl Vring {
             error: Arc::new(InterruptLine::with_observer(Arc::clone(faults))),
             running: None,
             is_broken: false,
-            untold: None,
+            unreported_fault: None,
             is_packed: false,
         }
     }
@@ -158,14 +158,14 @@ impl Vring {
     /// is none.
     pub(crate) fn take_fault(&mut self) -> Option<RingFault> {
         self.record_fault();
-        self.untold.take()
+        self.unreported_fault.take()
     }
 
     fn record_fault(&mut self) {
         let fault = self.running.as_ref().and_then(|running| running.state.fault());
         if fault.is_some() && !self.is_broken {
             self.is_broken = true;
-            self.untold = fault;
+            self.unreported_fault = fault;
         }
     }
 
@@ -245,7 +245,7 @@ impl Vring {
     /// Returns true if the ring has a fault that [`Vring::take_fault`] has not returned.
     pub(crate) fn has_fault(&self) -> bool {
         let fault = self.running.as_ref().and_then(|running| running.state.fault());
-        self.untold.is_some() || (fault.is_some() && !self.is_broken)
+        self.unreported_fault.is_some() || (fault.is_some() && !self.is_broken)
     }
 
     /// Announces the VM's address `mac` through this ring. Returns false if the ring does not run

@@ -1,13 +1,13 @@
 //! Recommendations, and the keys of a host file that they change.
 
 use serde::Serialize;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 /// Recommendation derived from a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Advice {
     /// Reason for the recommendation in both languages.
-    pub(crate) reason: Words,
+    pub(crate) reason: LocalizedText,
     /// Id of the run that the recommendation is derived from.
     pub(crate) run: String,
     /// Key to change; `None` if the recommendation is informational.

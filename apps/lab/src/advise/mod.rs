@@ -15,7 +15,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use serde_json::json;
 use similar::TextDiff;
-use suimon_lab_run::{Run, RunOrigin, Words};
+use suimon_lab_run::{LocalizedText, Run, RunOrigin};
 
 use crate::output::print;
 use crate::plan::SHIPPED;
@@ -76,8 +76,8 @@ impl AdviseFlags {
         let mut text = String::new();
         for (advice, changed) in advice.iter().zip(changed) {
             let action = match (&advice.target, changed) {
-                (None, _) => Words::default(),
-                (Some(target), 0) => Words::new(
+                (None, _) => LocalizedText::default(),
+                (Some(target), 0) => LocalizedText::new(
                     format!(
                         " No change required: {} in [{}] already has this value.",
                         target.key, target.table
@@ -87,7 +87,7 @@ impl AdviseFlags {
                         target.table, target.key
                     ),
                 ),
-                (Some(target), count) => Words::new(
+                (Some(target), count) => LocalizedText::new(
                     format!(" {count} × {} in [{}] changed.", target.key, target.table),
                     format!(" [{}] の {} を {count} 箇所変更します。", target.table, target.key),
                 ),

@@ -1,13 +1,13 @@
 //! Charts of a report, in the form of the document's figures.
 
 use serde::{Deserialize, Serialize};
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 /// Chart in the report of a plan.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Chart {
-    pub(crate) title: Words,
+    pub(crate) title: LocalizedText,
     pub(crate) shape: Shape,
     /// Name of the group of series shown, for charts over time.
     pub(crate) group: Option<String>,
@@ -18,7 +18,7 @@ pub(crate) struct Chart {
     #[serde(default)]
     pub(crate) cases: Vec<String>,
     /// Name of the x axis of curves.
-    pub(crate) x: Option<Words>,
+    pub(crate) x: Option<LocalizedText>,
 }
 
 /// Representation of the values in a chart.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 /// Figure published by another party, with which results are compared.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -13,9 +13,9 @@ pub(crate) struct Figure {
     /// Id, unique in the plan.
     pub(crate) id: String,
     /// Quantity that the figure states, in both languages.
-    pub(crate) of: Words,
+    pub(crate) of: LocalizedText,
     /// Published value as stated in the document; empty for a target of Suimon.
-    pub(crate) published: Words,
+    pub(crate) published: LocalizedText,
     /// Measure whose value, as mean over all repetitions, is the measured value.
     pub(crate) measured: Option<Source>,
     /// Measure by which the measured value is divided, in each repetition.

@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 use suimon_lab_experiments::Experiment;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 use suimon_lab_run::folder::check_id;
 
 pub(crate) use chart::{Chart, Shape};
@@ -50,12 +50,12 @@ pub(crate) struct Head {
     pub(crate) kind: String,
     /// Short name of the document that the experiment reproduces.
     pub(crate) document: String,
-    pub(crate) title: Words,
-    pub(crate) question: Words,
+    pub(crate) title: LocalizedText,
+    pub(crate) question: LocalizedText,
     /// Setup and results of the document's authors.
-    pub(crate) published: Words,
+    pub(crate) published: LocalizedText,
     /// Answer in the report, with `{figure}` for the measured value of a figure.
-    pub(crate) answer: Option<Words>,
+    pub(crate) answer: Option<LocalizedText>,
     /// Simulator scenario of the same experiment.
     pub(crate) simulation: Option<String>,
     #[serde(default)]

@@ -1,6 +1,6 @@
 //! Body of a report about one run.
 
-use suimon_lab_run::{Repetition, RunOrigin, Statistics, Words};
+use suimon_lab_run::{LocalizedText, Repetition, RunOrigin, Statistics};
 
 use super::evaluated_run::EvaluatedRun;
 use super::modules::modules;
@@ -38,7 +38,7 @@ pub(super) fn body(read: &EvaluatedRun) -> String {
         &format!("<h1>{}</h1><p class=question>{}</p>", both(&head.title), both(&head.question));
     html += &format!("<div class=verdict><p>{}</p></div>", both(&read.verdict));
     if let Some(reason) = &run.aborted_reason {
-        let words = Words::new(
+        let words = LocalizedText::new(
             format!("The run is incomplete: {reason}."),
             format!("この測定は途中までです ({reason})。"),
         );
@@ -51,7 +51,7 @@ pub(super) fn body(read: &EvaluatedRun) -> String {
     html += &figures(read);
     let charts: String = head.charts.iter().map(|chart| super::chart::draw(chart, run)).collect();
     if !charts.is_empty() {
-        html += &format!("<h2>{}</h2>{charts}", both(&Words::new("Charts", "グラフ")));
+        html += &format!("<h2>{}</h2>{charts}", both(&LocalizedText::new("Charts", "グラフ")));
     }
     html += &modules(run);
     html += &published_and_setup(read);
@@ -61,10 +61,10 @@ pub(super) fn body(read: &EvaluatedRun) -> String {
     html + "</article>\n"
 }
 
-fn origin(origin: &RunOrigin) -> Words {
+fn origin(origin: &RunOrigin) -> LocalizedText {
     match origin {
-        RunOrigin::Real => Words::new("measured on this host", "このホストでの実測"),
-        RunOrigin::Simulated { scenario, seed, .. } => Words::new(
+        RunOrigin::Real => LocalizedText::new("measured on this host", "このホストでの実測"),
+        RunOrigin::Simulated { scenario, seed, .. } => LocalizedText::new(
             format!("simulated: scenario {scenario}, seed {seed}"),
             format!("シミュレーション: シナリオ {scenario}、シード {seed}"),
         ),
@@ -72,13 +72,15 @@ fn origin(origin: &RunOrigin) -> Words {
 }
 
 fn head(cells: &[(&str, &str)]) -> Vec<String> {
-    cells.iter().map(|(en, ja)| both(&Words::new(*en, *ja))).collect()
+    cells.iter().map(|(en, ja)| both(&LocalizedText::new(*en, *ja))).collect()
 }
 
 /// Returns the HTML table of published, measured and simulated values.
 fn figures(read: &EvaluatedRun) -> String {
-    let heading =
-        both(&Words::new("Published, measured, simulated", "公表値・実測・シミュレーション"));
+    let heading = both(&LocalizedText::new(
+        "Published, measured, simulated",
+        "公表値・実測・シミュレーション",
+    ));
     if read.run.origin != RunOrigin::Real || read.judged.is_empty() {
         return simulated_figures(read, &heading);
     }
@@ -90,7 +92,7 @@ fn figures(read: &EvaluatedRun) -> String {
         ("", ""),
     ])];
     rows.extend(read.judged.iter().map(figure));
-    let note = both(&Words::new(
+    let note = both(&LocalizedText::new(
         "± is half of the 95 % confidence interval of the mean. A figure agrees if its whole \
          interval is within the published range.",
         "± は平均の 95 % 信頼区間の半幅です。区間全体が公表値の範囲に入るとき「一致」とします。",
@@ -133,8 +135,8 @@ fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
     ])];
     for figure in &read.run.simulated {
         let (class, finding) = match figure.agrees {
-            true => ("agrees", Words::new("agrees", "一致")),
-            false => ("differs", Words::new("differs", "相違")),
+            true => ("agrees", LocalizedText::new("agrees", "一致")),
+            false => ("differs", LocalizedText::new("differs", "相違")),
         };
         let texts = [&figure.step, &figure.quantity, &figure.published, &figure.simulated]
             .map(|text| escaped(text));
@@ -147,13 +149,16 @@ fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
 
 fn published_and_setup(read: &EvaluatedRun) -> String {
     let plan = &read.plan.head;
-    let mut html = format!("<h2>{}</h2>", both(&Words::new("Published", "公表された実験")));
+    let mut html = format!("<h2>{}</h2>", both(&LocalizedText::new("Published", "公表された実験")));
     html += &format!(
         "<p>{}</p><p class=soft>{}</p>",
         both(&plan.published),
         both(&document(&plan.document))
     );
-    html += &format!("<h2>{}</h2><ul>", both(&Words::new("Setup on this host", "ここでの構成")));
+    html += &format!(
+        "<h2>{}</h2><ul>",
+        both(&LocalizedText::new("Setup on this host", "ここでの構成"))
+    );
     for words in &read.run.setup {
         html += &format!("<li>{}</li>", both(words));
     }
@@ -161,7 +166,7 @@ fn published_and_setup(read: &EvaluatedRun) -> String {
     if !read.run.missing.is_empty() {
         html += &format!(
             "<h3>{}</h3><ul>",
-            both(&Words::new("Missing on this host", "このマシンにないもの"))
+            both(&LocalizedText::new("Missing on this host", "このマシンにないもの"))
         );
         for words in &read.run.missing {
             html += &format!("<li>{}</li>", both(words));
@@ -210,10 +215,12 @@ fn values(read: &EvaluatedRun) -> String {
             ]);
         }
     }
-    let heading = both(&Words::new("All values", "すべての値"));
-    let summary =
-        both(&Words::new(format!("{} rows", rows.len() - 1), format!("{} 行", rows.len() - 1)));
-    let files = both(&Words::new(
+    let heading = both(&LocalizedText::new("All values", "すべての値"));
+    let summary = both(&LocalizedText::new(
+        format!("{} rows", rows.len() - 1),
+        format!("{} 行", rows.len() - 1),
+    ));
+    let files = both(&LocalizedText::new(
         "Further files beside this page: run.json with all records, values.csv, and samples.csv \
          with every sample over time.",
         "このページの隣に、全記録 run.json、values.csv、全サンプル samples.csv があります。",
@@ -232,7 +239,7 @@ fn failures(read: &EvaluatedRun) -> String {
         read.run.parts.iter().filter(|part| !part.notes.is_empty()).collect();
     let mut html = String::new();
     if !failed.is_empty() {
-        html += &format!("<h2>{}</h2><ul>", both(&Words::new("Failures", "失敗した測定")));
+        html += &format!("<h2>{}</h2><ul>", both(&LocalizedText::new("Failures", "失敗した測定")));
         for part in failed {
             html += &format!(
                 "<li>{}, {}: <code>{}</code></li>",
@@ -244,8 +251,8 @@ fn failures(read: &EvaluatedRun) -> String {
         html += "</ul>";
     }
     if !noted.is_empty() {
-        let mut noted_texts: Vec<&Words> = Vec::new();
-        html += &format!("<h2>{}</h2><ul>", both(&Words::new("Notes", "注記")));
+        let mut noted_texts: Vec<&LocalizedText> = Vec::new();
+        html += &format!("<h2>{}</h2><ul>", both(&LocalizedText::new("Notes", "注記")));
         for words in noted.iter().flat_map(|part| &part.notes) {
             if !noted_texts.contains(&words) {
                 html += &format!("<li>{}</li>", both(words));
@@ -257,29 +264,32 @@ fn failures(read: &EvaluatedRun) -> String {
     html
 }
 
-fn circumstances(read: &EvaluatedRun, quietness: &Words) -> String {
+fn circumstances(read: &EvaluatedRun, quietness: &LocalizedText) -> String {
     let (run, machine) = (&read.run, &read.run.machine);
     let mut html = String::new();
     if run.origin == RunOrigin::Real {
-        html += &format!("<h2>{}</h2>", both(&Words::new("The machine", "マシン")));
+        html += &format!("<h2>{}</h2>", both(&LocalizedText::new("The machine", "マシン")));
         let governor = machine.governor.clone().unwrap_or_else(|| "–".to_owned());
         let kvm = if machine.kvm { "KVM" } else { "–" };
         let rows = [
             (
-                Words::new("CPU", "CPU"),
+                LocalizedText::new("CPU", "CPU"),
                 format!(
                     "{}, {} × ({} / core)",
                     machine.cpu, machine.cpus, machine.threads_per_core
                 ),
             ),
-            (Words::new("memory", "メモリ"), format!("{} MiB", machine.memory_mib)),
+            (LocalizedText::new("memory", "メモリ"), format!("{} MiB", machine.memory_mib)),
             (
-                Words::new("system", "システム"),
+                LocalizedText::new("system", "システム"),
                 format!("{}, Linux {}", machine.distribution, machine.linux),
             ),
-            (Words::new("virtualization", "仮想化"), format!("{}, {kvm}", machine.virtualization)),
-            (Words::new("governor", "ガバナー"), governor),
-            (Words::new("Suimon", "Suimon"), machine.suimon.clone()),
+            (
+                LocalizedText::new("virtualization", "仮想化"),
+                format!("{}, {kvm}", machine.virtualization),
+            ),
+            (LocalizedText::new("governor", "ガバナー"), governor),
+            (LocalizedText::new("Suimon", "Suimon"), machine.suimon.clone()),
         ];
         let mut cells = vec![head(&[("", ""), ("", "")])];
         cells.extend(rows.map(|(words, text)| vec![both(&words), escaped(&text)]));
@@ -289,6 +299,6 @@ fn circumstances(read: &EvaluatedRun, quietness: &Words) -> String {
         html += &table("machine", &cells);
         html += &format!("<p>{}</p>", both(quietness));
     }
-    let heading = both(&Words::new("Again", "再実行"));
+    let heading = both(&LocalizedText::new("Again", "再実行"));
     html + &format!("<h2>{heading}</h2><pre>{}</pre>", escaped(&run.command))
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
-use suimon_lab_run::{Language, Run, RunOrigin, Words};
+use suimon_lab_run::{Language, LocalizedText, Run, RunOrigin};
 
 use crate::evaluation::{EvaluatedFigure, evaluate, verdict};
 use crate::plan::Plan;
@@ -14,7 +14,7 @@ pub(crate) struct EvaluatedRun {
     pub(crate) plan: Plan,
     pub(crate) run: Run,
     pub(crate) judged: Vec<EvaluatedFigure>,
-    pub(crate) verdict: Words,
+    pub(crate) verdict: LocalizedText,
 }
 
 impl EvaluatedRun {

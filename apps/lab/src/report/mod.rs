@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::Value;
 use suimon_lab_run::folder::{HTML_REPORT_FILE, REPORT_FILE};
-use suimon_lab_run::{Language, Words};
+use suimon_lab_run::{Language, LocalizedText};
 
 use crate::output::print;
 use crate::results::{Results, RunFolder};
@@ -77,7 +77,7 @@ impl ReportFlags {
             print(&format!("{:#}\n", Value::Array(runs.iter().map(EvaluatedRun::json).collect())))?;
         }
         let Some(output) = &self.output else { return Ok(()) };
-        let title = Words::new("Experiments", "実験");
+        let title = LocalizedText::new("Experiments", "実験");
         let bodies: Vec<String> = runs.iter().map(body::body).collect();
         let contents = body::contents(&runs);
         let text = page::page(&title, &format!("{contents}{}", bodies.concat()), self.language);

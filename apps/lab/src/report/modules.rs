@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_lab_run::{Case, Run, Words};
+use suimon_lab_run::{Case, LocalizedText, Run};
 
 use super::chart::divided;
 use super::page::both;
@@ -24,21 +24,21 @@ pub(super) fn modules(run: &Run) -> String {
     let ranked_modules =
         ranked.iter().map(|(module, _)| *module).filter(|module| *module != KERNEL_OTHER);
     let shown_modules: Vec<&str> = ranked_modules.take(NAMED).collect();
-    let mut names: Vec<Words> =
-        shown_modules.iter().map(|name| Words::untranslated(*name)).collect();
-    names.push(Words::new("other", "その他"));
+    let mut names: Vec<LocalizedText> =
+        shown_modules.iter().map(|name| LocalizedText::untranslated(*name)).collect();
+    names.push(LocalizedText::new("other", "その他"));
     let bars = rows.iter().map(|(case, percents)| {
         let mut parts: Vec<f64> =
             shown_modules.iter().map(|name| percents.get(name).copied().unwrap_or(0.0)).collect();
         parts.push(percents.values().sum::<f64>() - parts.iter().sum::<f64>());
         (&case.words, parts)
     });
-    let title = Words::new("CPU time by module", "モジュール別の CPU 時間");
+    let title = LocalizedText::new("CPU time by module", "モジュール別の CPU 時間");
     let unit = "%";
     let Some(drawing) = divided(&title, &names, unit, bars.collect()) else {
         return String::new();
     };
-    let note = both(&Words::new(
+    let note = both(&LocalizedText::new(
         "CPU time of the whole machine during the measurement, in percent of one CPU, without \
          idle time. perf sampled all CPUs meanwhile, so values may be slightly lower than \
          without. Parts of the kernel are classified by function name; time with interrupts \
@@ -80,7 +80,7 @@ mod tests {
     fn the_five_that_take_most_have_names() {
         let mut run = crate::results::tests::run("x".to_owned());
         assert_eq!(modules(&run), "");
-        let case = Case::new("a", Words::untranslated("one"), 1.0);
+        let case = Case::new("a", LocalizedText::untranslated("one"), 1.0);
         run.cases.push(case.clone());
         let module = |number: u32| ProfiledModule {
             name: format!("module {number}"),

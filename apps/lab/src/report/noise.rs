@@ -1,6 +1,6 @@
 //! Sentence about external load on the machine.
 
-use suimon_lab_run::{MachineInfo, Words};
+use suimon_lab_run::{LocalizedText, MachineInfo};
 
 use crate::number::number;
 
@@ -14,7 +14,7 @@ const STEAL_PERCENT_MAX: f64 = 2.0;
 
 /// Returns true if other programs loaded the machine before or during the run, and a sentence about
 /// it for the report.
-pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
+pub(super) fn noise(machine: &MachineInfo) -> (bool, LocalizedText) {
     let noise = &machine.noise;
     let load = noise.load_before / machine.cpus.max(1) as f64;
     let is_noisy = load > LOAD_MAX
@@ -28,7 +28,7 @@ pub(super) fn noise(machine: &MachineInfo) -> (bool, Words) {
         text(noise.steal_percent),
     );
     let (load, slowest, gap, steal) = figures;
-    let mut words = Words::new(
+    let mut words = LocalizedText::new(
         format!(
             "Before the run: load average {load}; the slowest of 40 equal pieces of work took \
              {slowest} % longer than the median; the longest interruption was {gap} µs; the \

@@ -1,6 +1,6 @@
 //! HTML page of a report: one self-contained file.
 
-use suimon_lab_run::{Language, Words};
+use suimon_lab_run::{Language, LocalizedText};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -22,16 +22,16 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// Returns HTML with both languages, of which the page shows one.
-pub(crate) fn both(words: &Words) -> String {
+pub(crate) fn both(words: &LocalizedText) -> String {
     with_both_languages(words, "span")
 }
 
 /// Returns both languages as SVG text elements, of which the page shows one.
-pub(crate) fn spans(words: &Words) -> String {
+pub(crate) fn spans(words: &LocalizedText) -> String {
     with_both_languages(words, "tspan")
 }
 
-fn with_both_languages(words: &Words, tag: &str) -> String {
+fn with_both_languages(words: &LocalizedText, tag: &str) -> String {
     let (en, ja) = (escaped(&words.en), escaped(&words.ja));
     if en == ja {
         return en;
@@ -40,7 +40,7 @@ fn with_both_languages(words: &Words, tag: &str) -> String {
 }
 
 /// Returns a complete HTML page.
-pub(crate) fn page(title: &Words, body: &str, language: Language) -> String {
+pub(crate) fn page(title: &LocalizedText, body: &str, language: Language) -> String {
     let language = match language {
         Language::En => "en",
         Language::Ja => "ja",
@@ -79,11 +79,11 @@ mod tests {
 
     #[test]
     fn output_of_programs_is_escaped() {
-        let words = Words::new("<b>&", "「<」");
+        let words = LocalizedText::new("<b>&", "「<」");
         assert_eq!(
             both(&words),
             "<span lang=en>&lt;b&gt;&amp;</span><span lang=ja>「&lt;」</span>"
         );
-        assert_eq!(both(&Words::untranslated("\"x\"")), "&quot;x&quot;");
+        assert_eq!(both(&LocalizedText::untranslated("\"x\"")), "&quot;x&quot;");
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn full_run(id: &str) -> Run {
                     points,
                 });
             }
-            part.marks.push(Mark { at_s: 5.0, words: Words::new("a step", "段階") });
+            part.marks.push(Mark { at_s: 5.0, words: LocalizedText::new("a step", "段階") });
             run.parts.push(part);
         }
     }
@@ -49,7 +49,7 @@ fn every_shipped_plan_has_a_report_with_all_its_charts_and_both_languages() {
         let charts = page.matches("<section class=chart>").count();
         assert_eq!(charts, read.plan.head.charts.len(), "{id}: a chart shows nothing");
         assert!(charts > 0, "{id} has no chart");
-        let Words { en, ja } = &read.plan.head.question;
+        let LocalizedText { en, ja } = &read.plan.head.question;
         assert!(page.contains(&page::escaped(en)) && page.contains(&page::escaped(ja)), "{id}");
         assert!(!page.contains("NaN") && !page.contains("inf"), "{id}");
         // The page loads no external resources, and names are escaped.

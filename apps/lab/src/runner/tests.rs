@@ -1,6 +1,6 @@
 use anyhow::ensure;
 use suimon_lab_experiments::Requirement;
-use suimon_lab_run::{FORMAT, MachineInfo, Measure, MeasureDirection, RunOrigin, Words};
+use suimon_lab_run::{FORMAT, LocalizedText, MachineInfo, Measure, MeasureDirection, RunOrigin};
 
 use super::*;
 use crate::results::Results;
@@ -17,16 +17,19 @@ impl Experiment for Fake {
         Vec::new()
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         Vec::new()
     }
 
     fn cases(&self) -> Vec<Case> {
-        self.cases.iter().map(|id| Case::new(*id, Words::untranslated(*id), 1.0)).collect()
+        self.cases.iter().map(|id| Case::new(*id, LocalizedText::untranslated(*id), 1.0)).collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
-        vec![Measure::new("x", Words::untranslated("x"), "", MeasureDirection::Higher).deciding()]
+        vec![
+            Measure::new("x", LocalizedText::untranslated("x"), "", MeasureDirection::Higher)
+                .deciding(),
+        ]
     }
 
     fn run(&mut self, case: &Case, _: &Environment<'_>) -> Result<Repetition> {

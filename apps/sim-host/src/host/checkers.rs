@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_power::PowerPlan;
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints};
+use suimon_sim_kernel::{Checker, Violations};
 
 use crate::host::facts::Fact;
 use crate::host::plan::Plan;
@@ -42,9 +42,9 @@ impl Work {
 }
 
 impl Checker<Fact> for Work {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         if now > self.last {
-            complaints.judged += 1;
+            complaints.checks += 1;
             if !self.waits.is_empty() && self.worker_by_cpu.iter().any(Option::is_none) {
                 let complaint = format!("{:?} are queued while a CPU is idle", self.waits);
                 complaints.add(self.last, "work", complaint);
@@ -89,7 +89,7 @@ pub(crate) struct RequestPaths {
 }
 
 impl Checker<Fact> for RequestPaths {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::RequestStarted { session, vm, legs } => {
                 let before = self.in_progress.insert(session, (vm, 0, legs));
@@ -98,7 +98,7 @@ impl Checker<Fact> for RequestPaths {
                 complaint.into_iter().for_each(|complaint| complaints.add(now, "ways", complaint));
             }
             Fact::Passed { session, leg, by_queue } => {
-                complaints.judged += 1;
+                complaints.checks += 1;
                 let Some((vm, next, _)) = self.in_progress.get_mut(&session) else {
                     let complaint =
                         format!("session {session} received a response without a request");
@@ -148,9 +148,9 @@ impl Switching {
 }
 
 impl Checker<Fact> for Switching {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         let Fact::Forwarded { vm, to: target, receivers, out } = *fact else { return };
-        complaints.judged += 1;
+        complaints.checks += 1;
         if vm == target && receivers + 1 != self.vms {
             let complaint =
                 format!("a broadcast of VM {vm} reached {receivers} of {} other VMs", self.vms - 1);
@@ -188,11 +188,11 @@ impl Clocks {
 }
 
 impl Checker<Fact> for Clocks {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         let (Fact::Clock { cpu, mhz }, Some((low_mhz, high_mhz))) = (fact, self.allowed) else {
             return;
         };
-        complaints.judged += 1;
+        complaints.checks += 1;
         if *mhz < low_mhz || *mhz > high_mhz {
             let complaint = format!("CPU {cpu}: {mhz} MHz is outside of {low_mhz} to {high_mhz}");
             complaints.add(now, "clocks", complaint);

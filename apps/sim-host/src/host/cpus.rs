@@ -239,7 +239,7 @@ impl Cpus {
             kappa_n += self.spec.host_contention_permille * self.host_working.saturating_sub(1);
         }
         let has_sibling = self.sharing.siblings(cpu).any(|other| !self.is_free(other));
-        self.sharing.takes_ns(alone_ns, kappa_n, has_sibling)
+        self.sharing.duration_ns(alone_ns, kappa_n, has_sibling)
     }
 
     /// Removes the running worker from a CPU and returns it; `None` if the CPU is idle.

@@ -83,7 +83,7 @@ impl Energy {
         };
         if let Some(plan) = plan {
             let percent = plan.performance_percent_min;
-            let spec = PowerSpec { performance_percent_min: percent, ..PowerSpec::of(plan.plan) };
+            let spec = PowerSpec { performance_percent_min: percent, ..PowerSpec::new(plan.plan) };
             settle(&spec, &mut energy.machine);
         }
         for cpu in 0..sharing.logical_cpus {

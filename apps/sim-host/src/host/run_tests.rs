@@ -1,7 +1,7 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints, Options, ScenarioResult, Use};
+use suimon_sim_kernel::{Checker, Options, ScenarioResult, Use, Violations};
 
 use crate::host::HostScenario;
 use crate::host::checkers::{Clocks, RequestPaths, Switching, Work};
@@ -161,7 +161,7 @@ fn models_and_policies_determine_the_result() {
 }
 
 fn complaints(checker: &mut dyn Checker<Fact>, recorded_facts: &[Fact]) -> Vec<String> {
-    let mut complaints = Complaints::default();
+    let mut complaints = Violations::default();
     for (ms, fact) in (1..).zip(recorded_facts) {
         checker.observe(Time::from_ns(ms * 1_000_000), fact, &mut complaints);
     }

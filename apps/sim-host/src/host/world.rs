@@ -176,7 +176,7 @@ impl<'p> World<'p> {
 
     /// Returns the number of processed events.
     pub(crate) fn happened(&self) -> u64 {
-        self.agenda.happened()
+        self.agenda.processed_events()
     }
 
     /// Advances the run to a time.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints, SECOND};
+use suimon_sim_kernel::{Checker, SECOND, Violations};
 
 use crate::network::facts::Fact;
 
@@ -42,13 +42,13 @@ impl Frames {
 }
 
 impl Checker<Fact> for Frames {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Sent { vm, session, number } => {
                 self.sessions.entry((vm, session)).or_default().sent = number;
             }
             Fact::Received { vm, session, number, .. } => {
-                complaints.judged += 1;
+                complaints.checks += 1;
                 if let Some(complaint) = self.received(vm, session, number) {
                     complaints.add(now, "frames", complaint);
                 }
@@ -78,7 +78,7 @@ pub(crate) struct WorkerLimit {
 }
 
 impl Checker<Fact> for WorkerLimit {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Limit { max_processors } => self.most = max_processors,
             Fact::Used { moving, .. } if moving > 0 => {

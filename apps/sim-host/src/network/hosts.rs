@@ -102,7 +102,7 @@ impl Host {
         let is_serving = |other: u16| self.workers[usize::from(other)].serves.is_some();
         let has_sibling = self.sharing.siblings(worker).any(is_serving);
         let kappa_n = self.spec.contention_permille * self.working;
-        self.sharing.takes_ns(solo_ns, kappa_n, has_sibling)
+        self.sharing.duration_ns(solo_ns, kappa_n, has_sibling)
     }
 
     /// Ends serving the current train of a worker. Returns the VM and the train; `None` if the

@@ -1,7 +1,7 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints, Options, ScenarioResult};
+use suimon_sim_kernel::{Checker, Options, ScenarioResult, Violations};
 
 use crate::network::checkers::{Frames, WorkerLimit};
 use crate::network::facts::Fact;
@@ -77,7 +77,7 @@ fn swarms_lose_nothing_but_where_a_link_fails() {
 }
 
 fn complaints(checker: &mut dyn Checker<Fact>, recorded_facts: &[(u64, Fact)]) -> Vec<String> {
-    let mut complaints = Complaints::default();
+    let mut complaints = Violations::default();
     for (ms, fact) in recorded_facts {
         checker.observe(Time::from_ns(ms * 1_000_000), fact, &mut complaints);
     }

@@ -142,7 +142,7 @@ impl<'s> World<'s> {
 
     /// Returns the number of processed events.
     pub(crate) fn happened(&self) -> u64 {
-        self.agenda.happened()
+        self.agenda.processed_events()
     }
 
     /// Advances the run to a time.

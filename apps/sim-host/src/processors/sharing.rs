@@ -58,7 +58,12 @@ impl Sharing {
     /// Returns the duration in ns of work that takes `alone_ns` without contention.
     /// `kappa_n_permille` is κ n in thousandths; `has_sibling` is true if the sibling thread is
     /// busy.
-    pub(crate) fn takes_ns(&self, alone_ns: u64, kappa_n_permille: u64, has_sibling: bool) -> u64 {
+    pub(crate) fn duration_ns(
+        &self,
+        alone_ns: u64,
+        kappa_n_permille: u64,
+        has_sibling: bool,
+    ) -> u64 {
         let contended = alone_ns * (1000 + kappa_n_permille) / 1000;
         let ns = if has_sibling { contended * 100 / self.sibling_percent } else { contended };
         ns.max(1)

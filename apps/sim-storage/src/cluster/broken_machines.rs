@@ -12,7 +12,7 @@ use crate::cluster::machines::{AllocatorMachine, Machines, MemberMachine};
 
 /// Fault that is built into a policy, to test that checkers detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum FaultKind {
     /// The leader grants 5 % more than the capacity of the store.
     Generous,
     /// The leader grants no capacity beyond reservations.
@@ -26,11 +26,11 @@ pub(crate) enum How {
 }
 
 /// Factory of state machines with a fault of this kind.
-pub(crate) struct Broken(pub(crate) How);
+pub(crate) struct Broken(pub(crate) FaultKind);
 
-struct BrokenMember(Member, How);
+struct BrokenMember(Member, FaultKind);
 
-struct BrokenAllocator(Allocator, How);
+struct BrokenAllocator(Allocator, FaultKind);
 
 impl Machines for Broken {
     fn member(
@@ -52,7 +52,7 @@ impl Machines for Broken {
 impl MemberMachine for BrokenMember {
     fn handle(&mut self, now: Time, event: &MemberEvent) {
         let mut event = event.clone();
-        if let (MemberEvent::Loads { disks, .. }, How::Silent) = (&mut event, self.1) {
+        if let (MemberEvent::Loads { disks, .. }, FaultKind::Silent) = (&mut event, self.1) {
             disks.iter_mut().for_each(|disk| disk.min_iops = 0);
         }
         self.0.handle(now, &event);
@@ -64,7 +64,9 @@ impl MemberMachine for BrokenMember {
 
     fn poll_action(&mut self) -> Option<MemberAction> {
         let mut action = self.0.poll_action();
-        if let (Some(MemberAction::Apply { store, .. }), How::Clinging) = (&mut action, self.1) {
+        if let (Some(MemberAction::Apply { store, .. }), FaultKind::Clinging) =
+            (&mut action, self.1)
+        {
             let later = |(iops, until)| (iops, until + Duration::from_secs(1));
             store.leased = store.leased.map(later);
         }
@@ -79,7 +81,9 @@ impl MemberMachine for BrokenMember {
 impl AllocatorMachine for BrokenAllocator {
     fn handle(&mut self, now: Time, event: &AllocatorEvent) {
         let mut event = event.clone();
-        if let (AllocatorEvent::Elected { records, .. }, How::Forgetful) = (&mut event, self.1) {
+        if let (AllocatorEvent::Elected { records, .. }, FaultKind::Forgetful) =
+            (&mut event, self.1)
+        {
             records.clear();
         }
         self.0.handle(now, &event);
@@ -95,9 +99,9 @@ impl AllocatorMachine for BrokenAllocator {
             for (_, grant) in grants {
                 let share = &mut grant.store;
                 match self.1 {
-                    How::Generous => share.leased_iops = share.leased_iops * 105 / 100,
-                    How::Stingy => share.leased_iops = share.reserved_iops,
-                    How::Clinging | How::Silent | How::Forgetful => {}
+                    FaultKind::Generous => share.leased_iops = share.leased_iops * 105 / 100,
+                    FaultKind::Stingy => share.leased_iops = share.reserved_iops,
+                    FaultKind::Clinging | FaultKind::Silent | FaultKind::Forgetful => {}
                 }
             }
         }

@@ -8,7 +8,7 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::{RandomStream, SECOND};
 
 use crate::cluster::clock::Clock;
-use crate::cluster::etcd::{Etcd, Taken};
+use crate::cluster::etcd::{Etcd, LogEntry};
 use crate::cluster::event::{ControlEvent, DiskModel, TICK_NS};
 use crate::cluster::facts::ClusterFact;
 use crate::cluster::host::Host;
@@ -161,7 +161,7 @@ impl Control {
             _ => None,
         };
         // A paused node processes events after its pause, in their order.
-        let stopped_until = node.map(|node| self.hosts[node as usize].still_until);
+        let stopped_until = node.map(|node| self.hosts[node as usize].paused_until);
         if let Some(until) = stopped_until.filter(|until| now < *until) {
             return self.planned.push((until, event));
         }
@@ -239,7 +239,7 @@ impl Control {
     }
 
     fn do_requests(&mut self, now: Time) {
-        while let Some(Taken { call, member, .. }) = self.etcd.next_done(now) {
+        while let Some(LogEntry { call, member, .. }) = self.etcd.next_done(now) {
             let Some(Call { node, epoch, request }) = self.calls.remove(&call) else { continue };
             self.counts.requests += 1;
             self.record_written(&request);

@@ -52,7 +52,7 @@ struct MemberState {
 
 /// Request that the leader has received and that is not complete yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Taken {
+pub(crate) struct LogEntry {
     pub(crate) call: u64,
     /// Member that received the request.
     pub(crate) member: u32,
@@ -66,7 +66,7 @@ pub(crate) struct Etcd {
     spec: EtcdSpec,
     members: Vec<MemberState>,
     leader: Option<u32>,
-    log: VecDeque<Taken>,
+    log: VecDeque<LogEntry>,
     busy: Time,
     /// Time at which the leader lost its majority; `None` while it has one.
     lost: Option<Time>,
@@ -137,13 +137,13 @@ impl Etcd {
         let after = self.times(now, self.spec.sync_us + 2 * self.spec.peer_us);
         let last = self.log.back().map_or(Time::ZERO, |last| last.done);
         let done_at = Time::from_ns(self.busy.as_ns() + after).max(last);
-        self.log.push_back(Taken { call, member, done: done_at, taken: now });
+        self.log.push_back(LogEntry { call, member, done: done_at, taken: now });
         Some(done_at)
     }
 
     /// Removes and returns the next request that is complete at `now`; `None` if there is none, or
     /// no leader with a majority.
-    pub(crate) fn next_done(&mut self, now: Time) -> Option<Taken> {
+    pub(crate) fn next_done(&mut self, now: Time) -> Option<LogEntry> {
         if !self.works() {
             return None;
         }

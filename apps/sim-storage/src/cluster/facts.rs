@@ -13,7 +13,7 @@ pub(crate) struct NodeLimit {
     pub(crate) reserved_iops: u64,
     /// Fallback limit in normalised operations per second, valid from `late_from_ns` on; 0 for
     /// none.
-    pub(crate) late_iops: u64,
+    pub(crate) fallback_iops: u64,
     pub(crate) late_from_ns: u64,
 }
 
@@ -21,14 +21,14 @@ impl NodeLimit {
     /// Returns the limit in normalised operations per second at a time.
     pub(crate) fn iops_at(&self, ns: u64) -> u64 {
         let leased = if ns < self.leased_until_ns { self.leased_iops } else { 0 };
-        let late_iops = if ns >= self.late_from_ns { self.late_iops } else { 0 };
+        let late_iops = if ns >= self.late_from_ns { self.fallback_iops } else { 0 };
         leased.max(late_iops).max(self.reserved_iops)
     }
 
     /// Returns the next time in ns after `ns` at which the limit changes without a message; `None`
     /// if it does not.
     pub(crate) fn changes_after(&self, ns: u64) -> Option<u64> {
-        let late_from_ns = if self.late_iops > 0 { self.late_from_ns } else { 0 };
+        let late_from_ns = if self.fallback_iops > 0 { self.late_from_ns } else { 0 };
         [self.leased_until_ns, late_from_ns].into_iter().filter(|time_ns| *time_ns > ns).min()
     }
 }
@@ -114,7 +114,7 @@ impl TraceFact for ClusterFact {
                 limit.leased_iops,
                 limit.leased_until_ns,
                 limit.reserved_iops,
-                limit.late_iops,
+                limit.fallback_iops,
                 limit.late_from_ns,
             ],
             Self::Made { node, store, incarnation, number } => {

@@ -120,8 +120,8 @@ impl Control {
 
     fn stop(&mut self, now: Time, node: u32, until: Time, model: &mut dyn DiskModel) {
         let host = self.host(node);
-        host.still_until = host.still_until.max(until);
-        let until = host.still_until;
+        host.paused_until = host.paused_until.max(until);
+        let until = host.paused_until;
         model.stop(now, node, until);
         self.facts.push(ClusterFact::Still { node, until_ns: until.as_ns() });
     }
@@ -131,7 +131,7 @@ impl Control {
         self.stop(now, node, until, model);
         let host = self.host(node);
         host.epoch += 1;
-        let (until, epoch) = (host.still_until, host.epoch);
+        let (until, epoch) = (host.paused_until, host.epoch);
         // The limits of a node end with its daemon.
         for index in 0..self.host(node).participants.len() {
             let store = self.host(node).participants[index].store;

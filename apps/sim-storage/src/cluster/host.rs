@@ -50,7 +50,7 @@ pub(crate) struct Host {
     pub(crate) participants: Vec<Participant>,
     /// Number of starts of the daemon. Events of earlier starts are ignored.
     pub(crate) epoch: u32,
-    pub(crate) still_until: Time,
+    pub(crate) paused_until: Time,
     /// Number of the etcd member that the node is connected to.
     pub(crate) member: u32,
     /// Number of the connection to etcd. Changes sent on earlier connections are ignored.
@@ -83,7 +83,7 @@ impl Host {
             clock,
             participants: stores.iter().map(participant).collect(),
             epoch: 0,
-            still_until: Time::ZERO,
+            paused_until: Time::ZERO,
             member,
             stream: 0,
             has_missed: false,

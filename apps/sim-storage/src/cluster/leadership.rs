@@ -44,7 +44,7 @@ impl Control {
             && participant.leaving_term.is_none()
             && has_session;
         if let Some((_, _, term)) = own_leader.filter(|_| is_idle) {
-            if term > participant.served {
+            if term > participant.last_led_term {
                 self.record_leader(now, participant_id, own_leader, model);
             } else {
                 participant.leaving_term = Some((term, false));
@@ -128,8 +128,8 @@ impl Control {
                 self.lose_leadership(now, participant_id, model);
             }
         } else if let Some(term) = own_term {
-            if term > participant.served && has_session {
-                participant.served = term;
+            if term > participant.last_led_term && has_session {
+                participant.last_led_term = term;
                 participant.leadership = Leadership::Reads(term);
                 let store = participant.store as usize;
                 self.listeners[store].push(participant_id.0);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use suimon_cluster_qos::{GUARANTEED_PERCENT_MAX, Parameters};
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints, SECOND};
+use suimon_sim_kernel::{Checker, SECOND, Violations};
 
 use crate::cluster::facts::{AsClusterFact, ClusterFact};
 
@@ -165,7 +165,7 @@ impl Minimums {
         }
     }
 
-    fn judge(&mut self, now: u64, complaints: &mut Complaints) {
+    fn judge(&mut self, now: u64, complaints: &mut Violations) {
         let (window_start, length) = (self.window, now - self.window);
         self.window = now;
         // Operations are reported at intervals, so only whole intervals in the window count.
@@ -186,7 +186,7 @@ impl Minimums {
             if !is_well || !is_quiet || unmet.min == 0 || unmet.demand == 0 {
                 continue;
             }
-            complaints.judged += 1;
+            complaints.checks += 1;
             let rate = u128::from(unmet.min.min(unmet.demand));
             let guaranteed = rate * u128::from(length) / u128::from(SECOND);
             let min_delivered = (guaranteed * MET_PERCENT / 100) as u64;
@@ -202,7 +202,7 @@ impl Minimums {
 }
 
 impl<F: AsDiskFact> Checker<F> for Minimums {
-    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
         let now = now.as_ns();
         if now >= self.window + JUDGED_NS {
             self.judge(now, complaints);
@@ -296,7 +296,7 @@ impl Spare {
         }
     }
 
-    fn judge(&mut self, now: u64, complaints: &mut Complaints) {
+    fn judge(&mut self, now: u64, complaints: &mut Violations) {
         let (window_start, length) = (self.window, now - self.window);
         self.window = now;
         let usable = self.usable();
@@ -320,7 +320,7 @@ impl Spare {
             if usage.quiet_from > window_start || waited_ns * 100 < length * WAITED_PERCENT {
                 continue;
             }
-            complaints.judged += 1;
+            complaints.checks += 1;
             let usable = usable[store].min(before[store]);
             let capacity =
                 self.locations.capacities[store].min(usable) * (length / 1_000_000) / 1000;
@@ -353,7 +353,7 @@ impl Spare {
 }
 
 impl<F: AsDiskFact> Checker<F> for Spare {
-    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
         let now = now.as_ns();
         if now >= self.window + JUDGED_NS {
             self.judge(now, complaints);

@@ -162,7 +162,7 @@ impl Control {
                         leased_iops: leased.0,
                         leased_until_ns: leased.1,
                         reserved_iops: cap.reserved_iops,
-                        late_iops: late.0,
+                        fallback_iops: late.0,
                         late_from_ns: late.1,
                     };
                     model.set_limit(now, node, store, limit);

@@ -34,7 +34,7 @@ pub(crate) struct Participant {
     pub(crate) candidacy: Candidacy,
     pub(crate) leadership: Leadership,
     /// Highest term in which the node led the store.
-    pub(crate) served: u64,
+    pub(crate) last_led_term: u64,
     /// Term whose key the node removes, and true if the removal was requested.
     pub(crate) leaving_term: Option<(u64, bool)>,
     pub(crate) writes: VecDeque<Vec<Change>>,
@@ -63,7 +63,7 @@ impl Participant {
             leader: Some((u32::MAX, 0, 0)),
             candidacy: Candidacy::default(),
             leadership: Leadership::None,
-            served: 0,
+            last_led_term: 0,
             leaving_term: None,
             writes: VecDeque::new(),
             is_reporting: false,

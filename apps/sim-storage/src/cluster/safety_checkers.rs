@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use suimon_cluster_qos::Parameters;
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints};
+use suimon_sim_kernel::{Checker, Violations};
 
 use crate::cluster::facts::{AsClusterFact, ClusterFact, NodeLimit};
 
@@ -38,7 +38,7 @@ impl Caps {
 }
 
 impl StoreLimits {
-    fn judge(&self, store: u32, ns: u64, complaints: &mut Complaints) {
+    fn judge(&self, store: u32, ns: u64, complaints: &mut Violations) {
         let sum: u64 = self.limits.values().map(|limit| limit.iops_at(ns)).sum();
         if sum > self.capacity {
             let caps = self.limits.iter().map(|(node, limit)| (*node, limit.iops_at(ns)));
@@ -53,7 +53,7 @@ impl StoreLimits {
     }
 
     /// Checks every time up to `now` at which a limit rose without a message.
-    fn pass(&mut self, store: u32, now: u64, complaints: &mut Complaints) {
+    fn pass(&mut self, store: u32, now: u64, complaints: &mut Violations) {
         while let Some((rise_at, node)) =
             self.rises.first().copied().filter(|(rise_at, _)| *rise_at <= now)
         {
@@ -64,25 +64,25 @@ impl StoreLimits {
 }
 
 impl<F: AsClusterFact> Checker<F> for Caps {
-    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
         let Some(ClusterFact::LimitSet { node, store, to: limit }) = fact.cluster() else { return };
         let store_limits = &mut self.stores[*store as usize];
         store_limits.pass(*store, now.as_ns(), complaints);
         let before = store_limits.limits.insert(*node, *limit);
-        if let Some(before) = before.filter(|before| before.late_iops > 0) {
+        if let Some(before) = before.filter(|before| before.fallback_iops > 0) {
             store_limits.rises.remove(&(before.late_from_ns, *node));
         }
-        if limit.late_iops > 0 && limit.late_from_ns > now.as_ns() {
+        if limit.fallback_iops > 0 && limit.late_from_ns > now.as_ns() {
             store_limits.rises.insert((limit.late_from_ns, *node));
         }
         let previous_iops = before.map_or(0, |before| before.iops_at(now.as_ns()));
         if limit.iops_at(now.as_ns()) > previous_iops {
-            complaints.judged += 1;
+            complaints.checks += 1;
             store_limits.judge(*store, now.as_ns(), complaints);
         }
     }
 
-    fn end(&mut self, now: Time, complaints: &mut Complaints) {
+    fn end(&mut self, now: Time, complaints: &mut Violations) {
         for (store, store_limits) in (0..).zip(&mut self.stores) {
             store_limits.pass(store, now.as_ns(), complaints);
         }
@@ -120,7 +120,7 @@ impl Leases {
 }
 
 impl<F: AsClusterFact> Checker<F> for Leases {
-    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
         match fact.cluster() {
             Some(ClusterFact::Made { node, store, incarnation, number }) => {
                 let made_grants = self.made.entry((*node, *store)).or_default();

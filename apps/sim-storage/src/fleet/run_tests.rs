@@ -2,7 +2,7 @@
 
 use suimon_sim_kernel::Options;
 
-use crate::cluster::broken_machines::{Broken, How};
+use crate::cluster::broken_machines::{Broken, FaultKind};
 use crate::fleet::run::{run, run_with};
 use crate::fleet::spec::FleetScenario;
 
@@ -53,7 +53,7 @@ fn writes_to_etcd_per_node_do_not_depend_on_the_number_of_nodes() {
 #[test]
 fn a_leader_that_grants_too_much_is_detected() {
     let outcome =
-        run_with(&read(40, 4, 30), run_options(1), Box::new(Broken(How::Generous))).unwrap();
+        run_with(&read(40, 4, 30), run_options(1), Box::new(Broken(FaultKind::Generous))).unwrap();
     assert!(
         outcome.complaints.iter().all(|complaint| complaint.checker == "caps"),
         "{:?}",

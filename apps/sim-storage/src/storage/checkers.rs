@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Complaints, SECOND};
+use suimon_sim_kernel::{Checker, SECOND, Violations};
 use suimon_storage_qos::Limits;
 
 use crate::cluster::{Clock, ClusterFact, DiskLocations, NodeLimit};
@@ -54,7 +54,7 @@ struct Carried {
 }
 
 impl Checker<Fact> for Maximum {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Limits { disk, limits } => {
                 let max = limits.max_iops.map_or(0, |max| i128::from(max.per_second()));
@@ -64,7 +64,7 @@ impl Checker<Fact> for Maximum {
                     *disk = Carried { max, catch_up_ns, ..Carried::default() };
                 }
             }
-            Fact::LetGo { disk, cost, .. } => {
+            Fact::Dispatched { disk, cost, .. } => {
                 let Some(limited_disk) = self.disks.get_mut(&disk).filter(|disk| disk.max > 0)
                 else {
                     return;
@@ -141,14 +141,14 @@ impl Within {
 }
 
 impl Checker<Fact> for Within {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Cluster(ClusterFact::LimitSet { node, to: limit, .. }) => {
                 let node_state = self.nodes.entry(node).or_default();
                 node_state.pass(now.as_ns());
                 node_state.to = limit;
             }
-            Fact::LetGo { disk, cost, .. } => {
+            Fact::Dispatched { disk, cost, .. } => {
                 let node = self.disks[disk as usize];
                 let node_state = self.nodes.entry(node).or_default();
                 node_state.pass(now.as_ns());
@@ -176,12 +176,12 @@ pub(crate) struct Order {
 }
 
 impl Checker<Fact> for Order {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Submitted { disk, tag, .. } => {
                 self.waiting.entry(disk).or_default().push_back(tag);
             }
-            Fact::LetGo { disk, tag, .. } => {
+            Fact::Dispatched { disk, tag, .. } => {
                 let first = self.waiting.get_mut(&disk).and_then(VecDeque::pop_front);
                 if first != Some(tag) {
                     let complaint =
@@ -212,7 +212,7 @@ pub(crate) struct Idle {
 }
 
 impl Checker<Fact> for Idle {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         let now_ns = now.as_ns();
         if let Some(since) = self.since.take() {
             let since = since.max(self.disturbed_until);
@@ -232,7 +232,7 @@ impl Checker<Fact> for Idle {
                 self.waiting.entry(disk).or_default().1 = limits.max_iops.is_some();
             }
             Fact::Submitted { disk, .. } => self.waiting.entry(disk).or_default().0 += 1,
-            Fact::LetGo { disk, .. } => {
+            Fact::Dispatched { disk, .. } => {
                 let waiting = self.waiting.entry(disk).or_default();
                 waiting.0 = waiting.0.saturating_sub(1);
                 self.in_array += 1;
@@ -282,7 +282,7 @@ impl Minimum {
         Self { promisable, recovery_ns, disks: BTreeMap::new(), window: 0, quiet_since: 0 }
     }
 
-    fn judge(&mut self, now: Time, complaints: &mut Complaints) {
+    fn judge(&mut self, now: Time, complaints: &mut Violations) {
         let length = now.as_ns() - self.window;
         let is_quiet = self.quiet_since + GRACE_NS <= self.window;
         let min =
@@ -294,7 +294,7 @@ impl Minimum {
                 continue;
             }
             let guaranteed = u128::from(min(demand)) * u128::from(length) / u128::from(SECOND);
-            complaints.judged += u64::from(guaranteed > 0);
+            complaints.checks += u64::from(guaranteed > 0);
             let min_delivered = (guaranteed * u128::from(MET_PERCENT) / 100) as u64;
             if delivered + 2 * demand.largest < min_delivered {
                 let complaint = format!(
@@ -308,7 +308,7 @@ impl Minimum {
 }
 
 impl Checker<Fact> for Minimum {
-    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Complaints) {
+    fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         if now.as_ns() >= self.window + JUDGED_NS {
             self.judge(now, complaints);
         }

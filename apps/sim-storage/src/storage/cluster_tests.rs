@@ -3,7 +3,7 @@
 use suimon_sim_kernel::{Options, ScenarioResult};
 use suimon_storage_qos::StoreScheduler;
 
-use crate::cluster::broken_machines::{Broken, How};
+use crate::cluster::broken_machines::{Broken, FaultKind};
 use crate::storage::StorageScenario;
 use crate::storage::run::{PolicyFactories, run, run_with};
 
@@ -43,7 +43,7 @@ fn a_cluster_repeats_bit_for_bit() {
     }
 }
 
-fn broken(defect: How, options: Options) -> ScenarioResult {
+fn broken(defect: FaultKind, options: Options) -> ScenarioResult {
     let makers = PolicyFactories {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
         machines: &move || Box::new(Broken(defect)),
@@ -54,10 +54,10 @@ fn broken(defect: How, options: Options) -> ScenarioResult {
 #[test]
 fn each_faulty_policy_is_detected_by_the_checker_for_its_fault() {
     for (defect, checker) in [
-        (How::Generous, "caps"),
-        (How::Stingy, "spare"),
-        (How::Clinging, "leases"),
-        (How::Silent, "minimums"),
+        (FaultKind::Generous, "caps"),
+        (FaultKind::Stingy, "spare"),
+        (FaultKind::Clinging, "leases"),
+        (FaultKind::Silent, "minimums"),
     ] {
         let outcome = broken(defect, run_options(1, false));
         let checkers: Vec<&str> =
@@ -71,13 +71,13 @@ fn each_faulty_policy_is_detected_by_the_checker_for_its_fault() {
 #[test]
 fn a_swarm_detects_a_policy_that_is_faulty_during_faults_only_and_no_fault_in_production() {
     let scenario = read();
-    assert_eq!(broken(How::Forgetful, run_options(1, false)).complaints, []);
+    assert_eq!(broken(FaultKind::Forgetful, run_options(1, false)).complaints, []);
     let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {
         let outcome = run(&scenario, run_options(seed, true)).unwrap();
         assert_eq!(outcome.complaints, [], "seed {seed}");
         judged += outcome.judged;
-        let outcome = broken(How::Forgetful, run_options(seed, true));
+        let outcome = broken(FaultKind::Forgetful, run_options(seed, true));
         found_count +=
             u32::from(outcome.complaints.iter().any(|complaint| complaint.checker == "caps"));
     }

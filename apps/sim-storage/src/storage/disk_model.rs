@@ -33,7 +33,7 @@ impl DiskModel for SharedStore<'_> {
             let cap = TimedRateLimit {
                 leased: at_time(limit.leased_iops, limit.leased_until_ns),
                 reserved_iops: limit.reserved_iops,
-                later: at_time(limit.late_iops, limit.late_from_ns),
+                later: at_time(limit.fallback_iops, limit.late_from_ns),
             };
             node_state.apply(now, Change::Cap(Some(cap)));
         }

@@ -112,7 +112,7 @@ impl World {
         }
         for (number, node) in (0..).zip(&mut self.nodes) {
             let is_waiting = node.waits_for_cap();
-            if std::mem::replace(&mut node.withholds, is_waiting) != is_waiting {
+            if std::mem::replace(&mut node.is_reported_waiting, is_waiting) != is_waiting {
                 self.observer.record(now, &Fact::Waits { node: number, is_so: is_waiting });
             }
         }

@@ -12,7 +12,7 @@ pub(crate) enum Fact {
     /// A VM submitted a request.
     Submitted { disk: u32, tag: u32, cost: u32 },
     /// A request was dispatched to the array.
-    LetGo { disk: u32, tag: u32, cost: u32 },
+    Dispatched { disk: u32, tag: u32, cost: u32 },
     /// The array completed a request.
     Completed { disk: u32, tag: u32, cost: u32, latency_ns: u64 },
     /// The limits of a disk changed.
@@ -68,7 +68,7 @@ impl TraceFact for Fact {
     fn kind(&self) -> &'static str {
         match self {
             Self::Submitted { .. } => "asked",
-            Self::LetGo { .. } => "let-go",
+            Self::Dispatched { .. } => "let-go",
             Self::Completed { .. } => "answered",
             Self::Limits { .. } => "limits",
             Self::Demand { .. } => "wants",
@@ -88,7 +88,7 @@ impl TraceFact for Fact {
     fn figures(&self) -> Vec<u64> {
         let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |iops| iops.per_second());
         match *self {
-            Self::Submitted { disk, tag, cost } | Self::LetGo { disk, tag, cost } => {
+            Self::Submitted { disk, tag, cost } | Self::Dispatched { disk, tag, cost } => {
                 vec![disk.into(), tag.into(), cost.into()]
             }
             Self::Completed { disk, tag, cost, latency_ns } => {

@@ -64,7 +64,7 @@ pub(crate) struct Node {
     /// State of a store that the node shares with others; `None` if it does not.
     pub(crate) shared: Option<Shared>,
     /// True if the last reported state is that requests wait for the node's limit.
-    pub(crate) withholds: bool,
+    pub(crate) is_reported_waiting: bool,
     /// End of a pause of the node.
     pub(crate) still_until: Time,
 }
@@ -82,7 +82,7 @@ impl Node {
             armed: None,
             wakes: 0,
             shared: None,
-            withholds: false,
+            is_reported_waiting: false,
             still_until: Time::ZERO,
         }
     }
@@ -124,7 +124,7 @@ impl Node {
     }
 
     /// Removes and returns the tag of the next request to dispatch; `None` if none is eligible.
-    pub(crate) fn let_go(&mut self, now: Time) -> Option<u32> {
+    pub(crate) fn dispatch_next(&mut self, now: Time) -> Option<u32> {
         if self.waiting == 0 {
             return None;
         }

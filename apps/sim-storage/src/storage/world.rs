@@ -138,7 +138,7 @@ impl World {
 
     /// Returns the number of processed events.
     pub(crate) fn happened(&self) -> u64 {
-        self.agenda.happened()
+        self.agenda.processed_events()
     }
 
     /// Advances the run to a time.
@@ -234,7 +234,7 @@ impl World {
                 self.arm(number);
                 continue;
             }
-            while let Some(tag) = self.nodes[number].let_go(now) {
+            while let Some(tag) = self.nodes[number].dispatch_next(now) {
                 let disk = self.requests.get(&tag).map_or(0, |request| request.disk);
                 let bytes = self.disks[disk as usize].client.bytes();
                 send(&mut self.requests, &mut self.array, &mut self.observer, now, tag, bytes);
@@ -303,6 +303,6 @@ fn send(
     let Some(request) = requests.get_mut(&tag) else { return };
     request.sent = now;
     let Request { disk, offset, is_write, .. } = *request;
-    observer.record(now, &Fact::LetGo { disk, tag, cost: cost(bytes) });
+    observer.record(now, &Fact::Dispatched { disk, tag, cost: cost(bytes) });
     array.send(now, Io { tag: tag.into(), offset, bytes, is_write });
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{
-    Difference, Loss, Names, PolicyKind, PolicyReplay, Record, RecordError, RecordingSource,
+    Difference, LossReason, Names, PolicyKind, PolicyReplay, Record, RecordError, RecordingSource,
     StreamId, begin, decode,
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct StreamReport {
     /// First decision that differs, if any.
     pub(crate) differs: Option<Differs>,
     /// Reason why records of the policy are missing; `None` if the recording is complete.
-    pub(crate) lost: Option<Loss>,
+    pub(crate) lost: Option<LossReason>,
 }
 
 /// Result of the replay of a recording.

@@ -184,7 +184,7 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
     for port in 0..4 {
         vmq.set_nic(PortId(port), NicSpec::default(), 1, time(0)).unwrap();
         let added = vmq.add_queue(queue(port), time(0)).unwrap();
-        vmq.handle_found(queue(port), added.at, time(0));
+        vmq.handle_moved_externally(queue(port), added.at, time(0));
     }
     let mut busy = [0_u64; 4];
     for round in 1..=periods {
@@ -296,7 +296,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
             outstanding[slot.0 as usize] += available;
             let dispatched = if available > 1 {
                 let sizes = vec![8192; available as usize];
-                scheduler.submit_together(now, slot, &sizes, slot.0).unwrap().dispatched
+                scheduler.submit_batch(now, slot, &sizes, slot.0).unwrap().dispatched
             } else if available == 1 {
                 let is_going = scheduler.submit(now, slot, 8192, slot.0) == Ok(Submitted::Dispatch);
                 usize::from(is_going)

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{
-    Loss, Names, PolicyKind, Record, RecordError, RecordingSource, StreamId, decode,
+    LossReason, Names, PolicyKind, Record, RecordError, RecordingSource, StreamId, decode,
 };
 use suimon_sim_kernel::columns;
 
@@ -43,7 +43,7 @@ pub(crate) struct WhatIfReport {
 struct Stream {
     kind: PolicyKind,
     name: String,
-    lost: Option<Loss>,
+    lost: Option<LossReason>,
     machine: Box<dyn WhatIf>,
 }
 

@@ -169,6 +169,6 @@ async fn begin(
     line: PeerStream,
     upgrade: UpgradeRequest,
 ) -> Result<Response, ErrorResponse> {
-    let end = state.call_blocking(move |node| node.arrival_line(&id, &line)).await?;
+    let end = state.call_blocking(move |node| node.open_incoming_connection(&id, &line)).await?;
     Ok(upgrade.accept(end, state))
 }

@@ -39,11 +39,11 @@ pub(super) async fn change(
     edit: Edit,
     parameters: ChangeParameters,
 ) -> Result<Response, ErrorResponse> {
-    change_noting(state, edit, parameters, &[]).await
+    change_with_warnings(state, edit, parameters, &[]).await
 }
 
 /// As [`change`]; warns about old names in the request, in the response and in the log.
-pub(super) async fn change_noting(
+pub(super) async fn change_with_warnings(
     state: &ApiState,
     edit: Edit,
     parameters: ChangeParameters,
@@ -80,7 +80,7 @@ pub(super) fn accepted(operation: Operation) -> Response {
 /// Parses the resource name in a path.
 pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, ErrorResponse> {
     name.parse().map_err(|error| {
-        let kind = T::KIND.word();
+        let kind = T::KIND.noun();
         let text = format!("there is no {kind} of this name: {error}");
         ApiError::new(ErrorCode::NotFound, text).about(format!("{kind}/{name}")).into()
     })

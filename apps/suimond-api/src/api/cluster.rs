@@ -12,7 +12,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{ChangeParameters, change, change_noting};
+use crate::api::changes::{ChangeParameters, change, change_with_warnings};
 use crate::api::failure::{ErrorResponse, InPath, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
@@ -44,7 +44,8 @@ async fn init(
 ) -> Result<Response, ErrorResponse> {
     let cluster = parse_cluster(&body)?;
     let edit = Edit::Cluster(ClusterEdit::Init(cluster));
-    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body))
+        .await
 }
 
 /// Joins a cluster and creates it if it does not exist.
@@ -61,7 +62,8 @@ async fn put(
 ) -> Result<Response, ErrorResponse> {
     let cluster = parse_cluster(&body)?;
     let edit = Edit::Cluster(ClusterEdit::Put(cluster));
-    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body))
+        .await
 }
 
 /// Changes the connection to etcd with a JSON merge patch (RFC 7386).
@@ -79,7 +81,8 @@ async fn patch(
 ) -> Result<Response, ErrorResponse> {
     check_patch(ResourceKind::Cluster, &body)?;
     let edit = Edit::Cluster(ClusterEdit::Patch(body.to_vec()));
-    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body))
+        .await
 }
 
 /// Releases the reservations of this host and leaves the cluster.

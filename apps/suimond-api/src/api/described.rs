@@ -46,7 +46,7 @@ impl Described {
         let operation = OperationBuilder::new()
             .tag(R::PATH)
             .summary(Some(summary))
-            .operation_id(Some(format!("{verb}_{}", R::KIND.word())));
+            .operation_id(Some(format!("{verb}_{}", R::KIND.noun())));
         Self { operation, schemas: Vec::new() }
     }
 

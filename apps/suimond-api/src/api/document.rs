@@ -137,7 +137,7 @@ pub(super) fn complete(document: &mut OpenApi) {
 /// Adds the old paths of renamed ones, with deprecated operations.
 fn describe_old_paths(document: &mut OpenApi) {
     let last = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
-    for rename in RENAMES.iter().filter(|rename| rename.of == Renamed::Path) {
+    for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::Path) {
         let Some(mut item) = document.paths.paths.get(rename.new).cloned() else { continue };
         for operation in operations_mut(&mut item) {
             operation.deprecated = Some(Deprecated::True);

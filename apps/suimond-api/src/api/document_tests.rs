@@ -155,7 +155,7 @@ fn bodies_that_are_configuration_have_an_example() {
 fn renamed_fields_and_paths_are_deprecated_beside_the_new_ones() {
     let document = document();
     for rename in suimon_contract::RENAMES {
-        match rename.of {
+        match rename.object {
             suimon_contract::Renamed::Field { schema } => {
                 let properties = &document["components"]["schemas"][schema]["properties"];
                 assert!(properties[rename.new].is_object(), "{rename:?}");

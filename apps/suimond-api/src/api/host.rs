@@ -19,7 +19,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{ChangeParameters, change_noting};
+use crate::api::changes::{ChangeParameters, change_with_warnings};
 use crate::api::failure::{ErrorResponse, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
@@ -125,7 +125,7 @@ async fn apply(
         let host_file = state.host_file.clone();
         let edit = state.call_blocking(move |_| edit_of_apply(&body, host_file.as_deref())).await?;
         let old_names = old_names_of_apply(&text);
-        change_noting(&state, edit, parameters, &old_names).await
+        change_with_warnings(&state, edit, parameters, &old_names).await
     };
     applied.await.map_err(|failure: ErrorResponse| failure.located(&text))
 }

@@ -11,7 +11,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{ChangeParameters, change, change_noting};
+use crate::api::changes::{ChangeParameters, change, change_with_warnings};
 use crate::api::failure::{ErrorResponse, Parameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
@@ -42,7 +42,7 @@ async fn put(
 ) -> Result<Response, ErrorResponse> {
     let power = parse_power(&body)?;
     let edit = Edit::Power(PowerEdit::Put(power));
-    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Power, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Power, &body)).await
 }
 
 /// Changes keys of the power plan with a JSON merge patch (RFC 7386).
@@ -58,7 +58,7 @@ async fn patch(
 ) -> Result<Response, ErrorResponse> {
     check_patch(ResourceKind::Power, &body)?;
     let edit = Edit::Power(PowerEdit::Patch(body.to_vec()));
-    change_noting(&state, edit, parameters, &old_names_of(ResourceKind::Power, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Power, &body)).await
 }
 
 /// Removes the power plan and restores the CPU settings that were in effect before it.

@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::api::body::Body;
 use crate::api::captures::{CaptureParameters, begin};
-use crate::api::changes::{self, ChangeParameters, change, change_noting};
+use crate::api::changes::{self, ChangeParameters, change, change_with_warnings};
 use crate::api::described::{Described, routes};
 use crate::api::failure::{ErrorResponse, InPath, Parameters};
 use crate::api::json::Json;
@@ -261,7 +261,7 @@ const fn noun(kind: ResourceKind) -> &'static str {
         ResourceKind::Vm => "a VM",
         ResourceKind::Pf => "an SR-IOV adapter (`[[pf]]`)",
         ResourceKind::Node => "another node (`[[node]]`)",
-        _ => kind.word(),
+        _ => kind.noun(),
     }
 }
 
@@ -278,7 +278,7 @@ const fn plural(kind: ResourceKind) -> &'static str {
         ResourceKind::Vm => "VMs",
         ResourceKind::Pf => "configured SR-IOV adapters (`[[pf]]`)",
         ResourceKind::Node => "other nodes (`[[node]]`)",
-        _ => kind.word(),
+        _ => kind.noun(),
     }
 }
 
@@ -319,7 +319,7 @@ async fn create<R: Served>(
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let edit = R::edit(changes::add(&body)?);
-    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
 
 async fn replace<R: Served>(
@@ -329,7 +329,7 @@ async fn replace<R: Served>(
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let edit = R::edit(changes::put(&name, &body)?);
-    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
 
 async fn modify<R: Served>(
@@ -339,7 +339,7 @@ async fn modify<R: Served>(
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let edit = R::edit(changes::patch(&name, &body)?);
-    change_noting(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
 }
 
 async fn remove<R: Served>(

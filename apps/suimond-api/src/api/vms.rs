@@ -190,7 +190,7 @@ async fn libvirt(
     let config = state.read(|node| node.config()).await?;
     let Some(vm) = config.vm(name.as_str()) else {
         let text = "no VM of this name exists; `suimon vm list` lists all VMs";
-        let subject = format!("{}/{name}", ResourceKind::Vm.word());
+        let subject = format!("{}/{name}", ResourceKind::Vm.noun());
         return Err(ApiError::new(ErrorCode::NotFound, text).about(subject).into());
     };
     let headers = [(header::CONTENT_TYPE, "application/xml")];

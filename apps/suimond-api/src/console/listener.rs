@@ -21,7 +21,7 @@ pub struct Console {
     pub(super) token: Option<Token>,
     pub(super) logins: Mutex<Logins>,
     /// Permits of WebSockets that have not sent the secret of their session.
-    pub(super) without_secret: Arc<Semaphore>,
+    pub(super) unauthenticated_permits: Arc<Semaphore>,
 }
 
 impl Console {
@@ -44,7 +44,7 @@ impl Console {
             address,
             token: token.transpose()?,
             logins: Mutex::default(),
-            without_secret: Arc::new(Semaphore::new(WITHOUT_SECRET_MAX)),
+            unauthenticated_permits: Arc::new(Semaphore::new(WITHOUT_SECRET_MAX)),
         })
     }
 

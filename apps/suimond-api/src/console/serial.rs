@@ -49,7 +49,7 @@ pub(super) async fn open(
         let error = ApiError::new(ErrorCode::PermissionDenied, text);
         return Err(ErrorResponse::with_status(StatusCode::FORBIDDEN, error));
     }
-    let slot = state.console.without_secret.clone().try_acquire_owned().map_err(|_| {
+    let slot = state.console.unauthenticated_permits.clone().try_acquire_owned().map_err(|_| {
         let text = format!(
             "{WITHOUT_SECRET_MAX} connections have not sent the secret of their session; try again \
              in {} s",

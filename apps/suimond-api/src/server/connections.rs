@@ -123,7 +123,7 @@ pub(super) struct Slot {
 impl Slot {
     /// Returns when the server has given the slot to another connection. The caller then closes the
     /// connection.
-    pub(super) async fn turned_away(&self) {
+    pub(super) async fn slot_reassigned(&self) {
         self.turned_away.notified().await;
     }
 

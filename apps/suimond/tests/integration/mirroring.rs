@@ -111,7 +111,7 @@ async fn a_disk_is_copied_to_another_node_during_writes() {
     });
     let mirror = mirror.await.unwrap();
     let copied = mirror.progress();
-    assert_eq!((copied.left_bytes, &copied.failure), (0, &None));
+    assert_eq!((copied.remaining_bytes, &copied.failure), (0, &None));
     // A limit of 10 IOPS of 8 KiB would permit at most 2.4 MiB within the longest duration of the
     // test.
     assert!(copied.copied_bytes > 4 << 20, "{copied:?}");

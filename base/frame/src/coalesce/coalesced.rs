@@ -18,8 +18,8 @@ pub enum CoalesceTarget {
 /// Result of coalescing a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coalesced {
-    pub(super) merged_count: u32,
-    pub(super) units: u32,
+    pub(super) merged_mask: u32,
+    pub(super) merge_target_mask: u32,
 }
 
 const _: () = assert!(BATCH_FRAMES_MAX <= u32::BITS as usize);
@@ -28,24 +28,24 @@ impl Coalesced {
     /// Returns true if the frame at this index was merged into another one.
     #[inline]
     pub const fn was_merged_away(self, index: usize) -> bool {
-        index < BATCH_FRAMES_MAX && self.merged_count >> index & 1 != 0
+        index < BATCH_FRAMES_MAX && self.merged_mask >> index & 1 != 0
     }
 
     /// Returns true if other frames were merged into the frame at this index.
     #[inline]
     pub const fn is_merged(self, index: usize) -> bool {
-        index < BATCH_FRAMES_MAX && self.units >> index & 1 != 0
+        index < BATCH_FRAMES_MAX && self.merge_target_mask >> index & 1 != 0
     }
 
     /// Returns the number of frames merged into others.
     #[inline]
     pub const fn merged_count(self) -> u32 {
-        self.merged_count.count_ones()
+        self.merged_mask.count_ones()
     }
 
     /// Returns true if no frame was merged.
     #[inline]
     pub const fn is_empty(self) -> bool {
-        self.merged_count == 0
+        self.merged_mask == 0
     }
 }

@@ -15,7 +15,7 @@ const FORBIDS_FRAGMENTS: u16 = 0x4000;
 const UNMERGEABLE_FLAGS: u8 = tcp_flags::SYN | tcp_flags::RST | tcp_flags::URG;
 
 /// Classification of a frame for coalescing.
-pub(super) enum Kind {
+pub(super) enum SegmentClass {
     /// Not TCP: belongs to no coalesced flow.
     NotTcp,
     /// Fragment, or frame with inconsistent headers: may belong to any flow.
@@ -50,16 +50,20 @@ pub(super) struct SegmentView {
 }
 
 /// Parses the headers of a frame and classifies it for coalescing.
-pub(super) fn classify(frame: &Frame) -> Kind {
-    let Ok(headers) = Headers::parse(frame.head()) else { return Kind::Unclassifiable };
+pub(super) fn classify(frame: &Frame) -> SegmentClass {
+    let Ok(headers) = Headers::parse(frame.head()) else { return SegmentClass::Unclassifiable };
     if headers.fragment.is_some() {
-        return Kind::Unclassifiable;
+        return SegmentClass::Unclassifiable;
     }
     if headers.transport != Transport::Tcp {
-        return Kind::NotTcp;
+        return SegmentClass::NotTcp;
     }
     let view = SegmentView::new(frame, &headers);
-    if view.is_joinable(frame) { Kind::Data(view) } else { Kind::NotMergeable(view) }
+    if view.is_joinable(frame) {
+        SegmentClass::Data(view)
+    } else {
+        SegmentClass::NotMergeable(view)
+    }
 }
 
 impl SegmentView {
@@ -107,7 +111,7 @@ impl SegmentView {
     fn is_network_plain(&self, frame: &Frame) -> bool {
         let bytes = frame.head();
         let offset = self.network_at;
-        let stated = frame.len() - self.counted_from();
+        let stated = frame.len() - self.ip_length_base();
         if self.is_ipv6 {
             return self.transport_at == offset + IPV6_HEADER_BYTES
                 && u16_at(bytes, offset + 4).map(usize::from) == Some(stated);
@@ -140,7 +144,7 @@ impl SegmentView {
 
     /// Returns the offset from which the length field of the IP header counts: the start of an IPv4
     /// header, or the end of an IPv6 header.
-    pub(super) fn counted_from(&self) -> usize {
+    pub(super) fn ip_length_base(&self) -> usize {
         if self.is_ipv6 { self.network_at + IPV6_HEADER_BYTES } else { self.network_at }
     }
 

@@ -68,7 +68,7 @@ fn extension_header_count_is_limited() {
     chain.insert(0, hop);
     assert_eq!(
         Headers::parse(&ipv6(&chain, 60)),
-        Err(FrameHeaderError::TooManyExtensions { walked: 8 })
+        Err(FrameHeaderError::TooManyExtensions { parsed_count: 8 })
     );
 }
 

@@ -36,7 +36,7 @@ impl Crash<'_> {
     /// Returns the number of changes begun without a subsequent flush: the number of outcomes that
     /// [`Crash::file`] uses.
     #[must_use]
-    pub fn unsynced(&self) -> usize {
+    pub fn unflushed_count(&self) -> usize {
         self.started().len() - self.durable()
     }
 
@@ -106,7 +106,7 @@ mod tests {
         file.write_at(512, &[3; 512]).unwrap();
         let ops = file.log();
         let crash = Crash { before: &FileContent::default(), ops: &ops, started: ops.len() };
-        assert_eq!(crash.unsynced(), 2);
+        assert_eq!(crash.unflushed_count(), 2);
         let ends = |content: FileContent| (content.padded(0, 1)[0], content.padded(1023, 1)[0]);
         assert_eq!(ends(crash.file(&[], &[])), (2, 3));
         assert_eq!(ends(crash.file(&[1, 0], &[])), (2, 2));

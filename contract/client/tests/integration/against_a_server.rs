@@ -221,10 +221,10 @@ async fn a_stream_that_breaks_or_is_invalid_ends_with_an_error() {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let server = OneAnswer::new(&[head, "5\r\n{\"a\":"]);
     let mut follow = server.client().follow_operation(1).await.unwrap();
-    assert!(matches!(follow.next().await, Err(ClientError::Broken(_))));
+    assert!(matches!(follow.next().await, Err(ClientError::ConnectionFailed(_))));
     let server = OneAnswer::new(&[head, "3\r\n{}\n\r\n"]);
     let mut follow = server.client().follow_operation(1).await.unwrap();
-    assert!(matches!(follow.next().await, Err(ClientError::NotUnderstood { .. })));
+    assert!(matches!(follow.next().await, Err(ClientError::InvalidResponse { .. })));
 }
 
 #[tokio::test]
@@ -279,5 +279,5 @@ async fn a_reply_of_another_version_is_reported() {
     let error = OneAnswer::json("200 OK", "{\"name\":1}").client().host().await.unwrap_err();
     assert!(error.to_string().contains("the same version"), "{error}");
     let error = OneAnswer::new(&["SSH-2.0-OpenSSH\r\n"]).client().host().await.unwrap_err();
-    assert!(matches!(error, ClientError::Broken(_)));
+    assert!(matches!(error, ClientError::ConnectionFailed(_)));
 }

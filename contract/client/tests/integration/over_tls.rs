@@ -78,7 +78,7 @@ impl Files {
         let reach = TlsEndpoint {
             address,
             server_name: server_name.to_owned(),
-            authority: write_file(folder.path(), "authority", &pem, 0o644),
+            ca_certificate: write_file(folder.path(), "authority", &pem, 0o644),
             token_file: write_file(folder.path(), "token", &format!("{TOKEN}\nmore\n"), 0o600),
         };
         Self { folder, reach }
@@ -251,7 +251,7 @@ async fn a_node_that_does_not_reply_is_waited_for_until_the_timeout() {
     let (address, _asked) = answering(&certificate, "").await;
     let files = Files::new(address, "localhost", &[&certificate]);
     let client = files.client().with_response_timeout(Duration::from_millis(300));
-    let line = client.arrival_line("00ff", MigrationStreamKind::Memory).await;
+    let line = client.open_migration_stream("00ff", MigrationStreamKind::Memory).await;
     assert!(matches!(line.err(), Some(ClientError::TimedOut { .. })));
 }
 
@@ -270,7 +270,7 @@ async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
         );
         let (address, request) = answering(&certificate, &answer).await;
         let files = Files::new(address, "localhost", &[&certificate]);
-        let mut line = files.client().arrival_line("00/ff", line).await.unwrap();
+        let mut line = files.client().open_migration_stream("00/ff", line).await.unwrap();
         line.write_all(b" and second").await.unwrap();
         line.shutdown().await.unwrap();
         let mut content = String::new();
@@ -285,8 +285,12 @@ async fn a_line_to_an_arrival_carries_bytes_as_they_are() {
     let answer = ok(errors).replace("200 OK", "409 Conflict");
     let (address, _asked) = answering(&certificate, &answer).await;
     let files = Files::new(address, "localhost", &[&certificate]);
-    let error =
-        files.client().arrival_line("00ff", MigrationStreamKind::Memory).await.err().unwrap();
+    let error = files
+        .client()
+        .open_migration_stream("00ff", MigrationStreamKind::Memory)
+        .await
+        .err()
+        .unwrap();
     assert_eq!(error.api_errors()[0].message, "it does not wait");
 }
 
@@ -303,8 +307,8 @@ fn files_that_cannot_be_used_are_named() {
     let empty = write_file(files.folder.path(), "empty", "", 0o600);
     let open = write_file(files.folder.path(), "open", TOKEN, 0o604);
     for (file, part) in [(&missing, "nowhere"), (&empty, "no certificate")] {
-        let error = error_with(&|reach| reach.authority = file.clone());
-        assert!(matches!(error, TlsError::Authority(_)) && error.to_string().contains(part));
+        let error = error_with(&|reach| reach.ca_certificate = file.clone());
+        assert!(matches!(error, TlsError::CaCertificate(_)) && error.to_string().contains(part));
     }
     let error = error_with(&|reach| reach.token_file = missing.clone());
     assert!(matches!(error, TlsError::Token(TokenError::File(_))), "{error}");

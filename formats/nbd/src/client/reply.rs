@@ -89,7 +89,7 @@ pub enum ParsedReply<'a> {
         /// True if this is the last part of the reply to the request.
         is_last: bool,
         /// Content of this part of the reply.
-        replied: ReplyContent<'a>,
+        content: ReplyContent<'a>,
     },
 }
 
@@ -166,7 +166,7 @@ fn simple(mut fields: Reader<'_>) -> ParsedReply<'_> {
     };
     let failure = || ErrorReply { error: NbdError::from_code(error), message: String::new() };
     let replied = if error == 0 { ReplyContent::Empty } else { ReplyContent::Error(failure()) };
-    ParsedReply::Chunk { consumed: SIMPLE_BYTES, cookie, is_last: true, replied }
+    ParsedReply::Chunk { consumed: SIMPLE_BYTES, cookie, is_last: true, content: replied }
 }
 
 /// Parses the structured chunk at the start of `fields`: its head, and its payload except data.
@@ -189,7 +189,7 @@ fn chunk(mut fields: Reader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
     };
     let replied = parse_payload(kind, payload, bytes);
     let replied = replied.ok_or(ReplyError::InvalidLength { kind, bytes })??;
-    Ok(ParsedReply::Chunk { consumed: required, cookie, is_last, replied })
+    Ok(ParsedReply::Chunk { consumed: required, cookie, is_last, content: replied })
 }
 
 /// Parses a chunk's payload; `None` if its length is invalid for the type. `bytes` is the length of

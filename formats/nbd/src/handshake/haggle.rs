@@ -21,7 +21,7 @@ const ZEROES: [u8; 124] = [0; 124];
 impl ServerHandshake {
     /// Processes an option for which the protocol has an error reply, and appends the replies to
     /// `output`.
-    pub(crate) fn haggle(
+    pub(crate) fn process_option(
         &mut self,
         exports: &(impl ExportList + ?Sized),
         option: OptionCode,

@@ -162,7 +162,7 @@ proptest! {
                         ParsedReply::Chunk { consumed, .. } => assert!(consumed <= count),
                     }
                 }
-                let ParsedReply::Chunk { consumed, cookie: reply_cookie, replied: content, .. } =
+                let ParsedReply::Chunk { consumed, cookie: reply_cookie, content: content, .. } =
                     ReplyReader.read(&rest).unwrap() else { panic!("it is all there") };
                 assert_eq!(reply_cookie, cookie);
                 match content {
@@ -180,7 +180,7 @@ proptest! {
         match kind {
             0 => {
                 let n = request.reply_to.error(error, "out of 水", &mut out).unwrap();
-                let ParsedReply::Chunk { consumed, replied: ReplyContent::Error(failure), is_last, .. } =
+                let ParsedReply::Chunk { consumed, content: ReplyContent::Error(failure), is_last, .. } =
                     ReplyReader.read(&out[..n]).unwrap() else { panic!("it has failed") };
                 prop_assert_eq!((consumed, is_last), (n, true));
                 prop_assert_eq!((failure.error, failure.message.as_str()), (error, "out of 水"));
@@ -189,7 +189,7 @@ proptest! {
                 let n = request.reply_to.done(&mut out).unwrap();
                 let part = ReplyReader.read(&out[..n]).unwrap();
                 let expected =
-                    ParsedReply::Chunk { consumed: n, cookie, is_last: true, replied: ReplyContent::Empty };
+                    ParsedReply::Chunk { consumed: n, cookie, is_last: true, content: ReplyContent::Empty };
                 prop_assert_eq!(part, expected);
             }
             2 => {
@@ -209,7 +209,7 @@ proptest! {
                     transmission.block_status(request.reply_to, range, false, &mut out).unwrap();
                 extents.iter().for_each(|extent| { reply.push(*extent); });
                 let n = reply.finish();
-                let ParsedReply::Chunk { replied: ReplyContent::Extents { extents: status_extents, .. }, .. } =
+                let ParsedReply::Chunk { content: ReplyContent::Extents { extents: status_extents, .. }, .. } =
                     ReplyReader.read(&out[..n]).unwrap() else { panic!("it tells extents") };
                 let is_hole = |extents: &mut dyn Iterator<Item = StatusExtent>| -> Vec<bool> {
                     extents.flat_map(|extent| {
@@ -230,7 +230,7 @@ proptest! {
             _ => Vec::new(),
         };
         front.extend(&bytes);
-        if let Ok(ParsedReply::Chunk { consumed, replied: content, .. }) = ReplyReader.read(&front) {
+        if let Ok(ParsedReply::Chunk { consumed, content: content, .. }) = ReplyReader.read(&front) {
             prop_assert!(consumed > 0 && consumed <= front.len());
             if let ReplyContent::Extents { extents, .. } = content {
                 prop_assert!(extents.count() > 0);

@@ -254,7 +254,10 @@ fn extended_headers_address_a_whole_large_disk() {
 fn a_payload_may_select_contexts() {
     let transmission = everything(Framing::Extended);
     let request = request(Framing::Extended, ask(BLOCK_STATUS, PAYLOAD_LEN | REQ_ONE, 4096, 12));
-    assert_eq!(request.command, NbdCommand::BlockStatusWithPayload { offset: 4096, one: true });
+    assert_eq!(
+        request.command,
+        NbdCommand::BlockStatusWithPayload { offset: 4096, first_only: true }
+    );
     assert_eq!(request.payload_bytes, 12);
     let payload = |length: u64, id: u32| [&length.to_be_bytes()[..], &id.to_be_bytes()].concat();
     let full = transmission.handle_contexts(request, &payload(8192, 1)).unwrap();

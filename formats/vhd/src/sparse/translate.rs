@@ -104,7 +104,7 @@ impl Image for Sparse {
         }
     }
 
-    fn handle_failed(&mut self, range: ByteRange) {
+    fn handle_write_failed(&mut self, range: ByteRange) {
         for (block, _) in self.split_by_block(range) {
             if let Some(map) = self.maps.map_mut(block) {
                 map.writes = map.writes.saturating_sub(1);

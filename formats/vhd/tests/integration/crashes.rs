@@ -98,7 +98,7 @@ proptest! {
         for started in 0..=file_log.len() {
             let crash = Crash { before: &before, ops: &file_log, started };
             let allowed = history.allowed(started, &initial);
-            for (order, fates) in fates(crash.unsynced(), &mut rng) {
+            for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
                 let (file, contents) = reopened(crash.file(&order, &fates), &allowed)?;
                 continue_workload(&file, contents, &mut rng)?;
             }
@@ -119,7 +119,7 @@ proptest! {
         let file_log = file.log();
         let crash = Crash { before: &before, ops: &file_log, started: position.index(file_log.len() + 1) };
         let allowed = history.allowed(crash.started, &[0; 100]);
-        let (order, fates_of_one) = fates(crash.unsynced(), &mut rng).pop().unwrap();
+        let (order, fates_of_one) = fates(crash.unflushed_count(), &mut rng).pop().unwrap();
         let mut left = crash.file(&order, &fates_of_one).to_vec();
         // Another program may have left the first or the last sector unwritten.
         let lost = if rng.random() { 0 } else { left.len() - 512 };
@@ -130,7 +130,7 @@ proptest! {
         let repairs = file.log();
         for started in 0..=repairs.len() {
             let crash = Crash { before: &left, ops: &repairs, started };
-            for (order, fates) in fates(crash.unsynced(), &mut rng) {
+            for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
                 let reopened_file = MemoryFile::new(crash.file(&order, &fates));
                 let mut parent = read_parent;
                 let actual = numbers(&mut disk_on(&reopened_file, Access::Write, &mut parent).unwrap());
@@ -159,7 +159,7 @@ proptest! {
         let file_log = file.log();
         for started in 0..=file_log.len() {
             let crash = Crash { before: &before, ops: &file_log, started };
-            for (order, fates) in fates(crash.unsynced(), &mut rng) {
+            for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
                 let left = MemoryFile::new(crash.file(&order, &fates));
                 let mut parent = read_parent;
                 let actual = numbers(&mut disk_on(&left, Access::Write, &mut parent).unwrap());

@@ -72,7 +72,7 @@ impl Engine<'_> {
             }
             Op::Fail { which } if !self.writes.is_empty() => {
                 let (_, range, _) = self.writes.remove(which % self.writes.len());
-                self.image.handle_failed(range);
+                self.image.handle_write_failed(range);
             }
             Op::Discard { sector, sectors } => {
                 let range = bounded(sector, sectors);
@@ -221,7 +221,7 @@ proptest! {
         for started in (0..=file_log.len()).step_by(3).chain([file_log.len()]) {
             let crash = Crash { before: &before, ops: &file_log, started };
             let allowed = engine.history.allowed(started, &initial);
-            for (order, fates) in fates(crash.unsynced(), &mut rng).into_iter().take(6) {
+            for (order, fates) in fates(crash.unflushed_count(), &mut rng).into_iter().take(6) {
                 let (file, contents) = reopened(crash.file(&order, &fates), &allowed)?;
                 continue_workload(&file, contents, &mut rng)?;
             }

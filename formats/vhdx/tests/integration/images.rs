@@ -245,7 +245,7 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     let mut extents = Vec::new();
     assert_eq!(image.translate_write(failing, &mut extents).unwrap(), Translation::Ready);
     let Location::File(offset) = extents[0].location else { panic!("{extents:?}") };
-    image.handle_failed(failing);
+    image.handle_write_failed(failing);
     let steps = image.begin_commit().unwrap().steps;
     // No extension of the file: metadata does not refer to the space.
     // Adjacent blocks are zeroed together.
@@ -316,11 +316,11 @@ fn space_is_reserved_while_writes_are_in_flight() {
     };
     let first = locate(&mut image, 0);
     assert_eq!(locate(&mut image, 0), first);
-    image.handle_failed(range(0, 512));
+    image.handle_write_failed(range(0, 512));
     assert!(image.begin_commit().is_none(), "another write is under way there");
     assert_eq!(locate(&mut image, 0), first);
-    image.handle_failed(range(0, 512));
-    image.handle_failed(range(0, 512));
+    image.handle_write_failed(range(0, 512));
+    image.handle_write_failed(range(0, 512));
     assert_ne!(locate(&mut image, MB), first, "it may have something in it");
     image.begin_commit().unwrap().execute(&file).unwrap();
     image.handle_commit(CommitOutcome::Done);
@@ -328,7 +328,7 @@ fn space_is_reserved_while_writes_are_in_flight() {
     // A completed write keeps the space shared with a failed one.
     locate(&mut image, 2 * MB + 512);
     image.handle_written(range(2 * MB, 512));
-    image.handle_failed(range(2 * MB + 512, 512));
+    image.handle_write_failed(range(2 * MB + 512, 512));
     let mut read = Vec::new();
     image.translate_read(range(2 * MB, 512), &mut read).unwrap();
     assert_eq!(read, first);

@@ -13,8 +13,8 @@ use super::{ImageTarget, UNIT};
 use crate::inspect::changed_image::{changeable, image_change, set_modification_time};
 use crate::inspect::payload::refuse_payload;
 use crate::{
-    DiskError, DiskFault, DiskFormat, HostInputs, OpenLayer, Opened, has_left, recorded_paths,
-    relative_path, verify,
+    DiskError, DiskFault, DiskFormat, HostInputs, OpenLayer, Opened, has_remaining_record,
+    recorded_paths, relative_path, verify,
 };
 
 /// Function that performs a change on a file and returns a description of each action.
@@ -90,10 +90,10 @@ pub fn redo_left(
 ) -> Result<(), DiskError> {
     let options = target.options(target.write_format()?, FileLockMode::Read);
     if !dry_run {
-        return OpenLayer::redo_left(target.files.as_ref(), target.name, options, seeds);
+        return OpenLayer::redo_remaining(target.files.as_ref(), target.name, options, seeds);
     }
     let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
-    if !has_left(file.as_ref(), target.name, seeds)? {
+    if !has_remaining_record(file.as_ref(), target.name, seeds)? {
         return Ok(());
     }
     let operation =

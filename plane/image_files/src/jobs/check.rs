@@ -30,7 +30,7 @@ pub struct CheckReport {
     /// Faults in the order of their detection.
     pub findings: Vec<CheckFinding>,
     /// Number of findings beyond those in `findings`.
-    pub findings_left_off: u64,
+    pub findings_omitted: u64,
     /// Unreferenced bytes of the disk's own file, which compaction releases.
     pub unused_bytes: u64,
     /// Bytes of payload read in all layers.
@@ -48,7 +48,7 @@ impl CheckReport {
         if self.findings.len() < FINDINGS_MAX {
             self.findings.push(CheckFinding { is_damage, error });
         } else {
-            self.findings_left_off = self.findings_left_off.saturating_add(1);
+            self.findings_omitted = self.findings_omitted.saturating_add(1);
         }
     }
 }
@@ -77,8 +77,12 @@ impl CheckJob {
         let mut report = CheckReport::default();
         if let Some(name) = &plan.file {
             // Applying the record may fail; the failure is then reported when the disk is opened.
-            let _ =
-                OpenLayer::redo_left(files, name, plan.layer_options(FileLockMode::Read), seeds);
+            let _ = OpenLayer::redo_remaining(
+                files,
+                name,
+                plan.layer_options(FileLockMode::Read),
+                seeds,
+            );
             check_structures(files, plan, name, &mut report)?;
         }
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
@@ -161,7 +165,7 @@ fn check_structures(
         DiskFormat::Vhd => {
             let of_format = suimon_vhd::check(file.as_image_file(), SizeSource::Creator);
             report.unused_bytes = of_format.unused_bytes;
-            report.findings_left_off = of_format.findings_omitted;
+            report.findings_omitted = of_format.findings_omitted;
             for finding in of_format.findings {
                 report.add(finding.severity == FindingSeverity::Damage, disk_error(finding.error));
             }
@@ -169,7 +173,7 @@ fn check_structures(
         DiskFormat::Vhdx => {
             let of_format = suimon_vhdx::check(file.as_image_file());
             report.unused_bytes = of_format.unused_bytes;
-            report.findings_left_off = of_format.faults_omitted;
+            report.findings_omitted = of_format.faults_omitted;
             for fault in of_format.faults {
                 report.add(true, disk_error(fault));
             }
@@ -187,7 +191,7 @@ impl DiskJob for CheckJob {
         let Some(disk) = &mut self.disk else {
             return Ok(JobProgress { done_bytes: 0, total_bytes: 0, is_done: true });
         };
-        let (total_bytes, stretch) = (disk.size(), disk.stretch().min(STEP_BYTES));
+        let (total_bytes, stretch) = (disk.size(), disk.chunk_bytes().min(STEP_BYTES));
         let read_before = self.report.read_bytes;
         for _ in 0..STRETCHES_PER_STEP {
             let remaining = total_bytes.saturating_sub(self.offset);

@@ -55,7 +55,7 @@ impl Copy {
 
     /// Sets the position in bytes from which copying continues, because an earlier job has copied
     /// the content before it.
-    pub(super) const fn go_on_at(&mut self, at_bytes: u64) {
+    pub(super) const fn set_position(&mut self, at_bytes: u64) {
         self.offset = at_bytes;
     }
 
@@ -82,7 +82,7 @@ impl Copy {
         for _ in 0..STRETCHES_PER_STEP {
             if self.pieces.is_empty() {
                 let remaining = self.source.size().saturating_sub(self.offset);
-                let stretch = self.source.stretch();
+                let stretch = self.source.chunk_bytes();
                 let Some(next) = ByteRange::new(self.offset, remaining.min(stretch)) else { break };
                 if next.is_empty() {
                     return Ok(true);
@@ -239,7 +239,7 @@ impl CopyJob {
         };
         let DraftImage { draft, image, at: resume_at } = draft_image;
         let mut copy = Copy::all_content(source, OfflineDisk::from(vec![image]));
-        copy.go_on_at(resume_at);
+        copy.set_position(resume_at);
         Ok(Self::new(files, sources, copy, draft, kind, None))
     }
 
@@ -293,7 +293,7 @@ impl CopyJob {
             DiskKind::Differencing => Copy::own_content(source, target),
             _ => Copy::all_content(source, target),
         };
-        copy.go_on_at(resume_at);
+        copy.set_position(resume_at);
         Ok(Self::new(files, sources, copy, draft, kind, Some(modified)))
     }
 

@@ -109,7 +109,7 @@ impl MergeJob {
         let options = LayerOptions { used: FileLockMode::Write, ..options };
         let target = OpenLayer::from_file(file, &name, options, content, seeds)?;
         let mut copy = Copy::own_content(vec![child].into(), vec![target].into());
-        copy.go_on_at(resume_at);
+        copy.set_position(resume_at);
         job.copy = Some(copy);
         Ok(job)
     }

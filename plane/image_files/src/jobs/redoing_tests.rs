@@ -11,7 +11,7 @@ use super::{CheckJob, CopyJob, MergeJob};
 use crate::open_tests::{child, name, plan, recorded};
 use crate::{
     DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, OpenedDisk, RemainingRecords,
-    create, discard_left, open,
+    create, discard_remaining_record, open,
 };
 
 const FORMATS: [DiskFormat; 2] = [DiskFormat::Vhd, DiskFormat::Vhdx];
@@ -124,13 +124,15 @@ fn changes_that_another_host_may_have_overwritten_are_not_redone() {
         assert_eq!(bench.read(&base), content, "{format:?}");
         // Removing a file removes its record.
         let (bench, base, records) = left(format);
-        recorded(100, Some(&records), |seeds| discard_left(bench.files.as_ref(), &base, seeds))
-            .unwrap();
+        recorded(100, Some(&records), |seeds| {
+            discard_remaining_record(bench.files.as_ref(), &base, seeds)
+        })
+        .unwrap();
         assert_eq!(records.count(), 0, "{format:?}");
         // A disk without a file has no record.
         let missing_plan = DiskPlan { file: Some(name("gone")), ..base };
         recorded(100, Some(&records), |seeds| {
-            discard_left(bench.files.as_ref(), &missing_plan, seeds)
+            discard_remaining_record(bench.files.as_ref(), &missing_plan, seeds)
         })
         .unwrap();
     }

@@ -7,7 +7,7 @@ use super::crash_tests::is_of_full_store;
 use super::tests::{Bench, Fill, MB, model, plan_of_parent, run};
 use super::*;
 use crate::open_tests::{child, plan, seeded};
-use crate::{DiskFormat, DiskKind, DiskPlan, draft_name, sweep};
+use crate::{DiskFormat, DiskKind, DiskPlan, incomplete_name, sweep};
 
 const NOW: u64 = 1_700_009_999;
 const SIZE: usize = 24 * MB;
@@ -75,7 +75,7 @@ impl Case {
 
     /// Performs the recovery that a new process performs before it opens disks.
     fn clear_up(&self) {
-        let kept_drafts = [draft_name(self.target().file.as_ref().unwrap()).unwrap()];
+        let kept_drafts = [incomplete_name(self.target().file.as_ref().unwrap()).unwrap()];
         assert!(sweep(self.bench.files.as_ref(), &kept_drafts).unwrap().is_empty());
         recover_merges(self.bench.files.as_ref()).unwrap();
     }
@@ -189,7 +189,7 @@ fn a_damaged_or_missing_incomplete_image_is_created_again() {
             let (mut job, checkpoint, _) = cut_off(&case);
             job.leave();
             drop(job);
-            let draft = draft_name(case.target().file.as_ref().unwrap()).unwrap();
+            let draft = incomplete_name(case.target().file.as_ref().unwrap()).unwrap();
             if is_missing {
                 case.bench.files.remove(&draft).unwrap();
             } else {

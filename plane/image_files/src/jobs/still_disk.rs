@@ -63,7 +63,7 @@ impl OfflineDisk {
 
     /// Returns the length in bytes of the ranges in which jobs process the disk: a whole number of
     /// blocks, at least [`STEP_BYTES`](super::STEP_BYTES).
-    pub(crate) fn stretch(&self) -> u64 {
+    pub(crate) fn chunk_bytes(&self) -> u64 {
         let block = self.layers.first().map_or(0, |layer| layer.image.disk_geometry().block);
         block.max(super::STEP_BYTES)
     }
@@ -157,7 +157,7 @@ impl OfflineDisk {
             Ok(())
         };
         if let Err(error) = write() {
-            image.handle_failed(range);
+            image.handle_write_failed(range);
             return Err(self.error(0, error));
         }
         image.handle_written(range);

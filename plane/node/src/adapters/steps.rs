@@ -11,7 +11,7 @@ use super::users::users;
 use super::{find, texts};
 use crate::control::Controller;
 use crate::errors::error_code;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Step of a change that configures one adapter.
 pub(crate) struct PfStep {
@@ -146,7 +146,7 @@ fn apply(
     config: &HostConfig,
     pf: &PfConfig,
     before: Option<&PfConfig>,
-) -> Result<Vec<Draft>, DeviceError> {
+) -> Result<Vec<EventDraft>, DeviceError> {
     let mut properties = find(host.adapters()?, pf)?;
     let mut drafts = Vec::new();
     let number = properties.vfs.len();

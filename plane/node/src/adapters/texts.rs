@@ -6,19 +6,24 @@ use suimon_quantity::CountedNoun;
 
 use super::label;
 use super::setting::changed_keys;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 fn subject(pf: &PfConfig) -> String {
     format!("pf/{}", pf.name)
 }
 
-pub(super) fn enabled(pf: &PfConfig, properties: &PfProperties, from: usize, to: usize) -> Draft {
+pub(super) fn enabled(
+    pf: &PfConfig,
+    properties: &PfProperties,
+    from: usize,
+    to: usize,
+) -> EventDraft {
     let text = format!(
         "{} has {} now; before it had {from}.",
         label(properties),
         CountedNoun::new(to, "VF")
     );
-    Draft::new(EventKind::VfsEnabled, subject(pf), text)
+    EventDraft::new(EventKind::VfsEnabled, subject(pf), text)
         .with("address", properties.address)
         .with("from", from)
         .with("to", to)
@@ -29,26 +34,26 @@ pub(super) fn set(
     properties: &PfProperties,
     index: u16,
     change: &VfSettingsChange,
-) -> Draft {
+) -> EventDraft {
     let changes = changed_keys(change);
     let listed: Vec<_> = changes.iter().map(|(key, value)| format!("{key} {value}")).collect();
     let text =
         format!("VF {index} of {} was configured: {}.", label(properties), listed.join(", "));
-    let draft = Draft::new(EventKind::VfSet, subject(pf), text)
+    let draft = EventDraft::new(EventKind::VfSet, subject(pf), text)
         .with("address", properties.address)
         .with("vf", index);
     changes.into_iter().fold(draft, |draft, (key, value)| draft.with(key, value))
 }
 
-pub(super) fn failed(pf: &PfConfig, reason: &str) -> Draft {
+pub(super) fn failed(pf: &PfConfig, reason: &str) -> EventDraft {
     let text = format!(
         "The configuration of the adapter could not be applied and the daemon retries: {reason}"
     );
-    Draft::new(EventKind::PfFailed, subject(pf), text).with("reason", reason)
+    EventDraft::new(EventKind::PfFailed, subject(pf), text).with("reason", reason)
 }
 
-pub(super) fn recovered(pf: &PfConfig) -> Draft {
-    Draft::new(
+pub(super) fn recovered(pf: &PfConfig) -> EventDraft {
+    EventDraft::new(
         EventKind::PfRecovered,
         subject(pf),
         "The configuration of the adapter is in effect again.",

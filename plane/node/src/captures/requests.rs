@@ -8,7 +8,7 @@ use suimon_quantity::{CountedNoun, PortId, Time};
 use suimon_switch::{CaptureBufferLimits, CapturedFrame};
 
 use crate::errors::not_found;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 use crate::{FrameCapture, PortKey};
@@ -43,7 +43,7 @@ impl Capture {
         operation.begin();
         operation.step(0, "capturing");
         let text = format!("Operation {} captures frames of this port.", operation.id());
-        let draft = Draft::new(EventKind::CaptureStarted, key, text);
+        let draft = EventDraft::new(EventKind::CaptureStarted, key, text);
         shared.events.append(vec![draft.with("operation", operation.id())]);
         // Frames on the kernel path bypass the switch. The refresh moves the port's frames back to
         // the switch.
@@ -113,7 +113,7 @@ impl Drop for Capture {
         let copied = CountedNoun::with_plural(self.frames, "frame was", "frames were");
         let missed = CountedNoun::with_plural(dropped, "was", "were");
         let text = format!("{copied} captured, {missed} dropped by the capture.");
-        let draft = Draft::new(EventKind::CaptureStopped, &self.key, text);
+        let draft = EventDraft::new(EventKind::CaptureStopped, &self.key, text);
         self.shared.events.append(vec![
             draft
                 .with("operation", self.operation.id())

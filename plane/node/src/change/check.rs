@@ -6,7 +6,9 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Plan, VmConfig, validate,
 use suimon_ports::{DeviceErrorKind, PortDeviceSpec, VhostUserMode};
 
 use super::candidate::ValidatedChange;
-use crate::disks::{RequiredDisk, overcommitted, plan_deadline, required_disks, required_sockets};
+use crate::disks::{
+    RequiredDisk, check_minimums_fit, plan_deadline, required_disks, required_sockets,
+};
 use crate::ports::{
     RequiredPorts, assign_addresses, device_error, required_ports, resource_of, socket_of,
     uplink_spec,
@@ -28,14 +30,14 @@ impl Shared {
     ) -> Result<ValidatedChange, Vec<ApiError>> {
         let current = self.desired();
         let mut config = edit.candidate(&current.config)?;
-        assign_addresses(&mut config, &current.config, &self.disks.parts.random);
+        assign_addresses(&mut config, &current.config, &self.disks.dependencies.random);
         validate(&config)?;
         validate_change(&current.config, &config)?;
         let errors = self.check_cluster(&current.config, &config, options.force);
         if !errors.is_empty() {
             return Err(errors);
         }
-        let forced = overcommitted(&current.config, &config, &self.disks.measured());
+        let forced = check_minimums_fit(&current.config, &config, &self.disks.measured());
         if !forced.is_empty() && !options.force {
             return Err(forced);
         }
@@ -137,7 +139,7 @@ impl Shared {
     /// Returns true if the device is a socket in a VM's folder; the change creates this folder.
     fn is_in_new_vm_folder(&self, to: &HostConfig, spec: &PortDeviceSpec) -> bool {
         let folder = socket_of(spec).and_then(|socket| socket.parent().map(clean));
-        let of_vm = |vm: &VmConfig| Some(to.host.folder_of(&vm.name)) == folder;
+        let of_vm = |vm: &VmConfig| Some(to.host.vm_folder_path(&vm.name)) == folder;
         folder.is_some() && to.vms.iter().any(of_vm)
     }
 

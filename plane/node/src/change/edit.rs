@@ -237,7 +237,7 @@ fn arrive(
                 let error = ApiError::new(ErrorCode::AlreadyExists, text);
                 errors.push(error.about(format!(
                     "{}/{}",
-                    ResourceKind::QosPolicy.word(),
+                    ResourceKind::QosPolicy.noun(),
                     policy.name
                 )));
             }
@@ -346,7 +346,7 @@ impl<T: Resource> ResourceEdit<T> {
     }
 
     fn subject(&self) -> String {
-        format!("{}/{}", T::KIND.word(), self.name())
+        format!("{}/{}", T::KIND.noun(), self.name())
     }
 
     fn apply(&self, config: &mut HostConfig) -> Result<(), Vec<ApiError>> {
@@ -389,7 +389,7 @@ impl<T: Resource> ResourceEdit<T> {
     fn already_exists(&self) -> ApiError {
         let text = format!(
             "a {} of this name exists already; choose another name, or change the existing one",
-            T::KIND.word()
+            T::KIND.noun()
         );
         ApiError::new(ErrorCode::AlreadyExists, text).about(self.subject()).field("name")
     }

@@ -4,19 +4,19 @@ use suimon_contract::{ApiError, EventKind, PlanAction, PlanStep, ResourceKind};
 
 use crate::Edit;
 use crate::change::ValidatedChange;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Returns the events of a committed change: one for each step of the plan, then one for the
 /// change.
-pub(crate) fn planned_events(change: &ValidatedChange, edit: &Edit) -> Vec<Draft> {
-    let mut drafts: Vec<Draft> = change.plan.steps.iter().filter_map(step_event).collect();
+pub(crate) fn planned_events(change: &ValidatedChange, edit: &Edit) -> Vec<EventDraft> {
+    let mut drafts: Vec<EventDraft> = change.plan.steps.iter().filter_map(step_event).collect();
     drafts.extend(change.forced.iter().map(|error| {
         let subject = error.resource.as_deref().unwrap_or("host");
         let text = format!(
             "A forced change made the minimums on the store exceed 90 % of its capacity: {}",
             error.message
         );
-        Draft::new(EventKind::PromiseForced, subject, text)
+        EventDraft::new(EventKind::PromiseForced, subject, text)
     }));
     let mut text = format!("The configuration was changed ({}).", edit.kind());
     let waiting: Vec<String> = change.plan.steps.iter().filter_map(read_at_start).collect();
@@ -26,7 +26,7 @@ pub(crate) fn planned_events(change: &ValidatedChange, edit: &Edit) -> Vec<Draft
         text = format!("{text} {} takes effect when the daemon is restarted.", waiting.join(", "));
     }
     drafts.push(
-        Draft::new(EventKind::DesiredStateChanged, edit.subject(), text)
+        EventDraft::new(EventKind::DesiredStateChanged, edit.subject(), text)
             .with("revision", change.state.revision)
             .with("operation", edit.kind()),
     );
@@ -34,13 +34,13 @@ pub(crate) fn planned_events(change: &ValidatedChange, edit: &Edit) -> Vec<Draft
 }
 
 /// Returns the event of a change that was rolled back.
-pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> Draft {
+pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> EventDraft {
     let text = format!(
         "The change ({}) failed and was rolled back; the former configuration is in effect: \
          {error}",
         edit.kind()
     );
-    let mut draft = Draft::new(EventKind::ChangeRolledBack, edit.subject(), text)
+    let mut draft = EventDraft::new(EventKind::ChangeRolledBack, edit.subject(), text)
         .with("operation", edit.kind())
         .with("code", error.code.as_str());
     if let Some(resource) = &error.resource {
@@ -56,11 +56,11 @@ pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> Draft {
 /// start.
 fn read_at_start(step: &PlanStep) -> Option<String> {
     let sections = [ResourceKind::Api, ResourceKind::Console, ResourceKind::Lab];
-    let is_read = sections.iter().any(|kind| step.resource == kind.word());
+    let is_read = sections.iter().any(|kind| step.resource == kind.noun());
     is_read.then(|| format!("[{}]", step.resource))
 }
 
-fn step_event(step: &PlanStep) -> Option<Draft> {
+fn step_event(step: &PlanStep) -> Option<EventDraft> {
     let kind = step.resource.split('/').next().unwrap_or_default();
     let event = match (kind, step.action) {
         ("switch", PlanAction::Create) => EventKind::SwitchCreated,
@@ -103,7 +103,7 @@ fn step_event(step: &PlanStep) -> Option<Draft> {
         PlanAction::Delete => "was deleted",
     };
     let text = format!("{} {predicate}.", step.resource);
-    let mut draft = Draft::new(event, &step.resource, text).with("action", step.action);
+    let mut draft = EventDraft::new(event, &step.resource, text).with("action", step.action);
     for change in &step.changes {
         let value = change.to.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
         draft = draft.with(&change.field, value);

@@ -10,12 +10,12 @@ use suimon_contract::{HostConfig, Name, QosPolicyKind};
 pub(crate) type Minimums = BTreeMap<String, u64>;
 
 /// Returns the key of a disk's own minimum in [`Minimums`]: `disk/NAME`.
-pub(crate) fn of_disk(disk: &Name) -> String {
+pub(crate) fn disk_minimum_key(disk: &Name) -> String {
     format!("disk/{disk}")
 }
 
 /// Returns the key of an aggregated policy's minimum in [`Minimums`]: `qos_policy/NAME`.
-pub(crate) fn of_policy(policy: &Name) -> String {
+pub(crate) fn policy_minimum_key(policy: &Name) -> String {
     format!("qos_policy/{policy}")
 }
 
@@ -32,10 +32,10 @@ pub(super) fn minimums(config: &HostConfig, store: &Name) -> Minimums {
         match policy {
             Some(policy) if policy.spans_nodes() => {}
             Some(policy) if policy.kind == QosPolicyKind::Aggregated => {
-                minimums.insert(of_policy(&policy.name), min);
+                minimums.insert(policy_minimum_key(&policy.name), min);
             }
             _ => {
-                minimums.insert(of_disk(&disk.name), min);
+                minimums.insert(disk_minimum_key(&disk.name), min);
             }
         }
     }
@@ -43,7 +43,11 @@ pub(super) fn minimums(config: &HostConfig, store: &Name) -> Minimums {
 }
 
 /// Returns the minimums in effect, given the reserved rate and the minimums previously in effect.
-pub(super) fn covered(desired: &Minimums, reserved_iops: u64, before: &Minimums) -> Minimums {
+pub(super) fn minimums_in_effect(
+    desired: &Minimums,
+    reserved_iops: u64,
+    before: &Minimums,
+) -> Minimums {
     let coverage = Coverage::new(reserved_iops, desired.values().copied());
     let covered_minimum = |(name, min): (&String, &u64)| {
         let previous_minimum = before.get(name).copied().unwrap_or_default();
@@ -64,10 +68,10 @@ mod tests {
     fn only_minimums_that_fit_the_reservation_take_effect_and_earlier_ones_stay() {
         let before = minimums_of(&[("disk/a", 2000), ("disk/b", 500)]);
         let raised = minimums_of(&[("disk/a", 2000), ("disk/b", 900), ("disk/c", 100)]);
-        assert_eq!(covered(&raised, 2564, &before), before);
-        assert_eq!(covered(&raised, 3064, &before), raised);
+        assert_eq!(minimums_in_effect(&raised, 2564, &before), before);
+        assert_eq!(minimums_in_effect(&raised, 3064, &before), raised);
         let lowered = minimums_of(&[("disk/a", 800), ("disk/c", 9000)]);
-        assert_eq!(covered(&lowered, 2564, &before), minimums_of(&[("disk/a", 800)]));
-        assert_eq!(covered(&before, 0, &Minimums::new()), Minimums::new());
+        assert_eq!(minimums_in_effect(&lowered, 2564, &before), minimums_of(&[("disk/a", 800)]));
+        assert_eq!(minimums_in_effect(&before, 0, &Minimums::new()), Minimums::new());
     }
 }

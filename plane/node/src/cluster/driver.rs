@@ -42,7 +42,7 @@ use super::status::Reachability;
 use super::worker;
 use super::worker::Tasks;
 use crate::command::Command;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::shared::Shared;
 
 /// Interval between attempts to join the cluster.
@@ -61,7 +61,7 @@ pub(super) fn start(
     let context = SessionContext {
         stores: Arc::clone(&shared.cluster.stores),
         state: shared.store.clone(),
-        random: Arc::clone(&shared.disks.parts.random),
+        random: Arc::clone(&shared.disks.dependencies.random),
         inbox: Arc::clone(&shared.cluster.inbox),
         version: shared.version.clone(),
     };
@@ -132,7 +132,7 @@ struct Driver {
     /// Stores that this host does not share and that may have records of this node.
     withdrawals: BTreeSet<Name>,
     /// Events to append to the log at the end of the current iteration of the thread.
-    drafts: RefCell<Vec<Draft>>,
+    drafts: RefCell<Vec<EventDraft>>,
 }
 
 impl Driver {
@@ -225,7 +225,7 @@ impl Driver {
         for store in self.stores.values_mut() {
             store.handle_deadlines(now);
         }
-        self.look_at_identities(now);
+        self.check_identities(now);
         self.write_heartbeats(now);
         self.elect(now);
         self.execute();
@@ -250,7 +250,7 @@ impl Driver {
 
     /// Queues events. They are appended to the log at the end of the iteration, when the published
     /// status includes their cause.
-    fn emit(&self, drafts: impl IntoIterator<Item = Draft>) {
+    fn emit(&self, drafts: impl IntoIterator<Item = EventDraft>) {
         self.drafts.borrow_mut().extend(drafts);
     }
 
@@ -273,7 +273,7 @@ impl Driver {
             _ => None,
         };
         if matches!(self.link, Link::None) {
-            view.reach = Reachability::None;
+            view.reachability = Reachability::None;
         }
     }
 }

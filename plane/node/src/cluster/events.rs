@@ -6,7 +6,7 @@ use suimon_cluster_qos::{
 };
 use suimon_contract::{EventKind, Name};
 
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Lookup of the names of nodes, disks and policies.
 pub(super) trait Names {
@@ -15,12 +15,12 @@ pub(super) trait Names {
     fn policy(&self, policy: PolicyKey) -> String;
 }
 
-fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> Draft {
-    Draft::new(kind, format!("store/{store}"), text)
+fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> EventDraft {
+    EventDraft::new(kind, format!("store/{store}"), text)
 }
 
 /// Returns the event for a notice of this host's cluster member about a shared store.
-pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) -> Draft {
+pub(super) fn member_event(store: &Name, notice: MemberNotice, reserved_iops: u64) -> EventDraft {
     let draft = match notice {
         MemberNotice::Leased => of_store(
             EventKind::SharedLeaseHeld,
@@ -56,7 +56,7 @@ pub(super) fn of_member(store: &Name, notice: MemberNotice, reserved_iops: u64) 
 }
 
 /// Returns the event of a leader's notice.
-pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> Draft {
+pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> EventDraft {
     match notice {
         Notice::Refused { node, admission } => {
             reservation_refused(store, names.node(*node), admission)
@@ -124,7 +124,7 @@ pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> 
     }
 }
 
-fn external_user_detected(store: &Name, user: &ExternalUser) -> Draft {
+fn external_user_detected(store: &Name, user: &ExternalUser) -> EventDraft {
     let text = format!(
         "{} also uses the store and is not a node of this cluster. Stop that load, or let that host \
          join the cluster.",
@@ -133,7 +133,7 @@ fn external_user_detected(store: &Name, user: &ExternalUser) -> Draft {
     of_store(EventKind::SharedForeignLoad, store, text).with("seen_on_it", &user.name)
 }
 
-fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -> Draft {
+fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -> EventDraft {
     let text = format!(
         "Node {node} requests a higher reservation than the store has left, and keeps its former \
          one: {admission}. Lower minimums, or move disks to another store."
@@ -145,7 +145,7 @@ fn reservation_refused(store: &Name, node: String, admission: &AdmissionCheck) -
 }
 
 /// Returns the event of a store that delivers less than its capacity.
-fn external_load(store: &Name, delivered_iops: u64, capacity_iops: u64) -> Draft {
+fn external_load(store: &Name, delivered_iops: u64, capacity_iops: u64) -> EventDraft {
     let text = format!(
         "The store delivers {delivered_iops} IOPS to all nodes; its capacity is {capacity_iops} \
          IOPS. Find the external load, or measure the capacity again."
@@ -161,7 +161,7 @@ fn of_policy(
     store: &Name,
     (policy, node): (PolicyKey, NodeId),
     names: &dyn Names,
-) -> Draft {
+) -> EventDraft {
     let (policy, node) = (names.policy(policy), names.node(node));
     let predicate = if kind == EventKind::SharedPolicyInUse {
         "the cluster deleted it, and it stays in effect until these disks get another policy, or none"
@@ -173,7 +173,7 @@ fn of_policy(
     of_store(kind, store, text).with("policy", policy).with("node", node)
 }
 
-fn minimum_unmet(store: &Name, unmet: &UnmetDisk, names: &dyn Names) -> Draft {
+fn minimum_unmet(store: &Name, unmet: &UnmetDisk, names: &dyn Names) -> EventDraft {
     let (disk, node) = (names.disk(unmet.node, unmet.disk), names.node(unmet.node));
     let (cause, reason) = match unmet.cause {
         Cause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),

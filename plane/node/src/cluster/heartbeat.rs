@@ -20,7 +20,7 @@ const ENDING: &str = ".suimon-beat";
 /// nodes.
 const BETWEEN: char = '@';
 /// Interval at which a node writes its heartbeat and reads those of others.
-pub(super) const INTERVAL: Duration = Duration::from_secs(5);
+pub(super) const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(5);
 /// Time after which an unchanged heartbeat is considered that of a dead node.
 const ALIVE_FOR: Duration = Duration::from_secs(20);
 /// Maximum number of heartbeats read from a store. Clusters have fewer nodes.
@@ -134,7 +134,10 @@ pub(super) fn exchange(
 ///
 /// # Errors
 /// Fails if the store's file system reports an error.
-pub(super) fn end(files: &dyn StoreFiles, own_heartbeat: &Heartbeat) -> Result<(), StoreFileError> {
+pub(super) fn remove_heartbeat(
+    files: &dyn StoreFiles,
+    own_heartbeat: &Heartbeat,
+) -> Result<(), StoreFileError> {
     for file in files.names(ENDING)? {
         if Heartbeat::parse(file.as_str()).is_ok_and(|heartbeat| heartbeat.is_of(own_heartbeat)) {
             files.remove(&file)?;
@@ -212,7 +215,7 @@ mod tests {
         assert_eq!(exchange(&files, &beat("lab", "n1", 2)).unwrap(), [beat("lab", "n.2", 7)]);
         assert_eq!(exchange(&files, &beat("lab", "n1", 2)).unwrap(), [beat("lab", "n.2", 7)]);
         assert_eq!(files.names(ENDING).unwrap().len(), 2);
-        end(&files, &beat("lab", "n1", 9)).unwrap();
+        remove_heartbeat(&files, &beat("lab", "n1", 9)).unwrap();
         assert_eq!(files.names(ENDING).unwrap().len(), 1);
     }
 

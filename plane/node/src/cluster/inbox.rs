@@ -45,11 +45,11 @@ pub(super) struct KeyState {
 #[derive(Default)]
 pub(super) struct Messages {
     pub(super) keys: BTreeMap<String, KeyState>,
-    pub(super) answers: Vec<TaskResult>,
+    pub(super) results: Vec<TaskResult>,
     /// True if the desired state may have changed.
     pub(super) is_changed: bool,
     /// `true`: give back all reservations and leave; `false`: stay a node.
-    pub(super) leaves: Option<bool>,
+    pub(super) leave_request: Option<bool>,
     /// Stores that a change stops sharing.
     pub(super) releasing: Option<ReleaseRequest>,
     /// Requests to reserve minimums.
@@ -79,12 +79,12 @@ impl Inbox {
         let answers = std::mem::take(&mut pending.answers).into_iter();
         Messages {
             keys: std::mem::take(&mut pending.keys),
-            answers: answers
+            results: answers
                 .filter(|(answer_session, _)| is_current(*answer_session))
                 .map(|(_, answer)| answer)
                 .collect(),
             is_changed: std::mem::take(&mut pending.is_changed),
-            leaves: pending.leaves.take(),
+            leave_request: pending.leaves.take(),
             releasing: pending.releasing.take(),
             requests: std::mem::take(&mut pending.requests),
             stops: pending.stops,
@@ -260,7 +260,7 @@ mod tests {
         inbox.begin_session(2);
         inbox.push_result(1, TaskResult::Removed);
         inbox.push_result_any_session(TaskResult::Looked { store, session: 1, mismatch: Ok(None) });
-        let answers = inbox.wait(Duration::ZERO).answers;
+        let answers = inbox.wait(Duration::ZERO).results;
         assert_eq!(answers.len(), 2);
         assert!(answers.iter().all(|result| !matches!(result, TaskResult::Removed)));
     }

@@ -80,7 +80,7 @@ pub(super) fn parse_grant_key(key: &str) -> Option<(NodeId, &str)> {
 }
 
 /// Splits the key of a report into store and node. Returns `None` if it is not such a key.
-pub(super) fn report_of(key: &str) -> Option<(&str, NodeId)> {
+pub(super) fn parse_report_key(key: &str) -> Option<(&str, NodeId)> {
     let (store, node) = key.strip_prefix(REPORTS)?.rsplit_once('/')?;
     Some((store, NodeId(node.parse().ok()?)))
 }

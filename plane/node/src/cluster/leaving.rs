@@ -6,7 +6,7 @@ use std::time::Instant;
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, HostConfig, Name};
 use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreError};
 
-use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, report_of};
+use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, parse_report_key};
 use super::policy_changes::PolicyChanges;
 use super::releasing::{RELEASE_POLL_INTERVAL, RELEASE_TIMEOUT, released};
 use super::values::read;
@@ -211,7 +211,7 @@ impl Shared {
         if let Some(member) = read::<MemberRecord>(&entry) {
             let reports = store.read(&format!("{root}{REPORTS}")).map_err(failed)?.entries;
             let member_reports = reports.into_iter().filter(|entry| {
-                let short = entry.key.strip_prefix(&root).and_then(report_of);
+                let short = entry.key.strip_prefix(&root).and_then(parse_report_key);
                 short.is_some_and(|(_, node_id)| node_id == member.id)
             });
             changes.extend(member_reports.map(|entry| ClusterChange::Remove(entry.key)));

@@ -37,7 +37,7 @@ pub(super) enum Task {
 
 impl Task {
     /// Returns true if this task, once executed, makes another one unnecessary.
-    pub(super) fn includes(&self, other: &Self) -> bool {
+    pub(super) fn makes_redundant(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::RenewLease, Self::RenewLease) => true,
             (Self::Resign { store, term }, Self::Resign { store: other_store, term: other }) => {

@@ -16,7 +16,7 @@ use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry,
 
 use super::keys::{
     GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, NodeReport, POLICIES, REPORTS, parse_grant_key,
-    report_of,
+    parse_report_key,
 };
 use super::values::{read, write};
 
@@ -237,7 +237,7 @@ impl PolicyStore<'_> {
         }
         let mut capabilities = BTreeMap::new();
         for entry in &self.entries_below(REPORTS)? {
-            let report_key = entry.key.strip_prefix(&self.root).and_then(report_of);
+            let report_key = entry.key.strip_prefix(&self.root).and_then(parse_report_key);
             let Some(((store, _), node_report)) = report_key.zip(read::<NodeReport>(entry)) else {
                 continue;
             };
@@ -260,7 +260,7 @@ impl PolicyStore<'_> {
                 requested_iops,
                 capacity: capability,
             };
-            if !promises.fit() {
+            if !promises.is_admissible() {
                 let text = format!(
                     "the leader of store {store} rejected these minimums: {promises}; lower \
                      minimums, or move disks to another store"
@@ -287,7 +287,7 @@ impl PolicyStore<'_> {
             })
             .collect();
         Ok(self.entries_below(REPORTS)?.iter().find_map(|entry| {
-            let (store, node) = report_of(entry.key.strip_prefix(&self.root)?)?;
+            let (store, node) = parse_report_key(entry.key.strip_prefix(&self.root)?)?;
             let node = members.get(&node).filter(|node| *node != own_node)?;
             let node_report: NodeReport = read(entry)?;
             let uses_policy = node_report.report.policies.iter().any(|load| load.policy == policy);

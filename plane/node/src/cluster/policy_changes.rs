@@ -142,7 +142,7 @@ impl PolicyChanges {
 }
 
 fn policy_error(policy: &Name, error: ApiError) -> ApiError {
-    error.about(format!("{}/{policy}", ResourceKind::QosPolicy.word()))
+    error.about(format!("{}/{policy}", ResourceKind::QosPolicy.noun()))
 }
 
 impl Shared {

@@ -19,7 +19,7 @@ pub(super) const RELEASE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Progress of giving back what is reserved on a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Release {
+pub(super) enum ReleasePhase {
     /// The store stays shared; no reservation is given back.
     #[default]
     None,
@@ -31,10 +31,10 @@ pub(super) enum Release {
     Withdrawn,
 }
 
-impl Release {
+impl ReleasePhase {
     /// Returns true if the node must not write reports on the store: they would recreate the record
     /// that is being removed.
-    pub(super) const fn is_silent(self) -> bool {
+    pub(super) const fn suppresses_reports(self) -> bool {
         matches!(self, Self::Withdraws | Self::Withdrawn)
     }
 }

@@ -20,7 +20,7 @@ const RESERVATION_KEPT: Duration = Duration::from_secs(30);
 
 /// Response of a store's leader to a request to reserve minimums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Response {
+pub(super) enum ReservationResponse {
     /// The requested sum of minimums is reserved.
     Reserved,
     /// The requested sum exceeds the reservable capacity of the store.
@@ -29,18 +29,18 @@ pub(super) enum Response {
 
 /// Slot for the leader's response. The thread that requests the change blocks on it.
 #[derive(Default)]
-pub(super) struct Slot {
-    verdict: Mutex<Option<Response>>,
+pub(super) struct ResponseSlot {
+    verdict: Mutex<Option<ReservationResponse>>,
     received: Condvar,
 }
 
-impl Slot {
-    fn report(&self, verdict: Response) {
+impl ResponseSlot {
+    fn report(&self, verdict: ReservationResponse) {
         *self.verdict.lock().unwrap_or_else(PoisonError::into_inner) = Some(verdict);
         self.received.notify_all();
     }
 
-    fn wait(&self, timeout: Duration) -> Option<Response> {
+    fn wait(&self, timeout: Duration) -> Option<ReservationResponse> {
         let verdict = self.verdict.lock().unwrap_or_else(PoisonError::into_inner);
         let wait_result =
             self.received.wait_timeout_while(verdict, timeout, |verdict| verdict.is_none());
@@ -55,7 +55,7 @@ pub(super) struct ReservationRequest {
     pub(super) iops: u64,
     /// Time until which the reservation is kept if the change is not made.
     until: Time,
-    slot: Arc<Slot>,
+    slot: Arc<ResponseSlot>,
     /// First report that contains the sum.
     requested_at: Option<ReportId>,
     is_answered: bool,
@@ -88,14 +88,14 @@ impl ReservationRequest {
             return false;
         }
         if let Some(promises) = grant.refused {
-            self.slot.report(Response::Refused(promises));
+            self.slot.report(ReservationResponse::Refused(promises));
             return true;
         }
         if grant.store.reserved_iops >= self.iops {
             // The request stays in the reports, so that the reservation is kept until disks have
             // the minimums.
             self.is_answered = true;
-            self.slot.report(Response::Reserved);
+            self.slot.report(ReservationResponse::Reserved);
         }
         false
     }

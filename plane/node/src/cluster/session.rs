@@ -20,7 +20,7 @@ use super::policies::{Policies, PolicyStore, decode_policies};
 use super::records::begin_incarnation;
 use super::{ClusterStores, cluster_prefix};
 use crate::RandomSource;
-use crate::cluster::elected::Elected;
+use crate::cluster::elected::ElectedLeaderState;
 use crate::cluster::values::{read, write};
 
 /// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
@@ -166,7 +166,10 @@ impl Session {
     }
 
     /// Takes part in the election of a store's leader. `None` if another node is elected.
-    pub(super) fn elect(&mut self, store: &Name) -> Result<Option<Elected>, ClusterStoreError> {
+    pub(super) fn elect(
+        &mut self,
+        store: &Name,
+    ) -> Result<Option<ElectedLeaderState>, ClusterStoreError> {
         let key = self.key(&format!("{LEADERS}{store}"));
         let term = match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
             ClusterElection::Elected(term) => Term(term),
@@ -188,7 +191,7 @@ impl Session {
         let observer = KeyObserver::new(&self.inbox, self.number, &self.root);
         let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), observer)?;
         self.led_stores.insert(store.clone(), (term, watch));
-        Ok(Some(Elected { term, records, policies: self.policies()? }))
+        Ok(Some(ElectedLeaderState { term, records, policies: self.policies()? }))
     }
 
     /// Returns all policies of the cluster.

@@ -25,7 +25,7 @@ use super::covered::Minimums;
 use super::heartbeat::SeenNodes;
 use super::identity::IdentityMismatch;
 use super::loads::Loads;
-use super::releasing::Release;
+use super::releasing::ReleasePhase;
 use super::reservation_requests::ReservationRequest;
 
 /// Time without a leader after which the disks of a store of unknown capacity get the floor of a
@@ -46,7 +46,7 @@ pub(super) struct SharedStore {
     /// Pending request to reserve minimums.
     pub(super) reservation_request: Option<ReservationRequest>,
     /// Minimums that the cluster has reserved, which are in effect.
-    pub(super) covered: Minimums,
+    pub(super) minimums_in_effect: Minimums,
     /// This node's shares of the limits of policies that span nodes.
     pub(super) policy_caps: Vec<PolicyCap>,
     pub(super) loads: Loads,
@@ -72,21 +72,21 @@ pub(super) struct SharedStore {
     /// Delay of elections after the store has lost its leader.
     candidacy: Candidacy,
     /// True once a check has read the store's identity.
-    pub(super) is_known: bool,
+    pub(super) is_identity_checked: bool,
     /// Reason why the store is not the one registered in the cluster under its name.
     pub(super) mismatch: Option<IdentityMismatch>,
     /// Time of the next check of the store's identity.
     pub(super) next_poll_at: Time,
     /// True while a check of the store's identity is in progress.
-    pub(super) is_looking: bool,
+    pub(super) is_identity_check_running: bool,
     /// Nodes whose heartbeats were read from the store.
     pub(super) heartbeats: SeenNodes,
     /// Time at which this node's next heartbeat is due.
     pub(super) heartbeat_at: Time,
     /// True while a heartbeat is being written.
-    pub(super) is_beating: bool,
+    pub(super) is_heartbeat_write_running: bool,
     /// Progress of giving back what is reserved, if a change stops sharing the store.
-    pub(super) release: Release,
+    pub(super) release: ReleasePhase,
     /// Delivered rate of the store's disks in the last sample.
     pub(super) delivered_iops: u64,
     /// True if the disks demand more than is reserved.
@@ -130,7 +130,7 @@ impl SharedStore {
             sink,
             durable,
             reservation_request: None,
-            covered,
+            minimums_in_effect: covered,
             policy_caps: Vec::new(),
             loads: Loads::default(),
             names: BTreeMap::new(),
@@ -144,14 +144,14 @@ impl SharedStore {
             is_candidate: false,
             elect_at: now,
             candidacy: Candidacy::default(),
-            is_known: false,
+            is_identity_checked: false,
             mismatch: None,
             next_poll_at: now,
-            is_looking: false,
+            is_identity_check_running: false,
             heartbeats: SeenNodes::default(),
             heartbeat_at: now,
-            is_beating: false,
-            release: Release::default(),
+            is_heartbeat_write_running: false,
+            release: ReleasePhase::default(),
             delivered_iops: 0,
             wants_more: false,
             is_lapse_reported: false,
@@ -177,11 +177,11 @@ impl SharedStore {
         self.reported_capacities.clear();
         self.reports.clear();
         self.todo = actions.into_iter().map(of_member).collect();
-        (self.is_known, self.next_poll_at, self.heartbeat_at) = (false, now, now);
+        (self.is_identity_checked, self.next_poll_at, self.heartbeat_at) = (false, now, now);
         (self.leaderless_since, self.is_at_floor) = (None, false);
-        if self.release == Release::Withdraws {
+        if self.release == ReleasePhase::Withdraws {
             // The result of the former session is not received.
-            self.release = Release::GivesBack;
+            self.release = ReleasePhase::GivesBack;
         }
     }
 
@@ -204,7 +204,7 @@ impl SharedStore {
     /// Returns true if this host takes part in the store: the identity is right. Its reports need
     /// no capacity, which the leader knows.
     pub(super) fn takes_part(&self) -> bool {
-        self.is_known && self.mismatch.is_none()
+        self.is_identity_checked && self.mismatch.is_none()
     }
 
     /// Updates whether the disks of the store get the floor of a node without a lease. Requests of
@@ -350,7 +350,7 @@ impl SharedStore {
     /// pending action supersedes it: of the actions that are pending, only the newest state is made
     /// durable, then applied, then reported, and of each kind of notice one is kept. Their number
     /// is therefore bounded however long an action fails.
-    pub(super) fn put_back(&mut self, todo: StoreAction) {
+    pub(super) fn requeue_failed_action(&mut self, todo: StoreAction) {
         self.todo.push_front(todo);
         remove_superseded(&mut self.todo);
     }

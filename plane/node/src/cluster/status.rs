@@ -38,7 +38,7 @@ pub(super) enum Reachability {
 /// State that the cluster thread publishes.
 #[derive(Default)]
 pub(crate) struct PublishedClusterStatus {
-    pub(super) reach: Reachability,
+    pub(super) reachability: Reachability,
     pub(super) store: Option<Arc<dyn ClusterKvStore>>,
     pub(super) names: BTreeMap<(NodeId, DiskKey), String>,
     /// True if reservations were given back as requested.
@@ -89,7 +89,7 @@ impl PublishedClusterStatus {
 
     /// Stores the name of a node's disk, by which status and events show the disk. Ignores names
     /// above [`NAME_BYTES_MAX`], which no disk can have but a node may report.
-    pub(super) fn call(&mut self, node: NodeId, disk: DiskKey, name: &str) {
+    pub(super) fn remember_disk_name(&mut self, node: NodeId, disk: DiskKey, name: &str) {
         if name.len() > NAME_BYTES_MAX {
             return;
         }
@@ -216,15 +216,15 @@ mod tests {
         let mut view = PublishedClusterStatus::default();
         let long_name = "x".repeat(1 << 20);
         for disk in 0..20_000 {
-            view.call(NodeId(1), DiskKey(disk), "disk");
-            view.call(NodeId(2), DiskKey(disk), &long_name);
+            view.remember_disk_name(NodeId(1), DiskKey(disk), "disk");
+            view.remember_disk_name(NodeId(2), DiskKey(disk), &long_name);
         }
         assert!(view.names.len() <= NAMES_MAX, "{}", view.names.len());
         assert!(view.names.values().all(|name| name == "disk"));
         assert!(view.names.contains_key(&(NodeId(1), DiskKey(19_999))));
         // A known name needs no room.
         let before = view.names.len();
-        view.call(NodeId(1), DiskKey(19_999), "disk");
+        view.remember_disk_name(NodeId(1), DiskKey(19_999), "disk");
         assert_eq!(view.names.len(), before);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::Name;
 
-use super::elected::Elected;
+use super::elected::ElectedLeaderState;
 use super::session::{Session, SessionContext};
 use crate::cluster::messages::{Task, TaskResult};
 
@@ -51,7 +51,7 @@ impl Tasks {
         if queue
             .tasks
             .iter()
-            .any(|(task_session, queued)| *task_session == session && queued.includes(&task))
+            .any(|(task_session, queued)| *task_session == session && queued.makes_redundant(&task))
         {
             return;
         }
@@ -192,7 +192,7 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
 
 fn elect(session: &mut Session, store: Name) -> TaskResult {
     match session.elect(&store) {
-        Ok(Some(Elected { term, records, policies })) => {
+        Ok(Some(ElectedLeaderState { term, records, policies })) => {
             TaskResult::Elected { store, term, records, policies }
         }
         Ok(None) => TaskResult::NotElected { store },

@@ -97,7 +97,7 @@ pub(super) struct WrittenState {
 
 /// Result of the comparison of a file with an image that a change has created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
+pub(super) enum FileComparison {
     /// The file is the created image.
     Same,
     /// The file is another one, or was written since.
@@ -202,36 +202,36 @@ impl CreatedImage {
         id: Option<FileId>,
         written: Option<WrittenState>,
         has_content: impl FnOnce(ContentMark) -> Option<bool>,
-    ) -> Match {
-        let Some(id) = id else { return Match::Unknown };
+    ) -> FileComparison {
+        let Some(id) = id else { return FileComparison::Unknown };
         if self.inode != 0 && id.inode != self.inode {
-            return Match::Other;
+            return FileComparison::Other;
         }
         let created = u64::try_from(id.created_unix_ns).unwrap_or(0);
         if self.created_unix_ns != 0 && created != 0 && created != self.created_unix_ns {
-            return Match::Other;
+            return FileComparison::Other;
         }
         let (Some(recorded), Some(current)) = (self.written, written) else {
-            return Match::Unknown;
+            return FileComparison::Unknown;
         };
         let mark = self.content.and_then(RecordedContent::mark);
         let has_times = !self.is_vhdx && !mark.is_some_and(|mark| mark.is_vhdx);
         if recorded.len != current.len || (has_times && recorded != current) {
-            return Match::Other;
+            return FileComparison::Other;
         }
         if self.content.is_none() {
-            return Match::Same;
+            return FileComparison::Same;
         }
         match mark.and_then(has_content) {
-            Some(true) => Match::Same,
-            Some(false) => Match::Other,
-            None if self.is_of_this_daemon && recorded == current => Match::Same,
-            None => Match::Unknown,
+            Some(true) => FileComparison::Same,
+            Some(false) => FileComparison::Other,
+            None if self.is_of_this_daemon && recorded == current => FileComparison::Same,
+            None => FileComparison::Unknown,
         }
     }
 
     /// Compares an open, locked file with the record. Blocks on the file system.
-    pub(super) fn compare_file(&self, file: &dyn DiskFile) -> Match {
+    pub(super) fn compare_file(&self, file: &dyn DiskFile) -> FileComparison {
         let written = WrittenState::of(file).ok();
         self.compare(file.properties().id, written, |mark| mark.is_of(file))
     }
@@ -307,8 +307,8 @@ impl CreatedImages {
             self.lock().values().filter(|record| record.store == store).cloned().collect();
         for record in records {
             let Ok(file) = FileName::new(&record.file) else { continue };
-            let is_swept =
-                suimon_image_files::draft_name(&file).is_ok_and(|draft| swept.contains(&draft));
+            let is_swept = suimon_image_files::incomplete_name(&file)
+                .is_ok_and(|draft| swept.contains(&draft));
             if is_swept && files.status(&file).is_err_and(|error| error.is_missing()) {
                 self.forget(&record);
             }
@@ -341,11 +341,11 @@ impl CreatedImages {
 pub(super) fn remove_if_same(
     files: &dyn StoreFiles,
     file: &FileName,
-    check: impl FnOnce(&dyn DiskFile) -> Match,
-) -> Result<Match, StoreFileError> {
+    check: impl FnOnce(&dyn DiskFile) -> FileComparison,
+) -> Result<FileComparison, StoreFileError> {
     let opened = files.open(file, FileLockMode::Write, 1)?;
     let matching = check(opened.as_ref());
-    if matching == Match::Same {
+    if matching == FileComparison::Same {
         files.remove(file)?;
     }
     drop(opened);

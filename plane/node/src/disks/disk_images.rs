@@ -15,7 +15,7 @@ use suimon_image_files::inspect;
 use suimon_ports::StoreFiles;
 
 use super::Disks;
-use super::missing_image::{missing_image, unknown_size_error};
+use super::missing_image::{missing_image_error, unknown_size_error};
 use super::required::{RequiredDisk, RequiredDisks, contract_kind, disk_format};
 
 /// Keys of a plan's step after which `kind` is inserted.
@@ -102,7 +102,7 @@ impl DiskImages {
         if !self.is_reopened && old.image_path() == required.image_path() {
             return;
         }
-        let resource = format!("{}/{name}", ResourceKind::Disk.word());
+        let resource = format!("{}/{name}", ResourceKind::Disk.noun());
         let mut note =
             format!("creates {} if the file is missing", required.new_image_description());
         if self.is_stopped {
@@ -224,7 +224,7 @@ impl Disks {
             let label = format!("disk/{name}");
             let error = match is_new {
                 true => unknown_size_error(&label, required),
-                false => Some(missing_image(&label, required)),
+                false => Some(missing_image_error(&label, required)),
             };
             errors.extend(error.filter(|_| queries.is_missing(required)));
         }

@@ -12,7 +12,7 @@ use suimon_ports::{DeviceError, DiskDevice, FileId, FileName, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::PlaneError;
 
-use super::file_work::Opening;
+use super::file_work::OpenResult;
 use super::required::RequiredDisk;
 use super::store_threads::StoreWork;
 use crate::errors::error_code;
@@ -54,12 +54,12 @@ pub(crate) struct DiskState {
     /// Job on the disk's file, for which the disk is out of service.
     pub(crate) work: Option<CurrentJob>,
     /// Migration of the disk's VM between this node and another; `None` without a migration.
-    pub(crate) moving: Option<Moving>,
+    pub(crate) moving: Option<DiskMigrationState>,
 }
 
 /// Pending attempt to open a disk.
 pub(crate) struct PendingOpen {
-    pub(crate) work: StoreWork<Opening>,
+    pub(crate) work: StoreWork<OpenResult>,
     /// True if an event has reported that the store does not respond.
     pub(crate) is_reported: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) struct CurrentJob {
 
 /// State of a disk whose VM migrates between this node and another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moving {
+pub(crate) enum DiskMigrationState {
     /// In service on this node, and copied to the other node.
     CopyOut,
     /// In service on this node, while the contents of the other node's disk are copied to it.
@@ -101,7 +101,7 @@ pub(crate) struct OpenDisk {
     /// vhost-user front-end for the VM.
     pub(crate) device: Option<Box<dyn DiskDevice>>,
     /// Identity of the image file if it was created when the disk was opened.
-    pub(crate) made: Option<FileId>,
+    pub(crate) created_file_id: Option<FileId>,
 }
 
 impl DiskEntry {
@@ -144,11 +144,11 @@ impl DiskEntry {
     /// Returns true if another node owns the file during a migration. This node must neither open
     /// nor remove the file.
     pub(crate) fn is_away(&self) -> bool {
-        self.lock().moving.is_some_and(Moving::is_away)
+        self.lock().moving.is_some_and(DiskMigrationState::is_away)
     }
 }
 
-impl Moving {
+impl DiskMigrationState {
     pub(crate) const fn is_away(self) -> bool {
         matches!(self, Self::HandedOver | Self::AwaitingHandover)
     }
@@ -184,7 +184,7 @@ impl DiskState {
         if let Some(opening) = self.opening.as_ref().filter(|opening| opening.work.is_stalled()) {
             let text = format!(
                 "the store has not responded for {} s; the disk opens when it responds",
-                opening.work.waited().as_secs()
+                opening.work.elapsed().as_secs()
             );
             return (StorageState::Stalled, Some(text));
         }

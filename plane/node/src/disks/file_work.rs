@@ -9,16 +9,16 @@ use suimon_image_files::{DiskSpec, jobs};
 use suimon_ports::{FileId, RedoRecords, StoreFiles};
 
 use super::children::{ClosedDisk, ParentCache};
-use super::created_images::{CreatedImages, Match, remove_if_same};
+use super::created_images::{CreatedImages, FileComparison, remove_if_same};
 use super::growing::required_size;
-use super::missing_image::{missing_image, unknown_size_error};
+use super::missing_image::{missing_image_error, unknown_size_error};
 use super::open_stores::OpenStores;
 use super::opening::{disk_error, store_file_error};
 use super::required::RequiredDisk;
 use super::unsettled_files::ReservedFile;
 use crate::RandomSource;
 use crate::UnixClock;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Environment of the operations on one disk's files, independent of locks of the node.
 pub(crate) struct ImageTask {
@@ -28,7 +28,7 @@ pub(crate) struct ImageTask {
     pub(super) stores: Arc<OpenStores>,
     pub(super) random: RandomSource,
     pub(super) records: Option<Arc<dyn RedoRecords>>,
-    pub(super) left_records: RemainingRecords,
+    pub(super) remaining_redo_records: RemainingRecords,
     /// True if metadata is checked when the images are opened.
     pub(super) verifies: bool,
     pub(super) clock: UnixClock,
@@ -45,11 +45,11 @@ pub(crate) struct ImageTask {
     pub(super) closed_disks: Vec<ClosedDisk>,
     pub(super) known_parents: Arc<ParentCache>,
     /// Events of the operations, to be emitted if the whole change succeeds.
-    pub(super) drafts: Vec<Draft>,
+    pub(super) drafts: Vec<EventDraft>,
 }
 
 /// Opened images of a disk that is not in service yet.
-pub(crate) struct Opened {
+pub(crate) struct OpenedImages {
     pub(super) work: ImageTask,
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
@@ -67,19 +67,19 @@ pub(crate) struct CreatedFile {
 }
 
 /// Failed attempt to open a disk.
-pub(crate) struct Unopened {
+pub(crate) struct OpenFailure {
     pub(super) error: ApiError,
     /// True if the disk has an image file.
     pub(super) has_file: bool,
 }
 
 /// Result of an attempt to open a disk.
-pub(crate) type Opening = Result<Opened, Box<Unopened>>;
+pub(crate) type OpenResult = Result<OpenedImages, Box<OpenFailure>>;
 
 /// Store, images and created file of a disk.
 type FoundImages = (Arc<dyn StoreFiles>, OpenedDisk, Option<CreatedFile>);
 
-impl Opened {
+impl OpenedImages {
     /// Closes the images, and removes the file if it was created by this attempt.
     pub(super) fn undo(self) {
         self.work.close_images(self.images.spec);
@@ -125,12 +125,12 @@ impl ImageTask {
     /// # Errors
     /// Fails if the file is a parent of another disk, is missing and the disk is not new or has no
     /// configured size, or cannot be opened. A file created by this attempt is removed.
-    pub(super) fn open(mut self) -> Opening {
+    pub(super) fn open(mut self) -> OpenResult {
         match self.open_or_make() {
             Ok((files, images, created)) => {
-                Ok(Opened { work: self, files, images, created_file: created })
+                Ok(OpenedImages { work: self, files, images, created_file: created })
             }
-            Err(error) => Err(Box::new(Unopened { error, has_file: self.has_file })),
+            Err(error) => Err(Box::new(OpenFailure { error, has_file: self.has_file })),
         }
     }
 
@@ -169,7 +169,7 @@ impl ImageTask {
             }
         }
         let Some(unsettled) = unsettled_file else {
-            return Err(missing_image(&self.label, &self.required));
+            return Err(missing_image_error(&self.label, &self.required));
         };
         if let Some(error) = unknown_size_error(&self.label, &self.required) {
             return Err(error);
@@ -187,7 +187,7 @@ impl ImageTask {
             return Err(failed(error));
         }
         let text = format!("The image file {} was created.", plan.label());
-        let draft = Draft::new(EventKind::DiskFileMade, &self.label, text);
+        let draft = EventDraft::new(EventKind::DiskFileMade, &self.label, text);
         self.drafts.push(draft.with("file", plan.label()));
         Ok(Some(CreatedFile { id, unsettled }))
     }
@@ -265,8 +265,10 @@ impl ImageTask {
     /// Discards the redo records that a killed daemon has left for the disk's image.
     pub(super) fn discard_remaining(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.required.plan();
-        self.with_seeds(|seeds| suimon_image_files::discard_left(files.as_ref(), &plan, seeds))
-            .map_err(|error| self.to_api_error(&error))
+        self.with_seeds(|seeds| {
+            suimon_image_files::discard_remaining_record(files.as_ref(), &plan, seeds)
+        })
+        .map_err(|error| self.to_api_error(&error))
     }
 
     /// Closes the images of a disk that is not in service.
@@ -285,7 +287,7 @@ impl ImageTask {
         let resized = self.with_seeds(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
         let size = resized.map_err(|error| self.to_api_error(&error).field("size_bytes"))?;
         let text = format!("The size of the disk is {size} bytes now; it was {before} bytes.");
-        let draft = Draft::new(EventKind::DiskResized, &self.label, text);
+        let draft = EventDraft::new(EventKind::DiskResized, &self.label, text);
         self.drafts.push(draft.with("size_bytes", size).with("size_bytes_before", before));
         Ok(())
     }
@@ -298,21 +300,22 @@ impl ImageTask {
         let recorded = self.created.find_for_disk(&self.required);
         let removed = remove_if_same(files.as_ref(), &file, |file_info| {
             let (Some(created), Some(id)) = (created, file_info.properties().id) else {
-                return Match::Unknown;
+                return FileComparison::Unknown;
             };
             if id != created {
-                return Match::Other;
+                return FileComparison::Other;
             }
-            let matching =
-                recorded.as_ref().map_or(Match::Same, |record| record.compare_file(file_info));
-            if matching == Match::Same {
+            let matching = recorded
+                .as_ref()
+                .map_or(FileComparison::Same, |record| record.compare_file(file_info));
+            if matching == FileComparison::Same {
                 self.discard_redo(id);
             }
             matching
         });
         match removed {
-            Ok(Match::Same) => self.forget_removed(),
-            Ok(Match::Other) => {
+            Ok(FileComparison::Same) => self.forget_removed(),
+            Ok(FileComparison::Other) => {
                 tracing::warn!(
                     disk = %self.label,
                     %file,
@@ -320,7 +323,7 @@ impl ImageTask {
                 );
                 self.forget_removed();
             }
-            Ok(Match::Unknown) => tracing::warn!(
+            Ok(FileComparison::Unknown) => tracing::warn!(
                 disk = %self.label,
                 %file,
                 "the file that the failed change has created cannot be compared with it, and is kept"
@@ -360,7 +363,7 @@ impl ImageTask {
             random: &mut || (self.random)(),
             now_unix_s,
             records,
-            left: self.left_records,
+            left: self.remaining_redo_records,
         })
     }
 

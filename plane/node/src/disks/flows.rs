@@ -13,8 +13,8 @@ use suimon_storage_qos::{
 };
 
 use super::Disks;
-use super::limits::displayed;
-use crate::events::Draft;
+use super::limits::limits_status;
+use crate::events::EventDraft;
 
 impl Disks {
     /// Returns the QoS status of every disk in service.
@@ -31,7 +31,7 @@ impl Disks {
             disk: self.disk_name(view.disk)?,
             store: self.store_name(store)?,
             holder: self.holder(view.holder),
-            limits: displayed(&view.limits),
+            limits: limits_status(&view.limits),
             queued: view.waiting,
             in_flight: view.in_flight,
             stale,
@@ -61,7 +61,7 @@ impl Disks {
 
     /// Converts an event of the scheduler: a minimum is unmet or met again, or the capacity of a
     /// store became too low or sufficient for its minimums.
-    pub(crate) fn qos_event(&self, store: StoreId, event: &StoreEvent) -> Option<Draft> {
+    pub(crate) fn qos_event(&self, store: StoreId, event: &StoreEvent) -> Option<EventDraft> {
         let store = self.store_name(store)?;
         match event {
             StoreEvent::MinimumUnmet(unmet) => Some(self.unmet(&store, unmet)),
@@ -70,7 +70,7 @@ impl Disks {
                     "The minimum is met again, or the demand is below it, after {} s.",
                     duration.as_secs()
                 );
-                let draft = Draft::new(EventKind::MinimumMet, self.holder(*holder), text);
+                let draft = EventDraft::new(EventKind::MinimumMet, self.holder(*holder), text);
                 Some(draft.with("store", store).with("lasted_s", duration.as_secs()))
             }
             StoreEvent::CapacityLow(low) => Some(Self::too_little(&store, low)),
@@ -80,7 +80,8 @@ impl Disks {
                      require {needed_iops} IOPS.",
                     duration.as_secs()
                 );
-                let draft = Draft::new(EventKind::CapabilityEnough, format!("store/{store}"), text);
+                let draft =
+                    EventDraft::new(EventKind::CapabilityEnough, format!("store/{store}"), text);
                 let draft = draft.with("lasted_s", duration.as_secs());
                 Some(draft.with("estimate_iops", estimate_iops).with("needed_iops", needed_iops))
             }
@@ -88,7 +89,7 @@ impl Disks {
     }
 
     /// Returns the event that the estimated capacity of a store is too low for its minimums.
-    fn too_little(store: &Name, low: &CapacityLow) -> Draft {
+    fn too_little(store: &Name, low: &CapacityLow) -> EventDraft {
         let text = format!(
             "For {} s the store has delivered {} IOPS with requests queued, but {} IOPS are \
              needed for minimums of {} IOPS: not all can be met at once. Lower minimums, or move \
@@ -98,14 +99,14 @@ impl Disks {
             low.needed_iops,
             low.reserved_iops
         );
-        Draft::new(EventKind::CapabilityLow, format!("store/{store}"), text)
+        EventDraft::new(EventKind::CapabilityLow, format!("store/{store}"), text)
             .with("lasting_s", low.lasting.as_secs())
             .with("estimate_iops", low.estimate_iops)
             .with("promised_iops", low.reserved_iops)
             .with("needed_iops", low.needed_iops)
     }
 
-    fn unmet(&self, store: &Name, unmet: &Unmet) -> Draft {
+    fn unmet(&self, store: &Name, unmet: &Unmet) -> EventDraft {
         let (cause, reason, remedy) = match unmet.shortfall {
             UnmetReason::OtherDisks => (
                 "other-disks",
@@ -143,7 +144,7 @@ impl Disks {
             unmet.demanded_iops,
             unmet.delivered_iops
         );
-        Draft::new(EventKind::MinimumUnmet, self.holder(unmet.holder), text)
+        EventDraft::new(EventKind::MinimumUnmet, self.holder(unmet.holder), text)
             .with("store", store)
             .with("lasting_s", unmet.lasting.as_secs())
             .with("entitled_iops", unmet.guaranteed_iops)

@@ -86,12 +86,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) fn full_status(full: &FullView) -> DiskFullStatus {
     DiskFullStatus {
         queued_requests: full.queued as u64,
-        lasts_ms: u64::try_from(full.lasts.as_millis()).unwrap_or(u64::MAX),
+        lasts_ms: u64::try_from(full.duration.as_millis()).unwrap_or(u64::MAX),
     }
 }
 
 pub(super) fn full_reason(config: &DiskConfig, full: &FullView) -> String {
-    let (store, seconds) = (&config.store, full.lasts.as_secs());
+    let (store, seconds) = (&config.store, full.duration.as_secs());
     match full.queued {
         0 => format!("store {store} is full, and requests that need space fail; free space on it"),
         queued => format!(
@@ -105,8 +105,8 @@ pub(super) fn full_reason(config: &DiskConfig, full: &FullView) -> String {
 /// flow.
 pub(super) fn limit_by_full_store(flow: &mut QosFlowStatus, full: &FullView) {
     if full.queued > 0 {
-        limit(&mut flow.last_5_s, Duration::from_secs(5), full.lasts);
-        limit(&mut flow.last_5_min, Duration::from_secs(300), full.lasts);
+        limit(&mut flow.last_5_s, Duration::from_secs(5), full.duration);
+        limit(&mut flow.last_5_min, Duration::from_secs(300), full.duration);
     }
 }
 

@@ -23,8 +23,8 @@ use suimon_image_files::DiskSpec;
 use suimon_image_files::RemainingRecords;
 use suimon_storage::{NotResumed, PlaneError};
 
-use super::entry::{DiskEntry, Moving, OpenDisk};
-use super::file_work::Opened;
+use super::entry::{DiskEntry, DiskMigrationState, OpenDisk};
+use super::file_work::OpenedImages;
 use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
 use super::notices::disk_failed;
 use super::opening::{OpenError, disk_error};
@@ -67,7 +67,7 @@ impl OutgoingDisk {
             if let Some(text) = text {
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
-            state.moving = Some(Moving::HandoverOut);
+            state.moving = Some(DiskMigrationState::HandoverOut);
         }
         Ok(Self { shared: Arc::clone(shared), entry })
     }
@@ -81,10 +81,10 @@ impl OutgoingDisk {
     /// Fails if the disk cannot be suspended or its store does not respond. The disk may be away
     /// nevertheless.
     pub(crate) fn release(&self) -> Result<(), ApiError> {
-        let plane = &self.shared.disks.parts.plane;
+        let plane = &self.shared.disks.dependencies.plane;
         let spec = plane.suspend_disk(self.entry.id);
         let spec = spec.map_err(|error| plane_error(&self.entry, &error))?;
-        self.entry.lock().moving = Some(Moving::HandedOver);
+        self.entry.lock().moving = Some(DiskMigrationState::HandedOver);
         self.shared.close_now(&self.entry, spec)
     }
 
@@ -99,7 +99,7 @@ impl OutgoingDisk {
             return Ok(());
         }
         let opened = self.shared.open_suspended(&self.entry, None);
-        self.entry.lock().moving = Some(Moving::HandoverOut);
+        self.entry.lock().moving = Some(DiskMigrationState::HandoverOut);
         opened
     }
 
@@ -111,7 +111,7 @@ impl OutgoingDisk {
 impl Drop for OutgoingDisk {
     fn drop(&mut self) {
         let mut state = self.entry.lock();
-        if state.moving == Some(Moving::HandoverOut) {
+        if state.moving == Some(DiskMigrationState::HandoverOut) {
             state.moving = None;
         }
     }
@@ -139,7 +139,7 @@ impl Shared {
         let entry = self.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         let geometry = {
             let state = entry.lock();
-            let is_awaited = state.moving == Some(Moving::AwaitingHandover);
+            let is_awaited = state.moving == Some(DiskMigrationState::AwaitingHandover);
             state.open.as_ref().filter(|_| is_awaited).map(|open| open.shape)
         };
         let Some(geometry) = geometry else {
@@ -155,7 +155,7 @@ impl Shared {
     /// Fails if the store does not respond; the disk is closed when it does.
     pub(crate) fn close_incoming(&self, disk: &Name) -> Result<(), ApiError> {
         let Some(entry) = self.disks.find(disk) else { return Ok(()) };
-        match self.disks.parts.plane.suspend_disk(entry.id) {
+        match self.disks.dependencies.plane.suspend_disk(entry.id) {
             Ok(spec) => self.close_now(&entry, spec),
             Err(PlaneError::Suspended | PlaneError::NoSuchDisk) => Ok(()),
             Err(error) => Err(plane_error(&entry, &error)),
@@ -174,7 +174,7 @@ impl Shared {
     pub(crate) fn clear_handover(&self, disk: &Name) -> bool {
         let Some(entry) = self.disks.find(disk) else { return false };
         let mut state = entry.lock();
-        let was_away = state.moving.is_some_and(Moving::is_away);
+        let was_away = state.moving.is_some_and(DiskMigrationState::is_away);
         state.moving = None;
         was_away
     }
@@ -210,15 +210,15 @@ impl Shared {
         if geometry.is_some() {
             // The other node may have overwritten the blocks that redo records of this node refer
             // to.
-            work.left_records = RemainingRecords::Discard;
+            work.remaining_redo_records = RemainingRecords::Discard;
         }
         let open = move || {
             let files = work.files()?;
             let images = work.open_images(&files)?;
-            Ok(Opened { work, files, images, created_file: None })
+            Ok(OpenedImages { work, files, images, created_file: None })
         };
-        let Opened { files, images, .. } =
-            self.with_store(entry, open, Opened::undo_late_open::<ApiError>)??;
+        let OpenedImages { files, images, .. } =
+            self.with_store(entry, open, OpenedImages::undo_late_open::<ApiError>)??;
         let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let sees = |shape: &DiskGeometry| (shape.size, shape.logical_sector, shape.physical_sector);
         if geometry.is_some_and(|geometry| sees(&geometry) != sees(&shape)) {
@@ -232,7 +232,7 @@ impl Shared {
             return Err(ApiError::new(ErrorCode::HostError, text).about(entry.label()));
         }
         entry.lock().freeing = spec.freeing();
-        let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);
+        let resumed = self.disks.dependencies.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {
                 self.close_images(entry, &required, spec);
@@ -264,14 +264,16 @@ impl Controller {
         let files = self.shared.with_store(entry, move || work.files(), drop)??;
         let disks = &self.shared.disks;
         let store = disks.store_id(&required.config.store);
-        let added = disks.parts.plane.add_disk(entry.id, DiskSpec { layers: Vec::new() }, store);
+        let added =
+            disks.dependencies.plane.add_disk(entry.id, DiskSpec { layers: Vec::new() }, store);
         disks.apply_full_policy(entry);
         added.map_err(|refused| plane_error(entry, &refused.error))?;
         let device = self
-            .offer(entry, &required, shape, generation)
+            .open_front_ends(entry, &required, shape, generation)
             .inspect_err(|_| self.detach(entry, &required))?;
         let layers = Vec::new();
-        entry.lock().open = Some(OpenDisk { kind: None, shape, files, layers, device, made: None });
+        entry.lock().open =
+            Some(OpenDisk { kind: None, shape, files, layers, device, created_file_id: None });
         Ok(())
     }
 

@@ -51,14 +51,14 @@ impl JobState {
 }
 
 /// Reason why a job did not complete.
-pub(super) enum NotDone {
+pub(super) enum JobFailure {
     /// The job failed or was cancelled, and its effects were undone.
     Failed(ApiError),
     /// The daemon is stopping; the next daemon resumes the job.
     Interrupted,
 }
 
-impl From<ApiError> for NotDone {
+impl From<ApiError> for JobFailure {
     fn from(error: ApiError) -> Self {
         Self::Failed(error)
     }
@@ -149,7 +149,7 @@ pub(super) fn run(
     operation: &OperationHandle,
     stop: &AtomicBool,
     mut save: impl FnMut(Option<Checkpoint>),
-) -> Result<Done, NotDone> {
+) -> Result<Done, JobFailure> {
     let hold_up = RetryHold { verb, work, operation, stop };
     let mut job = begin(checkpoint, &hold_up)?;
     let (mut checkpoint_at, mut progress) = (Instant::now(), None);
@@ -167,7 +167,7 @@ pub(super) fn run(
         }
         if is_stopping {
             job.as_dyn().leave();
-            return Err(NotDone::Interrupted);
+            return Err(JobFailure::Interrupted);
         }
         match job.as_dyn().step() {
             Ok(JobProgress { is_done: true, .. }) => return Ok(job.into_done()),
@@ -181,7 +181,7 @@ pub(super) fn run(
     }
 }
 
-fn begin(checkpoint: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job, NotDone> {
+fn begin(checkpoint: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job, JobFailure> {
     let RetryHold { verb, work, operation, stop } = *hold_up;
     let files = match checkpoint {
         Some(_) => wait_for_store(work, operation, stop)?,
@@ -199,7 +199,7 @@ fn begin(checkpoint: Option<&Checkpoint>, hold_up: &RetryHold<'_>) -> Result<Job
         }
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
-            return Err(NotDone::Interrupted);
+            return Err(JobFailure::Interrupted);
         }
     }
 }
@@ -243,7 +243,7 @@ fn wait_for_store(
     work: &ImageTask,
     operation: &OperationHandle,
     stop: &AtomicBool,
-) -> Result<Arc<dyn StoreFiles>, NotDone> {
+) -> Result<Arc<dyn StoreFiles>, JobFailure> {
     loop {
         let error = match work.files() {
             Ok(files) => return Ok(files),
@@ -251,7 +251,7 @@ fn wait_for_store(
         };
         operation.check_cancelled()?;
         if stop.load(Ordering::Acquire) {
-            return Err(NotDone::Interrupted);
+            return Err(JobFailure::Interrupted);
         }
         operation.step(0, &format!("waiting for the store, which failed: {error}"));
         std::thread::sleep(STORE_EVERY);

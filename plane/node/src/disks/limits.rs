@@ -19,7 +19,7 @@ use suimon_storage_qos::{
 pub(crate) use self::published::PublishedStore;
 use super::Disks;
 use super::capability::{MeasuredStores, capacity, measured_latency};
-use crate::cluster::{Minimums, of_disk, of_policy, shared_stores};
+use crate::cluster::{Minimums, disk_minimum_key, policy_minimum_key, shared_stores};
 
 // Validation rejects more disks per store than the scheduler has queues for.
 const _: () = assert!(suimon_contract::STORE_DISKS_MAX == suimon_storage_qos::DISKS_MAX);
@@ -44,8 +44,9 @@ fn required(
             config.qos_policies.iter().find(|qos_policy| qos_policy.name == *name)
         });
         let qos = policy.map_or(disk.qos, QosPolicyConfig::limits);
-        let own_limits =
-            |covered| LimitsSource::Own(as_covered(limits(&qos), covered, &of_disk(&disk.name)));
+        let own_limits = |covered| {
+            LimitsSource::Own(as_covered(limits(&qos), covered, &disk_minimum_key(&disk.name)))
+        };
         let assignment = match (policy, &covered) {
             (Some(policy), Some(covered)) if policy.kind == QosPolicyKind::Dedicated => {
                 own_limits(covered)
@@ -71,7 +72,8 @@ fn required(
                 let mut spec = policy_spec(policy);
                 // The cluster thread sets this node's share of a policy that spans nodes.
                 if let Some(covered) = covered.as_ref().filter(|_| !policy.spans_nodes()) {
-                    spec.limits = as_covered(spec.limits, covered, &of_policy(&policy.name));
+                    spec.limits =
+                        as_covered(spec.limits, covered, &policy_minimum_key(&policy.name));
                 }
                 (disks.policy_id(&policy.name), spec)
             })
@@ -119,7 +121,7 @@ fn proposals(
 /// Checks the minimums of a configuration against the capacity of its stores. Returns an error per
 /// store whose minimums do not fit, unless the change neither increases the minimums nor decreases
 /// the capacity.
-pub(crate) fn overcommitted(
+pub(crate) fn check_minimums_fit(
     from: &HostConfig,
     to: &HostConfig,
     measured: &MeasuredStores,
@@ -237,7 +239,7 @@ fn limits(qos: &DiskQos) -> Limits {
 }
 
 /// Converts limits in effect to the API type.
-pub(crate) fn displayed(limits: &Limits) -> DiskQos {
+pub(crate) fn limits_status(limits: &Limits) -> DiskQos {
     DiskQos {
         min_iops: limits.min_iops.map(Iops::per_second),
         max_iops: limits.max_iops.map(Iops::per_second),

@@ -22,7 +22,7 @@ pub(super) fn to_measurement(
     seconds: u64,
     measured: &Measured,
 ) -> StoreMeasurement {
-    let patterns = measured.figures.iter().map(|figure| StorePatternFigure {
+    let patterns = measured.results.iter().map(|figure| StorePatternFigure {
         pattern: match figure.pattern {
             Pattern::Read => StorePattern::RandomRead,
             Pattern::Write => StorePattern::RandomWrite,
@@ -96,7 +96,7 @@ pub(super) fn report_lines(store: &StoreConfig, measurement: &StoreMeasurement) 
 pub(super) fn measure_error(store: &Name, error: &MeasureError) -> ApiError {
     let code = match error {
         MeasureError::Store(StoreFileError { fault, .. }) => store_code(fault),
-        MeasureError::WorkerEnded(worker_end) => match worker_end.fault.as_ref() {
+        MeasureError::Sweep(worker_end) => match worker_end.fault.as_ref() {
             DiskFault::Store(fault) => store_code(fault),
             _ => ErrorCode::HostError,
         },

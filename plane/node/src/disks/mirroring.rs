@@ -20,7 +20,7 @@ use suimon_quantity::DiskId;
 use suimon_storage::DirtyMap;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
 
-use super::entry::{DiskEntry, Moving};
+use super::entry::{DiskEntry, DiskMigrationState};
 use super::plane::DiskPlane;
 use super::work::check_idle;
 use crate::disks::entry::plane_error;
@@ -46,7 +46,7 @@ impl MirrorMark {
     fn new(
         shared: &Arc<Shared>,
         disk: &Name,
-        mode: Moving,
+        mode: DiskMigrationState,
     ) -> Result<(Self, DiskGeometry), ApiError> {
         let entry = shared.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         check_idle(&entry)?;
@@ -60,7 +60,7 @@ impl MirrorMark {
                     return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
                 }
             };
-            if mode == Moving::CopyIn && state.required.config.read_only {
+            if mode == DiskMigrationState::CopyIn && state.required.config.read_only {
                 let text = "the disk is read-only and cannot be the destination of a copy";
                 return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
             }
@@ -84,7 +84,7 @@ impl MirrorMark {
     }
 
     fn plane(&self) -> &Arc<dyn DiskPlane> {
-        &self.shared.disks.parts.plane
+        &self.shared.disks.dependencies.plane
     }
 
     /// Ends the copying in the storage plane. When this function returns, none of its requests is
@@ -182,12 +182,12 @@ impl ServedDisk {
         disk: &Name,
         stream: OwnedFd,
     ) -> Result<Self, ApiError> {
-        let (mut marked, shape) = MirrorMark::new(shared, disk, Moving::CopyIn)?;
+        let (mut marked, shape) = MirrorMark::new(shared, disk, DiskMigrationState::CopyIn)?;
         let stream = UnixStream::from(stream);
         let stream_copy = stream.try_clone().map_err(|error| host_error(&marked.entry, &error))?;
         marked.begin(None)?;
         let offer = MirrorExport::new(&marked, shape, false);
-        let devices = &marked.shared.disks.parts.devices;
+        let devices = &marked.shared.disks.dependencies.devices;
         let result = devices.serve_nbd(stream.into(), "another node", offer.clone());
         result.map_err(|error| marked.device_error(error))?;
         Ok(Self { marked, offer, stream: stream_copy })
@@ -237,7 +237,7 @@ impl DiskMirror {
         disk: &Name,
         stream: OwnedFd,
     ) -> Result<Self, ApiError> {
-        let (mut marked, shape) = MirrorMark::new(shared, disk, Moving::CopyOut)?;
+        let (mut marked, shape) = MirrorMark::new(shared, disk, DiskMigrationState::CopyOut)?;
         let dirty = Arc::new(DirtyMap::new(shape.size));
         // From here on, all writes are marked in the dirty map.
         marked.begin(Some(Arc::clone(&dirty)))?;
@@ -261,7 +261,7 @@ impl DiskMirror {
     ) -> Result<Mirror, ApiError> {
         let (served_stream, client_stream) =
             UnixStream::pair().map_err(|error| host_error(&marked.entry, &error))?;
-        let devices = &marked.shared.disks.parts.devices;
+        let devices = &marked.shared.disks.dependencies.devices;
         let connect = |stream: OwnedFd, writes: bool| {
             let connected = devices.connect_nbd(stream, marked.entry.name.as_str(), writes);
             connected.map_err(|error| marked.device_error(error))

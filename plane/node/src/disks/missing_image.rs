@@ -20,7 +20,7 @@ impl RequiredDisk {
 }
 
 /// Returns the error that the image file of a disk is missing and is not created.
-pub(super) fn missing_image(label: &str, required: &RequiredDisk) -> ApiError {
+pub(super) fn missing_image_error(label: &str, required: &RequiredDisk) -> ApiError {
     let path = required.image_path();
     let (name, store) = (&required.config.name, &required.config.store);
     let text = format!(

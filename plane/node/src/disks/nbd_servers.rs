@@ -106,7 +106,7 @@ impl Disks {
                 if checked.contains(&spec) {
                     continue;
                 }
-                if let Err(error) = self.parts.devices.probe_nbd(&spec) {
+                if let Err(error) = self.dependencies.devices.probe_nbd(&spec) {
                     let field = format!("nbd.{}", error.field);
                     let error = ApiError::new(error_code(error.kind), error.detail);
                     errors.push(error.about(format!("disk/{name}")).field(field));
@@ -125,7 +125,7 @@ impl Disks {
         nbd: Option<&DiskNbd>,
         clients: usize,
     ) -> DiskNbdStatus {
-        let nbd_clients = self.parts.devices.nbd_clients();
+        let nbd_clients = self.dependencies.devices.nbd_clients();
         let disk_clients = nbd_clients.into_iter().filter(|client| client.export == disk);
         let connections: Vec<DiskNbdClient> = disk_clients.map(connection).collect();
         let limits = export_limits(nbd);
@@ -141,12 +141,12 @@ impl Disks {
     /// Sets the limits on connections of NBD clients.
     pub(crate) fn set_nbd_limits(&self, host: &HostSection) {
         let (of_host, of_peer) = host_limits(host);
-        self.parts.devices.set_nbd_limits(of_host, of_peer);
+        self.dependencies.devices.set_nbd_limits(of_host, of_peer);
     }
 
     /// Returns the connections and buffer memory of NBD clients to all disks.
     pub(crate) fn host_nbd_status(&self, host: &HostSection) -> NbdStatus {
-        let usage = self.parts.devices.nbd_usage();
+        let usage = self.dependencies.devices.nbd_usage();
         let (_, of_peer) = host_limits(host);
         let peers = usage.peers.into_iter().map(|(peer, level)| NbdPeerStatus {
             peer,
@@ -160,7 +160,7 @@ impl Disks {
             buffer_max_bytes: usage.host.limits.buffer_max_bytes,
             peer_connections_max: of_peer.connections_max,
             peer_buffer_max_bytes: of_peer.buffer_max_bytes,
-            shortages: usage.shortages,
+            shortages: usage.delayed_requests,
             peers: peers.collect(),
         }
     }
@@ -239,7 +239,7 @@ impl Controller {
             self.shared.disks.exports.remove(address, entry.name.as_str());
         }
         if new.is_none() {
-            self.shared.disks.parts.plane.detach_clients(entry.id);
+            self.shared.disks.dependencies.plane.detach_clients(entry.id);
         }
         Ok(())
     }

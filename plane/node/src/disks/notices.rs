@@ -11,7 +11,7 @@ use super::entry::DiskEntry;
 use super::opening::OpenError;
 use super::store_threads::STATUS_TIMEOUT;
 use crate::control::Controller;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 impl Controller {
     pub(crate) fn handle_disk_notice(
@@ -35,20 +35,22 @@ impl Controller {
                 self.drafts.push(disk_failed(&entry, &reason));
                 return;
             }
-            DeviceNotice::LinkUp => {
-                Draft::new(EventKind::DiskConnected, &label, "A VM connected to the disk's socket.")
-            }
+            DeviceNotice::LinkUp => EventDraft::new(
+                EventKind::DiskConnected,
+                &label,
+                "A VM connected to the disk's socket.",
+            ),
             DeviceNotice::LinkDown { reason } => {
                 let text = format!(
                     "The VM disconnected from the disk's socket: {reason}. If the VM was not \
                      stopped, check the log of its QEMU."
                 );
-                Draft::new(EventKind::DiskDisconnected, &label, text).with("reason", reason)
+                EventDraft::new(EventKind::DiskDisconnected, &label, text).with("reason", reason)
             }
             DeviceNotice::Negotiated { features, queue_pairs } => {
                 let queues = CountedNoun::new(queue_pairs, "queue");
                 let text = format!("The guest's driver initialized the disk with {queues}.");
-                Draft::new(EventKind::DiskDriverReady, &label, text)
+                EventDraft::new(EventKind::DiskDriverReady, &label, text)
                     .with("features", format!("{features:#x}"))
                     .with("queues", queue_pairs)
             }
@@ -89,7 +91,7 @@ impl Controller {
                     "The store failed requests of the disk: {detail}. They were completed with an \
                      I/O error. Check the device of the store."
                 );
-                let draft = Draft::new(EventKind::DiskIoFailed, entry.label(), text);
+                let draft = EventDraft::new(EventKind::DiskIoFailed, entry.label(), text);
                 let mut draft = draft.with("detail", detail);
                 if let Some(offset) = offset {
                     draft = draft.with("offset", offset);
@@ -115,7 +117,7 @@ impl Controller {
                         format!("Store {store} completes requests of the disk again."),
                     )
                 };
-                let draft = Draft::new(kind, entry.label(), text);
+                let draft = EventDraft::new(kind, entry.label(), text);
                 self.drafts
                     .push(draft.with("store", store).with("waited_s", stalled_for.as_secs()));
             }
@@ -131,7 +133,7 @@ impl Controller {
             PlaneNotice::DiskLost { disk, reason } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 // The disk may have been opened again since the notice.
-                if !self.shared.disks.parts.plane.has_disk(disk) {
+                if !self.shared.disks.dependencies.plane.has_disk(disk) {
                     let reason = format!("the disk could not be moved to another worker: {reason}");
                     self.drafts.push(disk_failed(&entry, &reason));
                     self.fail_disk(&entry, reason);
@@ -157,7 +159,11 @@ impl Controller {
             match self.open_disk_eventually(&entry, STATUS_TIMEOUT) {
                 Ok(()) => {
                     let text = "The disk is in service again.";
-                    self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
+                    self.drafts.push(EventDraft::new(
+                        EventKind::DiskRecovered,
+                        entry.label(),
+                        text,
+                    ));
                     // A running VM may lack the disk and attach it now.
                     self.notify_vms();
                 }
@@ -173,7 +179,7 @@ impl Controller {
 }
 
 /// Returns the event that a disk's store is full, or that this is not the case any more.
-fn full_event(entry: &DiskEntry, change: FullChange, duration: Duration) -> Draft {
+fn full_event(entry: &DiskEntry, change: FullChange, duration: Duration) -> EventDraft {
     let (store, on_full) = {
         let required = &entry.lock().required;
         (required.config.store.clone(), required.config.on_full)
@@ -205,30 +211,32 @@ fn full_event(entry: &DiskEntry, change: FullChange, duration: Duration) -> Draf
             (EventKind::DiskHasSpace, text)
         }
     };
-    Draft::new(kind, entry.label(), text).with("store", store).with("lasted_s", duration.as_secs())
+    EventDraft::new(kind, entry.label(), text)
+        .with("store", store)
+        .with("lasted_s", duration.as_secs())
 }
 
 /// Returns the event that a flush of a disk has failed.
-fn flush_failed(entry: &DiskEntry, detail: String) -> Draft {
+fn flush_failed(entry: &DiskEntry, detail: String) -> EventDraft {
     let (name, store) = (&entry.name, entry.lock().required.config.store.clone());
     let text = format!(
         "A flush failed: {detail}. Writes since the last successful flush may be lost. Writes and \
          flushes of the disk fail until it is reopened; reads continue. Repair store {store}, then run `suimon disk reopen \
          {name}` and check the file systems of the disk's guest."
     );
-    Draft::new(EventKind::DiskFlushFailed, entry.label(), text)
+    EventDraft::new(EventKind::DiskFlushFailed, entry.label(), text)
         .with("store", store)
         .with("detail", detail)
 }
 
 /// Returns the event that a disk has failed and is retried.
-pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> Draft {
+pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> EventDraft {
     let text = format!("The disk failed and the daemon retries: {reason}");
-    Draft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
+    EventDraft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
 }
 
 /// Returns the event that the host cannot serve a queue of a disk.
-fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
+fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> EventDraft {
     let queue_label = match queue {
         QueueKey::Ring(index) => format!("Queue {index} of the disk's VM"),
         QueueKey::Client(_) | QueueKey::EmulatedDisk(_) => {
@@ -240,23 +248,23 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> Draft {
         "{queue_label} was closed, because the host cannot serve it: {detail}. Check the memory \
          and the file descriptors of the daemon."
     );
-    Draft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
+    EventDraft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
 }
 
 /// Returns the event that a disk is not open because its store does not respond.
-pub(super) fn opening_stalled(entry: &DiskEntry) -> Draft {
+pub(super) fn opening_stalled(entry: &DiskEntry) -> EventDraft {
     let store = entry.lock().required.config.store.clone();
     let text = format!(
         "Store {store} does not respond; the disk opens when it responds. Check the device of the \
          store."
     );
-    Draft::new(EventKind::DiskOpeningStalled, entry.label(), text).with("store", store)
+    EventDraft::new(EventKind::DiskOpeningStalled, entry.label(), text).with("store", store)
 }
 
-fn violation(entry: &DiskEntry, detail: &str) -> Draft {
+fn violation(entry: &DiskEntry, detail: &str) -> EventDraft {
     let text = format!(
         "Connection or queue closed after a protocol violation by the client: {detail}. Reset the \
          VM or reconnect the client, and update its driver, VMM or client."
     );
-    Draft::new(EventKind::DiskProtocolViolation, entry.label(), text).with("detail", detail)
+    EventDraft::new(EventKind::DiskProtocolViolation, entry.label(), text).with("detail", detail)
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSource};
 
 use super::created_images::CreatedImages;
-use super::unsettled_files::UnsettledFiles;
+use super::unsettled_files::ReservedFiles;
 
 /// Slot of one store; empty until the store is open. Its lock is held while the store is opened, so
 /// that opening blocks only users of the same store.
@@ -22,7 +22,7 @@ pub(crate) struct OpenStores {
     /// Records of images that were created on request.
     created: Arc<CreatedImages>,
     /// Image files that no disk may open.
-    pub(super) unsettled: UnsettledFiles,
+    pub(super) unsettled: ReservedFiles,
 }
 
 impl OpenStores {
@@ -32,7 +32,7 @@ impl OpenStores {
     }
 
     /// Protects an unfinished image from removal when its store is opened.
-    pub(super) fn keep(&self, path: &Path, draft: FileName) {
+    pub(super) fn protect_image(&self, path: &Path, draft: FileName) {
         self.lock_kept().push((path.to_owned(), draft));
     }
 

@@ -16,7 +16,7 @@ use suimon_storage::NotServed;
 pub(super) use self::errors::fault_code;
 pub(crate) use self::errors::{OpenError, disk_error, store_file_error};
 use super::entry::{DiskEntry, OpenDisk, PendingOpen};
-use super::file_work::{ImageTask, Opened, Opening, Unopened, close_images};
+use super::file_work::{ImageTask, OpenFailure, OpenResult, OpenedImages, close_images};
 use super::notices::{disk_failed, opening_stalled};
 use super::required::RequiredDisk;
 use super::store_threads::{NoResult, STORE_TIMEOUT};
@@ -25,7 +25,7 @@ use super::work::has_stopped_vm;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
 use crate::disks::entry::{offer_error, plane_error};
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::shared::Shared;
 
 /// Forwards notices of a disk's front-end to the control thread.
@@ -78,7 +78,7 @@ impl Controller {
         &self,
         entry: &DiskEntry,
         timeout: Duration,
-    ) -> Result<Opening, NoResult<Opening>> {
+    ) -> Result<OpenResult, NoResult<OpenResult>> {
         if let Some(moving) = entry.lock().moving.filter(|moving| moving.is_away()) {
             let error =
                 ApiError::new(ErrorCode::Conflict, moving.description()).about(entry.label());
@@ -88,7 +88,7 @@ impl Controller {
         let work = ImageTask { closed_disks: siblings, ..self.shared.file_work(entry) };
         let store = work.required.store.path.clone();
         let threads = &self.shared.disks.threads;
-        threads.run(&store, timeout, move || work.open(), Opened::undo_late_open)
+        threads.run(&store, timeout, move || work.open(), OpenedImages::undo_late_open)
     }
 
     /// Stores an attempt to open a disk that is still pending. Emits an event, once per attempt,
@@ -119,7 +119,11 @@ impl Controller {
             match opened.and_then(|opened| self.attach(&entry, opened)) {
                 Ok(_) => {
                     let text = "The store responds, and the disk is in service.";
-                    self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
+                    self.drafts.push(EventDraft::new(
+                        EventKind::DiskRecovered,
+                        entry.label(),
+                        text,
+                    ));
                     // A running VM may lack the disk and attach it now.
                     self.notify_vms();
                 }
@@ -139,7 +143,7 @@ impl Controller {
     /// # Errors
     /// Fails if the disk was reconfigured meanwhile, the state store cannot be written, or a
     /// front-end cannot be opened. The images are then closed, and a created file is removed.
-    fn attach(&mut self, entry: &DiskEntry, opened: Opened) -> Result<bool, ApiError> {
+    fn attach(&mut self, entry: &DiskEntry, opened: OpenedImages) -> Result<bool, ApiError> {
         let (required, generation) = {
             let mut state = entry.lock();
             state.generation += 1;
@@ -159,12 +163,12 @@ impl Controller {
         };
         entry.set_new(false);
         let disks = &self.shared.disks;
-        let Opened { mut work, files, images, created_file: created } = opened;
+        let OpenedImages { mut work, files, images, created_file: created } = opened;
         let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
         let store = disks.store_id(&required.config.store);
         entry.lock().freeing = spec.freeing();
         let id = created.as_ref().and_then(|created| created.id);
-        let added = disks.parts.plane.add_disk(entry.id, spec, store);
+        let added = disks.dependencies.plane.add_disk(entry.id, spec, store);
         let added = added.map_err(|NotServed { error, spec }| {
             if let Some(spec) = spec {
                 self.shared.close_images(entry, &required, spec);
@@ -173,7 +177,7 @@ impl Controller {
         });
         let offered = added.and_then(|()| {
             disks.apply_full_policy(entry);
-            self.offer(entry, &required, shape, generation)
+            self.open_front_ends(entry, &required, shape, generation)
                 .inspect_err(|_| self.detach(entry, &required))
         });
         match offered {
@@ -181,7 +185,8 @@ impl Controller {
                 self.drafts.append(&mut work.drafts);
                 let mut state = entry.lock();
                 let kind = Some(kind);
-                state.open = Some(OpenDisk { kind, shape, files, layers, device, made: id });
+                state.open =
+                    Some(OpenDisk { kind, shape, files, layers, device, created_file_id: id });
                 state.retry.now = None;
                 state.has_failed_flush = false;
                 Ok(created.is_some())
@@ -197,20 +202,20 @@ impl Controller {
     }
 
     /// Closes images that are not needed, in a store thread.
-    fn reclaim(&self, opened: Opened) {
+    fn reclaim(&self, opened: OpenedImages) {
         let store = opened.work.required.store.path.clone();
         self.shared.disks.threads.run_eventually(&store, move || opened.undo());
     }
 
     /// Opens the front-ends of a disk: the vhost-user device, which is returned, and NBD exports.
-    pub(super) fn offer(
+    pub(super) fn open_front_ends(
         &self,
         entry: &DiskEntry,
         required: &RequiredDisk,
         shape: DiskGeometry,
         generation: u64,
     ) -> Result<Option<Box<dyn suimon_ports::DiskDevice>>, ApiError> {
-        let parts = &self.shared.disks.parts;
+        let parts = &self.shared.disks.dependencies;
         let negotiated = self.devices.negotiated_features.features(&entry.label());
         let device = match required.vhost_user(shape, negotiated) {
             None => None,
@@ -248,7 +253,7 @@ impl Controller {
         };
         drop(opening);
         let open = open?;
-        self.shared.disks.parts.plane.announce_removal(entry.id);
+        self.shared.disks.dependencies.plane.announce_removal(entry.id);
         drop(open.device);
         self.take(entry, &required)
     }
@@ -264,7 +269,7 @@ impl Controller {
     fn take(&self, entry: &DiskEntry, required: &RequiredDisk) -> Option<DiskSpec> {
         self.remove_nbd_exports(entry, required);
         self.remove_emulated_export(entry, required);
-        match self.shared.disks.parts.plane.take_disk(entry.id) {
+        match self.shared.disks.dependencies.plane.take_disk(entry.id) {
             Ok(spec) => Some(spec),
             Err(error) => {
                 tracing::warn!(disk = %entry.name, %error, "cannot close a disk");
@@ -323,9 +328,9 @@ impl Controller {
 
 /// Returns the result of an attempt to open a disk. If the attempt has failed and found an image
 /// file, the disk does not count as new any more.
-fn opened_by(entry: &DiskEntry, opened: Opening) -> Result<Opened, ApiError> {
+fn opened_by(entry: &DiskEntry, opened: OpenResult) -> Result<OpenedImages, ApiError> {
     opened.map_err(|unopened| {
-        let Unopened { error, has_file } = *unopened;
+        let OpenFailure { error, has_file } = *unopened;
         if has_file {
             entry.set_new(false);
         }
@@ -344,9 +349,9 @@ impl Shared {
             required,
             verifies,
             stores: self.disks.stores.clone(),
-            random: self.disks.parts.random.clone(),
-            records: self.disks.parts.records.clone(),
-            left_records: RemainingRecords::Redo,
+            random: self.disks.dependencies.random.clone(),
+            records: self.disks.dependencies.records.clone(),
+            remaining_redo_records: RemainingRecords::Redo,
             clock: self.clock.clone(),
             is_new: entry.is_new(),
             is_requested,

@@ -8,7 +8,7 @@ use suimon_ports::StoreFiles;
 use suimon_storage::{NotResumed, PlaneError};
 
 use super::entry::DiskEntry;
-use super::file_work::{ImageTask, Opened, close_images};
+use super::file_work::{ImageTask, OpenedImages, close_images};
 use super::notices::disk_failed;
 use super::store_threads::STORE_TIMEOUT;
 use crate::control::Controller;
@@ -33,7 +33,7 @@ impl Controller {
     ) -> Result<(), ApiError> {
         let files = entry.lock().open.as_ref().map(|open| open.files.clone());
         let files = files.ok_or_else(|| plane_error(entry, &PlaneError::NoSuchDisk))?;
-        let plane = self.shared.disks.parts.plane.clone();
+        let plane = self.shared.disks.dependencies.plane.clone();
         let spec = plane.suspend_disk(entry.id).map_err(|error| plane_error(entry, &error))?;
         let mut work = self.shared.file_work(entry);
         let (label, of_store) = (entry.label(), files.clone());
@@ -83,12 +83,12 @@ impl Shared {
         let required = work.required.clone();
         let open = move || {
             let images = work.open_images(&of_store)?;
-            Ok(Opened { work, files: of_store, images, created_file: None })
+            Ok(OpenedImages { work, files: of_store, images, created_file: None })
         };
-        let opened = self.with_store(entry, open, Opened::undo_late_open::<ApiError>)??;
+        let opened = self.with_store(entry, open, OpenedImages::undo_late_open::<ApiError>)??;
         let OpenedDisk { spec, kind, shape, layers, .. } = opened.images;
         entry.lock().freeing = spec.freeing();
-        let resumed = self.disks.parts.plane.resume_disk(entry.id, spec);
+        let resumed = self.disks.dependencies.plane.resume_disk(entry.id, spec);
         if let Err(NotResumed { error, spec }) = resumed {
             if let Some(spec) = spec {
                 self.close_images(entry, &required, spec);

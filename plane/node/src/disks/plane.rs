@@ -189,7 +189,7 @@ impl DiskPlane for StoragePlane {
     }
 
     fn block_policy(&self, store: StoreId, policy: PolicyId) {
-        Self::hold_policy(self, store, policy);
+        Self::block_policy(self, store, policy);
     }
 
     fn propose(
@@ -206,7 +206,7 @@ impl DiskPlane for StoragePlane {
     }
 
     fn announce_removal(&self, disk: DiskId) {
-        Self::begin_end(self, disk);
+        Self::announce_removal(self, disk);
     }
 
     fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {

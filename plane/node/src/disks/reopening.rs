@@ -10,7 +10,7 @@ use super::notices::disk_failed;
 use crate::control::Controller;
 use crate::disks::entry::plane_error;
 use crate::errors::not_found;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 impl Controller {
     /// Closes the images of a disk and opens them again; its clients see a pause. After a failed
@@ -28,7 +28,7 @@ impl Controller {
         match opened {
             Ok(()) => {
                 let text = "The disk was reopened: writes and flushes are executed.";
-                self.drafts.push(Draft::new(EventKind::DiskRecovered, entry.label(), text));
+                self.drafts.push(EventDraft::new(EventKind::DiskRecovered, entry.label(), text));
                 self.notify_vms();
                 Ok(())
             }
@@ -44,7 +44,7 @@ impl Controller {
     /// Closes the images of a disk and opens them again. An outer error means that the disk was not
     /// closed and continues; an inner error means that it was closed and is not open.
     fn reopen(&self, entry: &DiskEntry) -> Result<Result<(), ApiError>, ApiError> {
-        let plane = &self.shared.disks.parts.plane;
+        let plane = &self.shared.disks.dependencies.plane;
         let spec = plane.suspend_disk_to_reopen(entry.id);
         let spec = spec.map_err(|error| plane_error(entry, &error))?;
         let has_failed_flush =

@@ -6,7 +6,7 @@ use std::time::Instant;
 use suimon_contract::{ErrorCode, HostConfig, Name};
 use suimon_ports::StateStoreError;
 
-use super::entry::{DiskEntry, Moving};
+use super::entry::{DiskEntry, DiskMigrationState};
 use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
 use super::new_disks::load_new_disks;
 use super::notices::disk_failed;
@@ -24,7 +24,7 @@ impl Controller {
         &mut self,
         config: &HostConfig,
         required: RequiredDisks,
-        moving_disks: &BTreeMap<Name, Moving>,
+        moving_disks: &BTreeMap<Name, DiskMigrationState>,
     ) -> Result<(), StateStoreError> {
         self.load_unfinished()?;
         self.new_disks = load_new_disks(self.store.as_ref())?;

@@ -26,7 +26,7 @@ use crate::disks::records::{
     DeletionRecord, clear_deletion_record, load_deletion_records, save_deletion_record,
 };
 use crate::errors::{not_found, store_error, summarize};
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::operations::OperationHandle;
 use crate::ports::required_ports;
 use crate::state::{Intent, save_intent};
@@ -109,7 +109,7 @@ impl Controller {
              Merge it into its parent: suimon disk merge {}.",
             entry.name
         );
-        let draft = Draft::new(EventKind::DiskHasManyLayers, entry.label(), text);
+        let draft = EventDraft::new(EventKind::DiskHasManyLayers, entry.label(), text);
         self.drafts.push(draft.with("layers", layers).with("layers_max", LAYERS_MAX));
     }
 

@@ -12,7 +12,7 @@ use suimon_contract::{
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
-use suimon_storage::{DiskCounterCells, DiskView, OpCounters, StoreView};
+use suimon_storage::{DiskCounters, DiskView, OpCounters, StoreView};
 use suimon_storage_qos::Capacity;
 
 use super::Disks;
@@ -151,7 +151,7 @@ impl Shared {
     }
 
     fn plane_snapshot(&self) -> PlaneSnapshot {
-        let plane = &self.disks.parts.plane;
+        let plane = &self.disks.dependencies.plane;
         let stores = plane.stores();
         let mut flows = self.disks.flows(&stores);
         let disks: BTreeMap<DiskId, DiskView> =
@@ -335,7 +335,7 @@ impl Shared {
             reserved_iops: policy.min_iops.unwrap_or_default().saturating_mul(minimums as u64),
             delivered_iops: flows.map(|flow| flow.last_5_s.delivered_iops).sum(),
             disks: disks.iter().map(|disk| disk.name.clone()).collect(),
-            parts: self.policy_parts(&policy.name),
+            parts: self.policy_shares_status(&policy.name),
         }
     }
 }
@@ -410,7 +410,7 @@ fn vhost_user_status(status: VhostUserDiskStatus) -> DiskVhostUserStatus {
     }
 }
 
-fn counters(counters: &DiskCounterCells) -> DiskCounters {
+fn counters(counters: &DiskCounters) -> DiskCounters {
     let request_counters = |op_counters: &OpCounters| DiskRequestCounters {
         requests: op_counters.requests,
         bytes: op_counters.bytes,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 use suimon_image::DiskGeometry;
 
-use super::entry::{DiskEntry, Moving};
+use super::entry::{DiskEntry, DiskMigrationState};
 use super::notices::disk_failed;
 use super::opening::OpenError;
 use super::required::{RequiredDisk, RequiredDisks, required_sockets};
@@ -112,7 +112,7 @@ impl Controller {
                 undo.push(DiskRollback::Restore(entry.clone(), old));
                 self.unexport_nbd(&entry, required);
                 if required.config.nbd.is_none() {
-                    self.shared.disks.parts.plane.detach_clients(entry.id);
+                    self.shared.disks.dependencies.plane.detach_clients(entry.id);
                 }
                 Ok(())
             }
@@ -140,7 +140,7 @@ impl Controller {
                 None => {
                     let entry = self.shared.disks.insert(name.clone(), required.clone());
                     if let Some(shape) = self.awaited_shape(name) {
-                        entry.lock().moving = Some(Moving::AwaitingHandover);
+                        entry.lock().moving = Some(DiskMigrationState::AwaitingHandover);
                         undo.push(DiskRollback::Discard(entry.clone(), false));
                         return self.add_incoming(&entry, shape);
                     }
@@ -175,7 +175,7 @@ impl Controller {
     /// Returns the guest-visible properties of a disk that the current change adds for an incoming
     /// VM, while the source has it open.
     fn awaited_shape(&self, disk: &Name) -> Option<DiskGeometry> {
-        let request = self.arriving.as_ref()?;
+        let request = self.incoming_vm.as_ref()?;
         let handed_over =
             request.handed_over.iter().find(|handed_over| handed_over.name == *disk)?;
         Some(DiskGeometry {
@@ -264,7 +264,7 @@ impl Controller {
                 self.fail_disk(&entry, error.to_string());
             }
             if old.config.nbd.is_none() {
-                self.shared.disks.parts.plane.detach_clients(entry.id);
+                self.shared.disks.dependencies.plane.detach_clients(entry.id);
             }
         }
         for entry in closed {
@@ -282,7 +282,8 @@ impl Controller {
 
     /// Closes a disk, and removes its image file if the change that is rolled back has created it.
     fn close_and_unmake(&self, entry: &DiskEntry, is_created: bool) {
-        let opened = entry.lock().open.as_ref().map(|open| (open.files.clone(), open.made));
+        let opened =
+            entry.lock().open.as_ref().map(|open| (open.files.clone(), open.created_file_id));
         self.close_disk(entry);
         if let Some((files, created)) = opened.filter(|_| is_created) {
             self.remove_created(entry, &files, created, None);

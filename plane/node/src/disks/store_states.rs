@@ -12,7 +12,7 @@ pub(super) type Operation = Box<dyn FnOnce() + Send>;
 
 /// State by path of the store. Stores without operations are left out.
 #[derive(Default)]
-pub(super) struct Threads(pub(super) BTreeMap<PathBuf, StoreState>);
+pub(super) struct StoreStates(pub(super) BTreeMap<PathBuf, StoreState>);
 
 /// Operations in progress and queued operations on one store.
 #[derive(Default)]
@@ -28,7 +28,7 @@ pub(super) struct StoreState {
     pub(super) is_draining: bool,
 }
 
-impl Threads {
+impl StoreStates {
     pub(super) fn entry(&mut self, store: &Path) -> &mut StoreState {
         self.0.entry(store.to_owned()).or_default()
     }

@@ -20,7 +20,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use suimon_storage::STALLED_AFTER;
 
 pub(crate) use super::store_states::STORE_TIMEOUT;
-use super::store_states::{Operation, Threads};
+use super::store_states::{Operation, StoreStates};
 
 /// Wait for a store by callers that can continue without the result. The operation completes when
 /// the store responds.
@@ -39,7 +39,7 @@ const STORE_THREADS_MAX: usize = THREADS_MAX / 2;
 /// Starts store threads, and tracks stores that do not respond. Clones share the state.
 #[derive(Clone)]
 pub(crate) struct StoreThreads {
-    state: Arc<Mutex<Threads>>,
+    state: Arc<Mutex<StoreStates>>,
     /// Function that runs an operation in a new thread; tests replace it.
     spawn: fn(Operation) -> std::io::Result<()>,
 }
@@ -67,7 +67,7 @@ impl<T> NoResult<T> {
     /// later, it is undone.
     pub(crate) fn abandon(self) -> ApiError {
         match self {
-            Self::Late(work) => silent(work.waited()),
+            Self::Late(work) => silent(work.elapsed()),
             Self::Never(error) => error,
         }
     }
@@ -270,7 +270,7 @@ impl StoreThreads {
         self.lock().running_on(store)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Threads> {
+    fn lock(&self) -> MutexGuard<'_, StoreStates> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -287,14 +287,14 @@ fn silent(stalled_for: Duration) -> ApiError {
 
 impl<T> StoreWork<T> {
     /// Returns the run time of the operation.
-    pub(crate) fn waited(&self) -> Duration {
+    pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
     /// Returns true if the run time exceeds the threshold at which requests of disks count as
     /// stalled.
     pub(crate) fn is_stalled(&self) -> bool {
-        self.waited() >= STALLED_AFTER
+        self.elapsed() >= STALLED_AFTER
     }
 
     /// Waits at most `timeout` for the result.

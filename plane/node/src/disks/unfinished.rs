@@ -45,7 +45,7 @@ struct StoredSource {
     modified_unix_s: u64,
 }
 
-pub(crate) type UnfinishedWorks = BTreeMap<Name, JobRecord>;
+pub(crate) type UnfinishedJobs = BTreeMap<Name, JobRecord>;
 
 impl JobRecord {
     /// Creates the record of a new job.
@@ -80,7 +80,7 @@ impl JobRecord {
             | DiskFileJob::Merge
             | DiskFileJob::Reopen => None,
         };
-        suimon_image_files::draft_name(&file_name(target?)?).ok()
+        suimon_image_files::incomplete_name(&file_name(target?)?).ok()
     }
 
     /// Returns the checkpoint to resume from.
@@ -109,7 +109,7 @@ impl JobRecord {
 }
 
 /// Loads the records of jobs that former daemons did not complete.
-pub(crate) fn load_unfinished(store: &dyn StateStore) -> Result<UnfinishedWorks, StateStoreError> {
+pub(crate) fn load_unfinished(store: &dyn StateStore) -> Result<UnfinishedJobs, StateStoreError> {
     let mut jobs = BTreeMap::new();
     scan_all(store, DISK_WORK, &mut |key, value| {
         if let Ok(disk) = key.parse::<Name>() {

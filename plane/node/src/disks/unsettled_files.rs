@@ -13,15 +13,15 @@ type StoredFile = (PathBuf, FileName);
 
 /// Image files that no disk may open, with the paths of their stores. Clones share the list.
 #[derive(Clone, Default)]
-pub(super) struct UnsettledFiles(Arc<Mutex<Vec<StoredFile>>>);
+pub(super) struct ReservedFiles(Arc<Mutex<Vec<StoredFile>>>);
 
 /// Image file that no disk may open until this value is dropped.
 pub(super) struct ReservedFile {
-    files: UnsettledFiles,
+    files: ReservedFiles,
     file: StoredFile,
 }
 
-impl UnsettledFiles {
+impl ReservedFiles {
     /// Adds a file that is about to be removed.
     pub(super) fn add(&self, store: &Path, file: &FileName) -> ReservedFile {
         let file = (store.to_owned(), file.clone());
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_file_is_unsettled_until_all_its_operations_have_ended() {
-        let files = UnsettledFiles::default();
+        let files = ReservedFiles::default();
         let (store, file) = (Path::new("/srv/fast"), FileName::new("boot.raw").unwrap());
         let unsettled_file = files.add_new(store, &file).unwrap();
         assert!(files.add_new(store, &file).is_none());

@@ -10,7 +10,7 @@ use suimon_contract::{
 };
 
 use crate::errors::summarize;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 use crate::vms::VmEntry;
@@ -68,7 +68,7 @@ impl Shared {
     ) -> Result<Name, String> {
         let message = |error: ApiError| error.message;
         entry.check_can_migrate().map_err(message)?;
-        let arrival = self.departure(&entry.name).map_err(message)?;
+        let arrival = self.outgoing_request(&entry.name).map_err(message)?;
         let _marks = self.mark_stores(&arrival.stores).map_err(message)?;
         let desired = self.desired();
         let is_requested = |name: &Name| request.to.is_empty() || request.to.contains(name);
@@ -247,7 +247,8 @@ impl Shared {
                 "Draining is complete: no VM runs on the host; {migrated} of {total} migrated to \
                  other nodes."
             );
-            let draft = Draft::new(EventKind::NodeEmptied, "host", text).with("went", migrated);
+            let draft =
+                EventDraft::new(EventKind::NodeEmptied, "host", text).with("went", migrated);
             self.events.append(vec![draft]);
             return Ok(());
         }
@@ -257,7 +258,7 @@ impl Shared {
             "Draining is incomplete, VMs still run on the host: {remaining}. Remove the reasons \
              and repeat `suimon node drain {name}`, or end it with `suimon node undrain {name}`."
         );
-        let draft = Draft::new(EventKind::NodeNotEmptied, "host", text).with("went", migrated);
+        let draft = EventDraft::new(EventKind::NodeNotEmptied, "host", text).with("went", migrated);
         self.events.append(vec![draft]);
         let text = format!(
             "{remaining}. Node {name} accepts no VM meanwhile; retry with `suimon node drain \

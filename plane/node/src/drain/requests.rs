@@ -12,7 +12,7 @@ use suimon_ports::{StateStore, StateStoreError};
 
 use super::{DRAIN, HOST, State, StoredDrain, load};
 use crate::errors::not_found;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::operations::OperationHandle;
 use crate::remote_nodes::peer_error;
 use crate::shared::Shared;
@@ -134,7 +134,7 @@ impl Shared {
         if before.is_none() {
             let text = "Draining of the host began: it accepts no VM, and running VMs migrate to \
                         other nodes.";
-            self.events.append(vec![Draft::new(EventKind::NodeDrained, "host", text)]);
+            self.events.append(vec![EventDraft::new(EventKind::NodeDrained, "host", text)]);
         }
         drop(state);
         let lost = || {
@@ -157,7 +157,7 @@ impl Shared {
         }
         drop(state);
         let text = "Draining of the host ended: it accepts VMs again.";
-        self.events.append(vec![Draft::new(EventKind::NodeUndrained, "host", text)]);
+        self.events.append(vec![EventDraft::new(EventKind::NodeUndrained, "host", text)]);
         Ok(())
     }
 
@@ -242,7 +242,7 @@ impl Node {
             Target::Other(name, peer) => (name, peer),
         };
         let remote_operation = peer.drain(&request).map_err(|error| peer_error(&name, error))?;
-        let subject = format!("{}/{name}", ResourceKind::Node.word());
+        let subject = format!("{}/{name}", ResourceKind::Node.noun());
         let operation = shared.operations.add("node drain", &subject, false)?;
         operation.begin();
         let id = operation.id();

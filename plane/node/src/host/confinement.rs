@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_contract::{ConfinementMode, ConfinementStatus, EventKind};
 
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Function that returns the confinement in effect.
 pub type ConfinementReader = Arc<dyn Fn() -> ConfinementStatus + Send + Sync>;
@@ -15,7 +15,7 @@ pub struct DeniedCall {
     /// Name of the last denied system call.
     pub call: String,
     /// Kind of the calling thread, such as `worker`.
-    pub by: String,
+    pub thread_kind: String,
     /// Thread id of the calling thread; 0 if unknown.
     pub thread: u32,
     /// Number of denied calls since the daemon started.
@@ -23,7 +23,7 @@ pub struct DeniedCall {
 }
 
 /// Returns the event of the daemon's start about its confinement.
-pub(crate) fn start_event(status: &ConfinementStatus) -> Draft {
+pub(crate) fn start_event(status: &ConfinementStatus) -> EventDraft {
     let (kind, text) = match status.mode {
         ConfinementMode::Full => (
             EventKind::ConfinementInEffect,
@@ -45,7 +45,7 @@ pub(crate) fn start_event(status: &ConfinementStatus) -> Draft {
                 .to_owned(),
         ),
     };
-    let mut draft = Draft::new(kind, "host", text).with("mode", status.mode.as_str());
+    let mut draft = EventDraft::new(kind, "host", text).with("mode", status.mode.as_str());
     for layer in &status.layers {
         draft = draft.with(&layer.threads, layer.summary());
     }
@@ -53,14 +53,14 @@ pub(crate) fn start_event(status: &ConfinementStatus) -> Draft {
 }
 
 /// Returns the event of a denied system call.
-pub(crate) fn denied_event(denied: &DeniedCall) -> Draft {
-    let DeniedCall { call, by: thread_group, thread, count } = denied;
+pub(crate) fn denied_event(denied: &DeniedCall) -> EventDraft {
+    let DeniedCall { call, thread_kind: thread_group, thread, count } = denied;
     let text = format!(
         "A {thread_group} thread called {call}, which is not in its allow list, and the kernel \
          denied it; {count} such calls since the start. The daemon has a defect or was \
          compromised: save its log and restart it."
     );
-    Draft::new(EventKind::SystemCallRefused, "host", text)
+    EventDraft::new(EventKind::SystemCallRefused, "host", text)
         .with("call", call)
         .with("by", thread_group)
         .with("thread", thread)

@@ -2,7 +2,7 @@
 
 use suimon_contract::EventKind;
 
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Requests of one peer that a listener refused because of wrong credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct RefusedAccess {
 }
 
 /// Returns the event about refused requests. Peers cause it at will, from many addresses.
-pub(crate) fn event(refused: &RefusedAccess) -> Draft {
+pub(crate) fn event(refused: &RefusedAccess) -> EventDraft {
     let RefusedAccess { listener, peer, count, seconds } = refused;
     let source = peer.as_deref().unwrap_or("other peers");
     let text = format!(
@@ -27,7 +27,7 @@ pub(crate) fn event(refused: &RefusedAccess) -> Draft {
          within {seconds} s. Check whether a client of {source} has an outdated token; if not, \
          block {source} in the firewall."
     );
-    Draft::new(EventKind::AccessRefused, "host", text)
+    EventDraft::new(EventKind::AccessRefused, "host", text)
         .with("listener", listener)
         .with("peer", source)
         .with("count", count)

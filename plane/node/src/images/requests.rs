@@ -16,7 +16,7 @@ use crate::disks::{
     LOCK_RELEASE_MAX, disk_error, disk_format, file_name, store_file_error, until_unlocked,
 };
 use crate::errors::not_found;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::shared::Shared;
 
 /// Image file that a request is about. The file need not exist.
@@ -137,7 +137,7 @@ impl Shared {
         let files = files.map_err(|error| store_file_error(&label, &error))?;
         let format = request.format.map(disk_format);
         let image = TargetImage { label, files, name: named(&request.file)?, format };
-        let parts = &self.disks.parts;
+        let parts = &self.disks.dependencies;
         let attempt = || {
             self.disks.check_not_moving(path, &image.name)?;
             run(
@@ -163,7 +163,7 @@ impl Shared {
         if let Some(backup) = &changes.backup {
             text = format!("{text} The former metadata was saved to {backup}.");
         }
-        let mut draft = Draft::new(kind, format!("store/{store}"), text);
+        let mut draft = EventDraft::new(kind, format!("store/{store}"), text);
         draft = draft.with("file", &changes.file);
         if let Some(backup) = &changes.backup {
             draft = draft.with("backup", backup);

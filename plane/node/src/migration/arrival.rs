@@ -19,7 +19,7 @@ use crate::PeerStream;
 const ID_DIGITS: usize = 32;
 
 /// Request of the source node to the driver of a VM that is migrating to this node.
-pub(crate) enum ArrivalCall {
+pub(crate) enum IncomingRequest {
     /// Query the state of the migration. The request also shows that the source is alive.
     Query,
     /// Open a connection for the memory or a disk.
@@ -37,7 +37,8 @@ pub(crate) enum IncomingResponse {
 }
 
 /// Request to a VM's driver with the channel for its response.
-pub(crate) type ArrivalMessage = (ArrivalCall, SyncSender<Result<IncomingResponse, ApiError>>);
+pub(crate) type IncomingRequestMessage =
+    (IncomingRequest, SyncSender<Result<IncomingResponse, ApiError>>);
 
 fn hex(text: &str) -> Option<[u8; 16]> {
     let is_hex = text.len() == ID_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());

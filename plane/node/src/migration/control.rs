@@ -13,7 +13,7 @@ use crate::{ChangeOptions, Edit};
 impl Controller {
     /// Creates the VM of an incoming migration, its NICs and its disks. The VM's driver then starts
     /// the QEMU process and completes `operation`.
-    pub(crate) fn arrive(
+    pub(crate) fn create_incoming_vm(
         &mut self,
         operation: OperationHandle,
         request: &Arc<IncomingMigrationRequest>,
@@ -45,16 +45,21 @@ impl Controller {
     ) -> Result<(), ApiError> {
         // Checked again, because the configuration may have changed since the request was accepted.
         self.shared.check_arrival(request).map_err(summarize)?;
-        self.arriving = Some(request.clone());
+        self.incoming_vm = Some(request.clone());
         let edit = Edit::Arrive(request.clone());
         let result = self.apply(operation, &edit, ChangeOptions::default());
-        self.arriving = None;
+        self.incoming_vm = None;
         result
     }
 
     /// Deletes a VM that was migrated to another node, or whose incoming migration failed, with its
     /// NICs and disks. `with_file` also deletes the files of its disks, except handed-over ones.
-    pub(crate) fn depart(&mut self, operation: &OperationHandle, vm: Name, with_file: bool) {
+    pub(crate) fn delete_migrated_vm(
+        &mut self,
+        operation: &OperationHandle,
+        vm: Name,
+        with_file: bool,
+    ) {
         self.write_drafts();
         if !operation.begin() {
             return;

@@ -61,7 +61,7 @@ pub(crate) fn arrival_request(
     let switches = switches_of(config, &nics);
     Ok(IncomingMigrationRequest {
         protocol: MIGRATION_PROTOCOL,
-        id: digits((shared.disks.parts.random)()),
+        id: digits((shared.disks.dependencies.random)()),
         from: shared.host_name(),
         as_started: VmConfig { name: vm.name.clone(), ..run.as_started.clone() },
         vm,
@@ -83,7 +83,7 @@ pub(crate) fn arrival_request(
         machine: layout.machine.clone(),
         ports: layout.plugged.iter().map(port_of).collect(),
         cpu_flags: match properties.accelerator {
-            VmAccelerator::Kvm => shared.vms.parts.host.cpu_flags(),
+            VmAccelerator::Kvm => shared.vms.dependencies.host.cpu_flags(),
             VmAccelerator::Tcg => Vec::new(),
         },
     })
@@ -139,7 +139,7 @@ fn tokens(
     let stores: BTreeSet<&Name> = handed_over_disks.map(|disk| &disk.store).collect();
     let token = |store: &Name| StoreToken {
         store: store.clone(),
-        token: digits((shared.disks.parts.random)()),
+        token: digits((shared.disks.dependencies.random)()),
     };
     stores.into_iter().map(token).collect()
 }

@@ -8,7 +8,7 @@ use suimon_contract::{
     MigrateVmRequest, Name, Operation, Plan, ResourceKind,
 };
 
-use super::{ArrivalCall, IncomingResponse, arrival_request};
+use super::{IncomingRequest, IncomingResponse, arrival_request};
 use crate::command::Command;
 use crate::errors::not_found;
 use crate::shared::Shared;
@@ -28,7 +28,7 @@ impl Shared {
     }
 
     /// Returns the request that a migration of the VM would send to its destination now.
-    pub(crate) fn departure(&self, vm: &Name) -> Result<IncomingMigrationRequest, ApiError> {
+    pub(crate) fn outgoing_request(&self, vm: &Name) -> Result<IncomingMigrationRequest, ApiError> {
         let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
         let running = entry.view().running.clone();
         let Some(run) = running else {
@@ -38,7 +38,7 @@ impl Shared {
         let failure = |error: suimon_ports::VmError| {
             ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
         };
-        let layout = run.vm.layout().map_err(failure)?;
+        let layout = run.vm.hardware().map_err(failure)?;
         arrival_request(self, &entry, &run.stored(), (&run.vm.status(), &layout))
     }
 
@@ -92,7 +92,7 @@ impl Node {
         let to_errors = |error: ApiError| vec![error];
         shared.check_migrate_request(vm, request).map_err(to_errors)?;
         let peer = shared.peer_node(&request.to).map_err(to_errors)?;
-        let arrival = shared.departure(vm).map_err(to_errors)?;
+        let arrival = shared.outgoing_request(vm).map_err(to_errors)?;
         let _marks = shared.mark_stores(&arrival.stores).map_err(to_errors)?;
         let checked = peer.check_arrival(&arrival);
         checked.map_err(|error| to_errors(shared.arrival_error(&request.to, peer.as_ref(), error)))
@@ -143,7 +143,7 @@ impl Node {
     /// # Errors
     /// The state store or the VM's driver does not respond.
     pub fn arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
-        self.settle(id, ArrivalCall::Query)
+        self.settle(id, IncomingRequest::Query)
     }
 
     /// Opens a connection for the memory or a disk of the VM of the incoming migration `id`.
@@ -151,8 +151,12 @@ impl Node {
     ///
     /// # Errors
     /// No such migration is in progress, or it is not ready for this connection.
-    pub fn arrival_line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, ApiError> {
-        match self.shared().request_incoming(id, ArrivalCall::Line(line.clone()))? {
+    pub fn open_incoming_connection(
+        &self,
+        id: &str,
+        line: &PeerStream,
+    ) -> Result<OwnedFd, ApiError> {
+        match self.shared().request_incoming(id, IncomingRequest::Line(line.clone()))? {
             IncomingResponse::Line(line) => Ok(line),
             IncomingResponse::State(_) => Err(ApiError::new(
                 ErrorCode::Conflict,
@@ -167,7 +171,7 @@ impl Node {
     /// # Errors
     /// The VM's state is incomplete, or the activation cannot be recorded.
     pub fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
-        self.settle(id, ArrivalCall::Activate)
+        self.settle(id, IncomingRequest::Activate)
     }
 
     /// Cancels an incoming migration that is not activated yet. Idempotent.
@@ -175,10 +179,10 @@ impl Node {
     /// # Errors
     /// The state store or the VM's driver does not respond.
     pub fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
-        self.settle(id, ArrivalCall::Abandon)
+        self.settle(id, IncomingRequest::Abandon)
     }
 
-    fn settle(&self, id: &str, call: ArrivalCall) -> Result<IncomingMigration, ApiError> {
+    fn settle(&self, id: &str, call: IncomingRequest) -> Result<IncomingMigration, ApiError> {
         match self.shared().request_incoming(id, call)? {
             IncomingResponse::State(state) => Ok(IncomingMigration { id: id.to_owned(), state }),
             IncomingResponse::Line(_) => {

@@ -202,7 +202,7 @@ fn a_vm_paused_while_waiting_for_space_stays_paused_on_the_destination() {
 #[test]
 fn only_a_vm_that_was_not_paused_on_request_is_resumed_on_the_destination() {
     let pair = Pair::new();
-    let is_paused = || pair.here.node.shared().departure(&name("web")).unwrap().is_paused;
+    let is_paused = || pair.here.node.shared().outgoing_request(&name("web")).unwrap().is_paused;
     assert!(!is_paused());
     pair.find_no_space();
     assert!(!is_paused());

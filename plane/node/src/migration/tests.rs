@@ -7,7 +7,7 @@ use suimon_contract::{
 };
 use suimon_ports::{VmErrorKind, VmNotice, VmRunState};
 
-use super::{ArrivalCall, IncomingResponse};
+use super::{IncomingRequest, IncomingResponse};
 use crate::testing::{
     DEADLINE, FakeDevices, FakePeerNodes, FakeVms, Harness, MemoryStore, host, name, wait_until,
 };
@@ -271,7 +271,7 @@ fn invalid_migrations_are_rejected_before_any_change() {
 #[test]
 fn a_node_with_another_protocol_version_is_rejected() {
     let pair = Pair::new();
-    let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
+    let arrival = pair.here.node.shared().outgoing_request(&name("web")).unwrap();
     let refuse = |arrival: suimon_contract::IncomingMigrationRequest, message: &str| {
         let errors = pair.there.node.check_arrival(&arrival).unwrap_err();
         assert!(errors[0].to_string().contains(message), "{errors:?}");
@@ -553,7 +553,7 @@ fn the_destination_daemon_is_killed_before_and_after_the_activation_request() {
 #[test]
 fn a_migration_without_requests_of_the_source_is_abandoned() {
     let pair = Pair::new();
-    let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
+    let arrival = pair.here.node.shared().outgoing_request(&name("web")).unwrap();
     let operation = pair.there.node.prepare_arrival(arrival.clone()).unwrap();
     let operation = pair.there.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
@@ -571,7 +571,11 @@ fn a_migration_without_requests_of_the_source_is_abandoned() {
     );
     let late_arrival = pair.there.node.activate_arrival(&arrival.id).unwrap();
     assert_eq!(late_arrival.state, IncomingMigrationState::Abandoned);
-    let line = pair.there.node.arrival_line(&arrival.id, &crate::PeerStream::Memory).unwrap_err();
+    let line = pair
+        .there
+        .node
+        .open_incoming_connection(&arrival.id, &crate::PeerStream::Memory)
+        .unwrap_err();
     assert_eq!(line.code, ErrorCode::NotFound);
 }
 
@@ -694,7 +698,7 @@ fn a_request_after_the_decision_gets_the_decision() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let entry = pair.there.node.shared().vms.find(&name("web")).unwrap();
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-    entry.inbox.put(Message::ArrivalQuery((ArrivalCall::Abandon, sender)));
+    entry.inbox.put(Message::ArrivalQuery((IncomingRequest::Abandon, sender)));
     let answer = receiver.recv_timeout(DEADLINE).unwrap().unwrap();
     assert!(matches!(answer, IncomingResponse::State(IncomingMigrationState::Active)));
     pair.assert_there();
@@ -757,7 +761,7 @@ fn remains_of_a_migrated_vm_are_deleted_although_a_store_write_fails() {
 #[test]
 fn a_migration_abandoned_before_its_request_is_never_prepared() {
     let pair = Pair::new();
-    let arrival = pair.here.node.shared().departure(&name("web")).unwrap();
+    let arrival = pair.here.node.shared().outgoing_request(&name("web")).unwrap();
     let abandoned = pair.there.node.abandon_arrival(&arrival.id).unwrap();
     assert_eq!(abandoned.state, IncomingMigrationState::Abandoned);
     let errors = pair.there.node.prepare_arrival(arrival).unwrap_err();

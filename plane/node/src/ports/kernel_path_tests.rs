@@ -35,7 +35,7 @@ fn mac(last: u8) -> MacAddr {
 
 fn address_view(last: u8, vlan: Option<u16>, port: PortId, fixed: bool) -> AddressView {
     let vlan = vlan.and_then(VlanId::new);
-    AddressView { mac: mac(last), vlan, port, fixed, age: None }
+    AddressView { mac: mac(last), vlan, port, is_static: fixed, age: None }
 }
 
 /// Returns the group of each NIC in the kernel's table; `None` if the table does not contain the

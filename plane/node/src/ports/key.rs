@@ -28,7 +28,7 @@ impl PortKey {
 
     /// Returns the kind of resource: `nic`, `uplink`, `team` or `switch`.
     pub fn kind(&self) -> &'static str {
-        self.resource_kind().word()
+        self.resource_kind().noun()
     }
 
     pub(crate) const fn resource_kind(&self) -> ResourceKind {

@@ -12,7 +12,7 @@ use suimon_switch::SwitchNotice;
 use crate::PortKey;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::ports::table::Port;
 use crate::ports::texts::failed;
 
@@ -85,14 +85,15 @@ impl Controller {
             SwitchNotice::WorkerResumed { worker } => {
                 let subject = format!("processor/{worker}");
                 let text = format!("Worker {worker} serves its queues again.");
-                self.drafts.push(Draft::new(EventKind::WorkerResumed, subject, text));
+                self.drafts.push(EventDraft::new(EventKind::WorkerResumed, subject, text));
             }
             SwitchNotice::StormLimited { port } => {
                 let Some(port) = self.shared.ports.find_id(port) else { return };
                 let text = "The port exceeds `storm_limit_fps`; frames to flood beyond the limit \
                             are dropped. Look for a loop or a faulty guest, or raise the limit.";
-                self.drafts
-                    .push(Draft::new(EventKind::StormLimitReached, &port.key, text).repeated());
+                self.drafts.push(
+                    EventDraft::new(EventKind::StormLimitReached, &port.key, text).repeated(),
+                );
             }
             SwitchNotice::SpoofedSource { port, mac } => {
                 if self.release_absent_owner(port, mac) {
@@ -104,7 +105,7 @@ impl Controller {
                      this port to send from it. Correct the guest's address or `mac`, or set \
                      mac_spoofing = true."
                 );
-                let draft = Draft::new(EventKind::NicAddressRefused, &port.key, text);
+                let draft = EventDraft::new(EventKind::NicAddressRefused, &port.key, text);
                 self.drafts.push(draft.with("mac", mac).repeated());
             }
             SwitchNotice::AddressMoved { mac, from, to, moves } => {
@@ -137,7 +138,7 @@ impl Controller {
             ),
         };
         let subject = format!("processor/{worker}");
-        let draft = Draft::new(EventKind::WorkerStalled, subject, text);
+        let draft = EventDraft::new(EventKind::WorkerStalled, subject, text);
         self.drafts.push(match label {
             Some(label) => draft.with("device", label),
             None => draft,
@@ -152,7 +153,7 @@ impl Controller {
             "The address {mac} moved to this port from {from} ({count} of addresses to this port \
              since the last report). Set `mac` of NICs whose address must not move."
         );
-        let draft = Draft::new(EventKind::NicAddressMoved, &to, text);
+        let draft = EventDraft::new(EventKind::NicAddressMoved, &to, text);
         self.drafts.push(draft.with("mac", mac).with("from", from).with("moves", moves));
     }
 
@@ -180,7 +181,7 @@ impl Controller {
                  VM, and update its virtio driver or VMM.",
                 fault.detail
             );
-            let draft = Draft::new(EventKind::NicProtocolViolation, &port.key, text);
+            let draft = EventDraft::new(EventKind::NicProtocolViolation, &port.key, text);
             self.drafts.push(draft.with("detail", &fault.detail).repeated());
         }
         self.fail_port(&port, fault.detail.clone());
@@ -203,26 +204,26 @@ impl Controller {
 }
 
 /// Returns the event of a device notice. The carrier of a host NIC or a team causes no event.
-fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
+fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<EventDraft> {
     let draft = match (key, notice) {
         (PortKey::Nic(_), DeviceNotice::LinkUp) => {
-            Draft::new(EventKind::NicConnected, key, "A VM connected to the NIC.")
+            EventDraft::new(EventKind::NicConnected, key, "A VM connected to the NIC.")
         }
         (PortKey::Nic(_), DeviceNotice::LinkDown { reason }) => {
             let text = format!(
                 "The VM disconnected from the NIC: {reason}. If the VM was not stopped, check the \
                  log of its QEMU."
             );
-            Draft::new(EventKind::NicDisconnected, key, text).with("reason", reason)
+            EventDraft::new(EventKind::NicDisconnected, key, text).with("reason", reason)
         }
         (PortKey::Uplink(_), DeviceNotice::LinkUp) => {
-            Draft::new(EventKind::UplinkLinkUp, key, "The link of the uplink is up.")
+            EventDraft::new(EventKind::UplinkLinkUp, key, "The link of the uplink is up.")
         }
         (PortKey::Uplink(_), DeviceNotice::LinkDown { reason }) => {
             let text = format!(
                 "The link of the uplink is down: {reason}. Check the cable and the switch port."
             );
-            Draft::new(EventKind::UplinkLinkDown, key, text).with("reason", reason)
+            EventDraft::new(EventKind::UplinkLinkDown, key, text).with("reason", reason)
         }
         (
             PortKey::HostNic(_) | PortKey::Team(_),
@@ -231,7 +232,7 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
         (_, DeviceNotice::Negotiated { features, queue_pairs }) => {
             let pairs = CountedNoun::new(queue_pairs, "queue pair");
             let text = format!("The guest's driver initialized the NIC with {pairs}.");
-            Draft::new(EventKind::NicDriverReady, key, text)
+            EventDraft::new(EventKind::NicDriverReady, key, text)
                 .with("features", format!("{features:#x}"))
                 .with("queue_pairs", queue_pairs)
         }
@@ -246,7 +247,7 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<Draft> {
                 "Queue or connection closed after a protocol violation by the client: {detail}. \
                  Reset the VM, and update its virtio driver or VMM."
             );
-            Draft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)
+            EventDraft::new(EventKind::NicProtocolViolation, key, text).with("detail", detail)
         }
     };
     Some(draft)

@@ -39,7 +39,7 @@ impl Shared {
 
     /// Sets the uplink or team as the location of the addresses of the NICs in `away_nics` and of
     /// NICs on virtual functions.
-    pub(crate) fn lead(
+    pub(crate) fn set_reached_by_uplink(
         &self,
         tables: &mut Topology,
         config: &HostConfig,
@@ -80,11 +80,11 @@ impl Controller {
     /// of the published tables.
     pub(crate) fn follow_moves_in(&mut self, config: &HostConfig) {
         let away_nics = self.shared.nics_away(config);
-        if away_nics == self.away {
+        if away_nics == self.nics_away {
             return;
         }
         match self.shared.publish_tables(config) {
-            Ok(()) => self.away = away_nics,
+            Ok(()) => self.nics_away = away_nics,
             Err(error) => tracing::error!(
                 %error,
                 "cannot publish the locations of VMs to the switch"

@@ -102,7 +102,7 @@ impl Shared {
             mac: view.mac,
             vlan: view.vlan.map(|vlan| vlan.get()),
             port: labels.get(&view.port).cloned().unwrap_or_default(),
-            fixed: view.fixed,
+            fixed: view.is_static,
             age_s: view.age.map(|age| age.as_secs()),
         };
         Ok(self.plane.addresses(id).into_iter().map(status).collect())
@@ -324,7 +324,7 @@ impl Shared {
     }
 
     fn count_learned(&self, switch: SwitchId, learned: &mut BTreeMap<PortId, u32>) {
-        for address in self.plane.addresses(switch).iter().filter(|address| !address.fixed) {
+        for address in self.plane.addresses(switch).iter().filter(|address| !address.is_static) {
             *learned.entry(address.port).or_default() += 1;
         }
     }
@@ -383,6 +383,6 @@ fn counters(view: PortCountersView) -> PortCounters {
         software_segmented: view.software_segmented,
         software_checksummed: view.software_checksummed,
         software_coalesced_segments: view.software_coalesced_segments,
-        software_coalesced_units: view.software_coalesced_units,
+        software_coalesced_units: view.software_coalesced_frames,
     }
 }

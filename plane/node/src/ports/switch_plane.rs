@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_contract::HostSection;
-use suimon_forwarding::Learned;
+use suimon_forwarding::AddressSighting;
 use suimon_ports::{CpuAffinity, QueueHost};
 use suimon_quantity::{PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_switch::{
@@ -75,7 +75,7 @@ pub trait SwitchPlane: Send + Sync {
     fn addresses(&self, switch: SwitchId) -> Vec<AddressView>;
 
     /// Refreshes addresses of frames that bypassed the plane (kernel path).
-    fn refresh_addresses(&self, learned: Vec<Learned>);
+    fn refresh_addresses(&self, learned: Vec<AddressSighting>);
 
     /// Starts to copy the frames that pass a port.
     fn capture(&self, port: PortId, options: CaptureBufferLimits) -> Box<dyn FrameCapture>;
@@ -170,7 +170,7 @@ impl SwitchPlane for DataPlane {
         Self::addresses(self, switch)
     }
 
-    fn refresh_addresses(&self, learned: Vec<Learned>) {
+    fn refresh_addresses(&self, learned: Vec<AddressSighting>) {
         Self::refresh_addresses(self, learned);
     }
 

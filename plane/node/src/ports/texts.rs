@@ -5,7 +5,7 @@ use suimon_ports::DeviceError;
 
 use crate::PortKey;
 use crate::errors::error_code;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Converts an error of a port's device into an API error.
 pub(crate) fn device_error(key: &PortKey, error: &DeviceError) -> ApiError {
@@ -15,22 +15,22 @@ pub(crate) fn device_error(key: &PortKey, error: &DeviceError) -> ApiError {
 }
 
 /// Returns the event of a failed device.
-pub(crate) fn failed(key: &PortKey, reason: &str) -> Draft {
+pub(crate) fn failed(key: &PortKey, reason: &str) -> EventDraft {
     let kind = match key {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkFailed,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicFailed,
     };
     let text = format!("{} failed and the daemon retries: {reason}", port_noun(key));
-    Draft::new(kind, key, text).with("reason", reason)
+    EventDraft::new(kind, key, text).with("reason", reason)
 }
 
 /// Returns the event of a device that works again.
-pub(crate) fn recovered(key: &PortKey) -> Draft {
+pub(crate) fn recovered(key: &PortKey) -> EventDraft {
     let kind = match key {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkRecovered,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicRecovered,
     };
-    Draft::new(kind, key, format!("{} is in service again.", port_noun(key)))
+    EventDraft::new(kind, key, format!("{} is in service again.", port_noun(key)))
 }
 
 fn port_noun(key: &PortKey) -> &'static str {

@@ -6,20 +6,20 @@ use suimon_contract::{EventKind, PowerConfig, PowerEffect, PowerSettingStatus};
 use suimon_quantity::CountedNoun;
 
 use super::settings_writer::{ApplyResult, external_change_text};
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Maximum number of settings and reasons in one event.
 const EVENT_ITEMS_MAX: usize = 8;
 
 /// Returns the events about restored, unrestorable and externally changed settings.
-pub(super) fn settled(apply_result: &ApplyResult) -> Vec<Draft> {
+pub(super) fn settings_events(apply_result: &ApplyResult) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
     if apply_result.restored > 0 {
         let text = format!(
             "{} of CPUs that the daemon had changed were restored to the former values.",
             CountedNoun::new(apply_result.restored, "setting")
         );
-        let draft = Draft::new(EventKind::PowerRestored, "power", text);
+        let draft = EventDraft::new(EventKind::PowerRestored, "power", text);
         drafts.push(draft.with("settings", apply_result.restored));
     }
     if !apply_result.external_changes.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn settled(apply_result: &ApplyResult) -> Vec<Draft> {
              them. Stop the other program; `suimon power set` then sets them again.",
             CountedNoun::new(apply_result.external_changes.len(), "setting")
         );
-        let draft = Draft::new(EventKind::PowerSettingLeft, "power", text);
+        let draft = EventDraft::new(EventKind::PowerSettingLeft, "power", text);
         let items = apply_result.external_changes.iter().take(EVENT_ITEMS_MAX);
         drafts.push(items.fold(draft, |draft, change| {
             draft.with(&change.id.file(), external_change_text(change))
@@ -40,7 +40,7 @@ pub(super) fn settled(apply_result: &ApplyResult) -> Vec<Draft> {
              come online or at its next start. The fields list them with the reason.",
             CountedNoun::new(apply_result.not_restored.len(), "setting")
         );
-        let draft = Draft::new(EventKind::PowerRestoreFailed, "power", text);
+        let draft = EventDraft::new(EventKind::PowerRestoreFailed, "power", text);
         let items = apply_result.not_restored.iter().take(EVENT_ITEMS_MAX);
         drafts.push(items.fold(draft, |draft, (id, reason)| draft.with(&id.file(), reason)));
     }
@@ -53,11 +53,11 @@ pub(super) fn in_effect(
     effect: PowerEffect,
     settings: &[PowerSettingStatus],
     apply_result: &ApplyResult,
-) -> Draft {
+) -> EventDraft {
     let plan = power.plan;
     if effect == PowerEffect::Full && apply_result.store_error.is_none() {
         let text = format!("Power plan {plan} is in effect on all CPUs.");
-        return Draft::new(EventKind::PowerPlanInEffect, "power", text).with("plan", plan);
+        return EventDraft::new(EventKind::PowerPlanInEffect, "power", text).with("plan", plan);
     }
     let text = match (&apply_result.store_error, effect) {
         (Some(reason), _) => format!(
@@ -72,7 +72,7 @@ pub(super) fn in_effect(
             "Power plan {plan} is in effect in part; the fields list the settings that are not."
         ),
     };
-    let draft = Draft::new(EventKind::PowerPlanIncomplete, "power", text).with("plan", plan);
+    let draft = EventDraft::new(EventKind::PowerPlanIncomplete, "power", text).with("plan", plan);
     let lacking = settings.iter().filter(|setting| !setting.in_effect);
     lacking.take(EVENT_ITEMS_MAX).fold(draft, |draft, setting| {
         let reason = setting.reason.as_deref().unwrap_or("the setting has another value");
@@ -86,7 +86,7 @@ pub(super) fn in_effect(
 }
 
 /// Returns the event about CPUs that came online or went offline.
-pub(super) fn cpus_changed(online: &BTreeSet<u16>, added: &BTreeSet<u16>) -> Draft {
+pub(super) fn cpus_changed(online: &BTreeSet<u16>, added: &BTreeSet<u16>) -> EventDraft {
     let text = match added.len() {
         0 => "CPUs went offline.".to_owned(),
         number => format!("{} came online.", CountedNoun::new(number, "CPU")),
@@ -95,7 +95,7 @@ pub(super) fn cpus_changed(online: &BTreeSet<u16>, added: &BTreeSet<u16>) -> Dra
         let cpus: Vec<String> = cpus.iter().map(ToString::to_string).collect();
         cpus.join(",")
     };
-    Draft::new(EventKind::PowerCpusChanged, "power", text)
+    EventDraft::new(EventKind::PowerCpusChanged, "power", text)
         .with("online", list(online))
         .with("came", list(added))
 }

@@ -50,7 +50,7 @@ pub struct PowerRestoration {
     /// Number of settings restored to their former values.
     pub restored: usize,
     /// Externally changed settings that were left unchanged, as text.
-    pub left: Vec<String>,
+    pub externally_changed: Vec<String>,
     /// Settings that could not be restored, as text.
     pub failed: Vec<String>,
 }
@@ -78,7 +78,7 @@ pub fn restore_power(
     });
     Ok(PowerRestoration {
         restored: apply_result.restored,
-        left: external_changes,
+        externally_changed: external_changes,
         failed: not_restored.collect(),
     })
 }
@@ -135,7 +135,7 @@ impl SettingsWriter {
             }
             self.external_changes =
                 todo.external_changes.iter().map(|change| (change.id, change.clone())).collect();
-            apply_result.waiting = todo.waiting.len();
+            apply_result.waiting = todo.unavailable_settings.len();
             apply_result.external_changes.extend(todo.external_changes.iter().cloned());
             if todo.writes.is_empty() {
                 break;

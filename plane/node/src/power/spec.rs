@@ -50,7 +50,7 @@ pub(crate) fn water_marks(share: DataPlaneSettings) -> WaterMarks {
 pub(crate) fn share_status(share: DataPlaneSettings) -> PowerDataPlaneStatus {
     PowerDataPlaneStatus {
         parking: share.parking,
-        poll_us: microseconds(share.poll),
+        poll_us: microseconds(share.poll_budget),
         vmq_high_percent: share.vmq_high_percent,
         vmq_low_percent: share.vmq_low_percent,
     }

@@ -6,7 +6,7 @@ use suimon_contract::{
     PowerChangedStatus, PowerConfig, PowerEnergyStatus, PowerSettingStatus, PowerZoneStatus,
 };
 use suimon_power::{
-    Cpu, HostPowerSettings, RequiredSetting, Scope, SettingId, SettingKind, Target, decide,
+    Cpu, HostPowerSettings, PlanRequirement, RequiredSetting, Scope, SettingId, SettingKind, decide,
 };
 
 use super::settings_writer::external_change_text;
@@ -16,7 +16,7 @@ use super::table::Inner;
 impl Inner {
     /// Reads the energy counters and updates the meter.
     fn read_energy(&mut self, now: suimon_quantity::Time) -> PowerEnergyStatus {
-        let readings = self.keeper.host.energy();
+        let readings = self.settings_writer.host.energy();
         self.meter.observe(now, &readings);
         let zones: Vec<PowerZoneStatus> = self
             .meter
@@ -37,7 +37,7 @@ impl Inner {
             milliwatts: milliwatts
                 .map(|readings| readings.into_iter().fold(0, u64::saturating_add)),
             unavailable_reason: if readings.is_empty() {
-                self.keeper.host.energy_unavailable_reason()
+                self.settings_writer.host.energy_unavailable_reason()
             } else {
                 None
             },
@@ -55,12 +55,16 @@ impl Inner {
         targets.iter().map(|target| self.setting_status(target, machine)).collect()
     }
 
-    fn setting_status(&self, target: &Target, machine: &HostPowerSettings) -> PowerSettingStatus {
+    fn setting_status(
+        &self,
+        target: &PlanRequirement,
+        machine: &HostPowerSettings,
+    ) -> PowerSettingStatus {
         let mismatch = target.settings.iter().find(|setting| {
             let now = machine.value(setting.id);
-            !self.keeper.is_in_effect(setting, now.as_ref())
+            !self.settings_writer.is_in_effect(setting, now.as_ref())
         });
-        let reason = match (&target.why_not, mismatch) {
+        let reason = match (&target.unavailable, mismatch) {
             (Some(reason), _) => Some(reason.to_string()),
             (None, Some(setting)) => Some(self.mismatch_reason(setting)),
             (None, None) => self.rounding(target, machine),
@@ -72,17 +76,17 @@ impl Inner {
             },
             setting: target.kind.as_str().to_owned(),
             required: target.required.clone(),
-            in_effect: target.why_not.is_none() && mismatch.is_none(),
+            in_effect: target.unavailable.is_none() && mismatch.is_none(),
             now: current_value_text(target, machine),
             reason,
         }
     }
 
     fn mismatch_reason(&self, setting: &RequiredSetting) -> String {
-        if let Some(reason) = self.keeper.refused.get(&setting.id) {
+        if let Some(reason) = self.settings_writer.refused.get(&setting.id) {
             return reason.clone();
         }
-        if let Some(external_changes) = self.keeper.external_changes.get(&setting.id) {
+        if let Some(external_changes) = self.settings_writer.external_changes.get(&setting.id) {
             return format!(
                 "changed by another program: {}",
                 external_change_text(external_changes)
@@ -92,7 +96,7 @@ impl Inner {
     }
 
     /// Returns a note if the driver has adjusted a frequency to another value than the plan's.
-    fn rounding(&self, target: &Target, machine: &HostPowerSettings) -> Option<String> {
+    fn rounding(&self, target: &PlanRequirement, machine: &HostPowerSettings) -> Option<String> {
         let setting = target.settings.first()?;
         let now = machine.value(setting.id)?;
         let is_other = now != setting.value;
@@ -100,7 +104,7 @@ impl Inner {
     }
 
     fn changed(&self, machine: &HostPowerSettings) -> Vec<PowerChangedStatus> {
-        let changed = self.keeper.records.iter().map(|(id, record)| PowerChangedStatus {
+        let changed = self.settings_writer.records.iter().map(|(id, record)| PowerChangedStatus {
             file: id.file(),
             before: record.before.clone(),
             written: record.written.clone(),
@@ -111,7 +115,7 @@ impl Inner {
 }
 
 /// Returns the current value of a target as text; `None` if it cannot be read.
-fn current_value_text(target: &Target, machine: &HostPowerSettings) -> Option<String> {
+fn current_value_text(target: &PlanRequirement, machine: &HostPowerSettings) -> Option<String> {
     if let (SettingKind::IdleStates, Scope::Cpus(cpus)) = (target.kind, &target.scope) {
         let cpu = machine.cpus.iter().find(|cpu| cpus.contains(&cpu.number))?;
         let allowed = allowed_states(cpu);

@@ -12,7 +12,7 @@ use suimon_power::EnergyMeter;
 
 use super::events;
 use super::settings_writer::{ApplyResult, SettingsWriter};
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Interval of the check for CPUs that came online or went offline, in units of the first retry
 /// delay of devices (1 s by default). A check reads one small file.
@@ -22,12 +22,12 @@ const CPUS_LOOKED_AT_RARELY: u32 = 5;
 pub(crate) struct PowerTable(Mutex<Inner>);
 
 pub(super) struct Inner {
-    pub(super) keeper: SettingsWriter,
+    pub(super) settings_writer: SettingsWriter,
     pub(super) meter: EnergyMeter,
     /// Effect of the plan when it was last applied.
     pub(super) effect: PowerEffect,
     /// Last event about the effect; an equal one is not repeated.
-    reported: Option<Draft>,
+    reported: Option<EventDraft>,
     /// Online CPUs as the kernel's list, for example `0-3,6`.
     online_text: String,
     /// Online CPUs by number.
@@ -44,7 +44,7 @@ impl PowerTable {
         retry_first: Duration,
     ) -> Result<Self, StateStoreError> {
         Ok(Self(Mutex::new(Inner {
-            keeper: SettingsWriter::load(host, store)?,
+            settings_writer: SettingsWriter::load(host, store)?,
             meter: EnergyMeter::default(),
             effect: PowerEffect::Off,
             reported: None,
@@ -65,13 +65,13 @@ impl Inner {
         &mut self,
         power: Option<&PowerConfig>,
         apply_result: &ApplyResult,
-    ) -> Option<Draft> {
+    ) -> Option<EventDraft> {
         let Some(power) = power else {
             self.effect = PowerEffect::Off;
             self.reported = None;
             return None;
         };
-        let machine = self.keeper.host.settings();
+        let machine = self.settings_writer.host.settings();
         let settings = self.setting_statuses(power, &machine);
         self.effect = super::effect::effect_of(&settings);
         let draft = events::in_effect(power, self.effect, &settings, apply_result);
@@ -86,13 +86,14 @@ impl Inner {
     /// Returns the CPUs that came online since the last call; `None` if no CPU came online or went
     /// offline, and at the first call.
     fn look_at_cpus(&mut self) -> Option<BTreeSet<u16>> {
-        let text = self.keeper.host.online();
+        let text = self.settings_writer.host.online();
         if text == self.online_text {
             return None;
         }
         let is_first = self.online_text.is_empty();
         self.online_text = text;
-        let online: BTreeSet<u16> = self.keeper.host.settings().online().into_iter().collect();
+        let online: BTreeSet<u16> =
+            self.settings_writer.host.settings().online().into_iter().collect();
         let added = online.difference(&self.online).copied().collect();
         self.online = online;
         (!is_first).then_some(added)

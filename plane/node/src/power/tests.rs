@@ -11,7 +11,7 @@ use crate::testing::{FakePower, Harness, MemoryStore, StoreFailure, host, wait_u
 use crate::{ChangeOptions, Edit, PowerEdit};
 
 fn put(plan: PowerPlanName) -> Edit {
-    Edit::Power(PowerEdit::Put(PowerConfig::of(plan)))
+    Edit::Power(PowerEdit::Put(PowerConfig::from_plan(plan)))
 }
 
 fn patch(text: &str) -> Edit {
@@ -154,7 +154,11 @@ fn records_of_settings_are_deleted_after_a_reboot_of_the_host() {
     let store: Arc<dyn StateStore> = Arc::new(killed);
     let host: Arc<dyn PowerHost> = Arc::new(power.clone());
     let restoration = restore_power(&store, &host, "another").unwrap();
-    assert_eq!((restoration.restored, restoration.left.len()), (0, 0), "{restoration:?}");
+    assert_eq!(
+        (restoration.restored, restoration.externally_changed.len()),
+        (0, 0),
+        "{restoration:?}"
+    );
     assert_eq!(power.machine(), booted);
 }
 

@@ -122,7 +122,7 @@ pub trait PeerNodes: Send + Sync {
 
 /// Converts a failed request to another node to an API error that names the node.
 pub(crate) fn peer_error(node: &Name, error: PeerError) -> ApiError {
-    let resource = format!("{}/{node}", ResourceKind::Node.word());
+    let resource = format!("{}/{node}", ResourceKind::Node.noun());
     match error {
         PeerError::Rejected(errors) => {
             let mut error = summarize(errors);

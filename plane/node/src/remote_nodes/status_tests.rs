@@ -135,7 +135,7 @@ fn requests_for_the_status_of_one_node_share_one_query() {
     std::thread::scope(|scope| {
         let requests = [(); 2].map(|()| scope.spawn(|| harness.node.peer_node("n0").unwrap()));
         crate::testing::wait_until("both requests wait for one query", || {
-            let questions = harness.node.shared().questions.0.in_progress();
+            let questions = harness.node.shared().node_queries.0.in_progress();
             // The map, the query's thread and both waiting requests hold references.
             questions.get(&name("n0")).is_some_and(|question| Arc::strong_count(question) == 2 + 2)
         });

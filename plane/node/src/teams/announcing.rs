@@ -161,7 +161,7 @@ mod tests {
                 mac: mac(*port, index),
                 vlan: None,
                 port: PortId(*port),
-                fixed: index == 0,
+                is_static: index == 0,
                 age: None,
             })
         });
@@ -217,7 +217,7 @@ mod tests {
             mac: mac(port, 0),
             vlan: None,
             port: PortId(port),
-            fixed: true,
+            is_static: true,
             age: None,
         };
         plane.set_addresses(vec![view(1)]);

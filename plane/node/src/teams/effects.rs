@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use suimon_quantity::{PortId, SwitchId};
 use suimon_teaming::lacp::SlowFrame;
 
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Actions that the team thread has not executed yet: frames, announcements and events.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub(crate) struct Effects {
     /// Ports of the switch with addresses to announce, and the member that sends the announcements.
     pub(crate) announcements: BTreeMap<PortId, AnnouncementTarget>,
     /// Events; the log combines repeated ones.
-    pub(crate) drafts: Vec<Draft>,
+    pub(crate) drafts: Vec<EventDraft>,
 }
 
 /// Switch and team member by which a port's addresses are announced.

@@ -43,7 +43,7 @@ pub(crate) struct Member {
     pub(crate) mac: MacAddr,
     /// Reason why the member cannot be used although its device is open.
     pub(crate) exclusion: Option<String>,
-    pub(crate) control: Control,
+    pub(crate) control: ControlSocketState,
     /// Directions that LACP permits. Meaningless if the team's mode is not LACP.
     pub(crate) lacp: LacpDirections,
     pub(crate) rates: Rates,
@@ -51,7 +51,7 @@ pub(crate) struct Member {
 
 /// State of the control socket, by which LACPDUs are exchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Control {
+pub(crate) enum ControlSocketState {
     /// The socket is being opened.
     #[default]
     Opening,
@@ -73,7 +73,7 @@ impl Member {
             link: properties.link,
             mac: placeholder_mac(properties.port),
             exclusion: None,
-            control: Control::default(),
+            control: ControlSocketState::default(),
             lacp: LacpDirections::default(),
             rates: Rates::default(),
             properties,
@@ -94,7 +94,7 @@ impl Member {
         if properties.generation != self.properties.generation
             || properties.device != self.properties.device
         {
-            self.control = Control::Opening;
+            self.control = ControlSocketState::Opening;
         }
         self.link = properties.link;
         self.properties = properties;
@@ -117,7 +117,7 @@ impl Member {
     /// Returns the link state for LACP; `None` while the control socket is not open. A link of
     /// unknown duplex is assumed to be full duplex.
     pub(crate) fn lacp_link(&self) -> Option<Link> {
-        let is_usable = self.is_up() && self.control == Control::Open;
+        let is_usable = self.is_up() && self.control == ControlSocketState::Open;
         is_usable.then(|| Link {
             speed_mbps: self.link.speed.mbps.unwrap_or(0),
             full_duplex: self.link.speed.full_duplex.unwrap_or(true),
@@ -141,12 +141,12 @@ impl Member {
             _ if !self.properties.has_control => {
                 "a TAP device cannot carry LACPDUs; use another uplink".to_owned()
             }
-            (Control::Opening, _) => "the socket for LACPDUs is not open yet".to_owned(),
-            (Control::Failed(reason), _) => {
+            (ControlSocketState::Opening, _) => "the socket for LACPDUs is not open yet".to_owned(),
+            (ControlSocketState::Failed(reason), _) => {
                 format!("LACPDUs cannot be sent and received: {reason}")
             }
-            (Control::Open, Some(reason)) => reason.to_string(),
-            (Control::Open, None) => "no LACPDU has been exchanged yet".to_owned(),
+            (ControlSocketState::Open, Some(reason)) => reason.to_string(),
+            (ControlSocketState::Open, None) => "no LACPDU has been exchanged yet".to_owned(),
         };
         format!("LACP does not permit traffic: {reason}")
     }

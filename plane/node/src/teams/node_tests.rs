@@ -197,7 +197,7 @@ fn a_team_can_be_captured_and_has_a_label() {
     drop(capture);
     let mac = suimon_frame::MacAddr::new([2, 0, 0, 0, 0, 9]);
     let age = Some(Time::ZERO.since(Time::ZERO));
-    let view = AddressView { mac, vlan: None, port: team, fixed: false, age };
+    let view = AddressView { mac, vlan: None, port: team, is_static: false, age };
     harness.plane.set_addresses(vec![view]);
     assert_eq!(harness.node.addresses("wan").unwrap()[0].port, "both");
     let missing = PortKey::Team(name("other"));

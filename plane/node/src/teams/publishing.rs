@@ -25,7 +25,7 @@ impl Shared {
             &next.distributions(),
             &self.bound_addresses.in_effect(config),
         );
-        self.lead(&mut tables, config, &ids, &away_nics);
+        self.set_reached_by_uplink(&mut tables, config, &ids, &away_nics);
         self.plane.publish(tables).map_err(|error| {
             internal(format!("the switch rejected its forwarding tables: {error}"))
         })?;

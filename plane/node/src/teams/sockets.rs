@@ -9,10 +9,10 @@ use suimon_ports::{CONTROL_PAUSE, ControlError, ControlFrame, ControlSocket, Nex
 use suimon_quantity::{PortId, Time};
 
 use super::inbox::OpenedSocket;
-use super::member::Control;
+use super::member::ControlSocketState;
 use super::work::Job;
 use crate::PortKey;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Retry pauses grow up to this factor of the first one.
 const RETRY_FACTOR_MAX: u32 = 30;
@@ -37,7 +37,7 @@ pub(crate) struct Sockets {
     sockets: BTreeMap<PortId, MemberSocket>,
     retry_first: Duration,
     /// Changes of the sockets' states that the teams have not processed.
-    changes: Vec<(PortId, Control)>,
+    changes: Vec<(PortId, ControlSocketState)>,
     jobs: Vec<Job>,
 }
 
@@ -80,7 +80,7 @@ impl Sockets {
             .partition(|(p, socket)| is_required(p, socket));
         self.sockets = kept;
         for (port, closed) in go {
-            self.changes.push((port, Control::Opening));
+            self.changes.push((port, ControlSocketState::Opening));
             self.close(closed.state);
         }
         for (port, required) in required {
@@ -120,10 +120,10 @@ impl Sockets {
                     let text =
                         "LACPDUs and announcements of the uplink can be sent and received again.";
                     let draft =
-                        Draft::new(EventKind::UplinkRecovered, entry.required.subject(), text);
+                        EventDraft::new(EventKind::UplinkRecovered, entry.required.subject(), text);
                     self.jobs.push(Job::AppendEvents(vec![draft]));
                 }
-                self.changes.push((port, Control::Open));
+                self.changes.push((port, ControlSocketState::Open));
             }
             (Some(_), Err(error)) => self.fail(port, &error.to_string(), now),
             (None, Ok(socket)) => self.jobs.push(Job::Close(socket)),
@@ -150,10 +150,10 @@ impl Sockets {
                 "LACPDUs and announcements of the uplink cannot be sent and received, and the \
                  daemon retries: {reason}."
             );
-            let draft = Draft::new(EventKind::UplinkFailed, socket.required.subject(), text);
+            let draft = EventDraft::new(EventKind::UplinkFailed, socket.required.subject(), text);
             self.jobs.push(Job::AppendEvents(vec![draft.with("reason", reason)]));
         }
-        self.changes.push((port, Control::Failed(reason.to_owned())));
+        self.changes.push((port, ControlSocketState::Failed(reason.to_owned())));
         self.close(state);
     }
 
@@ -214,7 +214,7 @@ impl Sockets {
     }
 
     /// Returns changes of state since the last call.
-    pub(crate) fn take_state_changes(&mut self) -> Vec<(PortId, Control)> {
+    pub(crate) fn take_state_changes(&mut self) -> Vec<(PortId, ControlSocketState)> {
         std::mem::take(&mut self.changes)
     }
 

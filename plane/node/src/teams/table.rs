@@ -10,7 +10,7 @@ use suimon_teaming::Distribution;
 
 use super::effects::Effects;
 use super::inbox::LinkReport;
-use super::member::Control;
+use super::member::ControlSocketState;
 use super::plan::RequiredTeam;
 use super::sockets::RequiredSocket;
 use super::team_entry::{TeamEntry, TeamError};
@@ -93,7 +93,7 @@ impl TeamTable {
         entry.flush(plane);
     }
 
-    pub(crate) fn handle_control(&mut self, port: PortId, control: Control, now: Time) {
+    pub(crate) fn handle_control(&mut self, port: PortId, control: ControlSocketState, now: Time) {
         if let Some(((entry, effects), index)) = self.member_at(port) {
             entry.handle_control(index, control, now, effects);
         }
@@ -111,7 +111,7 @@ impl TeamTable {
         self.teams
             .values_mut()
             .find_map(|entry| {
-                let index = entry.slot(port)?;
+                let index = entry.member_index(port)?;
                 Some((entry, index))
             })
             .map(|(entry, index)| ((entry, effects), index))

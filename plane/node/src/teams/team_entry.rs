@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use super::effects::{AnnouncementTarget, Effects};
 use super::lacp_side::TeamLacp;
-use super::member::{Control, LacpDirections, Member, placeholder_mac};
+use super::member::{ControlSocketState, LacpDirections, Member, placeholder_mac};
 use super::plan::RequiredTeam;
 use super::texts::{churn, loopback, partner_changed};
 use crate::SwitchPlane;
@@ -178,7 +178,7 @@ impl TeamEntry {
     }
 
     /// Returns the index of the member whose device has this port.
-    pub(crate) fn slot(&self, port: PortId) -> Option<usize> {
+    pub(crate) fn member_index(&self, port: PortId) -> Option<usize> {
         self.members.iter().position(|member| member.properties.port == port)
     }
 
@@ -200,7 +200,7 @@ impl TeamEntry {
     pub(crate) fn handle_control(
         &mut self,
         index: usize,
-        control: Control,
+        control: ControlSocketState,
         now: Time,
         effects: &mut Effects,
     ) {
@@ -267,7 +267,7 @@ impl TeamEntry {
     fn execute(&mut self, action: LacpAction, now: Time, effects: &mut Effects) {
         match action {
             LacpAction::Use { member, collecting, distributing, .. } => {
-                let Some(index) = self.slot(PortId(member.0)) else { return };
+                let Some(index) = self.member_index(PortId(member.0)) else { return };
                 if let Some(member) = self.members.get_mut(index) {
                     member.lacp = LacpDirections { collecting, distributing };
                 }

@@ -62,7 +62,7 @@ fn addresses_are_announced_where_they_are_now_with_their_vlans() {
     let web = bench.shared.ids().port(&PortKey::Nic("web".parse().unwrap())).unwrap();
     let learned = MacAddr::new([2, 0, 0, 0, 0, 0x77]);
     let vlan = VlanId::new(7);
-    let view = |mac, vlan| AddressView { mac, vlan, port: web, fixed: false, age: None };
+    let view = |mac, vlan| AddressView { mac, vlan, port: web, is_static: false, age: None };
     let own_address = MacAddr::new([2, 0, 0, 0, 0, 1]);
     bench.plane.set_addresses(vec![view(own_address, None), view(learned, vlan)]);
     let active_member = |bench: &Bench| {
@@ -104,7 +104,7 @@ fn addresses_that_move_to_a_new_member_are_announced_there() {
         (port, MacAddr::new([2, 0, 0, 0, 0, number]))
     });
     let views =
-        nics.map(|(port, mac)| AddressView { mac, vlan: None, port, fixed: true, age: None });
+        nics.map(|(port, mac)| AddressView { mac, vlan: None, port, is_static: true, age: None });
     bench.plane.set_addresses(views.to_vec());
     bench.apply(&with_team(&["b", "a"], INDEPENDENT));
     let members = bench.team().members;
@@ -126,7 +126,7 @@ fn many_addresses_are_announced_in_bursts() {
         mac: MacAddr::new([2, 1, 0, 0, (number >> 8) as u8, number as u8]),
         vlan: None,
         port: web,
-        fixed: false,
+        is_static: false,
         age: None,
     };
     bench.plane.set_addresses((0..10_000).map(view).collect());

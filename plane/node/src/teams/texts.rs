@@ -5,15 +5,15 @@ use suimon_teaming::lacp::{ChurnSide, PortInfo};
 
 use super::lacp_side::PartnerChange;
 use crate::PortKey;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
-pub(super) fn draft(kind: EventKind, team: &Name, text: impl Into<String>) -> Draft {
-    Draft::new(kind, PortKey::Team(team.clone()), text)
+pub(super) fn draft(kind: EventKind, team: &Name, text: impl Into<String>) -> EventDraft {
+    EventDraft::new(kind, PortKey::Team(team.clone()), text)
 }
 
 /// Returns the event that one end of a link has been out of sync for too long, or is in sync again
 /// (IEEE 802.1AX churn detection).
-pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: bool) -> Draft {
+pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: bool) -> EventDraft {
     let (end, side_name) = match side {
         ChurnSide::Actor => ("This host", "actor"),
         ChurnSide::Partner => ("The LACP partner", "partner"),
@@ -32,7 +32,7 @@ pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: boo
 }
 
 /// Returns the event that a member's link is looped to this host, or that the loop has ended.
-pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
+pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> EventDraft {
     match port {
         Some(port) => {
             let text = format!(
@@ -52,7 +52,7 @@ pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> Draft {
 
 /// Returns the event that a member's partner has changed: another system, or other settings of the
 /// same one.
-pub(crate) fn partner_changed(team: &Name, member: &str, change: &PartnerChange) -> Draft {
+pub(crate) fn partner_changed(team: &Name, member: &str, change: &PartnerChange) -> EventDraft {
     let PartnerChange { from, to, changes, .. } = change;
     let text = if from.system == to.system {
         let partner = format!("The LACP partner {} on the link of {member}", to.system);

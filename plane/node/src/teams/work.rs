@@ -8,12 +8,12 @@ use suimon_ports::ControlSocket;
 use suimon_quantity::PortId;
 
 pub(super) use self::worker::work;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Job of the team worker thread.
 pub(crate) enum Job {
     /// Append events to the event log.
-    AppendEvents(Vec<Draft>),
+    AppendEvents(Vec<EventDraft>),
     /// Open a control socket. The result is put into the inbox of the team thread.
     Open { port: PortId, generation: u64, device: String },
     /// Close a control socket, which may block.

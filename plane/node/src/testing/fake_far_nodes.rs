@@ -110,7 +110,7 @@ impl PeerNode for FakePeerNode {
     }
 
     fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
-        self.reach("line")?.arrival_line(id, line).map_err(peer_error)
+        self.reach("line")?.open_incoming_connection(id, line).map_err(peer_error)
     }
 
     fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {

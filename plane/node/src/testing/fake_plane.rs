@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::Learned;
+use suimon_forwarding::AddressSighting;
 use suimon_ports::{CpuAffinity, FrameSink, FrameSource, QueueHost};
 use suimon_quantity::{PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_switch::{
@@ -34,7 +34,7 @@ struct Inner {
     publishes_until_failure: Option<usize>,
     refuse_workers: bool,
     addresses: Vec<AddressView>,
-    refreshed: Vec<Learned>,
+    refreshed: Vec<AddressSighting>,
     /// Workers by [`WorkerId`], assigned as by the real plane.
     workers: Vec<Option<WorkerStatus>>,
     queues: BTreeMap<QueueId, QueueView>,
@@ -172,7 +172,7 @@ impl FakePlane {
     }
 
     /// Returns the addresses passed to `refresh_addresses`.
-    pub(crate) fn refreshed(&self) -> Vec<Learned> {
+    pub(crate) fn refreshed(&self) -> Vec<AddressSighting> {
         self.lock().refreshed.clone()
     }
 
@@ -345,7 +345,7 @@ impl SwitchPlane for FakePlane {
         self.lock().addresses.clone()
     }
 
-    fn refresh_addresses(&self, learned: Vec<Learned>) {
+    fn refresh_addresses(&self, learned: Vec<AddressSighting>) {
         self.lock().refreshed.extend(learned);
     }
 

@@ -3,26 +3,26 @@
 use suimon_contract::{EventKind, Name};
 
 use super::VfAddress;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
-fn nic_draft(kind: EventKind, nic: &Name, text: String) -> Draft {
-    Draft::new(kind, format!("nic/{nic}"), text)
+fn nic_draft(kind: EventKind, nic: &Name, text: String) -> EventDraft {
+    EventDraft::new(kind, format!("nic/{nic}"), text)
 }
 
-fn with_vf(draft: Draft, vf: &VfAddress) -> Draft {
+fn with_vf(draft: EventDraft, vf: &VfAddress) -> EventDraft {
     draft.with("adapter", vf.adapter).with("vf", vf.index).with("address", vf.address)
 }
 
-pub(super) fn on_vf(nic: &Name, vf: &VfAddress) -> Draft {
+pub(super) fn on_vf(nic: &Name, vf: &VfAddress) -> EventDraft {
     with_vf(nic_draft(EventKind::NicOnVf, nic, format!("Traffic of the NIC uses {vf}.")), vf)
 }
 
-pub(super) fn on_paravirtual(nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
+pub(super) fn on_paravirtual(nic: &Name, vf: &VfAddress, reason: &str) -> EventDraft {
     let text = format!("Traffic of the NIC uses the switch, {vf} was released: {reason}.");
     with_vf(nic_draft(EventKind::NicOnSynthetic, nic, text), vf).with("reason", reason)
 }
 
-pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
+pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, reason: &str) -> EventDraft {
     let text = format!(
         "Traffic of the NIC uses the switch instead of {vf}: {reason}. Check the adapter and the \
          kernel log."
@@ -30,7 +30,7 @@ pub(super) fn lost_vf(nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
     with_vf(nic_draft(EventKind::NicLostVf, nic, text), vf).with("reason", reason)
 }
 
-pub(super) fn without_vf(nic: &Name, reason: &str) -> Draft {
+pub(super) fn without_vf(nic: &Name, reason: &str) -> EventDraft {
     let text = format!(
         "Traffic of the NIC uses the switch, because no VF can be assigned: {reason}. Set \
          `iov_weight` of this or of another NIC to 0, or add VFs with `suimon vf enable`, which \

@@ -2,23 +2,23 @@
 
 use suimon_contract::{EventKind, Name};
 use suimon_quantity::{QueueId, WorkerId};
-use suimon_vmq::{Figures, Move, MoveEffect, PlacementReason};
+use suimon_vmq::{Move, MoveEffect, MoveLoads, PlacementReason};
 
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::ports::queue_name;
 use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
 use crate::vmq::placing::Task;
 
 /// Move of a queue between two workers. Workers have the plane's ids.
-pub(super) struct HandOver<'a> {
+pub(super) struct QueueHandover<'a> {
     pub(super) uplink: &'a Name,
     pub(super) queue: QueueId,
     pub(super) from: WorkerId,
     pub(super) to: WorkerId,
 }
 
-impl HandOver<'_> {
+impl QueueHandover<'_> {
     /// Returns an event with the queue and the workers in its fields; `None` if the port was
     /// removed.
     fn draft(
@@ -26,18 +26,18 @@ impl HandOver<'_> {
         shared: &Shared,
         kind: EventKind,
         text: impl FnOnce(&str) -> String,
-    ) -> Option<Draft> {
+    ) -> Option<EventDraft> {
         let port = shared.ports.find_id(self.queue.port)?;
         let name = queue_name(&shared.port_labels(), &port.key, self.queue);
-        let draft = Draft::new(kind, &port.key, text(&name)).with("queue", &name);
+        let draft = EventDraft::new(kind, &port.key, text(&name)).with("queue", &name);
         let draft = draft.with("from", self.from).with("to", self.to);
         Some(draft.with("uplink", self.uplink))
     }
 
     /// Returns the loads of both workers before and after the move as text.
-    fn loads(&self, figures: &Figures) -> String {
+    fn loads(&self, figures: &MoveLoads) -> String {
         let (from, to) = (self.from, self.to);
-        let Figures { from_before, from_after, to_before, to_after } = figures;
+        let MoveLoads { from_before, from_after, to_before, to_after } = figures;
         format!("worker {from} {from_before} → {from_after}, worker {to} {to_before} → {to_after}")
     }
 }
@@ -46,11 +46,11 @@ impl HandOver<'_> {
 pub(super) fn moved(
     shared: &Shared,
     numbering: &Numbering,
-    hand_over: &HandOver<'_>,
+    hand_over: &QueueHandover<'_>,
     task: &Task,
     reason: Option<PlacementReason>,
-) -> Option<Draft> {
-    let HandOver { from, to, .. } = hand_over;
+) -> Option<EventDraft> {
+    let QueueHandover { from, to, .. } = hand_over;
     let (because, predicted) = match task {
         Task::Move(Move { reason, predicted, .. }) => (reason.to_string(), Some(predicted)),
         Task::PlaceInitially { .. } => {
@@ -76,11 +76,11 @@ pub(super) fn moved(
 /// Returns the event of a queue that could not be moved.
 pub(super) fn move_failed(
     shared: &Shared,
-    hand_over: &HandOver<'_>,
+    hand_over: &QueueHandover<'_>,
     task: &Task,
     error: &str,
-) -> Option<Draft> {
-    let HandOver { from, to, .. } = hand_over;
+) -> Option<EventDraft> {
+    let QueueHandover { from, to, .. } = hand_over;
     let draft = hand_over.draft(shared, EventKind::QueueMoveFailed, |name| {
         format!(
             "VMQ could not move queue {name} from worker {from} to worker {to}: {error}. The \
@@ -100,11 +100,11 @@ pub(super) fn measured(
     numbering: &Numbering,
     uplink: &Name,
     effect: &MoveEffect,
-) -> Option<Draft> {
+) -> Option<EventDraft> {
     let MoveEffect { queue, from, to, predicted, measured } = effect;
     // A stopped worker has no number.
     let (from, to) = (numbering.id(*from)?, numbering.id(*to)?);
-    let hand_over = HandOver { uplink, queue: *queue, from, to };
+    let hand_over = QueueHandover { uplink, queue: *queue, from, to };
     let draft = hand_over.draft(shared, EventKind::QueueMoveMeasured, |name| {
         format!(
             "Loads after queue {name} was moved from worker {from} to worker {to}: {}. Predicted \
@@ -116,8 +116,8 @@ pub(super) fn measured(
     Some(with_figures(with_figures(draft, "expected", predicted), "measured", measured))
 }
 
-fn with_figures(draft: Draft, prefix: &str, figures: &Figures) -> Draft {
-    let Figures { from_before, from_after, to_before, to_after } = figures;
+fn with_figures(draft: EventDraft, prefix: &str, figures: &MoveLoads) -> EventDraft {
+    let MoveLoads { from_before, from_after, to_before, to_after } = figures;
     let loads = [
         ("from_before", from_before),
         ("from_after", from_after),

@@ -69,7 +69,7 @@ impl Placement {
         now: Time,
         sink: Option<&Arc<dyn Sink>>,
     ) -> Result<Self, VmqSpecError> {
-        let spec = spec_of(&plan.config, plan.share);
+        let spec = spec_of(&plan.config, plan.data_plane);
         let origin = (now, plan.uplink.as_str());
         let mut vmq = Recorded::record_vmq(sink, origin, spec, &numbering.workers())?;
         for (port, (_, nic)) in &plan.ports {
@@ -92,8 +92,11 @@ impl Placement {
         numbering: &Numbering,
         now: Time,
     ) -> Result<(), VmqSpecError> {
-        let moves =
-            self.vmq.configure(spec_of(&plan.config, plan.share), &numbering.workers(), now)?;
+        let moves = self.vmq.configure(
+            spec_of(&plan.config, plan.data_plane),
+            &numbering.workers(),
+            now,
+        )?;
         self.tasks.extend(moves.into_iter().map(Task::Move));
         if plan.team != self.plan.team {
             self.vmq.forget_history(now);
@@ -133,7 +136,7 @@ impl Placement {
                 Some(before)
                     if before.busy_ns <= sample.busy_ns && before.frames <= sample.frames =>
                 {
-                    self.vmq.handle_found(queue, worker, now);
+                    self.vmq.handle_moved_externally(queue, worker, now);
                     busy.push(QueueBusy { queue, busy_ns: sample.busy_ns - before.busy_ns });
                 }
                 // Lower counters: the queue was detached and attached again.
@@ -156,7 +159,7 @@ impl Placement {
             Ok(added) => {
                 if self.is_new && self.vmq.spec().mode == VmqMode::Dynamic {
                     // An existing queue may have been moved because of load.
-                    self.vmq.handle_found(queue, worker, now);
+                    self.vmq.handle_moved_externally(queue, worker, now);
                 } else if added.at != worker {
                     self.tasks.push(Task::PlaceInitially { queue, to: added.at });
                 }
@@ -202,7 +205,7 @@ impl Placement {
             (_, None) => self.forget(queue, now),
             (Task::Move(_), Some(worker)) => self.vmq.handle_moved(queue, worker, now),
             (Task::PlaceInitially { .. }, Some(worker)) => {
-                self.vmq.handle_found(queue, worker, now);
+                self.vmq.handle_moved_externally(queue, worker, now);
             }
         }
     }

@@ -21,7 +21,7 @@ pub(super) struct Plan {
     pub(super) uplink: Name,
     pub(super) config: VmqConfig,
     /// Data-plane parameters of the power plan.
-    pub(super) share: DataPlaneSettings,
+    pub(super) data_plane: DataPlaneSettings,
     /// Team without its VMQ keys, if it is a team. A change of it changes the load distribution.
     pub(super) team: Option<TeamConfig>,
     /// Ports whose queues are placed, with their resource names.
@@ -49,7 +49,7 @@ impl Plan {
             Some(Self {
                 uplink: name.clone(),
                 config: vmq.clone(),
-                share: data_plane(config.power.as_ref()),
+                data_plane: data_plane(config.power.as_ref()),
                 team: team.map(|team| TeamConfig { vmq: VmqConfig::default(), ..team.clone() }),
                 ports: ports.collect(),
             })

@@ -22,7 +22,7 @@ impl Shared {
         let now = self.plane.now();
         let inner = self.vmq_table.lock();
         let status = |uplink: &Name| {
-            let placing = inner.placings.get(uplink)?;
+            let placing = inner.placements.get(uplink)?;
             Some(VmqStatus {
                 uplink: uplink.clone(),
                 config: placing.plan().config.clone(),

@@ -23,7 +23,7 @@ pub(super) struct Inner {
     config: HostConfig,
     pub(super) numbering: Numbering,
     /// Placements by the name of the uplink or team.
-    pub(super) placings: BTreeMap<Name, Placement>,
+    pub(super) placements: BTreeMap<Name, Placement>,
     /// Time of the last measurement; `None` before the first.
     /// Working time of each worker up to the last measurement, without empty polls, in nanoseconds.
     looked_at: Option<Time>,
@@ -52,7 +52,7 @@ impl Inner {
 
     /// Returns the initial worker of new queues, by port.
     fn homes(&self) -> BTreeMap<suimon_quantity::PortId, WorkerId> {
-        let ports = self.placings.values().flat_map(|placing| {
+        let ports = self.placements.values().flat_map(|placing| {
             let ports = placing.plan().ports.keys();
             ports.filter_map(|port| {
                 Some((*port, self.numbering.id(placing.vmq.initial_worker(*port)?)?))

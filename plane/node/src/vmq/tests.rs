@@ -67,7 +67,7 @@ fn water_marks_and_parking_are_taken_from_the_power_plan() {
         Bench::new(&config)
     };
     let names = ["a", "b", "c", "d"];
-    let balanced = PowerConfig::of(PowerPlanName::Balanced);
+    let balanced = PowerConfig::from_plan(PowerPlanName::Balanced);
     let mut bench = bench_with(PowerConfig { parking: Some(false), ..balanced.clone() });
     bench.run(8);
     names.iter().for_each(|name| bench.require(name, 70));

@@ -4,7 +4,7 @@ use suimon_contract::EventKind;
 use suimon_ports::CpuAffinity;
 use suimon_quantity::{QueueId, WorkerId};
 
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::ports::queue_name;
 use crate::shared::Shared;
 
@@ -14,12 +14,12 @@ pub(crate) fn queue_moved(
     queue: QueueId,
     from: Option<WorkerId>,
     to: WorkerId,
-) -> Option<Draft> {
+) -> Option<EventDraft> {
     let port = shared.ports.find_id(queue.port)?;
     let name = queue_name(&shared.port_labels(), &port.key, queue);
     let from = from.map_or_else(|| "none".to_owned(), |from| from.to_string());
     let text = format!("Queue {name} was moved from worker {from} to worker {to}.");
-    let draft = Draft::new(EventKind::QueueMoved, &port.key, text);
+    let draft = EventDraft::new(EventKind::QueueMoved, &port.key, text);
     Some(draft.with("queue", name).with("from", from).with("to", to).with("reason", "request"))
 }
 
@@ -27,9 +27,9 @@ pub(crate) fn queue_moved(
 pub(crate) fn workers_changed(
     previous: &[(u16, CpuAffinity)],
     current: &[(u16, CpuAffinity)],
-) -> Vec<Draft> {
+) -> Vec<EventDraft> {
     let event = |kind, number: u16, placement: CpuAffinity, text: String| {
-        let draft = Draft::new(kind, format!("processor/{number}"), text);
+        let draft = EventDraft::new(kind, format!("processor/{number}"), text);
         match placement.cpu() {
             Some(cpu) => draft.with("cpu", cpu),
             None => draft,

@@ -190,7 +190,7 @@ impl Driver {
         self.start_if_disks_ready(now);
         self.resume_if_space(now);
         self.thaw_if_due(now);
-        self.look_at_vfs(now);
+        self.query_failover_state(now);
         self.retry_vf_returns(now);
         self.poll_outgoing(now);
         self.poll_incoming(now);

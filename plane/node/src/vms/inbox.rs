@@ -13,7 +13,7 @@ pub(crate) use self::observer::NoticeObserver;
 use super::pending_kill::PendingKill;
 use super::vfs::VfOrder;
 use super::work::VmAction;
-use crate::migration::ArrivalMessage;
+use crate::migration::IncomingRequestMessage;
 use crate::operations::OperationHandle;
 
 /// Maximum number of notices returned in succession while messages are queued.
@@ -37,7 +37,7 @@ pub(crate) enum Message {
     /// Start the QEMU process of a VM that is migrating to this node.
     Arrive(Arc<IncomingMigrationRequest>, OperationHandle),
     /// Respond to the source node of a VM that is migrating to this node.
-    ArrivalQuery(ArrivalMessage),
+    ArrivalQuery(IncomingRequestMessage),
     /// Unplug devices whose connection the change in progress will close. The control thread waits
     /// for a limited time.
     Release(BTreeSet<VmDevice>),
@@ -196,7 +196,7 @@ mod tests {
     use std::sync::mpsc::{TryRecvError, sync_channel};
 
     use super::*;
-    use crate::migration::ArrivalCall;
+    use crate::migration::IncomingRequest;
     use crate::vms::pending_kill::tests::kill as pending_kill;
 
     /// The newest requests are kept, because the source node repeats its requests, also while the
@@ -208,7 +208,7 @@ mod tests {
         let answers: Vec<_> = (0..1000)
             .map(|_| {
                 let (sender, receiver) = sync_channel(1);
-                inbox.put(Message::ArrivalQuery((ArrivalCall::Query, sender)));
+                inbox.put(Message::ArrivalQuery((IncomingRequest::Query, sender)));
                 receiver
             })
             .collect();

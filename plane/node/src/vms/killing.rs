@@ -86,7 +86,7 @@ impl Shared {
         if !entry.may_be_killed() {
             return LeftToDriver(NOT_PERMITTED);
         }
-        let host = &self.vms.parts.host;
+        let host = &self.vms.dependencies.host;
         let vm = match host.running() {
             Ok(running) => running.into_iter().find(|vm| vm.name == entry.name.as_str()),
             Err(error) => return Failed(error),

@@ -116,7 +116,7 @@ impl OutgoingMigration {
     fn note_disks(&mut self, mirrors: &[DiskMirror]) {
         let progress = || mirrors.iter().map(DiskMirror::progress);
         let copied = progress().map(|progress| progress.copied_bytes).sum();
-        self.copied.disks = (copied, progress().map(|progress| progress.left_bytes).sum());
+        self.copied.disks = (copied, progress().map(|progress| progress.remaining_bytes).sum());
     }
 }
 

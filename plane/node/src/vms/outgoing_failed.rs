@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
-use suimon_ports::{SendingPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
+use suimon_ports::{MigrationPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
 
 use super::driver::Driver;
 use super::entry::vm_state;
@@ -21,7 +21,7 @@ impl Driver {
     /// Ends an outgoing migration with `error`, and has the VM continue on this node. Blocks until
     /// QEMU has cancelled the migration, at most for `SWITCH_LIMIT`. A VM that is not adopted yet
     /// continues when it is; until then the migration stays recorded, for the next daemon.
-    pub(super) fn stay(&mut self, outgoing: OutgoingMigration, error: ApiError) {
+    pub(super) fn end_failed_outgoing(&mut self, outgoing: OutgoingMigration, error: ApiError) {
         // No other node gets the VM any more, so that other threads may kill it while QEMU does not
         // respond.
         self.entry.set_switching(false);
@@ -139,7 +139,7 @@ impl Driver {
                 let error = self.error(ErrorCode::HostError, text);
                 let outgoing =
                     OutgoingMigration::new(migration, None, Stage::Switchover(Instant::now()));
-                self.stay(outgoing, error);
+                self.end_failed_outgoing(outgoing, error);
             }
             Some(StoredMove::HandedOver(migration)) => {
                 let stage = Stage::HandedOver { is_reported: false };
@@ -161,7 +161,7 @@ impl Driver {
 /// needs nothing more.
 fn cancel_and_resume(vm: &dyn Vm, was_paused: bool) -> Result<bool, VmError> {
     let phase = vm.migration_status()?.phase;
-    if !matches!(phase, SendingPhase::None | SendingPhase::Done | SendingPhase::Failed(_)) {
+    if !matches!(phase, MigrationPhase::None | MigrationPhase::Done | MigrationPhase::Failed(_)) {
         vm.execute(&VmCommand::CancelMigration)?;
         return Ok(false);
     }

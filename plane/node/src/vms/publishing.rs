@@ -6,7 +6,7 @@ use suimon_ports::VmError;
 use super::driver::Driver;
 use super::entry::RunView;
 use super::records::{StoredRun, StoredVm, save_vm};
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 impl Driver {
     /// Records the VM with this run in the state store. Returns true if the store accepted the
@@ -83,7 +83,7 @@ impl Driver {
         view.recorded_vfs.clear();
     }
 
-    pub(super) fn append(&self, draft: Draft) {
+    pub(super) fn append(&self, draft: EventDraft) {
         self.shared.events.append(vec![draft]);
     }
 

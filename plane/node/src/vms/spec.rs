@@ -24,7 +24,7 @@ impl Shared {
         vm: &VmConfig,
         entry: &VmEntry,
     ) -> Result<VmSpec, ApiError> {
-        let Some(boot) = boot(vm, self.vms.parts.host.as_ref()) else {
+        let Some(boot) = boot(vm, self.vms.dependencies.host.as_ref()) else {
             let text = "the host has no UEFI firmware for VMs; install it (Debian: package ovmf), \
                         or set firmware = \"bios\"";
             let error = ApiError::new(ErrorCode::DeviceMissing, text);
@@ -38,7 +38,7 @@ fn spec_with(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) 
     VmSpec {
         name: vm.name.to_string(),
         uuid: entry.uuid,
-        folder: config.host.folder_of(&vm.name),
+        folder: config.host.vm_folder_path(&vm.name),
         user: entry.user,
         cpus: vm.cpus,
         cpus_max: vm.effective_cpus_max(),

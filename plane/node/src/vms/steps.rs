@@ -17,7 +17,7 @@ use super::records::{StoredMove, StoredRun, StoredVm, forget_vm, load_vms, save_
 use super::vfs::HeldVfs;
 use super::work::VmAction;
 use crate::control::Controller;
-use crate::disks::Moving;
+use crate::disks::DiskMigrationState;
 use crate::migration::uuid_of;
 use crate::state::{load_autostart_boot, load_boot, save_autostart_boot, save_boot};
 use crate::virtual_functions::StoredVfId;
@@ -39,16 +39,16 @@ pub(crate) struct LeftVm {
 
 /// Returns the disks of these VMs that another node may have open: handed-over disks of VMs that
 /// were migrated to it, and of VMs whose migration from it was in progress.
-pub(crate) fn disks_elsewhere(recorded: &[RecordedVm]) -> BTreeMap<Name, Moving> {
+pub(crate) fn disks_elsewhere(recorded: &[RecordedVm]) -> BTreeMap<Name, DiskMigrationState> {
     let moving_disks = recorded.iter().flat_map(|vm| {
-        let (names, mode): (&[Name], Moving) = match &vm.left.moving {
+        let (names, mode): (&[Name], DiskMigrationState) = match &vm.left.moving {
             Some(StoredMove::Arriving { handed_over, .. }) => {
-                (handed_over, Moving::AwaitingHandover)
+                (handed_over, DiskMigrationState::AwaitingHandover)
             }
             Some(StoredMove::HandedOver(migration) | StoredMove::Migrated(migration)) => {
-                (&migration.handed_over, Moving::HandedOver)
+                (&migration.handed_over, DiskMigrationState::HandedOver)
             }
-            Some(StoredMove::Leaving(_)) | None => (&[], Moving::HandedOver),
+            Some(StoredMove::Leaving(_)) | None => (&[], DiskMigrationState::HandedOver),
         };
         names.iter().map(move |name| (name.clone(), mode))
     });
@@ -73,8 +73,8 @@ impl Controller {
                 if entry.view().state != VmState::Stopped {
                     continue;
                 }
-                let folder = to.host.folder_of(&vm.name);
-                let prepared = self.shared.vms.parts.host.prepare(&folder, entry.user);
+                let folder = to.host.vm_folder_path(&vm.name);
+                let prepared = self.shared.vms.dependencies.host.prepare(&folder, entry.user);
                 if let Err(error) = prepared {
                     let error = ApiError::new(ErrorCode::HostError, error.text);
                     return (created, Err(error.about(entry.label())));
@@ -93,7 +93,7 @@ impl Controller {
     fn make_vm(&mut self, config: &HostConfig, name: &Name) -> Result<(), ApiError> {
         let about_vm = |error: ApiError| error.about(format!("vm/{name}"));
         let user = self.shared.vms.free_user().ok_or_else(|| no_user_left(name))?;
-        let arrival = self.arriving.clone().filter(|request| request.vm.name == *name);
+        let arrival = self.incoming_vm.clone().filter(|request| request.vm.name == *name);
         let uuid =
             arrival.as_ref().map_or_else(|| Ok(self.new_uuid()), |request| uuid_of(request))?;
         let moving = arrival.as_ref().map(|request| StoredMove::Arriving {
@@ -101,8 +101,8 @@ impl Controller {
             from: request.from.clone(),
             handed_over: request.handed_over.iter().map(|disk| disk.name.clone()).collect(),
         });
-        let folder = config.host.folder_of(name);
-        let prepared = self.shared.vms.parts.host.prepare(&folder, user);
+        let folder = config.host.vm_folder_path(name);
+        let prepared = self.shared.vms.dependencies.host.prepare(&folder, user);
         prepared.map_err(|error| about_vm(ApiError::new(ErrorCode::HostError, error.text)))?;
         let held_vfs = Vec::new();
         let stored = StoredVm { uuid, user, run: None, moving, arrived: None, held_vfs };
@@ -122,7 +122,7 @@ impl Controller {
     }
 
     fn new_uuid(&self) -> [u8; 16] {
-        let mut uuid = (self.shared.disks.parts.random)();
+        let mut uuid = (self.shared.disks.dependencies.random)();
         // UUID version 4, variant 1 (RFC 9562, section 5.4).
         let [_, _, _, _, _, _, version, _, variant, ..] = &mut uuid;
         *version = (*version & 0x0f) | 0x40;
@@ -182,8 +182,8 @@ impl Controller {
     }
 
     fn remove_folder(&self, config: &HostConfig, name: &Name) {
-        let folder = config.host.folder_of(name);
-        if let Err(error) = self.shared.vms.parts.host.remove(&folder) {
+        let folder = config.host.vm_folder_path(name);
+        if let Err(error) = self.shared.vms.dependencies.host.remove(&folder) {
             tracing::warn!(vm = %name, %error, "cannot delete the folder of a VM");
         }
     }
@@ -225,8 +225,8 @@ impl Controller {
                 self.forget_vm(&name, stored.arrived.as_deref())?;
                 continue;
             }
-            let folder = config.host.folder_of(&name);
-            let prepared = self.shared.vms.parts.host.prepare(&folder, stored.user);
+            let folder = config.host.vm_folder_path(&name);
+            let prepared = self.shared.vms.dependencies.host.prepare(&folder, stored.user);
             // A running VM's folder exists.
             if let Err(error) = prepared.or_else(unless_running) {
                 tracing::error!(vm = %name, %error, "the VM has no folder and cannot be started");
@@ -265,7 +265,7 @@ impl Controller {
                 tracing::error!(vm = %entry.name, %error, "no thread can control the VM");
             }
         }
-        let (store, boot) = (self.store.as_ref(), &self.shared.vms.parts.boot_id);
+        let (store, boot) = (self.store.as_ref(), &self.shared.vms.dependencies.boot_id);
         let autostarted = load_autostart_boot(store)?.or(load_boot(store)?);
         let mut changes = vec![save_boot(boot)];
         match autostarted {
@@ -289,7 +289,7 @@ impl Controller {
             }
         }
         if let Err(error) =
-            self.store.commit(&[save_autostart_boot(&self.shared.vms.parts.boot_id)])
+            self.store.commit(&[save_autostart_boot(&self.shared.vms.dependencies.boot_id)])
         {
             tracing::error!(
                 %error,

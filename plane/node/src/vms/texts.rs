@@ -7,7 +7,7 @@ use suimon_ports::{RunningVmStatus, VmAccelerator, VmIdentity};
 use suimon_quantity::CountedNoun;
 
 use super::VmEntry;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::virtual_functions::VfAddress;
 
 /// Reason for the end of a VM that was killed.
@@ -17,45 +17,45 @@ pub(super) fn started(
     entry: &VmEntry,
     identity: &VmIdentity,
     properties: &RunningVmStatus,
-) -> Draft {
+) -> EventDraft {
     let accelerator = match properties.accelerator {
         VmAccelerator::Kvm => "KVM",
         VmAccelerator::Tcg => "software emulation (TCG)",
     };
     let text = format!("The VM was started with {accelerator}.");
-    Draft::new(EventKind::VmStarted, entry.label(), text)
+    EventDraft::new(EventKind::VmStarted, entry.label(), text)
         .with("process", identity.process)
         .with("user", properties.user.unwrap_or(entry.user))
         .with("cpus", properties.cpus)
         .with("qemu_version", &properties.qemu_version)
 }
 
-pub(super) fn not_started(entry: &VmEntry, reason: &str) -> Draft {
+pub(super) fn not_started(entry: &VmEntry, reason: &str) -> EventDraft {
     let text = format!(
         "The VM could not be started: {reason}. Check `qemu.log` in the folder of the VM, and start \
          it again."
     );
-    Draft::new(EventKind::VmFailed, entry.label(), text).with("reason", reason)
+    EventDraft::new(EventKind::VmFailed, entry.label(), text).with("reason", reason)
 }
 
-pub(super) fn waits_for_disks(entry: &VmEntry, reason: &str) -> Draft {
+pub(super) fn waits_for_disks(entry: &VmEntry, reason: &str) -> EventDraft {
     let text = format!(
         "The VM starts automatically as soon as its disks are in service: {reason}. Check the \
          disk and its store."
     );
-    Draft::new(EventKind::VmWaitsForDisks, entry.label(), text).with("reason", reason)
+    EventDraft::new(EventKind::VmWaitsForDisks, entry.label(), text).with("reason", reason)
 }
 
-pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> Draft {
+pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> EventDraft {
     let kind = if is_orderly { EventKind::VmEnded } else { EventKind::VmFailed };
     let text = format!("The VM has ended: {reason}.");
-    Draft::new(kind, entry.label(), text).with("reason", reason)
+    EventDraft::new(kind, entry.label(), text).with("reason", reason)
 }
 
 /// Returns the event of a state change; `None` if another event reports the change, or none is
 /// needed.
-pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<Draft> {
-    let draft = |kind, text: &str| Some(Draft::new(kind, entry.label(), text));
+pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<EventDraft> {
+    let draft = |kind, text: &str| Some(EventDraft::new(kind, entry.label(), text));
     match (before, now) {
         (_, VmState::Paused) => draft(EventKind::VmPaused, "The VM's CPUs were paused."),
         (VmState::Paused, VmState::Running | VmState::Stopping) => {
@@ -69,88 +69,90 @@ pub(super) fn state(entry: &VmEntry, before: VmState, now: VmState) -> Option<Dr
     }
 }
 
-pub(super) fn paused_for_space(entry: &VmEntry, stores: &str) -> Draft {
+pub(super) fn paused_for_space(entry: &VmEntry, stores: &str) -> EventDraft {
     let text = format!(
         "The VM is paused because the store of a disk is full ({stores}). It resumes when there \
          is space; free space, or move its disks to another store."
     );
     // The guest controls the rate.
-    Draft::new(EventKind::VmPausedForSpace, entry.label(), text).with("stores", stores).repeated()
+    EventDraft::new(EventKind::VmPausedForSpace, entry.label(), text)
+        .with("stores", stores)
+        .repeated()
 }
 
-pub(super) fn continued_with_space(entry: &VmEntry, paused_for: Duration) -> Draft {
+pub(super) fn continued_with_space(entry: &VmEntry, paused_for: Duration) -> EventDraft {
     let text = format!(
         "The VM resumed; it was paused for {} s because the store of a disk was full.",
         paused_for.as_secs()
     );
-    Draft::new(EventKind::VmContinuedWithSpace, entry.label(), text)
+    EventDraft::new(EventKind::VmContinuedWithSpace, entry.label(), text)
         .with("paused_s", paused_for.as_secs())
         .repeated()
 }
 
-pub(super) fn reset(entry: &VmEntry) -> Draft {
-    Draft::new(EventKind::VmReset, entry.label(), "The VM was reset.")
+pub(super) fn reset(entry: &VmEntry) -> EventDraft {
+    EventDraft::new(EventKind::VmReset, entry.label(), "The VM was reset.")
 }
 
-pub(super) fn found(entry: &VmEntry, identity: &VmIdentity) -> Draft {
+pub(super) fn found(entry: &VmEntry, identity: &VmIdentity) -> EventDraft {
     let text = "The daemon adopted the VM, which continued to run while the daemon was restarted.";
-    Draft::new(EventKind::VmFound, entry.label(), text).with("process", identity.process)
+    EventDraft::new(EventKind::VmFound, entry.label(), text).with("process", identity.process)
 }
 
-pub(super) fn lost(entry: &VmEntry, reason: &str) -> Draft {
+pub(super) fn lost(entry: &VmEntry, reason: &str) -> EventDraft {
     let text = format!(
         "QEMU of the VM does not respond and the daemon retries. Check the process and its log; \
          `suimon vm kill {}` ends it. {reason}",
         entry.name
     );
-    Draft::new(EventKind::VmLost, entry.label(), text).with("reason", reason)
+    EventDraft::new(EventKind::VmLost, entry.label(), text).with("reason", reason)
 }
 
-pub(super) fn plugged(entry: &VmEntry, device_label: &str) -> Draft {
+pub(super) fn plugged(entry: &VmEntry, device_label: &str) -> EventDraft {
     let text = format!("{device_label} was hot-plugged.");
-    Draft::new(EventKind::VmDevicePlugged, entry.label(), text)
+    EventDraft::new(EventKind::VmDevicePlugged, entry.label(), text)
         .with("device", device_label)
         .repeated()
 }
 
-pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> Draft {
+pub(super) fn cpus(entry: &VmEntry, cpus: u16) -> EventDraft {
     let text = format!("CPUs were hot-plugged: the VM has {} now.", CountedNoun::new(cpus, "CPU"));
-    Draft::new(EventKind::VmDevicePlugged, entry.label(), text).with("cpus", cpus)
+    EventDraft::new(EventKind::VmDevicePlugged, entry.label(), text).with("cpus", cpus)
 }
 
-pub(super) fn unplugged(entry: &VmEntry, device_label: &str) -> Draft {
+pub(super) fn unplugged(entry: &VmEntry, device_label: &str) -> EventDraft {
     let text = format!("{device_label} was hot-unplugged: the guest released it.");
-    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text)
+    EventDraft::new(EventKind::VmDeviceUnplugged, entry.label(), text)
         .with("device", device_label)
         .repeated()
 }
 
 /// Returns the event of a device that the guest has released without a request. Its rate is
 /// limited, because the guest determines how often it occurs.
-pub(super) fn released(entry: &VmEntry, device_label: &str, delay: Duration) -> Draft {
+pub(super) fn released(entry: &VmEntry, device_label: &str, delay: Duration) -> EventDraft {
     let text = format!(
         "The guest has released {device_label} without a request. It is plugged in again in {:.1} \
          s. To remove it, remove it from the VM's configuration.",
         delay.as_secs_f32()
     );
-    Draft::new(EventKind::VmDeviceUnplugged, entry.label(), text)
+    EventDraft::new(EventKind::VmDeviceUnplugged, entry.label(), text)
         .with("device", device_label)
         .repeated()
 }
 
-pub(super) fn refused(entry: &VmEntry, device_label: &str, reason: &str) -> Draft {
+pub(super) fn refused(entry: &VmEntry, device_label: &str, reason: &str) -> EventDraft {
     let text = format!(
         "Hot-plug or hot-unplug of {device_label} failed, the change takes effect at the VM's next \
          start. Stop and start the VM. {reason}"
     );
-    Draft::new(EventKind::VmDeviceRefused, entry.label(), text)
+    EventDraft::new(EventKind::VmDeviceRefused, entry.label(), text)
         .with("device", device_label)
         .with("reason", reason)
 }
 
-pub(super) fn frozen(entry: &VmEntry, seconds: u64) -> Draft {
+pub(super) fn frozen(entry: &VmEntry, seconds: u64) -> EventDraft {
     let text = format!("The guest's file systems were frozen, for at most {seconds} s.");
-    Draft::new(EventKind::VmFrozen, entry.label(), text).with("seconds", seconds)
+    EventDraft::new(EventKind::VmFrozen, entry.label(), text).with("seconds", seconds)
 }
 
 /// Reason why a freeze has ended.
@@ -164,7 +166,7 @@ pub(super) enum FreezeEnd {
     Reset,
 }
 
-pub(super) fn thawed(entry: &VmEntry, end: FreezeEnd) -> Draft {
+pub(super) fn thawed(entry: &VmEntry, end: FreezeEnd) -> EventDraft {
     let (text, reason) = match end {
         FreezeEnd::Request => ("The guest's file systems were thawed.", "request"),
         FreezeEnd::Timeout => (
@@ -175,59 +177,61 @@ pub(super) fn thawed(entry: &VmEntry, end: FreezeEnd) -> Draft {
             ("The guest's file systems are no longer frozen, because the VM was reset.", "reset")
         }
     };
-    Draft::new(EventKind::VmThawed, entry.label(), text)
+    EventDraft::new(EventKind::VmThawed, entry.label(), text)
         .with("asked_for", end == FreezeEnd::Request)
         .with("reason", reason)
 }
 
-pub(super) fn leaves(entry: &VmEntry, node: &str) -> Draft {
+pub(super) fn leaves(entry: &VmEntry, node: &str) -> EventDraft {
     let text = format!("Migration of the VM to node {node} began; it runs here meanwhile.");
-    Draft::new(EventKind::VmLeaves, entry.label(), text).with("node", node)
+    EventDraft::new(EventKind::VmLeaves, entry.label(), text).with("node", node)
 }
 
-pub(super) fn left(entry: &VmEntry, node: &str) -> Draft {
+pub(super) fn left(entry: &VmEntry, node: &str) -> EventDraft {
     let text = format!("The VM migrated to node {node}.");
-    Draft::new(EventKind::VmLeft, entry.label(), text).with("node", node)
+    EventDraft::new(EventKind::VmLeft, entry.label(), text).with("node", node)
 }
 
-pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> Draft {
+pub(super) fn stays(entry: &VmEntry, node: &str, reason: &str) -> EventDraft {
     let text = format!(
         "Migration of the VM to node {node} failed, it continues to run here: {reason}. Remove \
          the cause, and migrate the VM again."
     );
-    Draft::new(EventKind::VmStays, entry.label(), text).with("node", node).with("reason", reason)
+    EventDraft::new(EventKind::VmStays, entry.label(), text)
+        .with("node", node)
+        .with("reason", reason)
 }
 
-pub(super) fn handed_over(entry: &VmEntry, node: &Name, reason: &str) -> Draft {
+pub(super) fn handed_over(entry: &VmEntry, node: &Name, reason: &str) -> EventDraft {
     let text = format!(
         "The VM was handed over to node {node}, which does not respond: the VM runs nowhere until \
          it does. The daemon retries. Check node {node}. If it will not return, make sure that it \
          is switched off, otherwise the VM runs twice; then run `suimon node delete {node}`, which \
          resumes the VM here. {reason}"
     );
-    Draft::new(EventKind::VmHandedOver, entry.label(), text)
+    EventDraft::new(EventKind::VmHandedOver, entry.label(), text)
         .with("node", node)
         .with("reason", reason)
 }
 
-pub(super) fn arrives(entry: &VmEntry, source: &str) -> Draft {
+pub(super) fn arrives(entry: &VmEntry, source: &str) -> EventDraft {
     let text = format!(
         "Migration of the VM from node {source} began; its NICs and disks were created here."
     );
-    Draft::new(EventKind::VmArrives, entry.label(), text).with("node", source)
+    EventDraft::new(EventKind::VmArrives, entry.label(), text).with("node", source)
 }
 
-pub(super) fn arrived(entry: &VmEntry, source: &str) -> Draft {
+pub(super) fn arrived(entry: &VmEntry, source: &str) -> EventDraft {
     let text = format!("The VM migrated from node {source} and runs here.");
-    Draft::new(EventKind::VmArrived, entry.label(), text).with("node", source)
+    EventDraft::new(EventKind::VmArrived, entry.label(), text).with("node", source)
 }
 
-pub(super) fn did_not_arrive(entry: &VmEntry, source: &str, reason: &str) -> Draft {
+pub(super) fn did_not_arrive(entry: &VmEntry, source: &str, reason: &str) -> EventDraft {
     let text = format!(
         "Migration of the VM from node {source} failed: {reason}. The NICs and disks created for \
          it were removed. Remove the cause, and migrate the VM again."
     );
-    Draft::new(EventKind::VmDidNotArrive, entry.label(), text)
+    EventDraft::new(EventKind::VmDidNotArrive, entry.label(), text)
         .with("node", source)
         .with("reason", reason)
 }
@@ -249,30 +253,30 @@ pub(super) fn phase(migration: &VmMigration) -> String {
     }
 }
 
-pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> Draft {
+pub(super) fn not_thawed(entry: &VmEntry, reason: &str) -> EventDraft {
     let text = format!(
         "The guest's file systems may be frozen and could not be thawed: {reason}. The daemon \
          retries; `suimon vm reset {}` restarts the guest.",
         entry.name
     );
-    Draft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)
+    EventDraft::new(EventKind::VmNotThawed, entry.label(), text).with("reason", reason)
 }
 
-pub(super) fn vf_held(entry: &VmEntry, nic: &Name, vf: &VfAddress, reason: &str) -> Draft {
+pub(super) fn vf_held(entry: &VmEntry, nic: &Name, vf: &VfAddress, reason: &str) -> EventDraft {
     let text = format!(
         "{vf} was unplugged from nic/{nic} and is not back at the host; no NIC gets it meanwhile, \
          and the daemon retries: {reason}."
     );
-    let draft = Draft::new(EventKind::VfHeld, entry.label(), text).with("reason", reason);
+    let draft = EventDraft::new(EventKind::VfHeld, entry.label(), text).with("reason", reason);
     with_vf(draft, nic, vf)
 }
 
-pub(super) fn vf_returned(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> Draft {
+pub(super) fn vf_returned(entry: &VmEntry, nic: &Name, vf: &VfAddress) -> EventDraft {
     let text = format!("{vf}, unplugged from nic/{nic}, is back at the host and can be assigned.");
-    with_vf(Draft::new(EventKind::VfReturned, entry.label(), text), nic, vf)
+    with_vf(EventDraft::new(EventKind::VfReturned, entry.label(), text), nic, vf)
 }
 
-fn with_vf(draft: Draft, nic: &Name, vf: &VfAddress) -> Draft {
+fn with_vf(draft: EventDraft, nic: &Name, vf: &VfAddress) -> EventDraft {
     let draft = draft.with("nic", nic).with("adapter", vf.adapter);
     draft.with("vf", vf.index).with("address", vf.address)
 }

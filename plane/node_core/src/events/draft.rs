@@ -6,7 +6,7 @@ use suimon_contract::EventKind;
 
 /// Event without a sequence number.
 #[derive(Clone, Debug)]
-pub struct Draft {
+pub struct EventDraft {
     /// Kind, which determines number and severity.
     pub kind: EventKind,
     /// Object of the event, like `nic/web`.
@@ -21,7 +21,7 @@ pub struct Draft {
     pub(super) time_unix_ms: Option<u64>,
 }
 
-impl Draft {
+impl EventDraft {
     /// Creates an event that only the operator can cause.
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
     pub fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {

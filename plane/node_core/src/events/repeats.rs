@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::draft::{Draft, Group, Repeat};
+use super::draft::{EventDraft, Group, Repeat};
 
 /// Events of one group and subject that are emitted immediately within [`WINDOW`].
 pub(crate) const BURST: u32 = 10;
@@ -46,7 +46,7 @@ struct Window {
 /// Last withheld event of a window, merged with those that the window withheld before it.
 #[derive(Debug)]
 struct WithheldEvent {
-    draft: Draft,
+    draft: EventDraft,
     /// Number of occurrences that the event represents, including earlier withheld ones.
     count: u64,
     /// Value of [`Repeats::taken`] when the event was withheld, by which withheld events are
@@ -59,7 +59,12 @@ struct WithheldEvent {
 impl Repeats {
     /// Counts an event. Returns it if it is to be emitted now. Otherwise withholds it, replacing
     /// the window's withheld event, and returns `None`.
-    pub(crate) fn take(&mut self, draft: Draft, repeat: Repeat, now: Instant) -> Option<Draft> {
+    pub(crate) fn take(
+        &mut self,
+        draft: EventDraft,
+        repeat: Repeat,
+        now: Instant,
+    ) -> Option<EventDraft> {
         let Repeat { count, group, field } = repeat;
         let value = field.and_then(|field| draft.fields.get(field)).cloned();
         if self.has_ended {
@@ -84,7 +89,7 @@ impl Repeats {
     }
 
     /// Ends the windows that are due and returns their withheld events.
-    pub(crate) fn end_windows(&mut self, now: Instant) -> Vec<Draft> {
+    pub(crate) fn end_windows(&mut self, now: Instant) -> Vec<EventDraft> {
         let mut withheld = Vec::new();
         self.windows.retain(|_, window| {
             if now < window.ends {
@@ -100,23 +105,23 @@ impl Repeats {
     }
 
     /// Returns all withheld events. Their windows continue.
-    pub(crate) fn take_withheld(&mut self) -> Vec<Draft> {
+    pub(crate) fn take_withheld(&mut self) -> Vec<EventDraft> {
         in_order(self.windows.values_mut().filter_map(|window| window.withheld.take()).collect())
     }
 
     /// Returns all withheld events and disables withholding.
-    pub(crate) fn end(&mut self) -> Vec<Draft> {
+    pub(crate) fn end(&mut self) -> Vec<EventDraft> {
         self.has_ended = true;
         self.take_withheld()
     }
 }
 
-fn in_order(mut withheld: Vec<WithheldEvent>) -> Vec<Draft> {
+fn in_order(mut withheld: Vec<WithheldEvent>) -> Vec<EventDraft> {
     withheld.sort_by_key(|event| event.sequence);
     withheld.into_iter().map(|event| merged(event.draft, event.count, event.is_mixed)).collect()
 }
 
-fn merged(mut draft: Draft, count: u64, is_mixed: bool) -> Draft {
+fn merged(mut draft: EventDraft, count: u64, is_mixed: bool) -> EventDraft {
     if count < 2 {
         return draft;
     }

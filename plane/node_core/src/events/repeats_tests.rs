@@ -1,14 +1,14 @@
 use super::*;
 use suimon_contract::EventKind;
 
-fn refused(subject: &str, peer: u64) -> Draft {
+fn refused(subject: &str, peer: u64) -> EventDraft {
     let text = format!("Client {peer} was refused.");
-    Draft::new(EventKind::NbdClientRefused, subject, text)
+    EventDraft::new(EventKind::NbdClientRefused, subject, text)
 }
 
 const ONE: Repeat = Repeat { count: 1, group: Group::Kind(6114), field: None };
 
-fn texts(drafts: &[Draft]) -> Vec<&str> {
+fn texts(drafts: &[EventDraft]) -> Vec<&str> {
     drafts.iter().map(|draft| draft.text.as_str()).collect()
 }
 
@@ -59,7 +59,7 @@ fn events_of_other_kinds_and_subjects_are_not_withheld() {
         repeats.take(refused("host", peer), ONE, started_at);
     }
     assert!(repeats.take(refused("disk/a", 1), ONE, started_at).is_some());
-    let other = Draft::new(EventKind::DiskNotOffered, "host", "The disk is not offered.");
+    let other = EventDraft::new(EventKind::DiskNotOffered, "host", "The disk is not offered.");
     assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), started_at).is_some());
     let by_peer = Repeat { field: Some("peer"), ..ONE };
     assert!(repeats.take(refused("host", 1).with("peer", 1), by_peer, started_at).is_some());
@@ -83,7 +83,7 @@ fn subjects_beyond_the_bound_share_a_window() {
     assert_eq!(repeats.windows.len(), KEYS_MAX + 1);
     // Known subjects and other kinds are not affected.
     assert!(repeats.take(refused(&subject(0), 1), ONE, started_at).is_some());
-    let other = Draft::new(EventKind::DiskNotOffered, "disk/new", "The disk is not offered.");
+    let other = EventDraft::new(EventKind::DiskNotOffered, "disk/new", "The disk is not offered.");
     assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), started_at).is_some());
     let withheld = repeats.end_windows(started_at + WINDOW);
     let merged = KEYS_MAX * 2 - BURST as usize;
@@ -102,7 +102,7 @@ fn subjects_beyond_the_bound_share_a_window() {
 fn the_last_reported_state_is_the_last_received() {
     let event = |is_up: bool| {
         let kind = if is_up { EventKind::NicConnected } else { EventKind::NicDisconnected };
-        Draft::new(kind, "nic/a", if is_up { "The uplink is up." } else { "It is down." })
+        EventDraft::new(kind, "nic/a", if is_up { "The uplink is up." } else { "It is down." })
     };
     for ends_up in [true, false] {
         for changes in [3, 11, 12, 25, 40] {

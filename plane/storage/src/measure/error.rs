@@ -16,7 +16,7 @@ pub enum MeasureError {
     Store(#[from] StoreFileError),
     /// The file of an earlier measurement cannot be removed.
     #[error(transparent)]
-    WorkerEnded(#[from] DiskError),
+    Sweep(#[from] DiskError),
     /// The store has too little free space, or the block device is too small, for a measurement.
     #[error(
         "{free_mib} MiB are free in the store, but a measurement needs twice its test file of at \
@@ -45,5 +45,5 @@ pub enum MeasureError {
     Ring(io::Error),
     /// No request completed within this number of seconds.
     #[error("no request completed in {0} s: the device does not respond; see the kernel's log")]
-    Nothing(u64),
+    NoCompletions(u64),
 }

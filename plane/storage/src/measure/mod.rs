@@ -42,7 +42,7 @@ use self::fill::Fill;
 use self::pattern_run::PatternRun;
 use crate::measure::device::MeasuredDevice;
 use crate::measure::sizes::{FILE_BYTES_MAX, FILE_BYTES_MIN, MIB};
-use suimon_image_files::{DRAFT_ENDING, remove_incomplete};
+use suimon_image_files::{INCOMPLETE_SUFFIX, remove_incomplete};
 
 pub use self::error::MeasureError;
 pub use self::pattern::{Pattern, PatternResult};
@@ -52,7 +52,7 @@ pub use self::plan::MeasurePlan;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measured {
     /// Results of the patterns in the order of their measurement.
-    pub figures: Vec<PatternResult>,
+    pub results: Vec<PatternResult>,
     /// Size of the test file or block device in bytes; 0 before the file is filled.
     pub file_bytes: u64,
     /// True if requests bypassed the page cache.
@@ -63,7 +63,7 @@ impl Measured {
     /// Returns the capacity: the lowest rate of all patterns, in normalised operations per second.
     #[must_use]
     pub fn iops(&self) -> u64 {
-        self.figures.iter().map(|figure| figure.iops).min().unwrap_or(0)
+        self.results.iter().map(|figure| figure.iops).min().unwrap_or(0)
     }
 }
 
@@ -73,7 +73,7 @@ pub struct MeasureProgress {
     /// Number of completed parts of the measurement.
     pub done: usize,
     /// Total number of parts: one for filling the file, and one per pattern.
-    pub of: usize,
+    pub parts_total: usize,
     /// Description of the current part for the operator.
     pub text: String,
     /// True if the measurement is done; no step follows.
@@ -126,7 +126,7 @@ impl Measurement {
         if bytes < FILE_BYTES_MIN {
             return Err(MeasureError::NoRoom { free_mib: free / MIB });
         }
-        let text = format!(".measure{DRAFT_ENDING}");
+        let text = format!(".measure{INCOMPLETE_SUFFIX}");
         let bad = |_| StoreFileError::new(&text, io::Error::from(io::ErrorKind::InvalidInput));
         let name = FileName::new(&text).map_err(bad)?;
         remove_incomplete(files, &name)?;
@@ -160,7 +160,7 @@ impl Measurement {
         stage: Stage,
         is_direct: bool,
     ) -> Self {
-        let measured = Measured { figures: Vec::new(), file_bytes: device.bytes, is_direct };
+        let measured = Measured { results: Vec::new(), file_bytes: device.bytes, is_direct };
         let patterns = patterns.to_vec();
         Self { device, plan, patterns, stage, measured, completions: Vec::new() }
     }
@@ -181,7 +181,7 @@ impl Measurement {
             Stage::Run(run) => {
                 let figure = run.step(now, &mut self.device, &mut completions)?;
                 figure.map(|figure| {
-                    self.measured.figures.push(figure);
+                    self.measured.results.push(figure);
                     self.next_run()
                 })
             }
@@ -216,7 +216,7 @@ impl Measurement {
 
     fn next_run(&mut self) -> Stage {
         self.measured.file_bytes = self.device.bytes;
-        match self.patterns.get(self.measured.figures.len()) {
+        match self.patterns.get(self.measured.results.len()) {
             Some(pattern) => {
                 Stage::Run(Box::new(PatternRun::new(*pattern, &self.plan, &mut self.device)))
             }
@@ -226,7 +226,7 @@ impl Measurement {
 
     fn progress(&self, now: Time) -> MeasureProgress {
         let fills = self.patterns.contains(&Pattern::Write);
-        let completed = self.measured.figures.len();
+        let completed = self.measured.results.len();
         let (before, text) = match &self.stage {
             Stage::Fill(fill) => (0, fill.text()),
             Stage::Run(run) => (usize::from(fills), run.text(now)),
@@ -234,7 +234,12 @@ impl Measurement {
         };
         let total = self.patterns.len() + usize::from(fills);
         let is_completed = matches!(self.stage, Stage::Done);
-        MeasureProgress { done: before + completed, of: total, text, is_done: is_completed }
+        MeasureProgress {
+            done: before + completed,
+            parts_total: total,
+            text,
+            is_done: is_completed,
+        }
     }
 }
 

@@ -193,7 +193,7 @@ impl PatternRun {
 
     fn figure(&self, counted: Duration) -> Result<PatternResult, MeasureError> {
         if self.requests == 0 {
-            return Err(MeasureError::Nothing(counted.as_secs()));
+            return Err(MeasureError::NoCompletions(counted.as_secs()));
         }
         let ns = counted.as_nanos().max(1);
         let iops = u128::from(self.requests) * 1_000_000_000 / ns;

@@ -40,7 +40,7 @@ fn the_capacity_is_the_lowest_rate_of_all_patterns() {
     let mut measurement = begin(&store, &devices).unwrap();
     let reported = run(&mut measurement).unwrap();
     let measured = measurement.measured().clone();
-    let [read, write, mixed] = &measured.figures[..] else { panic!("{measured:?}") };
+    let [read, write, mixed] = &measured.results[..] else { panic!("{measured:?}") };
     assert!((11_800..=12_000).contains(&read.iops), "{read:?}");
     assert!((3_900..=4_100).contains(&write.iops), "{write:?}");
     assert!((5_500..=6_800).contains(&mixed.iops), "{mixed:?}");
@@ -48,7 +48,7 @@ fn the_capacity_is_the_lowest_rate_of_all_patterns() {
     assert_eq!(measured.file_bytes, FILE_BYTES_MAX);
     assert!(read.latencies.p50_ns >= 1_000_000 && read.depth >= 4, "{read:?}");
     // Each part was reported, in order.
-    assert_eq!(reported.last().map(|last| (last.done, last.of)), Some((4, 4)));
+    assert_eq!(reported.last().map(|last| (last.done, last.parts_total)), Some((4, 4)));
     assert!(reported.is_sorted_by_key(|progress| progress.done));
     for part in ["fill the test file", "random reads", "random writes", "half reads"] {
         assert!(reported.iter().any(|progress| progress.text.starts_with(part)), "{part}");
@@ -121,7 +121,7 @@ fn run_with_silence(ms: u32) -> Result<PatternResult, MeasureError> {
             break;
         }
     }
-    Ok(measurement.measured().figures[0])
+    Ok(measurement.measured().results[0])
 }
 
 #[test]
@@ -131,5 +131,5 @@ fn a_slow_device_has_a_low_rate_and_a_device_without_completions_none() {
     assert_eq!(late_result.iops, 1, "{late_result:?}");
     // The requests in flight complete after the limit, and none was counted.
     let error = run_with_silence(40_000).unwrap_err();
-    assert!(matches!(error, MeasureError::Nothing(33)), "{error}");
+    assert!(matches!(error, MeasureError::NoCompletions(33)), "{error}");
 }

@@ -9,7 +9,7 @@ pub struct MirrorProgress {
     /// Bytes copied so far. Bytes that were copied repeatedly count each time.
     pub copied_bytes: u64,
     /// Bytes that remain to be copied: not copied yet, or changed since they were copied.
-    pub left_bytes: u64,
+    pub remaining_bytes: u64,
     /// True if all content that the disk had at the beginning was copied.
     pub has_copied_all: bool,
     /// Error that ended the copy; `None` while it continues.

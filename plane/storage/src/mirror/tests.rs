@@ -11,7 +11,7 @@ use suimon_image::testing::first_difference;
 use super::fakes::{BLOCK, FakeClient, FakeDisk};
 use super::{Mirror, MirrorError};
 use crate::dirty::DirtyMap;
-use crate::fakes::Dice;
+use crate::fakes::RandomNumbers;
 
 const REGION: u64 = 64 << 10;
 const SIZE: u64 = 40 * REGION + 512;
@@ -75,7 +75,7 @@ fn a_disk_is_copied_with_later_writes() {
     bench.disk.put(ByteRange::new(3 * REGION, 2 * REGION).unwrap(), 7);
     bench.disk.put(ByteRange::new(SIZE - 512, 512).unwrap(), 8);
     let mirror = bench.start();
-    wait_until(|| mirror.progress().has_copied_all && mirror.progress().left_bytes == 0);
+    wait_until(|| mirror.progress().has_copied_all && mirror.progress().remaining_bytes == 0);
     bench.assert_same();
     assert_eq!(mirror.progress().copied_bytes, 2 * REGION + 512);
     bench.write(9 * REGION, 100 * 512, 9);
@@ -174,7 +174,7 @@ fn an_error_ends_the_copy_and_not_the_clients_of_the_disk() {
         assert!(failure.to_string().contains("broken"), "{failure}");
         bench.write(2 * REGION, REGION, 2);
         assert_eq!(
-            mirror.progress().left_bytes,
+            mirror.progress().remaining_bytes,
             2 * REGION,
             "the bytes that were not copied are reported"
         );
@@ -192,7 +192,7 @@ fn a_connection_that_does_not_reply_does_not_block_the_end_of_a_copy() {
         }
         let mirror = bench.start();
         if at_finish {
-            wait_until(|| mirror.progress().left_bytes == 0);
+            wait_until(|| mirror.progress().remaining_bytes == 0);
             bench.copy.hang();
         }
         let until = Instant::now() + Duration::from_millis(50);
@@ -254,7 +254,7 @@ proptest! {
     #[test]
     fn disk_and_copy_are_equal_after_clients_stop(seed in any::<u64>()) {
         let bench = Bench::new();
-        let mut dice = Dice(seed);
+        let mut dice = RandomNumbers(seed);
         for _ in 0..8 {
             let at = dice.below(SIZE / BLOCK) * BLOCK;
             let len = (dice.below(60) * 512 + 512).min(SIZE - at);
@@ -268,7 +268,7 @@ proptest! {
                 // Each client has its own sectors: the result of concurrent writes to the same
                 // sector is undefined.
                 clients.push(scope.spawn(move || {
-                    let mut dice = Dice(seed ^ client);
+                    let mut dice = RandomNumbers(seed ^ client);
                     while !stop.load(Ordering::Relaxed) {
                         let half = SIZE / 1024 * 512;
                         let at = client * half + dice.below(half / 512) * 512;

@@ -110,7 +110,11 @@ impl Mirror {
         let remaining_bytes = dirty.dirty_bytes().saturating_add(state.claims.bytes());
         MirrorProgress {
             copied_bytes: state.copied_bytes,
-            left_bytes: if state.stage == Stage::Looking { dirty.size() } else { remaining_bytes },
+            remaining_bytes: if state.stage == Stage::Looking {
+                dirty.size()
+            } else {
+                remaining_bytes
+            },
             has_copied_all: state.stage != Stage::Looking && state.claims.has_copied_all(),
             failure: state.failure.clone(),
         }

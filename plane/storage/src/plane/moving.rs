@@ -11,7 +11,7 @@ use crate::command::{Command, DetachedDisk};
 use crate::disk_record::Record;
 use crate::late_disks::{LateDisk, close_in_thread};
 use crate::offer::Offer;
-use crate::passing::Passed;
+use crate::passing::PassResult;
 use crate::plane::{StoragePlane, lock};
 use crate::plane_error::PlaneError;
 use crate::worker_channel::WorkerChannel;
@@ -31,13 +31,13 @@ pub(crate) enum NotReturned {
     Remains(PlaneError),
     /// The worker removes the disk later, or does not have it. A disk that is removed later is
     /// closed then.
-    Leaves(PlaneError),
+    LeavesLater(PlaneError),
 }
 
 impl From<NotReturned> for PlaneError {
     fn from(reason: NotReturned) -> Self {
         match reason {
-            NotReturned::Remains(error) | NotReturned::Leaves(error) => error,
+            NotReturned::Remains(error) | NotReturned::LeavesLater(error) => error,
         }
     }
 }
@@ -65,7 +65,7 @@ impl StoragePlane {
         let detached = match self.withdraw(source, disk, true) {
             Ok(detached) => detached,
             Err(NotReturned::Remains(error)) => return Err(error),
-            Err(NotReturned::Leaves(error)) => {
+            Err(NotReturned::LeavesLater(error)) => {
                 *owner = None;
                 self.forget(disk, &record);
                 return Err(match error {
@@ -219,9 +219,9 @@ impl StoragePlane {
         }
         let io = self.0.io.open().map_err(PlaneError::Io)?;
         match self.pass(worker, io, Command::SetIo) {
-            Passed::Replied(result) => result.map_err(PlaneError::Io)?,
+            PassResult::Replied(result) => result.map_err(PlaneError::Io)?,
             // A worker that receives its I/O late keeps it and drops that of a further attempt.
-            Passed::Returned(error, _) | Passed::Late(error, _) => return Err(error),
+            PassResult::Returned(error, _) | PassResult::Late(error, _) => return Err(error),
         }
         worker.has_io.store(true, Ordering::Relaxed);
         Ok(())
@@ -243,7 +243,8 @@ impl StoragePlane {
         disk: DiskId,
         may_remain: bool,
     ) -> Result<DetachedDisk, NotReturned> {
-        let worker = self.channel(worker_id).ok_or(NotReturned::Leaves(PlaneError::NoWorker))?;
+        let worker =
+            self.channel(worker_id).ok_or(NotReturned::LeavesLater(PlaneError::NoWorker))?;
         if may_remain && worker.is_blocked(self.0.waits.command) {
             return Err(NotReturned::Remains(PlaneError::NoResponse(worker_id)));
         }
@@ -251,25 +252,25 @@ impl StoragePlane {
         let offer = Offer::new(reply);
         worker.send(Command::DetachDisk(disk, offer.clone()));
         match self.wait_for_disk(disk, &worker, &answer) {
-            Ok(result) => result.map_err(NotReturned::Leaves),
+            Ok(result) => result.map_err(NotReturned::LeavesLater),
             Err(error) if may_remain && offer.take().is_some() => Err(NotReturned::Remains(error)),
             Err(error) => {
                 self.close_later(disk, worker_id, answer);
-                Err(NotReturned::Leaves(error))
+                Err(NotReturned::LeavesLater(error))
             }
         }
     }
 }
 
 fn passed(
-    outcome: Passed<Box<DetachedDisk>, Result<(), crate::command::NotAttached>>,
+    outcome: PassResult<Box<DetachedDisk>, Result<(), crate::command::NotAttached>>,
 ) -> Result<(), NotPassed> {
     match outcome {
-        Passed::Replied(Ok(())) => Ok(()),
-        Passed::Replied(Err(not_attached)) => {
+        PassResult::Replied(Ok(())) => Ok(()),
+        PassResult::Replied(Err(not_attached)) => {
             Err(NotPassed::Refused(PlaneError::File(not_attached.error), not_attached.detached))
         }
-        Passed::Returned(error, detached) => Err(NotPassed::Refused(error, Some(detached))),
-        Passed::Late(error, late_disk) => Err(NotPassed::Late(error, late_disk)),
+        PassResult::Returned(error, detached) => Err(NotPassed::Refused(error, Some(detached))),
+        PassResult::Late(error, late_disk) => Err(NotPassed::Late(error, late_disk)),
     }
 }

@@ -10,7 +10,7 @@ use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::{Change, DiskSlot};
 
 use crate::command::{
-    Command, DetachedDisk, DetachedQueueState, Mirrored, NotAttached, Suspension,
+    Command, DetachedDisk, DetachedQueueState, MirrorSettings, NotAttached, Suspension,
 };
 use crate::disk_location::DiskLocation;
 use crate::engine::StorageEngine;
@@ -18,11 +18,11 @@ use crate::not_added::NotAdded;
 use crate::offer::Offer;
 use crate::pending_changes::PendingPolicy;
 use crate::plane_error::PlaneError;
-use crate::queue_key::{QueueKey, Which};
+use crate::queue_key::{QueueKey, QueueSelection};
 use crate::resident::{
     IO_TOKEN, PendingTake, StorageWorker, WAITERS_MAX, WorkerDisk, WorkerQueue, kind_of,
 };
-use crate::tally::DiskCounterCells;
+use crate::tally::DiskCounters;
 use crate::worker_view::{DiskView, StoreView, WorkerSnapshot};
 use suimon_image_files::DiskSpec;
 
@@ -193,7 +193,7 @@ impl StorageWorker {
             id: disk,
             index: location,
             full,
-            mirror: Mirrored::default(),
+            mirror: MirrorSettings::default(),
             queues: BTreeMap::new(),
             taker: None,
             suspender: None,
@@ -223,7 +223,7 @@ impl StorageWorker {
     }
 
     /// Sets the state of a disk's copy, with its slot in Storage QoS.
-    pub(crate) fn set_mirror(&mut self, number: usize, mirror: Mirrored) {
+    pub(crate) fn set_mirror(&mut self, number: usize, mirror: MirrorSettings) {
         let worker_disk = self.disks.get_mut(&number);
         if let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) {
             let location = worker_disk.index.zip(mirror.slot);
@@ -253,7 +253,7 @@ impl StorageWorker {
         Some(number)
     }
 
-    pub(crate) fn detach(&mut self, disk: DiskId, which: Which, reply: &Sender<()>) {
+    pub(crate) fn detach(&mut self, disk: DiskId, which: QueueSelection, reply: &Sender<()>) {
         let worker_disk = self.number(disk).and_then(|number| self.disks.get(&number));
         let Some((worker_disk, work)) = worker_disk.zip(self.work.as_mut()) else { return };
         let selected = worker_disk.queues.iter().filter(|(key, _)| which.has(**key));
@@ -274,8 +274,12 @@ impl StorageWorker {
         let views = self.disks.iter().map(|(number, worker_disk)| DiskView {
             disk: worker_disk.id,
             worker: self.worker,
-            clients: worker_disk.queues.keys().filter(|key| Which::Clients.has(**key)).count(),
-            tally: work.tally(*number).unwrap_or_else(DiskCounterCells::default),
+            clients: worker_disk
+                .queues
+                .keys()
+                .filter(|key| QueueSelection::Clients.has(**key))
+                .count(),
+            tally: work.tally(*number).unwrap_or_else(DiskCounters::default),
             stalled: work.stalled(*number),
             uncommitted_bytes: work.uncommitted_bytes(*number),
             full: work.full(*number),

@@ -12,7 +12,7 @@ impl WorkerStore {
         let in_flight = match &self.mode {
             Mode::Sole(_) => self.in_flight,
             // The exchange with the budget samples the operations of a shared store.
-            Mode::Shared(_) | Mode::Between => return false,
+            Mode::Shared(_) | Mode::Replacing => return false,
         };
         self.observation.is_used || in_flight > 0 || self.waiting > 0
     }
@@ -26,7 +26,7 @@ impl WorkerStore {
         self.observation = Observation { time: now, is_used: false };
         match &mut self.mode {
             Mode::Sole(scheduler) => scheduler.observe(now),
-            Mode::Shared(_) | Mode::Between => Vec::new(),
+            Mode::Shared(_) | Mode::Replacing => Vec::new(),
         }
     }
 
@@ -55,7 +55,7 @@ impl WorkerStore {
                 let flows = sharing.budget.flows_for_worker(now, slots).unwrap_or_default();
                 (StoreRole::Shared, (read.unwrap_or_default(), flows))
             }
-            Mode::Between => (StoreRole::Shared, Default::default()),
+            Mode::Replacing => (StoreRole::Shared, Default::default()),
         };
         let (in_flight, depth, latency_ns, estimate) = figures;
         let (waiting, in_flight_of_worker) = (self.waiting, self.in_flight);

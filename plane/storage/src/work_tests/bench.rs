@@ -9,7 +9,7 @@ use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, RedoRecords};
 use suimon_quantity::Time;
 
-use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, Payloads, Trouble};
+use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection, Payloads};
 use crate::kinds::Kind;
 use crate::{StorageEngine, StorageNotice};
 use suimon_image_files::RecordedImage;
@@ -34,7 +34,7 @@ pub(crate) struct Bench {
     pub(crate) queue: usize,
     pub(crate) client: Arc<Mutex<Client>>,
     pub(crate) payloads: Payloads,
-    pub(crate) trouble: Arc<Mutex<Trouble>>,
+    pub(crate) trouble: Arc<Mutex<FaultInjection>>,
     pub(crate) now: Time,
 }
 

@@ -7,7 +7,7 @@ use suimon_image::testing::{FileContent, MemoryFile, is_filled};
 use suimon_ports::DiskOp;
 
 use super::bench::{Bench, REGION, REGIONS, SECTOR, SIZE, range};
-use crate::fakes::Dice;
+use crate::fakes::RandomNumbers;
 use crate::kinds::Kind;
 
 const FLUSH_TAG: u32 = REGIONS as u32;
@@ -29,7 +29,7 @@ pub(crate) struct Sector {
 /// Expected content of the whole disk.
 pub(crate) struct Model {
     pub(crate) sectors: Vec<Sector>,
-    pub(crate) dice: Dice,
+    pub(crate) dice: RandomNumbers,
     /// Requests in flight by tag: operation, range, and the byte that a write writes.
     pub(crate) under_way: BTreeMap<u32, (DiskOp, ByteRange, u8)>,
     next_byte: u8,
@@ -43,7 +43,13 @@ impl Model {
         let byte = kind.parent.unwrap_or(0);
         let sector = Sector { now: byte, may_be: vec![Some(byte)], gone: 0, answered: 1 };
         let sectors = vec![sector; SIZE as usize / SECTOR];
-        Self { sectors, dice: Dice(seed), under_way: BTreeMap::new(), next_byte: 1, flush: None }
+        Self {
+            sectors,
+            dice: RandomNumbers(seed),
+            under_way: BTreeMap::new(),
+            next_byte: 1,
+            flush: None,
+        }
     }
 
     pub(crate) fn sectors(&mut self, range: ByteRange) -> &mut [Sector] {

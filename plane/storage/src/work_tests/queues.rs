@@ -131,7 +131,7 @@ fn completions_are_reported_to_the_store_before_queues_are_polled() {
     let now = bench.time();
     let work = &mut bench.engines[0];
     work.now = now;
-    assert!(work.take_in());
+    assert!(work.process_completions());
     work.dispatch_ready();
     assert_eq!(in_flight(work), 0);
 }

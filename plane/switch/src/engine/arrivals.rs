@@ -26,7 +26,7 @@ impl<'a> ReceivingMember<'a> {
     ) -> Option<Self> {
         let team = teams.get(member.team)?;
         let port = published.ports.get(member.slot)?;
-        Some(Self { port, team, slot: team.slot(member.nth) })
+        Some(Self { port, team, slot: team.slot(member.member_index) })
     }
 
     /// Returns true if an accepted frame may be delivered to the port in slot `egress`.
@@ -53,7 +53,7 @@ impl<'a> ReceivingMember<'a> {
     /// Returns true if a frame with this source address is a reflection of one that the team sent.
     #[inline]
     fn is_reflected(&self, now: Time, source: MacAddr) -> bool {
-        let is_received_here = self.team.shared.sent.was_sent_recently(source, now);
+        let is_received_here = self.team.shared.recent_sources.was_sent_recently(source, now);
         self.team.distribution.is_reflected(&Incoming { source, is_received_here })
     }
 

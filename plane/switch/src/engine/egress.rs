@@ -126,7 +126,7 @@ impl Egress {
         is_only: bool,
         probe: &mut Probe<'_>,
     ) {
-        match self.routes.exit(egress.index()) {
+        match self.routes.egress_target(egress.index()) {
             EgressTarget::Sink(sink) => self.transmit(batch.published, sink as usize, frame, probe),
             EgressTarget::Queues => {
                 self.deliver_to_queue(batch, egress.index(), frame, is_only, probe);
@@ -220,7 +220,7 @@ impl Egress {
             frame.linearize();
             tap.take(batch.now, Direction::Egress, frame);
         }
-        match self.routes.exit(index) {
+        match self.routes.egress_target(index) {
             EgressTarget::Sink(sink) => self.transmit(batch.published, sink as usize, frame, probe),
             _ => self.deliver_to_queue(batch, index, frame, is_only, probe),
         }
@@ -304,7 +304,7 @@ impl Egress {
                 count_lost(published, queue, frames);
                 message = refused;
             }
-            QueueLocation::Here | QueueLocation::OtherWorker(_) | QueueLocation::Nowhere => {
+            QueueLocation::Here | QueueLocation::OtherWorker(_) | QueueLocation::UnknownQueue => {
                 count_lost(published, queue, frames);
             }
         }

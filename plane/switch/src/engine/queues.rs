@@ -27,7 +27,7 @@ impl Engine {
         for index in 0..self.egress.sinks.len() {
             self.inform_sink(index);
         }
-        adopted.orphans.into_iter().for_each(return_to_owner);
+        adopted.orphaned_messages.into_iter().for_each(return_to_owner);
         for fence in adopted.fences {
             self.send_must(fence.to, LinkMessage::Fence(fence.queue));
         }

@@ -11,7 +11,7 @@ use suimon_forwarding::DropReason;
 use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::{PortId, Time, WorkerId};
 use suimon_teaming::{
-    Bucket, Choice, Distribution, FlowletState, IngressContext, MEMBERS_MAX, MemberSlot,
+    Bucket, Distribution, FlowletState, IngressContext, MEMBERS_MAX, MemberChoice, MemberSlot,
     OutgoingKey,
 };
 
@@ -129,7 +129,7 @@ impl TeamState {
 
     /// Selects the member for a frame. Returns `None` if the team is down.
     #[inline]
-    fn choose(&self, now: Time, ingress: PortId, frame: &Frame) -> Option<Choice> {
+    fn choose(&self, now: Time, ingress: PortId, frame: &Frame) -> Option<MemberChoice> {
         let key = self.distribution.key(frame, self.ingress_context(ingress));
         let choice = match self.distribution.bucket(&key) {
             None => self.distribution.choose(&key)?,
@@ -162,7 +162,7 @@ impl TeamState {
         bucket: Bucket,
         now: Time,
         bytes: usize,
-    ) -> Option<Choice> {
+    ) -> Option<MemberChoice> {
         let mut choice = None;
         // An error means that the state is unchanged, or that the team is down.
         let _ = self.shared.flowlet(bucket)?.fetch_update(Relaxed, Relaxed, |number| {
@@ -190,7 +190,7 @@ impl TeamState {
     fn record(&self, source: MacAddr, now: Time) {
         if self.last_recorded.get() != Some((source, now)) {
             self.last_recorded.set(Some((source, now)));
-            self.shared.sent.record(source, now);
+            self.shared.recent_sources.record(source, now);
         }
     }
 }

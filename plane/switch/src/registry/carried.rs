@@ -51,7 +51,8 @@ impl Registry {
     /// Returns frames and bytes of the queues that belong to the port itself, including detached
     /// ones.
     pub(super) fn carried(&self, port: PortId) -> TrafficCounters {
-        let departed = self.ports.get(&port).map(|record| record.departed).unwrap_or_default();
+        let departed =
+            self.ports.get(&port).map(|record| record.detached_traffic).unwrap_or_default();
         let directions = [Direction::Ingress, Direction::Egress];
         let queues_of = |direction| {
             let attached = queues_of_port(&self.queues, port, direction);

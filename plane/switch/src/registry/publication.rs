@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use suimon_forwarding::{Limit, PortRole, Tables};
+use suimon_forwarding::{PortRole, RateLimit, Tables};
 use suimon_quantity::{BitRate, Direction, PortId, QueueId, WorkerId};
 
 use super::Registry;
@@ -18,7 +18,7 @@ impl Registry {
         let tables = self.tables()?;
         let mut owners = Vec::new();
         let mut ports: Vec<Option<PortRuntime>> = Vec::new();
-        ports.resize_with(tables.slots(), || None);
+        ports.resize_with(tables.port_count(), || None);
         for index in 0..self.topology.ports.len() {
             let id = self.topology.ports[index].spec.id;
             let shared = self.shared(id);
@@ -80,9 +80,10 @@ impl Registry {
             for (nth, member) in team.members.iter().enumerate() {
                 let slot_index = published.ports.len();
                 members.push((member.id, slot_index));
-                published
-                    .members
-                    .push((member.port, MemberTableSlot { team: number, nth, slot: slot_index }));
+                published.members.push((
+                    member.port,
+                    MemberTableSlot { team: number, member_index: nth, slot: slot_index },
+                ));
                 let runtime = self.member_runtime(member.port, &mut published.owners);
                 published.ports.push(runtime);
             }
@@ -115,13 +116,13 @@ impl Registry {
 }
 
 /// Returns the bandwidth limit: a burst of 4 ms at the rate, at least 64 KiB and at most 64 MiB.
-fn bandwidth_limit(rate: BitRate) -> Limit {
+fn bandwidth_limit(rate: BitRate) -> RateLimit {
     let burst = (rate.bits_per_second() / 8 / 250).clamp(64 * 1024, 64 << 20);
-    Limit::from_bit_rate(rate, burst as u32)
+    RateLimit::from_bit_rate(rate, burst as u32)
 }
 
 /// Returns the limit of flooded frames: a burst of 100 ms at the rate, at least 8 frames.
-fn storm_limit(port: &PortTopology) -> Option<Limit> {
+fn storm_limit(port: &PortTopology) -> Option<RateLimit> {
     let per_second = port.storm_limit_fps?;
-    Limit::from_frame_rate(u64::from(per_second), (per_second / 10).max(8))
+    RateLimit::from_frame_rate(u64::from(per_second), (per_second / 10).max(8))
 }

@@ -30,7 +30,7 @@ fn queues_do_not_change_the_forwarding_tables() {
     assert!(Arc::ptr_eq(&before.tables, &after.tables));
     registry.set_topology(topology(3)).unwrap();
     let after = registry.published().unwrap();
-    assert_eq!(after.tables.slots(), 3);
+    assert_eq!(after.tables.port_count(), 3);
     // A topology that is refused leaves the tables unchanged.
     let mut invalid = topology(4);
     invalid.switches.clear();

@@ -5,7 +5,7 @@ use suimon_ports::ServedDevice;
 use super::{EMPTY_POLLS_MAX, WorkerLoop};
 use crate::owned::{Readiness, unwatchable};
 use crate::stage::Stage;
-use crate::stages::Sides;
+use crate::stages::IngressEgressTimes;
 
 impl WorkerLoop {
     pub(super) fn poll_sources(&mut self) -> bool {
@@ -63,7 +63,7 @@ impl WorkerLoop {
                 limit.charge(self.now, bytes as u32);
             }
             if let Some(ingress) = owned.ingress {
-                let before = self.stages.sides();
+                let before = self.stages.ingress_egress_times();
                 let mut probe = self.stages.probe(&*self.wait);
                 self.engine.handle_batch(self.now, ingress, &mut self.batch, &mut probe);
                 self.charge(token, (frames as u64, bytes as u64), before);
@@ -87,13 +87,18 @@ impl WorkerLoop {
 
     /// Charges the queue for the batch, and updates its cost estimate if this round is timed.
     /// `before`: times of this round before the batch.
-    fn charge(&mut self, token: usize, (frames, bytes): (u64, u64), before: Option<Sides>) {
+    fn charge(
+        &mut self,
+        token: usize,
+        (frames, bytes): (u64, u64),
+        before: Option<IngressEgressTimes>,
+    ) {
         let Some(source) = self.sources.get_mut(token) else { return };
         let cost = &source.owned.cost;
         let is_all_posted = !self.engine.has_to_flush();
         let ledger = self.engine.accounting();
         ledger.charge_ingress(cost, frames, bytes);
-        if let (Some(before), Some(after)) = (before, self.stages.sides()) {
+        if let (Some(before), Some(after)) = (before, self.stages.ingress_egress_times()) {
             let posted_ns = if is_all_posted { after.egress_ns - before.egress_ns } else { 0 };
             let ns = after.ingress_ns - before.ingress_ns;
             ledger.learn_ingress(cost, (frames, bytes), ns, posted_ns);

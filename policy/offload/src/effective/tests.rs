@@ -122,7 +122,7 @@ proptest! {
         };
         let uplink = effective(supported, &switches, PortKind::Uplink, side);
         prop_assert_eq!(&uplink, &effective(supported, &switches, PortKind::Nic, other));
-        let mirrored = effective(supported, &switches.mirrored(), PortKind::Nic, side);
+        let mirrored = effective(supported, &switches.with_directions_swapped(), PortKind::Nic, side);
         prop_assert_eq!(uplink.offloads, mirrored.offloads);
     }
 

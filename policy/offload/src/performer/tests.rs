@@ -42,11 +42,14 @@ fn sent_frames_are_processed_by_the_device_if_active_else_by_the_kernel() {
             [(&[feature][..], Performer::Nic), (&other_features[..], Performer::Kernel)]
         {
             let actual = performer_at_device(Side::Egress, &enabled(capability), &device(active));
-            assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });
+            assert_eq!(actual, PerformerChoice { performer, deciding_feature: Some(feature) });
         }
         let actual =
             performer_at_device(Side::Egress, &disabled(capability), &device(&Feature::ALL));
-        assert_eq!(actual, PerformerChoice { performer: Performer::Software, by: None });
+        assert_eq!(
+            actual,
+            PerformerChoice { performer: Performer::Software, deciding_feature: None }
+        );
     }
 }
 
@@ -66,7 +69,7 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
         let device = without_generic(active);
         let actual =
             performer_at_device(Side::Egress, &enabled(OffloadCapability::Checksum), &device);
-        assert_eq!(actual, PerformerChoice { performer, by: Some(feature) });
+        assert_eq!(actual, PerformerChoice { performer, deciding_feature: Some(feature) });
         assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
@@ -74,7 +77,10 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
     let actual = performer_at_device(Side::Egress, &enabled(OffloadCapability::Checksum), &none);
     assert_eq!(
         actual,
-        PerformerChoice { performer: Performer::Kernel, by: Some(Feature::TxChecksum) }
+        PerformerChoice {
+            performer: Performer::Kernel,
+            deciding_feature: Some(Feature::TxChecksum)
+        }
     );
 }
 
@@ -82,7 +88,7 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
 fn received_frames_are_verified_and_coalesced_by_the_active_performer() {
     let received = |capability, active: &[Feature]| {
         let actual = performer_at_device(Side::Ingress, &enabled(capability), &device(active));
-        (actual.performer, actual.by.map(Feature::name))
+        (actual.performer, actual.deciding_feature.map(Feature::name))
     };
     let tcp = OffloadCapability::Tcp4Segmentation;
     assert_eq!(received(OffloadCapability::Checksum, &[]), (Performer::Guest, Some("rx-checksum")));

@@ -95,7 +95,7 @@ fn any_spec() -> impl Strategy<Value = PowerSpec> {
             idle_latency_us_max: idle.1,
             vmq_high_percent: marks.0,
             vmq_low_percent: marks.1,
-            ..PowerSpec::of(plan)
+            ..PowerSpec::new(plan)
         })
 }
 
@@ -271,7 +271,7 @@ proptest! {
         let todo = reconcile(&[], &machine, &records, &Overwrite::Nothing);
         let waits: BTreeSet<SettingId> =
             records.keys().copied().filter(|id| !matches!(id, SettingId::Turbo(_))).collect();
-        prop_assert_eq!(&todo.waiting, &waits);
+        prop_assert_eq!(&todo.unavailable_settings, &waits);
         // CPUs return with the settings they had when they went offline.
         let mut machine = HostPowerSettings { turbo: machine.turbo, ..online };
         settle(None, &mut machine, records, &Overwrite::Nothing);

@@ -38,7 +38,7 @@ impl Borrower {
 
     /// Removes a disk's oldest queued request and returns its tag, or `None` if there is none. The
     /// scheduler then has the request in its queue.
-    pub(crate) fn hand_over(&mut self, disk: DiskSlot) -> Option<u32> {
+    pub(crate) fn pop_queued(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
         queue.waiting = queue.waiting.saturating_sub(1);
         self.records.pop(&mut queue.fifo).map(|record| record.tag)

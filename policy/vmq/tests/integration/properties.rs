@@ -120,7 +120,8 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
             prop_assert!(predicted.from_before > shed_to, "{:?}", moved);
             // Unless the demand is unknown, the destination has room or the load improves.
             let is_room = predicted.to_after <= shed_to;
-            let is_better = predicted.to_after + thresholds::GAIN_MIN <= predicted.from_before;
+            let is_better =
+                predicted.to_after + thresholds::LOAD_REDUCTION_MIN <= predicted.from_before;
             prop_assert!(is_room || is_better || saturated, "{:?}", moved);
             prop_assert!(queue_load > Load::ZERO);
         }

@@ -158,11 +158,11 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
     let (miss, permitted) = (p.label(), p.label());
     p.copy(R6, R1);
     p.load(Width::Word, R1, R6, VLAN_PRESENT);
-    p.jump_if(R1, If::NotEqual, 0, miss);
+    p.jump_if(R1, JumpCondition::NotEqual, 0, miss);
     load_bytes(p, ETHERTYPE_AT, HEADERS, HEADERS_BYTES, miss);
     p.load(Width::Half, R1, Frame, HEADERS);
     for tag in TAGS {
-        p.jump_if(R1, If::Equal, u16::from_ne_bytes(tag).into(), miss);
+        p.jump_if(R1, JumpCondition::Equal, u16::from_ne_bytes(tag).into(), miss);
     }
     is_dhcp(p, (IPV4, IPV4_PROTOCOL, IPV4_PORTS_AT), DHCP_PORTS, miss);
     is_dhcp(p, (IPV6, IPV6_NEXT_HEADER, IPV6_PORTS_AT), DHCPV6_PORTS, miss);
@@ -170,7 +170,7 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
     p.store_value(Width::Word, SLOT, slot as i32);
     look_up(p, maps.gates, SLOT, miss);
     p.load(Width::Word, R7, R0, GATE_GROUP);
-    p.jump_if(R7, If::Equal, 0, miss);
+    p.jump_if(R7, JumpCondition::Equal, 0, miss);
     p.load(Width::Word, R9, R0, GATE_LEARNS);
     p.load(Width::Word, R8, R0, GATE_MTU);
     check_size(p, miss);
@@ -180,12 +180,12 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
     load_bytes(p, SOURCE_AT, KEY_MAC, MAC_BYTES, miss);
     look_up(p, maps.addresses, KEY, miss);
     p.load(Width::Word, R1, R0, ADDRESS_SLOT);
-    p.jump_if(R1, If::Equal, slot as i32, permitted);
+    p.jump_if(R1, JumpCondition::Equal, slot as i32, permitted);
     if side == Hook::Guest {
         // The address moved to this port, so the entry is removed, and the switch learns it.
-        p.jump_if(R9, If::Equal, 0, miss);
+        p.jump_if(R9, JumpCondition::Equal, 0, miss);
         p.load(Width::Word, R1, R0, ADDRESS_FIXED);
-        p.jump_if(R1, If::NotEqual, 0, miss);
+        p.jump_if(R1, JumpCondition::NotEqual, 0, miss);
         p.map(R1, maps.addresses);
         p.address(Register::R2, KEY);
         p.call(MAP_DELETE);
@@ -195,19 +195,19 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
     if side == Hook::Ours {
         // An address that sends on the path need not be learned again.
         p.set(R1, 1);
-        p.add_to(R0, ADDRESS_SENT, R1);
+        p.atomic_add(R0, ADDRESS_SENT, R1);
     }
     // Port of the destination address.
     load_bytes(p, DESTINATION_AT, KEY_MAC, MAC_BYTES, miss);
     p.load(Width::Byte, R1, Frame, KEY_MAC);
-    p.jump_if(R1, If::AnyBit, 1, miss);
+    p.jump_if(R1, JumpCondition::AnyBit, 1, miss);
     look_up(p, maps.addresses, KEY, miss);
     p.load(Width::Word, R8, R0, ADDRESS_SLOT);
-    p.jump_if(R8, If::Equal, slot as i32, miss);
+    p.jump_if(R8, JumpCondition::Equal, slot as i32, miss);
     p.store(Width::Word, SLOT, R8);
     look_up(p, maps.gates, SLOT, miss);
     p.load(Width::Word, R1, R0, GATE_GROUP);
-    p.jump_if_registers(R1, If::NotEqual, R7, miss);
+    p.jump_if_registers(R1, JumpCondition::NotEqual, R7, miss);
     p.load(Width::Word, R9, R0, GATE_DEVICE);
     miss
 }
@@ -223,14 +223,14 @@ fn is_dhcp(
     use Register::{Frame, R1};
     let not_dhcp = p.label();
     p.load(Width::Half, R1, Frame, HEADERS);
-    p.jump_if(R1, If::NotEqual, u16::from_ne_bytes(ethertype).into(), not_dhcp);
+    p.jump_if(R1, JumpCondition::NotEqual, u16::from_ne_bytes(ethertype).into(), not_dhcp);
     p.load(Width::Byte, R1, Frame, protocol);
-    p.jump_if(R1, If::NotEqual, UDP, not_dhcp);
+    p.jump_if(R1, JumpCondition::NotEqual, UDP, not_dhcp);
     load_bytes(p, ports_at, PORTS, 4, miss);
     for offset in [PORTS, PORTS + 2] {
         p.load(Width::Half, R1, Frame, offset);
         for port in ports {
-            p.jump_if(R1, If::Equal, u16::from_ne_bytes(port).into(), miss);
+            p.jump_if(R1, JumpCondition::Equal, u16::from_ne_bytes(port).into(), miss);
         }
     }
     p.bind(not_dhcp);
@@ -242,14 +242,14 @@ fn check_size(p: &mut Assembler, miss: Label) {
     use Register::{R1, R6, R8};
     let (not_gso, size_known) = (p.label(), p.label());
     p.load(Width::Word, R1, R6, SEGMENT_BYTES);
-    p.jump_if(R1, If::Equal, 0, not_gso);
+    p.jump_if(R1, JumpCondition::Equal, 0, not_gso);
     p.add(R1, HEADERS_MIN);
     p.jump(size_known);
     p.bind(not_gso);
     p.load(Width::Word, R1, R6, FRAME_BYTES);
     p.add(R1, -ETHERNET_BYTES);
     p.bind(size_known);
-    p.jump_if_registers(R1, If::Greater, R8, miss);
+    p.jump_if_registers(R1, JumpCondition::Greater, R8, miss);
 }
 
 /// Loads the address of the value of the key on the stack to R0; jumps to `miss` if there is none.
@@ -257,7 +257,7 @@ fn look_up(p: &mut Assembler, map: i32, key: i16, miss: Label) {
     p.map(Register::R1, map);
     p.address(Register::R2, key);
     p.call(MAP_LOOKUP);
-    p.jump_if(Register::R0, If::Equal, 0, miss);
+    p.jump_if(Register::R0, JumpCondition::Equal, 0, miss);
 }
 
 /// Copies bytes of the frame to the stack; jumps to `miss` if the frame is too short.
@@ -267,7 +267,7 @@ fn load_bytes(p: &mut Assembler, from: i32, to: i16, len: i32, miss: Label) {
     p.address(Register::R3, to);
     p.set(Register::R4, len);
     p.call(LOAD_BYTES);
-    p.jump_if(Register::R0, If::NotEqual, 0, miss);
+    p.jump_if(Register::R0, JumpCondition::NotEqual, 0, miss);
 }
 
 /// Counts the frame for the slot that `store_slot` stores on the stack.
@@ -276,9 +276,9 @@ fn count(p: &mut Assembler, maps: MapFds, store_slot: impl FnOnce(&mut Assembler
     store_slot(p);
     look_up(p, maps.counters, SLOT, uncounted);
     p.set(Register::R1, 1);
-    p.add_to(Register::R0, offset, Register::R1);
+    p.atomic_add(Register::R0, offset, Register::R1);
     p.load(Width::Word, Register::R1, Register::R6, FRAME_BYTES);
-    p.add_to(Register::R0, offset + 8, Register::R1);
+    p.atomic_add(Register::R0, offset + 8, Register::R1);
     p.bind(uncounted);
 }
 
@@ -297,4 +297,4 @@ fn verdict(p: &mut Assembler, label: Label, verdict: i32) -> Vec<EbpfInstruction
     p.exit();
     std::mem::take(p).finish()
 }
-use suimon_bpf::instructions::{Assembler, EbpfInstruction, If, Label, Register, Width};
+use suimon_bpf::instructions::{Assembler, EbpfInstruction, JumpCondition, Label, Register, Width};

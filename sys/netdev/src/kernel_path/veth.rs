@@ -5,8 +5,8 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::Errno;
-use suimon_bpf::Purpose;
-use suimon_netif::rtnetlink::{Hook, Settings};
+use suimon_bpf::ProgramType;
+use suimon_netif::rtnetlink::{Hook, RtnetlinkSocket};
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
 use super::programs::{self, MapFds};
@@ -23,7 +23,7 @@ const VETH_NAME_PATTERN: &str = "smk%d";
 /// Removes the veth pair and the programs of the TAP with the interface index `tap`, in the calling
 /// thread's namespace. Another process may have attached them.
 pub(crate) fn remove_pair(tap: u32) {
-    let Ok(mut settings) = Settings::open() else { return };
+    let Ok(mut settings) = RtnetlinkSocket::open() else { return };
     // First, frames pass to the TAP again; then the pair is deleted.
     match settings.detach(tap, Hook::Egress) {
         Ok(()) | Err(Errno::NOENT | Errno::INVAL | Errno::NODEV) => {}
@@ -59,7 +59,7 @@ pub(super) struct VethPair {
 pub(super) fn create(tap: u32, netns: &OwnedFd) -> Result<VethPair, DeviceError> {
     let name = name(tap);
     let create = || {
-        let mut settings = Settings::open()?;
+        let mut settings = RtnetlinkSocket::open()?;
         settings.create_veth_pair(&name, VETH_MTU, VETH_NAME_PATTERN, netns.as_fd())?;
         Ok(settings)
     };
@@ -79,11 +79,11 @@ pub(super) fn attach_far_end(maps: MapFds, slot: u32, device: u32) -> Result<(),
 }
 
 fn guard_end(maps: MapFds, slot: u32, device: u32) -> io::Result<()> {
-    let mut settings = Settings::open()?;
+    let mut settings = RtnetlinkSocket::open()?;
     settings.disable_ipv6_autoconf(device);
-    let cross = suimon_bpf::load(Purpose::Classifier, &programs::forward(maps, slot))?;
+    let cross = suimon_bpf::load(ProgramType::Classifier, &programs::forward(maps, slot))?;
     settings.attach(device, Hook::Ingress, cross.as_fd())?;
-    let shut = suimon_bpf::load(Purpose::Classifier, &programs::drop_all())?;
+    let shut = suimon_bpf::load(ProgramType::Classifier, &programs::drop_all())?;
     settings.attach(device, Hook::Egress, shut.as_fd())?;
     settings.bring_up(device)?;
     Ok(())
@@ -104,11 +104,11 @@ pub(super) fn connect_pair(
 }
 
 fn connect_tap(maps: MapFds, slot: u32, tap: u32, veth: u32) -> io::Result<()> {
-    let mut settings = Settings::open()?;
-    let arrive = suimon_bpf::load(Purpose::Classifier, &programs::tap_delivery(tap))?;
+    let mut settings = RtnetlinkSocket::open()?;
+    let arrive = suimon_bpf::load(ProgramType::Classifier, &programs::tap_delivery(tap))?;
     settings.attach(veth, Hook::Ingress, arrive.as_fd())?;
     settings.bring_up(veth)?;
-    let leave = suimon_bpf::load(Purpose::Classifier, &programs::tap_egress(maps, slot, veth))?;
+    let leave = suimon_bpf::load(ProgramType::Classifier, &programs::tap_egress(maps, slot, veth))?;
     settings.attach(tap, Hook::Egress, leave.as_fd())?;
     Ok(())
 }

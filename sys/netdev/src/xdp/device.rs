@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 use suimon_frame::Offloads;
 use suimon_netif::raw_socket::RawSocket;
-use suimon_netif::rtnetlink::Settings;
+use suimon_netif::rtnetlink::RtnetlinkSocket;
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortDeviceSpec, PortObserver,
     QueueHost, SteeringRule, UplinkSpec, XdpHook, XdpState,
@@ -19,9 +19,11 @@ use suimon_quantity::{Direction, PortId, QueueId};
 use super::flow_table::DeviceFlowTable;
 use super::host_frames::HostAddresses;
 use super::observer::LossObserver;
-use super::program::{Attached, is_taken};
+use super::program::{AttachedProgram, is_taken};
 use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes};
-use super::socket::{Binding, ChunkLayout, RECEIVE_HEADROOM, Receiver, Sender, Step, XdpSocket};
+use super::socket::{
+    Binding, ChunkLayout, OpenStep, RECEIVE_HEADROOM, Receiver, Sender, XdpSocket,
+};
 use super::steering::Steering;
 use crate::explain::{error, host};
 use crate::link::Link;
@@ -60,14 +62,14 @@ pub(crate) struct XdpDevice {
     had_vlan_offload: bool,
     steering: Steering<DeviceFlowTable>,
     /// Program attached to the device; `None` while the device is being closed.
-    attached: Option<Attached>,
+    attached: Option<AttachedProgram>,
     /// Socket that keeps the device in promiscuous mode while it is open.
     _promiscuous: RawSocket,
 }
 
 /// Attached program and open sockets, whose queues are not attached to the switch yet.
 struct Sockets {
-    attached: Attached,
+    attached: AttachedProgram,
     opened: Vec<(XdpSocket, Receiver, Sender)>,
     layout: ChunkLayout,
 }
@@ -150,7 +152,7 @@ fn check(
     let link = Link::new(&spec.device)?;
     let index = link.ethernet_index()?;
     check_queues(spec, &link)?;
-    let program = Settings::open().and_then(|mut settings| settings.xdp_program(index));
+    let program = RtnetlinkSocket::open().and_then(|mut settings| settings.xdp_program(index));
     let program = program.map_err(|errno| opening(spec, &errno.into()))?;
     match program {
         Some(program) if !attached_devices.get().contains(&index) => {
@@ -239,7 +241,7 @@ fn open_sockets(
     let several = chunk_layout(mtu, false).multi_buffer;
     let queues = u32::from(spec.queue_pairs.max(1));
     let host = host_addresses(spec, link)?;
-    let attached = Attached::new(index, queues, several, host).map_err(|cause| {
+    let attached = AttachedProgram::new(index, queues, several, host).map_err(|cause| {
         if is_taken(&cause) { program_in_use(&spec.device, 0) } else { opening(spec, &cause) }
     })?;
     let layout = chunk_layout(mtu, attached.hook == suimon_bpf::XdpHook::Generic);
@@ -260,17 +262,17 @@ fn explain(
     mtu: u16,
     binding: Binding,
     layout: ChunkLayout,
-    step: Step,
+    step: OpenStep,
     cause: &io::Error,
 ) -> DeviceError {
     let device = &spec.device;
     let unsupported = |field, detail| error(DeviceErrorKind::Unsupported, field, detail);
     match (step, Errno::from_io_error(cause)) {
-        (Step::Socket, Some(Errno::AFNOSUPPORT)) => unsupported(
+        (OpenStep::Socket, Some(Errno::AFNOSUPPORT)) => unsupported(
             "driver",
             "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); set driver = \"af_packet\"".into(),
         ),
-        (Step::Umem, Some(Errno::NOBUFS | Errno::NOMEM)) => error(
+        (OpenStep::Umem, Some(Errno::NOBUFS | Errno::NOMEM)) => error(
             DeviceErrorKind::Host,
             "device",
             format!(
@@ -279,7 +281,7 @@ fn explain(
                 binding.queue
             ),
         ),
-        (Step::Bind, Some(Errno::BUSY)) => error(
+        (OpenStep::Bind, Some(Errno::BUSY)) => error(
             DeviceErrorKind::Busy,
             "device",
             format!(
@@ -288,15 +290,17 @@ fn explain(
                 binding.queue
             ),
         ),
-        (Step::Bind, Some(Errno::INVAL | Errno::OPNOTSUPP)) if layout.multi_buffer => unsupported(
-            "mtu",
-            format!(
-                "frames of MTU {mtu} need several buffers each, which this kernel (before 6.6) or \
+        (OpenStep::Bind, Some(Errno::INVAL | Errno::OPNOTSUPP)) if layout.multi_buffer => {
+            unsupported(
+                "mtu",
+                format!(
+                    "frames of MTU {mtu} need several buffers each, which this kernel (before 6.6) or \
                  device does not support; set an mtu of at most {}, or driver = \"af_packet\"",
-                LARGE_CHUNK_BYTES - RECEIVE_HEADROOM - frame_bytes(0)
-            ),
-        ),
-        (Step::Bind, Some(Errno::INVAL)) => unsupported(
+                    LARGE_CHUNK_BYTES - RECEIVE_HEADROOM - frame_bytes(0)
+                ),
+            )
+        }
+        (OpenStep::Bind, Some(Errno::INVAL)) => unsupported(
             "queues",
             format!(
                 "device {device} has no queue {}; set queues = {}",
@@ -308,7 +312,7 @@ fn explain(
 }
 
 fn state(
-    attached: &Attached,
+    attached: &AttachedProgram,
     opened: &[(XdpSocket, Receiver, Sender)],
     layout: ChunkLayout,
 ) -> XdpState {
@@ -328,7 +332,7 @@ fn state(
 /// Returns the offloads that sent frames may use: checksums only, if the configuration permits it
 /// and the kernel completes them. Segmentation is not supported.
 fn egress(spec: &UplinkSpec, completes_checksums: bool) -> Offloads {
-    let allowed = offload::egress(spec.offload.mirrored(), false);
+    let allowed = offload::egress(spec.offload.with_directions_swapped(), false);
     allowed.intersection(egress_offloads(completes_checksums))
 }
 

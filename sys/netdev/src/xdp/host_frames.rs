@@ -11,7 +11,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use suimon_bpf::instructions::{Assembler, If, Label, Register, Width};
+use suimon_bpf::instructions::{Assembler, JumpCondition, Label, Register, Width};
 use suimon_frame::MacAddr;
 
 const ETHERTYPE_AT: i16 = 12;
@@ -61,23 +61,23 @@ pub(super) fn emit_filter(
     check_length(p, registers, ETHERNET_BYTES, host_frame);
     p.load(Width::Half, ethertype, start, ETHERTYPE_AT);
     for link_local_type in LINK_LOCAL_TYPES {
-        p.jump_if(ethertype, If::Equal, on_wire(link_local_type), host_frame);
+        p.jump_if(ethertype, JumpCondition::Equal, on_wire(link_local_type), host_frame);
     }
     if !host.ips.is_empty() {
         check_bytes(p, registers, 0, &host.mac.octets(), host_frame);
         let (v4, v6) = by_version(&host.ips);
         let after_arp = p.label();
-        p.jump_if(ethertype, If::NotEqual, on_wire(ARP), after_arp);
+        p.jump_if(ethertype, JumpCondition::NotEqual, on_wire(ARP), after_arp);
         check_length(p, registers, i32::from(ARP_TARGET_AT) + 4, other_types);
         v4.iter().for_each(|ip| check_bytes(p, registers, ARP_TARGET_AT, &ip.octets(), host_frame));
         p.jump(other_types);
         p.bind(after_arp);
-        p.jump_if(ethertype, If::NotEqual, on_wire(IPV6), other_types);
+        p.jump_if(ethertype, JumpCondition::NotEqual, on_wire(IPV6), other_types);
         check_length(p, registers, i32::from(SOLICITED_AT) + 16, other_types);
         p.load(Width::Byte, scratch, start, NEXT_HEADER_AT);
-        p.jump_if(scratch, If::NotEqual, ICMPV6, other_types);
+        p.jump_if(scratch, JumpCondition::NotEqual, ICMPV6, other_types);
         p.load(Width::Byte, scratch, start, ICMPV6_TYPE_AT);
-        p.jump_if(scratch, If::NotEqual, NEIGHBOUR_SOLICITATION, other_types);
+        p.jump_if(scratch, JumpCondition::NotEqual, NEIGHBOUR_SOLICITATION, other_types);
         v6.iter().for_each(|ip| check_bytes(p, registers, SOLICITED_AT, &ip.octets(), host_frame));
     }
     p.bind(other_types);
@@ -99,7 +99,7 @@ fn check_length(p: &mut Assembler, registers: &Registers, bytes: i32, otherwise:
     let scratch = registers.scratch[1];
     p.copy(scratch, registers.start);
     p.add(scratch, bytes);
-    p.jump_if_registers(scratch, If::Greater, registers.end, otherwise);
+    p.jump_if_registers(scratch, JumpCondition::Greater, registers.end, otherwise);
 }
 
 /// Appends a jump to `matched` if the frame contains `bytes` at the offset `start`.
@@ -108,7 +108,7 @@ fn check_bytes(p: &mut Assembler, registers: &Registers, start: i16, bytes: &[u8
     for (pair, offset) in bytes.chunks_exact(2).zip((start..).step_by(2)) {
         let pair = pair.iter().fold(0, |word, byte| word << 8 | u16::from(*byte));
         p.load(Width::Half, registers.scratch[1], registers.start, offset);
-        p.jump_if(registers.scratch[1], If::NotEqual, on_wire(pair), differs);
+        p.jump_if(registers.scratch[1], JumpCondition::NotEqual, on_wire(pair), differs);
     }
     p.jump(matched);
     p.bind(differs);

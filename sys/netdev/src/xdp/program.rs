@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use suimon_bpf::instructions::{Assembler, EbpfInstruction, Register, Width};
-use suimon_bpf::{Map, MapType, Purpose, XdpHook};
+use suimon_bpf::{Map, MapType, ProgramType, XdpHook};
 
 use super::host_frames::{HostAddresses, Registers, emit_filter};
 
@@ -49,7 +49,7 @@ fn instructions(sockets: i32, host: &HostAddresses) -> Vec<EbpfInstruction> {
 
 /// Program attached to a device until this value is dropped or the process ends.
 #[derive(Debug)]
-pub(super) struct Attached {
+pub(super) struct AttachedProgram {
     sockets: Map<4, 4>,
     /// Hook at which the program runs.
     pub(super) hook: XdpHook,
@@ -59,7 +59,7 @@ pub(super) struct Attached {
     takes_fragments: bool,
 }
 
-impl Attached {
+impl AttachedProgram {
     /// Attaches the program to the device with interface index `index`, in the driver, or before
     /// the kernel's network stack if the driver does not support that. All frames pass to the
     /// network stack until sockets are set.
@@ -72,7 +72,7 @@ impl Attached {
         takes_fragments: bool,
         host: HostAddresses,
     ) -> io::Result<Self> {
-        let sockets = Map::new(MapType::Sockets, queues)?;
+        let sockets = Map::new(MapType::XskMap, queues)?;
         let program = load(&sockets, takes_fragments, &host)?;
         let attach = |hook| suimon_bpf::attach_xdp(program.as_fd(), index, hook);
         let (hook, link) = match attach(XdpHook::Driver) {
@@ -114,7 +114,10 @@ impl Attached {
 }
 
 fn load(sockets: &Map<4, 4>, takes_fragments: bool, host: &HostAddresses) -> io::Result<OwnedFd> {
-    suimon_bpf::load(Purpose::Xdp { takes_fragments }, &instructions(sockets.descriptor(), host))
+    suimon_bpf::load(
+        ProgramType::Xdp { takes_fragments },
+        &instructions(sockets.descriptor(), host),
+    )
 }
 
 /// Returns true if attaching failed because another XDP program is attached to the device.

@@ -59,7 +59,7 @@ pub(super) struct Binding {
 
 /// Step of opening the sockets that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum OpenStep {
     /// Creation of the socket: the kernel has no AF_XDP, or the process lacks CAP_NET_RAW.
     Socket,
     /// Registration of the UMEM. `ENOBUFS`: the limit of locked memory was exceeded.
@@ -139,21 +139,23 @@ impl XdpSocket {
     pub(super) fn open(
         layout: ChunkLayout,
         binding: Binding,
-    ) -> Result<(Self, Receiver, Sender), (Step, io::Error)> {
+    ) -> Result<(Self, Receiver, Sender), (OpenStep, io::Error)> {
         let at_step = |step| move |cause| (step, cause);
-        let sending = socket().map_err(at_step(Step::Socket))?;
+        let sending = socket().map_err(at_step(OpenStep::Socket))?;
         let chunks = (RECEIVE_CHUNKS + SEND_CHUNKS) as usize;
-        let umem = Mapping::anonymous(chunks * layout.chunk_bytes).map_err(at_step(Step::Umem))?;
+        let umem =
+            Mapping::anonymous(chunks * layout.chunk_bytes).map_err(at_step(OpenStep::Umem))?;
         let fd = sending.as_fd();
-        let has_metadata = register(fd, &umem, layout.chunk_bytes).map_err(at_step(Step::Umem))?;
-        let (fill, tx, completion) = sending_rings(fd).map_err(at_step(Step::Rings))?;
-        bind(fd, &first_socket_address(layout, binding)).map_err(at_step(Step::Bind))?;
+        let has_metadata =
+            register(fd, &umem, layout.chunk_bytes).map_err(at_step(OpenStep::Umem))?;
+        let (fill, tx, completion) = sending_rings(fd).map_err(at_step(OpenStep::Rings))?;
+        bind(fd, &first_socket_address(layout, binding)).map_err(at_step(OpenStep::Bind))?;
         let options = get_option(fd, libc::SOL_XDP, libc::XDP_OPTIONS);
-        let options = options.map(u32::from_ne_bytes).map_err(at_step(Step::Bind))?;
+        let options = options.map(u32::from_ne_bytes).map_err(at_step(OpenStep::Bind))?;
         let zero_copy = options & libc::XDP_OPTIONS_ZEROCOPY != 0;
-        let receiving = socket().map_err(at_step(Step::Socket))?;
-        let rx = receiving_ring(receiving.as_fd()).map_err(at_step(Step::Rings))?;
-        bind(receiving.as_fd(), &address_beside(fd, binding)).map_err(at_step(Step::Bind))?;
+        let receiving = socket().map_err(at_step(OpenStep::Socket))?;
+        let rx = receiving_ring(receiving.as_fd()).map_err(at_step(OpenStep::Rings))?;
+        bind(receiving.as_fd(), &address_beside(fd, binding)).map_err(at_step(OpenStep::Bind))?;
         let [receive_area, send_area] = areas(umem, layout.chunk_bytes, RECEIVE_CHUNKS as usize);
         let receiver = Receiver::new(fill, rx, receive_area);
         let headroom = if has_metadata { METADATA_BYTES } else { 0 };

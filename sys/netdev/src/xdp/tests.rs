@@ -13,7 +13,7 @@ use suimon_ports::{
 use suimon_quantity::PortId;
 
 use super::host_frames::HostAddresses;
-use super::program::Attached;
+use super::program::AttachedProgram;
 use crate::NetDevices;
 use crate::control_socket::DeviceControlSocket;
 use crate::link::Link;
@@ -406,7 +406,7 @@ fn the_program_is_detached_with_the_device_and_another_program_is_kept() {
     assert_eq!(bench.shelf.count(1), 0);
 
     let index = Link::new(&near).unwrap().index().unwrap();
-    let anothers = Attached::new(index, 1, false, no_addresses()).unwrap();
+    let anothers = AttachedProgram::new(index, 1, false, no_addresses()).unwrap();
     let (observer, _notices) = Notices::new();
     let open = || {
         let shelf = Arc::new(TestQueueHost::default());

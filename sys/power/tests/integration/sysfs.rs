@@ -15,7 +15,7 @@ use suimon_power_files::PowerFiles;
 
 /// Returns the settings that a plan requests of the machine below the root.
 fn required_settings(files: &PowerFiles, plan: PowerPlan) -> Vec<RequiredSetting> {
-    let targets = decide(&PowerSpec::of(plan), &files.settings());
+    let targets = decide(&PowerSpec::new(plan), &files.settings());
     targets.into_iter().flat_map(|target| target.settings).collect()
 }
 
@@ -94,11 +94,11 @@ fn without_cpufreq_every_setting_has_a_reason_for_its_absence() {
     let sysfs = FakeSysfs::new();
     sysfs.cpus(2);
     let files = PowerFiles::new(sysfs.root());
-    let targets = decide(&PowerSpec::of(PowerPlan::HighPerformance), &files.settings());
+    let targets = decide(&PowerSpec::new(PowerPlan::HighPerformance), &files.settings());
     let kinds: Vec<SettingKind> = targets.iter().map(|target| target.kind).collect();
     assert!(kinds.contains(&SettingKind::Governor) && kinds.contains(&SettingKind::Turbo));
     for target in targets {
-        let reason = target.why_not.unwrap().to_string();
+        let reason = target.unavailable.unwrap().to_string();
         assert!(
             reason.contains("cpufreq driver") || reason.contains("no turbo switch"),
             "{reason}"
@@ -202,7 +202,7 @@ proptest! {
         let files = PowerFiles::new(sysfs.root());
         let machine = files.settings();
         for plan in PowerPlan::ALL {
-            let todo = decide(&PowerSpec::of(plan), &machine);
+            let todo = decide(&PowerSpec::new(plan), &machine);
             let settings: Vec<RequiredSetting> = todo.into_iter().flat_map(|action| action.settings).collect();
             let todo = reconcile(&settings, &machine, &Records::new(), &Overwrite::All);
             prop_assert!(todo.writes.iter().all(|write| machine.value(write.id).is_some()));
@@ -219,7 +219,7 @@ fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
     let files = PowerFiles::new(Path::new("/sys"));
     let machine = files.settings();
     assert!(!machine.online().is_empty(), "{machine:?}");
-    let spec = PowerSpec { idle_latency_us_max: Some(0), ..PowerSpec::of(PowerPlan::Custom) };
+    let spec = PowerSpec { idle_latency_us_max: Some(0), ..PowerSpec::new(PowerPlan::Custom) };
     let settings: Vec<RequiredSetting> =
         decide(&spec, &machine).into_iter().flat_map(|target| target.settings).collect();
     let todo = reconcile(&settings, &machine, &Records::new(), &Overwrite::All);

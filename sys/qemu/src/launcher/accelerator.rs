@@ -17,7 +17,7 @@ use rustix::fs::{MemfdFlags, Mode, OFlags, memfd_create, open};
 use suimon_ports::{VmAccelerator, VmError, VmErrorKind};
 
 use super::child::{ChildSpec, spawn};
-use super::user::Rights;
+use super::user::LauncherUser;
 
 /// Time limit for the test guest, which normally ends within milliseconds. The start of QEMU may
 /// take seconds on a busy or emulated host. The limit is shorter than the time for which clients of
@@ -107,7 +107,7 @@ impl Accelerators {
         &self,
         requested: Option<VmAccelerator>,
         qemu: &Path,
-        rights: Rights,
+        rights: LauncherUser,
     ) -> Result<VmAccelerator, VmError> {
         if requested == Some(VmAccelerator::Tcg) {
             return Ok(VmAccelerator::Tcg);
@@ -132,7 +132,7 @@ pub(crate) fn kvm_group() -> Option<u32> {
     fs::metadata("/dev/kvm").ok().map(|metadata| metadata.gid()).filter(|group| *group != 0)
 }
 
-fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), GuestError> {
+fn kvm_runs(qemu: &Path, rights: LauncherUser) -> Result<(), GuestError> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut flags = cpu.lines().filter(|line| line.starts_with("flags"));
     let has_virtualization =
@@ -154,7 +154,7 @@ fn kvm_runs(qemu: &Path, rights: Rights) -> Result<(), GuestError> {
 fn guest_runs(
     kind: VmAccelerator,
     qemu: &Path,
-    rights: Rights,
+    rights: LauncherUser,
     limit: Duration,
 ) -> Result<(), GuestError> {
     let failed = |error: std::io::Error| {
@@ -243,13 +243,14 @@ mod tests {
     fn the_guest_writes_its_message() {
         let qemu = Qemu::new(None);
         let (path, _) = qemu.find().unwrap();
-        guest_runs(VmAccelerator::Tcg, path, Rights::of_this_process(), PATIENCE).unwrap();
+        guest_runs(VmAccelerator::Tcg, path, LauncherUser::of_this_process(), PATIENCE).unwrap();
     }
 
     #[test]
     fn a_process_without_the_message_is_not_a_guest() {
         let program = Path::new("/bin/true");
-        let ended = guest_runs(VmAccelerator::Tcg, program, Rights::of_this_process(), PATIENCE);
+        let ended =
+            guest_runs(VmAccelerator::Tcg, program, LauncherUser::of_this_process(), PATIENCE);
         assert!(ended.unwrap_err().to_string().contains("exit status: 0"));
     }
 

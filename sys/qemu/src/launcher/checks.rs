@@ -5,7 +5,7 @@ use std::path::Path;
 
 use suimon_ports::{VmBoot, VmError, VmErrorKind, VmSpec};
 
-use super::user::{Rights, check_user, open_as};
+use super::user::{LauncherUser, check_user, open_as};
 
 const KIB: u64 = 1 << 10;
 
@@ -15,7 +15,7 @@ fn host(text: String) -> VmError {
 
 /// Checks that the VM's user is valid and may read its files, and that the host has enough memory
 /// for it.
-pub(crate) fn check(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
+pub(crate) fn check(spec: &VmSpec, rights: LauncherUser) -> Result<(), VmError> {
     check_user(spec.user, rights)?;
     check_files(spec, rights)?;
     let memory = fs::read_to_string("/proc/meminfo")
@@ -23,7 +23,7 @@ pub(crate) fn check(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
     check_memory(spec, &memory)
 }
 
-fn check_files(spec: &VmSpec, rights: Rights) -> Result<(), VmError> {
+fn check_files(spec: &VmSpec, rights: LauncherUser) -> Result<(), VmError> {
     let mut files: Vec<(&str, &Path)> = Vec::new();
     match &spec.boot {
         VmBoot::Bios => {}

@@ -18,7 +18,7 @@ use rustix::net::{SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_
 use rustix::process::{Gid, Uid};
 use suimon_ports::{VmError, VmErrorKind};
 
-use super::user::{Rights, unsearchable_folder};
+use super::user::{LauncherUser, unsearchable_folder};
 use crate::spec_check::is_name;
 
 /// Mode of a VM's folder: the VM's group may search it, and sockets that the daemon creates inherit
@@ -36,7 +36,7 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 pub(crate) struct Root {
     path: PathBuf,
     folder: OwnedFd,
-    rights: Rights,
+    rights: LauncherUser,
 }
 
 /// Open folder of one VM.
@@ -71,7 +71,7 @@ fn make_passable(path: &Path) -> io::Result<()> {
 
 impl Root {
     /// Opens the folder of all VMs; creates it if it does not exist.
-    pub(crate) fn open(path: &Path, rights: Rights) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, rights: LauncherUser) -> io::Result<Self> {
         let unusable = |reason: &str| {
             let text = format!("the folder of all VMs {} {reason}", path.display());
             io::Error::other(text)
@@ -126,7 +126,7 @@ impl Root {
         }
         let folder = self.open_own(path)?;
         let made_right = || -> io::Result<()> {
-            if self.rights == Rights::Root {
+            if self.rights == LauncherUser::Root {
                 let owner = Some(rustix::process::geteuid());
                 fchown(&folder.folder, owner, Some(Gid::from_raw(user)))?;
             }
@@ -181,7 +181,7 @@ impl Root {
     pub(crate) fn find_prepared(&self, path: &Path, user: u32) -> Result<Folder, VmError> {
         let folder = self.find(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
-        if self.rights == Rights::Root && stat.st_gid != user {
+        if self.rights == LauncherUser::Root && stat.st_gid != user {
             return Err(refused(path, "was prepared for the user of another VM"));
         }
         self.check_open(path, user)?;
@@ -283,7 +283,7 @@ impl Folder {
         &self,
         name: &str,
         user: u32,
-        rights: Rights,
+        rights: LauncherUser,
         source: &mut File,
     ) -> io::Result<()> {
         if statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok() {
@@ -295,7 +295,7 @@ impl Folder {
         let mode = Mode::RUSR | Mode::WUSR;
         let mut file = File::from(openat(&self.folder, new.as_str(), flags, mode)?);
         io::copy(source, &mut file)?;
-        if rights == Rights::Root {
+        if rights == LauncherUser::Root {
             fchown(&file, Some(Uid::from_raw(user)), Some(Gid::from_raw(user)))?;
         }
         file.sync_all()?;

@@ -17,7 +17,7 @@ use crate::process_facts::started;
 use crate::wire::Ended;
 
 /// Name of the file in the VM's folder with the identity of its process.
-pub(crate) const RECORD: &str = "launched.json";
+pub(crate) const IDENTITY_FILE: &str = "launched.json";
 
 /// QEMU process of a VM. It may have ended.
 #[derive(Debug)]

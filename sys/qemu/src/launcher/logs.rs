@@ -54,12 +54,12 @@ fn read_end(file: &mut std::fs::File, bytes: u64) -> io::Result<Vec<u8>> {
 mod tests {
     use super::{BYTES_MAX, KEPT, QEMU_LOG, cut, tail};
     use crate::launcher::folder::Root;
-    use crate::launcher::user::Rights;
+    use crate::launcher::user::LauncherUser;
 
     #[test]
     fn a_truncated_log_keeps_its_end_and_writers_continue() {
         let root_folder = tempfile::tempdir().unwrap();
-        let root = Root::open(root_folder.path(), Rights::Own).unwrap();
+        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
         let path = root_folder.path().join("vm");
         root.prepare(&path, 0).unwrap();
         let folder = root.find(&path).unwrap();

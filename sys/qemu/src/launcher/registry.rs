@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 
 use super::folder::{Folder, Root};
-use super::launched::{RECORD, VmProcess};
+use super::launched::{IDENTITY_FILE, VmProcess};
 use super::{control_group, logs};
 use crate::agent::AGENT_SOCKET;
 use crate::host::MONITOR_SOCKET;
@@ -32,7 +32,7 @@ impl Registry {
         for name in names {
             let path = root.path_of(&name);
             let Ok(folder) = root.find(&path) else { continue };
-            let record = folder.read(RECORD);
+            let record = folder.read(IDENTITY_FILE);
             let record = record.and_then(|text| serde_json::from_slice::<VmIdentity>(&text).ok());
             let Some(identity) = record.filter(|identity| identity.folder == path) else {
                 continue;
@@ -87,7 +87,7 @@ impl Registry {
 /// Removes the files of an ended VM's process, except its logs and firmware variables, and its
 /// control group.
 pub(crate) fn clean(folder: &Folder, vm: &str) {
-    for name in [MONITOR_SOCKET, CONSOLE_SOCKET, AGENT_SOCKET, RECORD] {
+    for name in [MONITOR_SOCKET, CONSOLE_SOCKET, AGENT_SOCKET, IDENTITY_FILE] {
         if let Err(error) = folder.forget(name) {
             tracing::warn!(vm, name, %error, "cannot remove a file of an ended VM");
         }

@@ -73,7 +73,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
         }
         Request::GiveVf { identity, vf, memory_bytes } => {
             let vm = starter.registry.find(&identity)?;
-            let result = starter.vfs.give(&vm, address(&vf)?, memory_bytes, starter.rights);
+            let result = starter.vfs.assign_to_vm(&vm, address(&vf)?, memory_bytes, starter.rights);
             result.map(|()| Reply::Done)
         }
         Request::TakeVf { vf, vm } => starter.vfs.take(address(&vf)?, &vm).map(|()| Reply::Done),

@@ -21,7 +21,7 @@ use super::qemu::Qemu;
 use super::registry::Registry;
 use super::requests;
 use super::starter::Starter;
-use super::user::Rights;
+use super::user::LauncherUser;
 use super::vfs::Vfs;
 use crate::peer::{connect_to, new_socket, receive_message, send_message, wait_readable};
 use crate::wire::Reply;
@@ -61,7 +61,7 @@ impl Launcher {
     /// Another launcher runs, the folder is owned by another user, or the socket cannot be created.
     pub fn open(spec: &LauncherSpec) -> io::Result<Self> {
         umask(Mode::RWXG | Mode::RWXO);
-        let rights = Rights::of_this_process();
+        let rights = LauncherUser::of_this_process();
         let root = Root::open(&spec.root, rights)?;
         flock(root.as_fd(), FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             let root = spec.root.display();

@@ -14,15 +14,15 @@ use suimon_qmp::Version;
 use super::accelerator::{Accelerators, kvm_group};
 use super::child::{ChildSpec, spawn};
 use super::folder::{Folder, Root};
-use super::launched::{RECORD, VmProcess};
+use super::launched::{IDENTITY_FILE, VmProcess};
 use super::logs::{CONSOLE_LOG, QEMU_LOG};
 use super::qemu::Qemu;
 use super::registry::{Registry, Vms, clean};
-use super::user::{Rights, open_as};
+use super::user::{LauncherUser, open_as};
 use super::vfs::Vfs;
 use super::{checks, control_group};
 use crate::agent::AGENT_SOCKET;
-use crate::command_line::{Inherited, UEFI_VARIABLES_FILE, command_line};
+use crate::command_line::{InheritedDescriptors, UEFI_VARIABLES_FILE, command_line};
 use crate::devices::QemuProperties;
 use crate::host::MONITOR_SOCKET;
 use crate::peer::wait_readable;
@@ -40,7 +40,7 @@ const VMS_MAX: usize = 1024;
 #[derive(Debug)]
 pub(crate) struct Starter {
     pub(crate) root: Root,
-    pub(crate) rights: Rights,
+    pub(crate) rights: LauncherUser,
     pub(crate) qemu: Qemu,
     pub(crate) accelerators: Accelerators,
     pub(crate) registry: Registry,
@@ -73,7 +73,7 @@ impl Starter {
         let mut vms = self.registry.lock();
         check_unused(&vms, spec, &folder.name)?;
         let mut remarks = Vec::new();
-        if self.rights == Rights::Own {
+        if self.rights == LauncherUser::Own {
             let text = "the launcher does not run as root: VMs run as the launcher's user and can \
                         access each other";
             remarks.push(text.to_owned());
@@ -103,7 +103,7 @@ impl Starter {
         if let Err(error) = &group {
             remarks.push(format!("the VM has no cgroup of its own: {error}"));
         }
-        let inherited = Inherited {
+        let inherited = InheritedDescriptors {
             monitor: monitor.as_raw_fd(),
             console: console.as_raw_fd(),
             console_log: console_log.as_raw_fd(),
@@ -134,7 +134,7 @@ impl Starter {
             started: started(child.id()).unwrap_or(0),
         };
         let record = serde_json::to_vec(&identity).unwrap_or_default();
-        let recorded = folder.write(RECORD, &record);
+        let recorded = folder.write(IDENTITY_FILE, &record);
         let give_up = |child: &mut std::process::Child, error: &io::Error| {
             let _ = child.kill();
             let _ = child.wait();

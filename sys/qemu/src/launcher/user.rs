@@ -14,14 +14,14 @@ const USER_MAX: u32 = u32::MAX - 1;
 
 /// Privileges of the launcher, which determine the user ids of VMs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rights {
+pub(crate) enum LauncherUser {
     /// The launcher runs as root: each VM runs as a user of its own.
     Root,
     /// The launcher runs as another user: all VMs run as this user.
     Own,
 }
 
-impl Rights {
+impl LauncherUser {
     pub(crate) fn of_this_process() -> Self {
         if rustix::process::geteuid().is_root() { Self::Root } else { Self::Own }
     }
@@ -29,8 +29,8 @@ impl Rights {
 
 /// Checks that VMs may run as this user: the id is neither reserved for the system nor that of an
 /// account of the host.
-pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
-    if rights == Rights::Own {
+pub(crate) fn check_user(user: u32, rights: LauncherUser) -> Result<(), VmError> {
+    if rights == LauncherUser::Own {
         return Ok(());
     }
     let refused = |text| Err(VmError::new(VmErrorKind::Refused, text));
@@ -52,8 +52,8 @@ pub(crate) fn check_user(user: u32, rights: Rights) -> Result<(), VmError> {
 
 /// Opens a file for reading, with the permissions of `user` if the launcher is root, otherwise with
 /// its own.
-pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File> {
-    if rights == Rights::Own {
+pub(crate) fn open_as(user: u32, rights: LauncherUser, path: &Path) -> io::Result<File> {
+    if rights == LauncherUser::Own {
         return open_regular(path);
     }
     as_user(user, || open_regular(path))
@@ -66,10 +66,10 @@ pub(crate) fn open_as(user: u32, rights: Rights, path: &Path) -> io::Result<File
 /// A folder does not exist, or the launcher cannot assume the user's identity.
 pub(crate) fn unsearchable_folder(
     user: u32,
-    rights: Rights,
+    rights: LauncherUser,
     folder: &Path,
 ) -> io::Result<Option<PathBuf>> {
-    if rights == Rights::Own {
+    if rights == LauncherUser::Own {
         return Ok(None);
     }
     // The path may contain a symbolic link that leads through an inaccessible folder.
@@ -128,21 +128,21 @@ fn become_user(user: u32) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Rights, check_user, open_as, unsearchable_folder};
+    use super::{LauncherUser, check_user, open_as, unsearchable_folder};
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn users_of_the_host_are_refused() {
         for user in [0, 1, 999, 65534, u32::MAX] {
-            assert!(check_user(user, Rights::Root).is_err(), "{user}");
+            assert!(check_user(user, LauncherUser::Root).is_err(), "{user}");
         }
-        check_user(3_000_000, Rights::Root).unwrap();
-        check_user(0, Rights::Own).unwrap();
+        check_user(3_000_000, LauncherUser::Root).unwrap();
+        check_user(0, LauncherUser::Own).unwrap();
     }
 
     #[test]
     fn a_file_is_opened_with_the_users_rights() {
-        if Rights::of_this_process() == Rights::Own {
+        if LauncherUser::of_this_process() == LauncherUser::Own {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -151,18 +151,18 @@ mod tests {
         let file = folder.path().join("secret");
         std::fs::write(&file, "x").unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
-        let error = open_as(3_000_000, Rights::Root, &file).unwrap_err();
+        let error = open_as(3_000_000, LauncherUser::Root, &file).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied);
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o604)).unwrap();
-        open_as(3_000_000, Rights::Root, &file).unwrap();
-        assert!(open_as(3_000_000, Rights::Root, folder.path()).is_err());
+        open_as(3_000_000, LauncherUser::Root, &file).unwrap();
+        assert!(open_as(3_000_000, LauncherUser::Root, folder.path()).is_err());
         // Another thread has assumed the user's identity.
         assert!(rustix::process::geteuid().is_root());
     }
 
     #[test]
     fn the_first_folder_that_the_user_may_not_search_is_named() {
-        if Rights::of_this_process() == Rights::Own {
+        if LauncherUser::of_this_process() == LauncherUser::Own {
             return;
         }
         let top = tempfile::tempdir().unwrap();
@@ -173,19 +173,19 @@ mod tests {
         let folder = middle.join("vm");
         std::fs::create_dir_all(&folder).unwrap();
         [top.path(), &middle, &folder].into_iter().for_each(|folder| set(folder, 0o755));
-        let closed = || unsearchable_folder(3_000_000, Rights::Root, &folder).unwrap();
+        let closed = || unsearchable_folder(3_000_000, LauncherUser::Root, &folder).unwrap();
         assert_eq!(closed(), None);
         for closed_one in [&folder, &middle, top.path()] {
             set(closed_one, 0o700);
             assert_eq!(closed().as_deref(), Some(closed_one));
         }
-        assert_eq!(unsearchable_folder(0, Rights::Own, &folder).unwrap(), None);
+        assert_eq!(unsearchable_folder(0, LauncherUser::Own, &folder).unwrap(), None);
         // The target of the link is in an accessible folder.
         let other = tempfile::tempdir().unwrap();
         set(other.path(), 0o755);
         let link = other.path().join("link");
         std::os::unix::fs::symlink(&folder, &link).unwrap();
-        let closed = unsearchable_folder(3_000_000, Rights::Root, &link).unwrap();
+        let closed = unsearchable_folder(3_000_000, LauncherUser::Root, &link).unwrap();
         assert_eq!(closed.as_deref(), Some(top.path()));
     }
 }

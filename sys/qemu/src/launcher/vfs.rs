@@ -27,7 +27,7 @@ use suimon_quantity::PciAddress;
 
 use super::launched::VmProcess;
 use super::sysfs_writer::{SysfsWrite, SysfsWriter, SysfsWriters};
-use super::user::Rights;
+use super::user::LauncherUser;
 use crate::process_facts;
 
 const VFIO: &str = "vfio-pci";
@@ -113,14 +113,14 @@ impl Vf {
 
 impl Vfs {
     /// Binds a VF to `vfio-pci`, and gives the VM's user access to it.
-    pub(crate) fn give(
+    pub(crate) fn assign_to_vm(
         &self,
         vm: &VmProcess,
         address: PciAddress,
         memory_bytes: u64,
-        rights: Rights,
+        rights: LauncherUser,
     ) -> Result<(), VmError> {
-        if rights != Rights::Root {
+        if rights != LauncherUser::Root {
             let text =
                 "the VM launcher does not run as root and cannot assign VFs; start it as root";
             return Err(refused(text.to_owned()));

@@ -62,7 +62,7 @@ fn a_function_refused_by_vfio_is_reported_and_a_released_one_is_unassigned() {
     assert_eq!(read_to_string(folder.join("driver_override")).unwrap(), VFIO);
     assert_eq!(read_to_string(path_to("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
     assert_eq!(read_to_string(path_to("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
-    if Rights::of_this_process() == Rights::Own {
+    if LauncherUser::of_this_process() == LauncherUser::Own {
         return;
     }
     let (root, vfs) = tree(VFIO);

@@ -175,7 +175,7 @@ fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
     let space = u64::from(ROOM);
     assert!(record.append(&changes(0..space), 0).unwrap());
     assert!(!record.append(&changes(space..space + 1), 0).unwrap());
-    assert_eq!(record.next_position(), space);
+    assert_eq!(record.next_change_number(), space);
     record.truncate_before(10).unwrap();
     assert!(!record.append(&changes(space..space + 11), 0).unwrap());
     assert!(record.append(&changes(space..space + 10), 0).unwrap());

@@ -46,7 +46,7 @@ impl<const RECORDS: bool> AnyOrder for PackedQueue<RECORDS> {
         RECORDS && self.log.is_some()
     }
 
-    fn has_record(&self) -> bool {
+    fn records_in_flight(&self) -> bool {
         RECORDS && self.inflight.is_some()
     }
 }

@@ -38,7 +38,7 @@ impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
         RECORDS && self.log.is_some()
     }
 
-    fn has_record(&self) -> bool {
+    fn records_in_flight(&self) -> bool {
         RECORDS && self.inflight.is_some()
     }
 }

@@ -216,7 +216,7 @@ fn what_is_taken_back_is_received_again() {
         let (region, _file) = region_of(&[], features);
         let open = || DiskRing::with_tracking(vm.map(), &setup, records(&region), facts()).unwrap();
         let mut queue = open().into_queue();
-        assert!(queue.outlives());
+        assert!(queue.redelivers_after_drop());
         for sector in 0..4 {
             offer(&mut driver, sector);
         }
@@ -243,6 +243,6 @@ fn what_is_taken_back_is_received_again() {
         drop(queue);
         assert_eq!(driver.reap_any_order().len(), 4);
         let plain = DiskRing::new(vm.map(), &setup, facts());
-        assert!(plain.is_ok_and(|ring| !ring.into_queue().outlives()));
+        assert!(plain.is_ok_and(|ring| !ring.into_queue().redelivers_after_drop()));
     }
 }

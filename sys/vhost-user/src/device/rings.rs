@@ -101,7 +101,7 @@ impl VhostUserDevice {
     pub(super) fn set_kick(&mut self, vring_fd: VringFd) -> Result<(), DeviceFault> {
         let request = Request::SetVringKick;
         let index = vring_fd.index;
-        let fd = checked(request, vring_fd, PeerEventFd::awaited)?;
+        let fd = checked(request, vring_fd, PeerEventFd::for_waiting)?;
         let vring = self.stopped(request, index)?;
         vring.kick = Some(fd.map_or(Kick::Polled, |fd| Kick::Fd(Arc::new(fd))));
         self.start_rings(request)

@@ -42,7 +42,7 @@ impl RingSet {
 
 impl VhostUserDevice {
     /// Returns the rings that [`handle`](Self::handle) will detach when it executes the message.
-    pub fn stops(&self, message: &FrontEndMessage) -> RingSet {
+    pub fn rings_to_stop(&self, message: &FrontEndMessage) -> RingSet {
         use FrontEndMessage as M;
         let is_negotiated = |request| check_negotiated(request, self.protocol).is_ok();
         match *message {

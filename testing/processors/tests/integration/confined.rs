@@ -9,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use suimon_confine::{ConfinedWorkers, Confinement, FileRule};
+use suimon_confine::{ConfinedWorkers, Confinement, LandlockEffect};
 use suimon_ports::{Wait, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::Time;
@@ -211,7 +211,7 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
         let mut outcomes = Vec::new();
         for (name, attempt) in &attempts {
             let result = attempt();
-            outcomes.push((*name, result, errno(), watched.refusals().map(|last| last.call)));
+            outcomes.push((*name, result, errno(), watched.rejected_calls().map(|last| last.call)));
         }
         outcomes
     });
@@ -221,9 +221,9 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
             assert_eq!(refused_call.as_deref(), Some(name), "the refusal is remembered by name");
         }
     }
-    let last = confinement.refusals().unwrap();
+    let last = confinement.rejected_calls().unwrap();
     assert_eq!(last.count - before, attempt_count, "each attempt is counted");
-    assert_eq!(last.by, "processor");
+    assert_eq!(last.thread_kind, "processor");
     assert!(!created_file.exists());
     // The other threads of the process are not confined.
     std::fs::read("/etc/passwd").unwrap();
@@ -260,7 +260,7 @@ fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
     assert!(layer.is_filtered && layer.capabilities.is_empty());
     assert!(confinement.report().process.is_none(), "only the thread was confined");
     // Without the filter, Landlock alone rejects access to files, if the kernel supports it.
-    assert_ne!(layer.files, FileRule::Off, "this machine's kernel has Landlock");
+    assert_ne!(layer.files, LandlockEffect::Off, "this machine's kernel has Landlock");
 }
 
 #[test]
@@ -320,7 +320,7 @@ fn a_confined_worker_does_its_work() {
         refused_count,
         before,
         "nothing that it needs is refused: {:?}",
-        confinement.refusals()
+        confinement.rejected_calls()
     );
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use suimon_forwarding::{ForwardingPortSpec, Learned, PortRole, SwitchSpec};
+use suimon_forwarding::{AddressSighting, ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::MacAddr;
 use suimon_ports::WorkerRuntime;
 use suimon_processor_tests::{TestClockRuntime, mac};
@@ -29,10 +29,10 @@ fn plane(runtime: &TestClockRuntime) -> DataPlane {
     plane
 }
 
-fn heard(port: u32, seen_s: u64) -> Learned {
+fn heard(port: u32, seen_s: u64) -> AddressSighting {
     let mac = MacAddr::new(mac(7));
     let seen_at = Time::from_ns(seen_s * 1_000_000_000);
-    Learned {
+    AddressSighting {
         switch: SWITCH,
         vlan: None,
         mac,
@@ -49,7 +49,7 @@ fn who_is_heard_of_elsewhere_stays_known_and_news_win_over_what_is_older() {
     let read = Arc::clone(&clock);
     let runtime = TestClockRuntime::new(move || Time::from_ns(read.load(Ordering::SeqCst)));
     let plane = plane(&runtime);
-    let view_at = |seconds: u64, learned: Option<Learned>| {
+    let view_at = |seconds: u64, learned: Option<AddressSighting>| {
         // The worker reads the clock when it wakes, so the clock may change only while it sleeps.
         let started = Instant::now();
         while !runtime.is_sleeping() {

@@ -108,7 +108,7 @@ fn run(source: fn(u8) -> EndlessSource, processors: usize, sink_at: WorkerId) ->
     plane.move_queue(queue(1, Direction::Egress), sink_at).unwrap();
     let delivered = || {
         let port = plane.port_counters(PortId(1));
-        port.tx_frames + port.software_coalesced_segments - port.software_coalesced_units
+        port.tx_frames + port.software_coalesced_segments - port.software_coalesced_frames
     };
     let grow_by = |frames: u64| {
         let start_count = delivered();

@@ -10,7 +10,7 @@ mod testbed;
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -72,15 +72,15 @@ impl Experiment for DiskIo {
         requirements
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let Settings { disk_mib, window_ms, .. } = self.settings;
-        let names = |words_in: fn(Words) -> String| -> String {
+        let names = |words_in: fn(LocalizedText) -> String| -> String {
             let names: Vec<String> =
                 self.settings.ways.iter().map(|method| words_in(method.words())).collect();
             names.join(", ")
         };
         vec![
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "Disks of {disk_mib} MiB, completely written before the measurement, accessed \
                      by: {}. The path between client and engine has no native counterpart to \
@@ -93,7 +93,7 @@ impl Experiment for DiskIo {
                     names(|words| words.ja)
                 ),
             ),
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "Native: fio's io_uring engine with direct I/O on the same blocks of the \
                      device, for {window_ms} ms immediately before or after the disk, in turn. \
@@ -126,21 +126,26 @@ impl Experiment for DiskIo {
         vec![
             Measure::new(
                 "of-native",
-                Words::new("relative to native", "直前・直後のネイティブに対する割合"),
+                LocalizedText::new("relative to native", "直前・直後のネイティブに対する割合"),
                 "%",
                 MeasureDirection::Higher,
             )
             .deciding(),
-            Measure::new("rate", Words::new("disk", "ディスク"), "MB/s", MeasureDirection::Higher),
+            Measure::new(
+                "rate",
+                LocalizedText::new("disk", "ディスク"),
+                "MB/s",
+                MeasureDirection::Higher,
+            ),
             Measure::new(
                 "native",
-                Words::new("native", "ネイティブ"),
+                LocalizedText::new("native", "ネイティブ"),
                 "MB/s",
                 MeasureDirection::None,
             ),
             Measure::new(
                 "of-native-busy",
-                Words::new(
+                LocalizedText::new(
                     "relative to native with a busy client CPU",
                     "クライアントの CPU が埋まっているときのネイティブに対する割合",
                 ),
@@ -149,13 +154,13 @@ impl Experiment for DiskIo {
             ),
             Measure::new(
                 "requests",
-                Words::new("requests", "要求数"),
+                LocalizedText::new("requests", "要求数"),
                 "/s",
                 MeasureDirection::Higher,
             ),
             Measure::new(
                 "beyond-goal",
-                Words::new(
+                LocalizedText::new(
                     "difference to the target (97 % from depth 4 on, 90 % below)",
                     "目標 (同時要求数 4 以上で 97 %、未満で 90 %) との差",
                 ),

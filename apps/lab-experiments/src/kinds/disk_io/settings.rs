@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use serde::Deserialize;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 use suimon_lab_run::folder::check_id;
 use suimon_rig::{DiskFormat, DiskKind};
 
@@ -64,7 +64,7 @@ pub(super) enum Target {
 pub(super) struct Pattern {
     /// Name in ids of cases.
     pub(super) id: String,
-    pub(super) name: Words,
+    pub(super) name: LocalizedText,
     /// Size of a request in KiB: a power of two from 4 to 1024.
     pub(super) block_kib: u64,
     /// Percentage of requests that are reads.
@@ -150,10 +150,10 @@ impl Subject<'_> {
         format!("{pattern}+{method}+{target}.{}", self.depth)
     }
 
-    pub(super) fn words(self) -> Words {
+    pub(super) fn words(self) -> LocalizedText {
         let (pattern, method, target) =
             (&self.pattern.name, self.access_method.words(), self.target.name());
-        Words::new(
+        LocalizedText::new(
             format!("{}, {}: {target}, {}", pattern.en, method.en, self.depth),
             format!("{}・{}: {target}、{}", pattern.ja, method.ja, self.depth),
         )
@@ -171,13 +171,15 @@ impl AccessMethod {
         }
     }
 
-    pub(super) fn words(self) -> Words {
+    pub(super) fn words(self) -> LocalizedText {
         match self {
-            Self::Engine => Words::new("engine alone", "エンジンのみ"),
-            Self::VhostUser => Words::untranslated("vhost-user"),
-            Self::VhostUserWaiting => Words::new("vhost-user (waiting)", "vhost-user (待機)"),
-            Self::Nbd => Words::untranslated("NBD"),
-            Self::Vm => Words::new("vhost-user in a VM", "VM 内の vhost-user"),
+            Self::Engine => LocalizedText::new("engine alone", "エンジンのみ"),
+            Self::VhostUser => LocalizedText::untranslated("vhost-user"),
+            Self::VhostUserWaiting => {
+                LocalizedText::new("vhost-user (waiting)", "vhost-user (待機)")
+            }
+            Self::Nbd => LocalizedText::untranslated("NBD"),
+            Self::Vm => LocalizedText::new("vhost-user in a VM", "VM 内の vhost-user"),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Series, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition, Series};
 use suimon_rig::Rig;
 
 use crate::bounds::check_bounds;
@@ -67,10 +67,10 @@ impl Experiment for Java {
         OrderEntry::requirements()
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let heap = self.settings.heap_mib;
         vec![
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "One JVM with a heap of {heap} MiB. For each of its CPUs, a thread with its \
                      own warehouse (an in-memory H2 database) processes new orders, payments, \
@@ -83,7 +83,7 @@ impl Experiment for Java {
                      のものではありません。"
                 ),
             ),
-            Words::new(
+            LocalizedText::new(
                 "The publication compares operating systems and CPUs, of which this machine has \
                  one each. Comparable here: scaling over CPUs, and the effect of the page size, \
                  which is part of the effect of nested paging.",
@@ -97,11 +97,11 @@ impl Experiment for Java {
         let seconds = (self.settings.warm_up_s + self.settings.measure_s) as f64 + 3.0;
         let case = |(vcpus, pages): (usize, bool)| {
             let words = match pages {
-                true => Words::new(
+                true => LocalizedText::new(
                     format!("{vcpus} vCPU, huge pages"),
                     format!("{vcpus} vCPU、ラージページ"),
                 ),
-                false => Words::new(
+                false => LocalizedText::new(
                     format!("{vcpus} vCPU, 4 KiB pages"),
                     format!("{vcpus} vCPU、4 KiB ページ"),
                 ),
@@ -112,8 +112,9 @@ impl Experiment for Java {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        let operations = Words::new("operations", "処理数");
-        let paused = Words::new("stopped by garbage collection", "ガベージコレクションによる停止");
+        let operations = LocalizedText::new("operations", "処理数");
+        let paused =
+            LocalizedText::new("stopped by garbage collection", "ガベージコレクションによる停止");
         vec![
             Measure::new("operations", operations, "/s", MeasureDirection::Higher).deciding(),
             Measure::new("paused", paused, "%", MeasureDirection::Lower),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Series, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition, Series};
 use suimon_rig::Rig;
 
 use crate::environment::Environment;
@@ -118,10 +118,10 @@ impl Experiment for OffloadFtp {
         requirements
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let Settings { processors, files, file_mib, clients, .. } = self.settings;
         vec![
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "vsftpd in a namespace guest on an external switch with {processors} unpinned \
                      workers serves {files} files of {file_mib} MiB, all in the page cache; \
@@ -133,7 +133,7 @@ impl Experiment for OffloadFtp {
                      個が繰り返し取得します。"
                 ),
             ),
-            Words::new(
+            LocalizedText::new(
                 "`suimon offload set` changes the offloads of the guest's NIC and of the uplink \
                  while the clients continue: all on; segmentation off; segmentation and both \
                  checksums off. A veth pair accepts large frames with partial checksums, as a NIC \
@@ -143,7 +143,7 @@ impl Experiment for OffloadFtp {
                  (すべてオン、セグメンテーションだけオフ、セグメンテーションと送受信チェックサムをオフ)。veth は、両方をオフロードする NIC \
                  と同じように大きなフレームと未計算のチェックサムをそのまま受け取ります。同じ CPU を使うクライアントの仕事も、そのぶん減ります。",
             ),
-            Words::new(
+            LocalizedText::new(
                 "Stages are the time that workers account themselves; the work of the guest's \
                  kernel, of the server and of the clients is only in the CPU time of the whole \
                  machine.",

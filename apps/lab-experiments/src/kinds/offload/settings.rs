@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 use crate::bounds::check_bounds;
 
@@ -100,9 +100,12 @@ impl Combination {
         format!("{}+{}", self.driver.id(), self.offload.id())
     }
 
-    pub(crate) fn words(self) -> Words {
+    pub(crate) fn words(self) -> LocalizedText {
         let (driver, (en, ja)) = (self.driver.driver_key(), self.offload.words());
-        Words::new(format!("{driver}, offload: {en}"), format!("{driver}、オフロード: {ja}"))
+        LocalizedText::new(
+            format!("{driver}, offload: {en}"),
+            format!("{driver}、オフロード: {ja}"),
+        )
     }
 }
 

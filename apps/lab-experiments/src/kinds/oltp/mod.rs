@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Series, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition, Series};
 
 use crate::bounds::check_bounds;
 use crate::environment::Environment;
@@ -85,10 +85,10 @@ impl Experiment for Oltp {
         requirements
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let Settings { disk_mib, threads, tables, rows, .. } = self.settings;
         vec![
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "MariaDB in a namespace guest with the given number of CPUs (by affinity), \
                      its files on an ext4 file system of {disk_mib} MiB; every commit is flushed. \
@@ -101,7 +101,7 @@ impl Experiment for Oltp {
                      {threads} スレッド、{tables} テーブル × {rows} 行で問い合わせます。"
                 ),
             ),
-            Words::new(
+            LocalizedText::new(
                 "Namespace guests have no disks: Suimon's disk is attached to the host's kernel \
                  over NBD (nbdfuse and a loop device), and nbdkit's file in the same way for \
                  comparison. Native uses the loop device only.",
@@ -114,10 +114,10 @@ impl Experiment for Oltp {
     fn cases(&self) -> Vec<Case> {
         let seconds = (self.settings.warm_up_s + self.settings.measure_s) as f64 + 12.0;
         let case = |(disk, vcpus): (Behind, usize)| {
-            let Words { en, ja } = disk.words();
+            let LocalizedText { en, ja } = disk.words();
             Case::new(
                 id(disk, vcpus),
-                Words::new(format!("{en}, {vcpus} vCPU"), format!("{ja}、{vcpus} vCPU")),
+                LocalizedText::new(format!("{en}, {vcpus} vCPU"), format!("{ja}、{vcpus} vCPU")),
                 seconds,
             )
         };
@@ -128,20 +128,20 @@ impl Experiment for Oltp {
         vec![
             Measure::new(
                 "transactions",
-                Words::new("transactions", "トランザクション"),
+                LocalizedText::new("transactions", "トランザクション"),
                 "/s",
                 MeasureDirection::Higher,
             )
             .deciding(),
             Measure::new(
                 "p95",
-                Words::new("95th percentile latency", "95 % のレイテンシ"),
+                LocalizedText::new("95th percentile latency", "95 % のレイテンシ"),
                 "ms",
                 MeasureDirection::Lower,
             ),
             Measure::new(
                 "cpu",
-                Words::new(
+                LocalizedText::new(
                     "CPU time of the daemon per transaction",
                     "トランザクションあたりのデーモンの CPU 時間",
                 ),
@@ -150,7 +150,7 @@ impl Experiment for Oltp {
             ),
             Measure::new(
                 "errors",
-                Words::new("repeated transactions", "再実行されたトランザクション"),
+                LocalizedText::new("repeated transactions", "再実行されたトランザクション"),
                 "",
                 MeasureDirection::Lower,
             ),

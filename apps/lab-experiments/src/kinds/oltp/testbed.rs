@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::Deserialize;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 use suimon_rig::{
     Daemon, LoopFolder, NamespaceGuest, NbdFolder, Process, Rig, is_listening, wait_until,
 };
@@ -37,11 +37,11 @@ impl Behind {
         }
     }
 
-    pub(super) fn words(self) -> Words {
+    pub(super) fn words(self) -> LocalizedText {
         match self {
-            Self::Native => Words::new("native file", "ネイティブのファイル"),
-            Self::Nbdkit => Words::new("nbdkit", "nbdkit"),
-            Self::Suimon => Words::new("Suimon's disk", "Suimon のディスク"),
+            Self::Native => LocalizedText::new("native file", "ネイティブのファイル"),
+            Self::Nbdkit => LocalizedText::new("nbdkit", "nbdkit"),
+            Self::Suimon => LocalizedText::new("Suimon's disk", "Suimon のディスク"),
         }
     }
 }

@@ -7,7 +7,7 @@ mod settings;
 mod testbed;
 
 use anyhow::Result;
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -45,10 +45,10 @@ impl Experiment for PowerPlan {
         .concat()
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let Settings { sessions, window_ms, disk_mib, .. } = self.settings;
         vec![
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "Three loads for {window_ms} ms each: {sessions} TCP connections from two \
                      namespace guests to the outside that exchange single bytes; random reads of \
@@ -61,7 +61,7 @@ impl Experiment for PowerPlan {
                      で、そして無負荷を、それぞれ {window_ms} ms 測ります。"
                 ),
             ),
-            Words::new(
+            LocalizedText::new(
                 "One suimond with two unpinned workers and an uplink whose queues VMQ places. CPU \
                  time is that of all threads of the daemon per completed operation; power is that \
                  of RAPL's packages and memory, where the machine has them.",
@@ -77,19 +77,19 @@ impl Experiment for PowerPlan {
         let seconds = self.settings.window_ms as f64 / 1000.0 * Load::ALL.len() as f64 + 4.0;
         let plans = self.settings.plans.iter();
         plans
-            .map(|plan| Case::new(plan.clone(), Words::untranslated(plan.clone()), seconds))
+            .map(|plan| Case::new(plan.clone(), LocalizedText::untranslated(plan.clone()), seconds))
             .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
         let mut measures = Vec::new();
         for load in Load::ALL {
-            let Words { en, ja } = load.words();
+            let LocalizedText { en, ja } = load.words();
             let mut add = |id: &str,
                            (of_en, of_ja): (&str, &str),
                            unit: &str,
                            better: MeasureDirection| {
-                let words = Words::new(format!("{of_en}, {en}"), format!("{of_ja}、{ja}"));
+                let words = LocalizedText::new(format!("{of_en}, {en}"), format!("{of_ja}、{ja}"));
                 measures.push(Measure::new(&format!("{}-{id}", load.id()), words, unit, better));
             };
             if load != Load::Idle {
@@ -117,7 +117,7 @@ impl Experiment for PowerPlan {
         };
         let mut part = Repetition::default();
         for missing in testbed.set_plan(&case.id)? {
-            part.notes.push(Words::new(
+            part.notes.push(LocalizedText::new(
                 format!("{}: not available on this machine: {missing}", case.id),
                 format!("{}: このマシンにはありません: {missing}", case.id),
             ));

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 use suimon_rig::fio::{self, FioTarget};
 use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth, example, run, wait_until};
 
@@ -58,12 +58,12 @@ impl Load {
         }
     }
 
-    pub(super) fn words(self) -> Words {
+    pub(super) fn words(self) -> LocalizedText {
         match self {
-            Self::Idle => Words::new("no load", "無負荷"),
-            Self::Sessions => Words::new("TCP requests", "TCP の要求"),
-            Self::VhostUser => Words::new("reads over vhost-user", "vhost-user のリード"),
-            Self::Nbd => Words::new("reads over NBD", "NBD のリード"),
+            Self::Idle => LocalizedText::new("no load", "無負荷"),
+            Self::Sessions => LocalizedText::new("TCP requests", "TCP の要求"),
+            Self::VhostUser => LocalizedText::new("reads over vhost-user", "vhost-user のリード"),
+            Self::Nbd => LocalizedText::new("reads over NBD", "NBD のリード"),
         }
     }
 }

@@ -12,7 +12,7 @@ mod values;
 mod verdict;
 
 use anyhow::Result;
-use suimon_lab_run::{Case, Measure, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, Repetition};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -107,21 +107,21 @@ impl Experiment for Qos {
         requirements
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let settings = &self.settings;
         let (disks, mib) = (settings.disks().len(), settings.disk_mib);
         let (block, depth) = (settings.block_kib, settings.depth);
         let form = format!("{} {}", settings.disk_kind, settings.format.to_uppercase());
         let mut setup = Vec::new();
         setup.push(match self.location {
-            Location::Host => Words::new(
+            Location::Host => LocalizedText::new(
                 format!(
                     "{disks} disks ({form}, {mib} MiB) on one suimond, each loaded by fio over \
                      NBD: {block} KiB random writes, {depth} in flight."),
                 format!("1 つの suimond に {disks} 台のディスク ({form}、{mib} MiB)。それぞれに fio が NBD で \
                          {block} KiB のランダムライトを行い、同時要求数は {depth} です。"),
             ),
-            Location::Cluster => Words::new(
+            Location::Cluster => LocalizedText::new(
                 format!(
                     "{disks} disks ({form}, {mib} MiB) on {} suimonds that share one store \
                      through an etcd cluster of three members; each disk is loaded by fio over \
@@ -133,7 +133,7 @@ impl Experiment for Qos {
         });
         if let Some(rate) = settings.store_bytes_per_s {
             let rate = rate as f64 / 1e6;
-            setup.push(Words::new(
+            setup.push(LocalizedText::new(
                 format!(
                     "The store is a disk with a limit of {rate:.1} MB/s: a file behind QEMU's \
                      throttle, over NBD and FUSE to a loop device with ext4."),
@@ -142,7 +142,7 @@ impl Experiment for Qos {
             ));
         }
         let (declared, document) = (settings.declared_percent, settings.document_iops);
-        setup.push(Words::new(
+        setup.push(LocalizedText::new(
             format!(
                 "First, the throughput of the store without limits is measured; {declared} % of \
                  it is the declared capacity. All limits of the publication are scaled by the \
@@ -162,8 +162,8 @@ impl Experiment for Qos {
         // The time per case includes some seconds for the start of the store, the daemons and etcd.
         let seconds = (WARM_UP_S + settings.calibration_s + steps) as f64 + written_s + 6.0;
         let words = match self.location {
-            Location::Host => Words::new("one host", "1 ホスト"),
-            Location::Cluster => Words::new("cluster", "クラスタ"),
+            Location::Host => LocalizedText::new("one host", "1 ホスト"),
+            Location::Cluster => LocalizedText::new("cluster", "クラスタ"),
         };
         vec![Case::new("steps", words, seconds)]
     }

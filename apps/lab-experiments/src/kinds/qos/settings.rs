@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use serde::Deserialize;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 use suimon_lab_run::folder::check_id;
 
 use crate::bounds::check_bounds;
@@ -78,7 +78,7 @@ pub(super) struct Group {
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
     /// Description of the change at the start of the step.
-    pub(super) change: Words,
+    pub(super) change: LocalizedText,
     /// Limits of each disk by group, as in the document.
     pub(super) limits: Vec<Limits>,
     /// True if the minimums exceed the capacity and the daemon must reject them.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_lab_run::{Mark, Measure, MeasureDirection, Repetition, Series, Words};
+use suimon_lab_run::{LocalizedText, Mark, Measure, MeasureDirection, Repetition, Series};
 
 use super::record::Record;
 use super::settings::{Limits, Settings};
@@ -17,14 +17,15 @@ pub(super) fn megabytes(iops: f64) -> f64 {
 pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
     let mut measures = vec![Measure::new(
         "capability",
-        Words::new("throughput of the store without limits", "ストアの能力 (設定なし)"),
+        LocalizedText::new("throughput of the store without limits", "ストアの能力 (設定なし)"),
         "MB/s",
         MeasureDirection::None,
     )];
     for (step, step_spec) in (1..).zip(&settings.steps) {
         let change = &step_spec.change;
         let mut add = |id: String, (en, ja): (&str, &str), unit: &str, better: MeasureDirection| {
-            let words = Words::new(format!("{}: {en}", change.en), format!("{}: {ja}", change.ja));
+            let words =
+                LocalizedText::new(format!("{}: {en}", change.en), format!("{}: {ja}", change.ja));
             measures.push(Measure::new(&id, words, unit, better));
         };
         add(
@@ -132,7 +133,7 @@ pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
             part.value(&format!("refused-{number}"), f64::from(start.refused.is_some()));
         }
         if let Some(rejection) = &start.refused {
-            part.notes.push(Words::new(
+            part.notes.push(LocalizedText::new(
                 format!("{}: rejected: {rejection}", step.change.en),
                 format!("{}: 拒否されました: {rejection}", step.change.ja),
             ));

@@ -55,7 +55,7 @@ pub(super) struct Maximum {
 
 /// Rates of all disks together in one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Together {
+pub(super) struct TotalRates {
     /// Mean rate, from the time at which a change must be in effect.
     pub(super) mean: f64,
     /// Highest rate in any window of 5 s in the step.
@@ -90,11 +90,11 @@ pub(super) fn verdicts(record: &Record<'_>, step: usize, settles_s: f64) -> Vec<
 }
 
 /// Evaluates all disks of a step together.
-pub(super) fn evaluate_all(record: &Record<'_>, step: usize, settles_s: f64) -> Together {
+pub(super) fn evaluate_all(record: &Record<'_>, step: usize, settles_s: f64) -> TotalRates {
     let all_disks: Vec<usize> = (0..record.settings.disks().len()).collect();
     let course = course(record, step, &all_disks);
     let highest = windows(&course).iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
-    Together { mean: settled_mean(&course, settles_s).0, highest_window: highest }
+    TotalRates { mean: settled_mean(&course, settles_s).0, highest_window: highest }
 }
 
 fn course(record: &Record<'_>, step: usize, disks: &[usize]) -> Course {

@@ -9,7 +9,7 @@ mod settings;
 mod testbed;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -52,16 +52,16 @@ fn id((path, direction): (Path, Direction)) -> &'static str {
     }
 }
 
-fn words((path, direction): (Path, Direction)) -> Words {
+fn words((path, direction): (Path, Direction)) -> LocalizedText {
     match (direction, path) {
         (Direction::Sends, Path::Switch) => {
-            Words::new("transmit through the switch", "スイッチで送信")
+            LocalizedText::new("transmit through the switch", "スイッチで送信")
         }
-        (Direction::Sends, Path::Vf) => Words::new("transmit through a VF", "VF で送信"),
+        (Direction::Sends, Path::Vf) => LocalizedText::new("transmit through a VF", "VF で送信"),
         (Direction::Receives, Path::Switch) => {
-            Words::new("receive through the switch", "スイッチで受信")
+            LocalizedText::new("receive through the switch", "スイッチで受信")
         }
-        (Direction::Receives, Path::Vf) => Words::new("receive through a VF", "VF で受信"),
+        (Direction::Receives, Path::Vf) => LocalizedText::new("receive through a VF", "VF で受信"),
     }
 }
 
@@ -84,10 +84,10 @@ impl Experiment for SriovHostCpu {
         .concat()
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let mib = self.settings.mib;
         vec![
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "A QEMU machine with one CPU and an emulated 82576 adapter runs suimond. A \
                      namespace with a TAP device on the switch, or one with a VF, exchanges {mib} \
@@ -100,7 +100,7 @@ impl Experiment for SriovHostCpu {
                      をやり取りします。フレームはどちらもアダプターの中で折り返します。"
                 ),
             ),
-            Words::new(
+            LocalizedText::new(
                 "Without hardware virtualization, all CPUs and the adapter are emulated: only \
                  ratios of both paths are meaningful, not absolute figures. The work of the \
                  adapter itself is in no figure.",
@@ -121,12 +121,13 @@ impl Experiment for SriovHostCpu {
     }
 
     fn measures(&self) -> Vec<Measure> {
-        let processors = Words::new("all workers of the host", "ホストの全ワーカー");
-        let machine = Words::new("the whole machine, guests included", "ゲストを含むマシン全体");
+        let processors = LocalizedText::new("all workers of the host", "ホストの全ワーカー");
+        let machine =
+            LocalizedText::new("the whole machine, guests included", "ゲストを含むマシン全体");
         let mut measures = vec![
             Measure::new(
                 "carried",
-                Words::new("carried", "転送量"),
+                LocalizedText::new("carried", "転送量"),
                 "Mbit/s",
                 MeasureDirection::Higher,
             ),
@@ -135,7 +136,7 @@ impl Experiment for SriovHostCpu {
         ];
         for stage in STAGES {
             let name = stage.replace('_', " ");
-            let words = Words::new(format!("stage {name}"), format!("ステージ {name}"));
+            let words = LocalizedText::new(format!("stage {name}"), format!("ステージ {name}"));
             measures.push(Measure::new(&stage_id(stage), words, "ns/B", MeasureDirection::Lower));
         }
         measures

@@ -31,7 +31,7 @@ pub(crate) struct End<'a> {
 
 impl Ends {
     pub(crate) fn set_up(rig: &Rig, combination: Combination, processors: u16) -> Result<Self> {
-        let has_world = combination.endpoints.has_world();
+        let has_world = combination.endpoints.uses_external_network();
         let uplink = match combination.through {
             Through::Private => None,
             Through::External => Some(""),
@@ -49,7 +49,7 @@ impl Ends {
         let bridge = Namespace::new(rig, "bridge")?;
         bridge.run(&["ip", "link", "add", "br0", "type", "bridge"])?;
         bridge.run(&["ip", "link", "set", "br0", "up"])?;
-        let has_world = combination.endpoints.has_world();
+        let has_world = combination.endpoints.uses_external_network();
         let count = usize::from(combination.endpoints.vms()) + usize::from(has_world);
         let mut plain = Vec::new();
         for index in 0..count {

@@ -10,7 +10,7 @@ mod settings;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -52,9 +52,9 @@ impl Experiment for Streams {
         requirements
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let Settings { processors, broadcast_ms, .. } = self.settings;
-        let mut setup = vec![Words::new(
+        let mut setup = vec![LocalizedText::new(
             format!(
                 "VMs are namespace guests (a TAP device on the switch, which has {processors} \
                  unpinned workers). Each stream is one TCP connection of iperf3 that writes \
@@ -68,7 +68,7 @@ impl Experiment for Streams {
             ),
         )];
         if self.passes(Through::LinuxBridge) {
-            setup.push(Words::new(
+            setup.push(LocalizedText::new(
                 "For comparison: namespaces on the kernel's bridge with veth pairs. The bridge \
                  does not copy frames; the switch copies frames of TAP devices on ingress and \
                  egress.",
@@ -77,13 +77,13 @@ impl Experiment for Streams {
             ));
         }
         if self.passes(Through::Native) {
-            setup.push(Words::new(
+            setup.push(LocalizedText::new(
                 "Native: both ends of a veth pair, without VM and switch.",
                 "ネイティブは veth の両端で、VM もスイッチもありません。",
             ));
         }
         if let Some(every_ms) = broadcast_ms {
-            setup.push(Words::new(
+            setup.push(LocalizedText::new(
                 format!(
                     "During the streams through an external switch, the first VM sends a \
                      broadcast every {every_ms} ms, and tcpdump behind the uplink counts the \
@@ -166,7 +166,9 @@ impl Experiment for Streams {
         let ends = Ends::set_up(&rig, combination, processors)?;
         environment.check()?;
         let capture = match (ends.outside(), broadcast_ms) {
-            (Some(outside_end), Some(every_ms)) if !combination.endpoints.has_world() => {
+            (Some(outside_end), Some(every_ms))
+                if !combination.endpoints.uses_external_network() =>
+            {
                 let vms = ends.vms();
                 let first = vms.first().context("the VMs are missing")?;
                 Some(BroadcastCapture::start(&rig, outside_end, first.namespace, every_ms)?)

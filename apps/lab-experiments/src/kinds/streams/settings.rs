@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 use crate::bounds::check_bounds;
 
@@ -119,7 +119,7 @@ impl Endpoints {
     }
 
     /// Returns true if one endpoint is in the external network.
-    pub(crate) const fn has_world(self) -> bool {
+    pub(crate) const fn uses_external_network(self) -> bool {
         matches!(self, Self::Out | Self::In)
     }
 }
@@ -129,11 +129,11 @@ impl Combination {
         format!("{}+{}.{}", self.through.id(), self.endpoints.id(), self.block)
     }
 
-    pub(crate) fn words(self) -> Words {
+    pub(crate) fn words(self) -> LocalizedText {
         let ((path, through_ja), (endpoints, way_ja)) =
             (self.through.words(), self.endpoints.words());
         let block = self.block;
-        Words::new(
+        LocalizedText::new(
             format!("{path}, {endpoints}, {block} bytes"),
             format!("{through_ja}、{way_ja}、{block} バイト"),
         )
@@ -154,7 +154,7 @@ impl Settings {
             for &block in &streams.blocks {
                 check_bounds(&[("blocks", block.into(), 64, 1 << 20)])?;
             }
-            let has_world = streams.way.has_world();
+            let has_world = streams.way.uses_external_network();
             let (path, endpoints) = (streams.through.id(), streams.way.id());
             match streams.through {
                 Through::Private => {

@@ -10,7 +10,7 @@ mod settings;
 mod testbed;
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition};
 use suimon_rig::Rig;
 
 use crate::environment::Environment;
@@ -81,15 +81,15 @@ impl Experiment for Tiles {
         requirements
     }
 
-    fn setup(&self) -> Vec<Words> {
-        self.sentences().map(|(en, ja)| Words::new(en, ja)).to_vec()
+    fn setup(&self) -> Vec<LocalizedText> {
+        self.sentences().map(|(en, ja)| LocalizedText::new(en, ja)).to_vec()
     }
 
     fn cases(&self) -> Vec<Case> {
         let span = self.settings.warm_up_s + self.settings.measure_s;
         let case = |tiles: &usize| {
             let s = if *tiles == 1 { "" } else { "s" };
-            let words = Words::new(format!("{tiles} tile{s}"), format!("{tiles} タイル"));
+            let words = LocalizedText::new(format!("{tiles} tile{s}"), format!("{tiles} タイル"));
             // Three measurements of single VMs and one of all tiles. A JVM and each database take
             // some seconds to start.
             Case::new(format!("tiles.{tiles}"), words, (4 * (span + 2) + 7 * *tiles as u64) as f64)
@@ -173,7 +173,7 @@ impl Experiment for Tiles {
                 part.value("watts", watts);
                 part.value("power-score", score.system / watts);
             }
-            None => part.notes.push(Words::new(
+            None => part.notes.push(LocalizedText::new(
                 "This machine reports no power, so there is no power score.",
                 "このマシンでは消費電力がわからないため、電力あたりのスコアはありません。",
             )),

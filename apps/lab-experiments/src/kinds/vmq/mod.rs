@@ -12,7 +12,7 @@ mod testbed;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use suimon_lab_run::{Case, Mark, Measure, MeasureDirection, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Mark, Measure, MeasureDirection, Repetition};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -57,9 +57,9 @@ impl Experiment for Vmq {
         requirements
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let Settings { guests, uplinks, processors, max_processors, .. } = self.settings;
-        let mut setup = vec![Words::new(
+        let mut setup = vec![LocalizedText::new(
             format!(
                 "{guests} namespace guests with one NIC each on a switch whose uplink is a team \
                  of {uplinks} veth pairs; {processors} unpinned workers run on the CPUs of this \
@@ -73,14 +73,14 @@ impl Experiment for Vmq {
         )];
         if let Some(rate) = self.settings.session_bps {
             let rate = rate as f64 / 1e6;
-            setup.push(Words::new(
+            setup.push(LocalizedText::new(
                 format!(
                     "Each TCP session of iperf3 demands {rate} Mbit/s, from the guests to the \
                      outside."),
                 format!("iperf3 の TCP セッションはそれぞれ {rate} Mbit/s を要求し、ゲストから外へ流れます。"),
             ));
         }
-        setup.push(Words::new(
+        setup.push(LocalizedText::new(
             "Behind the team: a bond of Open vSwitch for LACP, a static group by the kernel's \
              traffic control, or the kernel's bridge for a switch-independent team.",
             "チームの先は、LACP では Open vSwitch のボンド、静的チームではカーネルの tc による静的グループ、スイッチ非依存ではカーネルのブリッジです。",
@@ -92,8 +92,10 @@ impl Experiment for Vmq {
         let seconds: u64 = self.settings.phases.iter().map(|phase| phase.seconds).sum();
         let combinations = self.settings.combinations().into_iter();
         let case = |combination: settings::Combination<'_>| {
-            let words =
-                Words::untranslated(format!("{}, {}", combination.mode, combination.algorithm));
+            let words = LocalizedText::untranslated(format!(
+                "{}, {}",
+                combination.mode, combination.algorithm
+            ));
             // The time per case includes some seconds for the start of the daemon, the team and the
             // sessions.
             Case::new(combination.id(), words, seconds as f64 + 8.0)
@@ -104,26 +106,29 @@ impl Experiment for Vmq {
     fn measures(&self) -> Vec<Measure> {
         let mut measures = Vec::new();
         for (phase_index, phase) in self.settings.phases.iter().enumerate() {
-            let Words { en, ja } = phase.words();
+            let LocalizedText { en, ja } = phase.words();
             let number = phase_index + 1;
-            let mut add = |id: &str, words: Words, unit: &str, better: MeasureDirection| {
+            let mut add = |id: &str, words: LocalizedText, unit: &str, better: MeasureDirection| {
                 measures.push(Measure::new(&format!("{id}-{number}"), words, unit, better));
             };
             add(
                 "processors",
-                Words::new(format!("workers in use, {en}"), format!("使用ワーカー数、{ja}")),
+                LocalizedText::new(
+                    format!("workers in use, {en}"),
+                    format!("使用ワーカー数、{ja}"),
+                ),
                 "",
                 MeasureDirection::None,
             );
             add(
                 "carried",
-                Words::new(format!("throughput, {en}"), format!("転送量、{ja}")),
+                LocalizedText::new(format!("throughput, {en}"), format!("転送量、{ja}")),
                 "Mbit/s",
                 MeasureDirection::Higher,
             );
             add(
                 "settled",
-                Words::new(
+                LocalizedText::new(
                     format!("time until the workers in use are stable, {en}"),
                     format!("ワーカー数が安定するまで、{ja}"),
                 ),
@@ -132,7 +137,10 @@ impl Experiment for Vmq {
             );
             add(
                 "lost",
-                Words::new(format!("sessions lost, {en}"), format!("失われたセッション、{ja}")),
+                LocalizedText::new(
+                    format!("sessions lost, {en}"),
+                    format!("失われたセッション、{ja}"),
+                ),
                 "",
                 MeasureDirection::Lower,
             );

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 use crate::bounds::check_bounds;
 
@@ -58,14 +58,14 @@ impl Combination<'_> {
 
 impl Phase {
     /// Returns a description of the change at the start of the phase.
-    pub(crate) fn words(&self) -> Words {
+    pub(crate) fn words(&self) -> LocalizedText {
         let (sessions, max_processors) = (self.sessions, self.max_processors);
         let (mut en, mut ja) = (plural(sessions, "session"), format!("{sessions} セッション"));
         if let Some(max_processors) = max_processors {
             en = format!("at most {}", plural(max_processors.into(), "worker"));
             ja = format!("ワーカー最大 {max_processors}");
         }
-        Words::new(en, ja)
+        LocalizedText::new(en, ja)
     }
 }
 

@@ -8,7 +8,7 @@ mod settings;
 use std::time::Duration;
 
 use anyhow::Result;
-use suimon_lab_run::{Case, Measure, MeasureDirection, Repetition, Words};
+use suimon_lab_run::{Case, LocalizedText, Measure, MeasureDirection, Repetition};
 
 use crate::environment::Environment;
 use crate::experiment::Experiment;
@@ -61,11 +61,11 @@ impl Experiment for Web {
         requirements
     }
 
-    fn setup(&self) -> Vec<Words> {
+    fn setup(&self) -> Vec<LocalizedText> {
         let Settings { processors, file_bytes, .. } = self.settings;
         let connections = self.settings.connections();
         vec![
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "Each web VM is a namespace guest on an external switch with {processors} \
                      unpinned workers. Its nginx (one worker process) and its CGI server \
@@ -79,7 +79,7 @@ impl Experiment for Web {
                      に固定します。ゲストのネットワークスタックはカーネルが選んだ CPU で動きます。VM が CPU より多いときは順に CPU を共有します。"
                 ),
             ),
-            Words::new(
+            LocalizedText::new(
                 format!(
                     "Outside, behind a veth pair, wrk keeps {} HTTP and {} HTTPS connections (TLS \
                      as negotiated by nginx and wrk, RSA 2048 bits, a new handshake after 20 \
@@ -94,7 +94,7 @@ impl Experiment for Web {
                     connections.http, connections.https
                 ),
             ),
-            Words::new(
+            LocalizedText::new(
                 "STD-CGI: 16 of 100 HTTP requests and 2 of 100 HTTPS requests start a program, a \
                  shell script that prints as many bytes as the file has. MIN-CGI: no HTTP \
                  request, 2 of 100 HTTPS requests.",

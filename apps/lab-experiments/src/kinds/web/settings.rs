@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 use crate::bounds::check_bounds;
 use crate::loads::web::{Connections, Profile};
@@ -67,11 +67,11 @@ impl Combination {
         format!("{}+{vmq}.{}", self.profile.id(), self.vms)
     }
 
-    pub(crate) fn words(self) -> Words {
+    pub(crate) fn words(self) -> LocalizedText {
         let (profile, vms) = (self.profile.display_name(), self.vms);
         let s = if vms == 1 { "" } else { "s" };
         let (state, ja) = if self.has_vmq { ("on", "オン") } else { ("off", "オフ") };
-        Words::new(
+        LocalizedText::new(
             format!("{profile}, VMQ {state}, {vms} web VM{s}"),
             format!("{profile}、VMQ {ja}、Web VM {vms} 台"),
         )

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_lab_run::{Run, Words};
+use suimon_lab_run::{LocalizedText, Run};
 
 use super::estimates::{EQUIVALENT_RATIO, mean};
 use crate::advise::advice::Advice;
@@ -44,7 +44,7 @@ pub(super) fn formats(run: &Run) -> Option<Advice> {
         ("raw if only throughput matters", "速度だけが問題なら raw です")
     };
     Some(Advice {
-        reason: Words::new(
+        reason: LocalizedText::new(
             format!(
                 "Throughput relative to a raw disk, mean of loads and depths over vhost-user: \
                  {listed}; {en}."

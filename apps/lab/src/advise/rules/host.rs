@@ -1,6 +1,6 @@
 //! Rules about uplink drivers, power plans and the number of tiles.
 
-use suimon_lab_run::{Run, Words};
+use suimon_lab_run::{LocalizedText, Run};
 
 use super::estimates::{EQUIVALENT_RATIO, estimate, is_significantly_higher};
 use crate::advise::advice::{Advice, Target, Value};
@@ -34,7 +34,7 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
         text_of(slow, slow_rate.mean, slow_cpu.mean)
     );
     Some(Advice {
-        reason: Words::new(
+        reason: LocalizedText::new(
             format!(
                 "Transmit rate of an FTP server's data by uplink driver, and CPU time per byte: \
                  {text}."
@@ -90,7 +90,7 @@ pub(super) fn power_plan(run: &Run) -> Option<Advice> {
         };
     let percent = number(100.0 * lowest_ratio, None);
     Some(Advice {
-        reason: Words::new(
+        reason: LocalizedText::new(
             format!(
                 "With {plan}, throughput of each load is at least {percent} % of that with \
                  balanced."
@@ -118,7 +118,7 @@ pub(super) fn tiles(run: &Run) -> Option<Advice> {
     is_significantly_higher(score, second).then_some(())?;
     let (tiles, score) = (&best.words, number(score.mean, None));
     Some(Advice {
-        reason: Words::new(
+        reason: LocalizedText::new(
             format!(
                 "Highest score, {score}, of a Java, a database and a web VM on one machine: with \
                  {}.",

@@ -1,6 +1,6 @@
 //! Rules about teams and VMQ.
 
-use suimon_lab_run::{Run, Statistics, Words};
+use suimon_lab_run::{LocalizedText, Run, Statistics};
 
 use super::estimates::{EQUIVALENT_RATIO, estimate, is_significantly_higher, mean};
 use crate::advise::advice::{Advice, Target, Value};
@@ -43,7 +43,7 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
     }
     let (highest, lowest) = (number(highest.mean, None), number(lowest.mean, None));
     Some(Advice {
-        reason: Words::new(
+        reason: LocalizedText::new(
             format!(
                 "With {mode} teams, {best} carried {highest} Mbit/s under the highest load, the \
                  worst algorithm {lowest} Mbit/s; at low load one worker is used."
@@ -89,7 +89,7 @@ pub(super) fn max_workers(run: &Run) -> Option<Advice> {
     }
     let (rate, max_rate) = (number(estimate.mean, None), number(max_mean, None));
     Some(Advice {
-        reason: Words::new(
+        reason: LocalizedText::new(
             format!(
                 "With {processors} worker(s) for VMQ the team carried {rate} Mbit/s; the \
                  maximum over all numbers of workers is {max_rate} Mbit/s."

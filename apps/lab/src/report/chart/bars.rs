@@ -1,6 +1,6 @@
 //! Bar charts by case, with confidence intervals.
 
-use suimon_lab_run::{Case, Run, Statistics, Words};
+use suimon_lab_run::{Case, LocalizedText, Run, Statistics};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
@@ -50,7 +50,7 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
     let mut canvas = Canvas::new(860.0, 300.0);
     let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
     let y = Axis::linear(lowest, highest, bottom, top);
-    canvas.y_axis(&y, &Words::untranslated(unit));
+    canvas.y_axis(&y, &LocalizedText::untranslated(unit));
     let slot = (right - left) / bars.len() as f64;
     let width = (slot * 0.8 / measures.len().max(1) as f64).min(60.0);
     let zero = y.coordinate(0.0);
@@ -75,20 +75,20 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
         let max_chars = ((slot * 1.7 / 6.5) as usize).max(6);
         canvas.text(middle, bottom + row, "middle", &truncate(&case.words, max_chars));
     }
-    let legend: Vec<(usize, Words)> = measures
+    let legend: Vec<(usize, LocalizedText)> = measures
         .iter()
         .enumerate()
         .map(|(index, measure)| (index, measure.words.clone()))
         .collect();
     let heading = match measures.as_slice() {
         [only] => only.words.clone(),
-        _ => Words::default(),
+        _ => LocalizedText::default(),
     };
     Some(framed(&heading, &canvas.finish(&chart.title), &legend, &[]))
 }
 
 /// Truncates the text of both languages to about the width of `max_chars` Latin characters.
-fn truncate(words: &Words, max_chars: usize) -> Words {
+fn truncate(words: &LocalizedText, max_chars: usize) -> LocalizedText {
     let cut = |text: &str, max_chars: usize| {
         if text.chars().count() <= max_chars {
             return text.to_owned();
@@ -96,5 +96,5 @@ fn truncate(words: &Words, max_chars: usize) -> Words {
         text.chars().take(max_chars.saturating_sub(1)).chain(['…']).collect()
     };
     // Japanese characters are about twice as wide.
-    Words::new(cut(&words.en, max_chars), cut(&words.ja, max_chars * 2 / 3))
+    LocalizedText::new(cut(&words.en, max_chars), cut(&words.ja, max_chars * 2 / 3))
 }

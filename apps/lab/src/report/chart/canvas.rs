@@ -1,6 +1,6 @@
 //! SVG drawing with axes.
 
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 use super::axis::Axis;
 use crate::number::number;
@@ -38,19 +38,19 @@ impl Canvas {
     }
 
     /// Draws horizontal lines with numbers at the y axis's ticks, and the unit above.
-    pub(super) fn y_axis(&mut self, axis: &Axis, unit: &Words) {
+    pub(super) fn y_axis(&mut self, axis: &Axis, unit: &LocalizedText) {
         let (left, right) = self.x_range();
         for tick in axis.ticks(5) {
             let y = axis.coordinate(tick);
             self.body +=
                 &format!("<line class=grid x1={left:.1} x2={right:.1} y1={y:.1} y2={y:.1} />");
-            self.text(left - 6.0, y + 4.0, "end", &Words::untranslated(number(tick, None)));
+            self.text(left - 6.0, y + 4.0, "end", &LocalizedText::untranslated(number(tick, None)));
         }
         self.text(4.0, 11.0, "start", unit);
     }
 
     /// Draws numbers below the x axis, and its name.
-    pub(super) fn x_axis(&mut self, axis: &Axis, ticks: &[f64], name: &Words) {
+    pub(super) fn x_axis(&mut self, axis: &Axis, ticks: &[f64], name: &LocalizedText) {
         let (bottom, _) = self.y_range();
         for tick in ticks {
             let x = axis.coordinate(*tick);
@@ -58,12 +58,17 @@ impl Canvas {
                 "<line class=tick x1={x:.1} x2={x:.1} y1={bottom:.1} y2={:.1} />",
                 bottom + 4.0
             );
-            self.text(x, bottom + 16.0, "middle", &Words::untranslated(number(*tick, None)));
+            self.text(
+                x,
+                bottom + 16.0,
+                "middle",
+                &LocalizedText::untranslated(number(*tick, None)),
+            );
         }
         self.text(self.width - RIGHT, self.height - 4.0, "end", name);
     }
 
-    pub(super) fn text(&mut self, x: f64, y: f64, anchor: &str, words: &Words) {
+    pub(super) fn text(&mut self, x: f64, y: f64, anchor: &str, words: &LocalizedText) {
         self.body +=
             &format!("<text x={x:.1} y={y:.1} text-anchor={anchor}>{}</text>", spans(words));
     }
@@ -72,7 +77,7 @@ impl Canvas {
     pub(super) fn mark(&mut self, x: f64, number: usize) {
         let (bottom, top) = self.y_range();
         self.body += &format!("<line class=mark x1={x:.1} x2={x:.1} y1={bottom:.1} y2={top:.1} />");
-        self.text(x + 3.0, top - 4.0, "start", &Words::untranslated(number.to_string()));
+        self.text(x + 3.0, top - 4.0, "start", &LocalizedText::untranslated(number.to_string()));
     }
 
     pub(super) fn line(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {
@@ -131,7 +136,7 @@ impl Canvas {
         );
     }
 
-    pub(super) fn finish(self, description: &Words) -> String {
+    pub(super) fn finish(self, description: &LocalizedText) -> String {
         let Self { width, height, body } = self;
         format!(
             "<svg viewBox=\"0 0 {width} {height}\" width={width} height={height} role=img aria-label=\"{}\">{body}</svg>",

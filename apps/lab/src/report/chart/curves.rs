@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_lab_run::{Case, Run, Statistics, Words};
+use suimon_lab_run::{Case, LocalizedText, Run, Statistics};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
@@ -21,7 +21,7 @@ pub(super) fn curves(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
 fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Option<String> {
     let measure = run.measure(measure)?;
     let mut curves: BTreeMap<&str, Vec<(f64, Statistics)>> = BTreeMap::new();
-    let mut order: Vec<(&str, Words)> = Vec::new();
+    let mut order: Vec<(&str, LocalizedText)> = Vec::new();
     for case in cases {
         let Some((name, depth)) = case.id.rsplit_once('.') else { continue };
         let (Ok(depth), Some(estimate)) =
@@ -56,7 +56,7 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
     let mut ticks: Vec<f64> = points_of().map(|(depth, _)| *depth).collect();
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
-    canvas.y_axis(&y, &Words::untranslated(measure.unit.clone()));
+    canvas.y_axis(&y, &LocalizedText::untranslated(measure.unit.clone()));
     canvas.x_axis(&x, &ticks, &chart.x.clone().unwrap_or_default());
     for (colour, (name, words)) in order.iter().enumerate() {
         let mut points = curves.remove(name).unwrap_or_default();
@@ -77,17 +77,17 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
             canvas.dot(colour, *x_coordinate, *value, &name);
         }
     }
-    let legend: Vec<(usize, Words)> =
+    let legend: Vec<(usize, LocalizedText)> =
         order.into_iter().enumerate().map(|(index, (_, words))| (index, words)).collect();
     Some(framed(&measure.words, &canvas.finish(&measure.words), &legend, &[]))
 }
 
 /// Returns the name of a case without the number after the last comma.
-fn before_number(words: &Words) -> Words {
+fn before_number(words: &LocalizedText) -> LocalizedText {
     let cut = |text: &str, comma: char| {
         text.rsplit_once(comma).map_or(text, |(first, _)| first).trim().to_owned()
     };
-    Words::new(
+    LocalizedText::new(
         cut(&words.en, ','),
         cut(&words.ja, if words.ja.contains('、') { '、' } else { ',' }),
     )

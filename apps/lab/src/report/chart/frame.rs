@@ -1,16 +1,16 @@
 //! Frame of a chart: heading, legend and list of marks.
 
-use suimon_lab_run::Words;
+use suimon_lab_run::LocalizedText;
 
 use super::canvas::COLOURS;
 use crate::report::page::both;
 
 /// Returns a chart with its heading and legend.
 pub(super) fn framed(
-    heading: &Words,
+    heading: &LocalizedText,
     svg: &str,
-    legend: &[(usize, Words)],
-    marks: &[Words],
+    legend: &[(usize, LocalizedText)],
+    marks: &[LocalizedText],
 ) -> String {
     let mut html = String::from("<figure>");
     if !heading.is_empty() {

@@ -1,6 +1,6 @@
 //! Series over time, as lines or stacked.
 
-use suimon_lab_run::{Case, Repetition, Run, Series, Words};
+use suimon_lab_run::{Case, LocalizedText, Repetition, Run, Series};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
@@ -30,7 +30,7 @@ pub(super) fn over_time(
     with_series
         .iter()
         .map(|(case, part, series)| {
-            let heading = if is_single { Words::default() } else { case.words.clone() };
+            let heading = if is_single { LocalizedText::default() } else { case.words.clone() };
             repetition_chart(&heading, part, series, highest, is_stacked, width)
         })
         .collect()
@@ -50,7 +50,7 @@ fn highest(series: &[&Series], is_stacked: bool) -> f64 {
 }
 
 fn repetition_chart(
-    heading: &Words,
+    heading: &LocalizedText,
     part: &Repetition,
     series: &[&Series],
     highest: f64,
@@ -66,8 +66,8 @@ fn repetition_chart(
     let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
     let (x, y) = (Axis::tight(0.0, ends, left, right), Axis::linear(0.0, highest, bottom, top));
     let unit = series.first().map(|series| series.unit.clone()).unwrap_or_default();
-    canvas.y_axis(&y, &Words::untranslated(unit));
-    canvas.x_axis(&x, &x.ticks(8), &Words::new("seconds", "秒"));
+    canvas.y_axis(&y, &LocalizedText::untranslated(unit));
+    canvas.x_axis(&x, &x.ticks(8), &LocalizedText::new("seconds", "秒"));
     let mut lower: Vec<(f64, f64)> = Vec::new();
     for (colour, series) in series.iter().enumerate() {
         if is_stacked {
@@ -95,12 +95,12 @@ fn repetition_chart(
     for (number, mark) in (1..).zip(&part.marks) {
         canvas.mark(x.coordinate(mark.at_s), number);
     }
-    let legend: Vec<(usize, Words)> = series
+    let legend: Vec<(usize, LocalizedText)> = series
         .iter()
         .enumerate()
-        .map(|(index, series)| (index, Words::untranslated(series.name.clone())))
+        .map(|(index, series)| (index, LocalizedText::untranslated(series.name.clone())))
         .collect();
-    let marks: Vec<Words> = part.marks.iter().map(|mark| mark.words.clone()).collect();
+    let marks: Vec<LocalizedText> = part.marks.iter().map(|mark| mark.words.clone()).collect();
     framed(heading, &canvas.finish(heading), &legend, &marks)
 }
 

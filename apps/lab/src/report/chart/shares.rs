@@ -1,6 +1,6 @@
 //! Horizontal bars by case, divided into measures.
 
-use suimon_lab_run::{Case, Run, Statistics, Words};
+use suimon_lab_run::{Case, LocalizedText, Run, Statistics};
 
 use super::canvas::Canvas;
 use super::frame::framed;
@@ -21,17 +21,17 @@ pub(super) fn shares(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
         let parts = measures.iter().map(|measure| mean(case, &measure.id)).collect();
         (&case.words, parts)
     });
-    let names: Vec<Words> = measures.iter().map(|measure| measure.words.clone()).collect();
+    let names: Vec<LocalizedText> = measures.iter().map(|measure| measure.words.clone()).collect();
     let unit = measures.first().map(|measure| measure.unit.clone()).unwrap_or_default();
     divided(&chart.title, &names, &unit, rows.collect()).into_iter().collect()
 }
 
 /// Draws one bar per row, divided into one section per name; returns `None` if all values are 0.
 pub(crate) fn divided(
-    title: &Words,
-    names: &[Words],
+    title: &LocalizedText,
+    names: &[LocalizedText],
     unit: &str,
-    mut rows: Vec<(&Words, Vec<f64>)>,
+    mut rows: Vec<(&LocalizedText, Vec<f64>)>,
 ) -> Option<String> {
     rows.retain(|(_, values)| values.iter().sum::<f64>() > 0.0);
     if rows.is_empty() {
@@ -52,11 +52,11 @@ pub(crate) fn divided(
             canvas.bar(colour, x, y, wide, ROW - 12.0, &name);
             x += wide;
         }
-        let sum = Words::untranslated(format!("{} {unit}", number(sum, None)));
+        let sum = LocalizedText::untranslated(format!("{} {unit}", number(sum, None)));
         canvas.text(x + 6.0, y + 15.0, "start", &sum);
     }
-    let legend: Vec<(usize, Words)> = names.iter().cloned().enumerate().collect();
-    Some(framed(&Words::default(), &canvas.finish(title), &legend, &[]))
+    let legend: Vec<(usize, LocalizedText)> = names.iter().cloned().enumerate().collect();
+    Some(framed(&LocalizedText::default(), &canvas.finish(title), &legend, &[]))
 }
 
 /// Returns the approximate width of a text in Latin characters; East Asian characters count twice.

@@ -50,7 +50,7 @@ pub fn remains(
     numbers: &mut Numbers,
 ) -> Vec<FileContent> {
     let crash = Crash { before, ops, started };
-    let unsynced = crash.unsynced();
+    let unsynced = crash.unflushed_count();
     let mut files = vec![crash.file(&[], &[])];
     if unsynced > 0 {
         files.push(crash.file(&[], &vec![WriteOutcome::Lost; unsynced]));

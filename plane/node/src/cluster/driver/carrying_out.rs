@@ -9,7 +9,7 @@ use crate::cluster::messages::Task;
 use crate::cluster::records::save_durable_state;
 use crate::cluster::shared_store::StoreAction;
 use crate::cluster::values::write;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 impl Driver {
     /// Executes pending actions of all stores, in order per store. A member's action that fails is
@@ -24,7 +24,7 @@ impl Driver {
         self.emit(drafts);
     }
 
-    fn execute_members(&mut self) -> Vec<Draft> {
+    fn execute_members(&mut self) -> Vec<EventDraft> {
         let mut drafts = Vec::new();
         let Some(cluster) = self.config.as_ref().map(|cluster_config| cluster_config.name.clone())
         else {
@@ -37,7 +37,7 @@ impl Driver {
                         store.policy_caps = policies;
                         if !store.is_at_floor {
                             let caps = &store.policy_caps;
-                            self.shared.disks.parts.plane.set_cap(store.id, Some(cap));
+                            self.shared.disks.dependencies.plane.set_cap(store.id, Some(cap));
                             self.policies.set_policy_shares(&self.shared, (name, store.id), caps);
                         }
                     }
@@ -45,12 +45,12 @@ impl Driver {
                         let state = self.shared.store.as_ref();
                         if let Err(error) = save_durable_state(state, &cluster, name, &durable) {
                             tracing::error!(store = %name, %error, "cannot save the reservation");
-                            store.put_back(StoreAction::Keep(durable));
+                            store.requeue_failed_action(StoreAction::Keep(durable));
                             break;
                         }
                         store.durable = durable;
                     }
-                    StoreAction::Send(_) if store.release.is_silent() => {}
+                    StoreAction::Send(_) if store.release.suppresses_reports() => {}
                     StoreAction::Send(report) => {
                         if let Some(request) = &mut store.reservation_request {
                             request.handle_report(&report);
@@ -72,7 +72,7 @@ impl Driver {
                     StoreAction::TellMember(notice) => {
                         if store.must_report(notice) {
                             let reserved = store.durable.store.reserved_iops;
-                            drafts.push(events::of_member(name, notice, reserved));
+                            drafts.push(events::member_event(name, notice, reserved));
                         }
                     }
                 }
@@ -81,7 +81,7 @@ impl Driver {
         drafts
     }
 
-    fn execute_leaders(&mut self) -> Vec<Draft> {
+    fn execute_leaders(&mut self) -> Vec<EventDraft> {
         let mut drafts = Vec::new();
         let (members, shared) = (&self.members, &self.shared);
         let lookup = NameLookup { members, shared, policies: &self.policies };

@@ -11,7 +11,7 @@ use crate::cluster::messages::Task;
 use crate::cluster::records::{
     load_durable_state, load_minimums_in_effect, remove_others, save_minimums_in_effect,
 };
-use crate::cluster::releasing::Release;
+use crate::cluster::releasing::ReleasePhase;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::shared_stores;
 use crate::disks::capacity;
@@ -34,7 +34,7 @@ impl Driver {
             self.stores.iter().filter(is_removed).map(|(name, _)| name.clone()).collect();
         for name in removed {
             if let Some(store) = self.stores.remove(&name) {
-                self.shared.disks.parts.plane.set_cap(store.id, None);
+                self.shared.disks.dependencies.plane.set_cap(store.id, None);
                 self.remove_minimums(&name);
                 if let Some(term) = store.leads() {
                     // As the leader, this node may have written its own grant once more after it
@@ -44,7 +44,7 @@ impl Driver {
                     self.tasks.push(self.session, task);
                 }
                 // Not given back before the change, which was made with --force.
-                if store.release != Release::Withdrawn {
+                if store.release != ReleasePhase::Withdrawn {
                     self.withdrawals.insert(name);
                 }
             }
@@ -101,7 +101,7 @@ impl Driver {
             == config.as_ref().map(|cluster_config| (&cluster_config.name, &cluster_config.node));
         if !is_same {
             for store in std::mem::take(&mut self.stores).into_values() {
-                self.shared.disks.parts.plane.set_cap(store.id, None);
+                self.shared.disks.dependencies.plane.set_cap(store.id, None);
             }
             self.withdrawals.clear();
         }

@@ -8,7 +8,7 @@ use suimon_contract::Name;
 use suimon_quantity::Time;
 
 use super::{Driver, Link};
-use crate::cluster::heartbeat::{self, Heartbeat, INTERVAL};
+use crate::cluster::heartbeat::{self, HEARTBEAT_INTERVAL, Heartbeat};
 use crate::cluster::messages::TaskResult;
 use crate::cluster::shared_stores;
 
@@ -19,12 +19,12 @@ impl Driver {
         let desired = self.shared.desired();
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
-            let is_due = !store.is_beating && store.heartbeat_at <= now;
+            let is_due = !store.is_heartbeat_write_running && store.heartbeat_at <= now;
             let Some(spec) = specs.get(name).filter(|_| is_due && store.writes_heartbeats()) else {
                 continue;
             };
             self.heartbeats += 1;
-            store.is_beating = true;
+            store.is_heartbeat_write_running = true;
             let own_heartbeat = Heartbeat {
                 cluster: config.name.clone(),
                 node: config.node.clone(),
@@ -49,7 +49,8 @@ impl Driver {
             };
             if let Err(error) = Builder::new().name("suimon-beat".to_owned()).spawn(write) {
                 tracing::warn!(%error, "cannot write the heartbeat to a store");
-                (store.is_beating, store.heartbeat_at) = (false, now + INTERVAL);
+                (store.is_heartbeat_write_running, store.heartbeat_at) =
+                    (false, now + HEARTBEAT_INTERVAL);
             }
         }
     }
@@ -66,7 +67,7 @@ impl Driver {
             return;
         };
         let Some(store) = self.stores.get_mut(name) else { return };
-        (store.is_beating, store.heartbeat_at) = (false, now + INTERVAL);
+        (store.is_heartbeat_write_running, store.heartbeat_at) = (false, now + HEARTBEAT_INTERVAL);
         match heartbeats {
             Ok(heartbeats) => store.heartbeats.handle(now, heartbeats),
             Err(error) => {
@@ -114,9 +115,9 @@ impl Driver {
             };
             let (shared, path) = (Arc::clone(&self.shared), spec.path.clone());
             let end = move || {
-                let result = shared
-                    .disks
-                    .query_store(&path, move |files| heartbeat::end(files, &own_heartbeat));
+                let result = shared.disks.query_store(&path, move |files| {
+                    heartbeat::remove_heartbeat(files, &own_heartbeat)
+                });
                 if !matches!(result, Ok(Ok(()))) {
                     tracing::debug!(
                         store = %path.display(),

@@ -8,7 +8,7 @@ use suimon_quantity::Time;
 
 use super::{Driver, ELECT, Link};
 use crate::cluster::messages::Task;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 impl Driver {
     /// Requests the election of this node for stores without a leader.
@@ -61,7 +61,7 @@ impl Driver {
             store.forget(now, node);
         }
         let text = format!("This node was elected leader of store {name} in term {}.", term.0);
-        let draft = Draft::new(EventKind::ClusterLeads, format!("store/{name}"), text);
+        let draft = EventDraft::new(EventKind::ClusterLeads, format!("store/{name}"), text);
         self.emit([draft.with("term", term.0)]);
     }
 
@@ -78,7 +78,7 @@ impl Driver {
 
     pub(super) fn report_leadership_lost(&self, name: &Name, reason: &str) {
         let text = format!("This node stopped being the leader of store {name}: {reason}.");
-        let draft = Draft::new(EventKind::ClusterLeadLost, format!("store/{name}"), text);
+        let draft = EventDraft::new(EventKind::ClusterLeadLost, format!("store/{name}"), text);
         self.emit([draft.with("reason", reason)]);
     }
 }

@@ -12,7 +12,7 @@ use crate::cluster::keys::MemberRecord;
 use crate::cluster::messages::Task;
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::status::Reachability;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Time without a response after which etcd counts as unreachable.
 const SILENT: Duration = Duration::from_secs(5);
@@ -28,7 +28,7 @@ impl Driver {
             "The host joined cluster {1} as node {0}, number {2}.",
             config.node, config.name, member.id.0
         );
-        let joined = Draft::new(EventKind::ClusterJoined, "cluster", text)
+        let joined = EventDraft::new(EventKind::ClusterJoined, "cluster", text)
             .with("cluster", &config.name)
             .with("node", &config.node)
             .with("number", member.id.0);
@@ -42,7 +42,7 @@ impl Driver {
         let is_reported = self.refused.is_some() || (!is_refused && !self.is_reachable);
         self.is_reachable = is_refused;
         self.refused = is_refused.then(|| detail.to_owned());
-        self.shared.cluster.view().reach = if is_refused {
+        self.shared.cluster.view().reachability = if is_refused {
             Reachability::Refused(detail.to_owned())
         } else {
             Reachability::Unreachable(detail.to_owned())
@@ -56,7 +56,7 @@ impl Driver {
                 "Check `endpoints` in `[cluster]`, etcd and the network"
             };
             let text = format!("The host cannot join its cluster and retries. {remedy}. {detail}");
-            self.emit([Draft::new(kind, "cluster", text).with("reason", detail)]);
+            self.emit([EventDraft::new(kind, "cluster", text).with("reason", detail)]);
         }
     }
 
@@ -70,19 +70,19 @@ impl Driver {
         } else {
             Reachability::Unreachable("etcd does not respond".to_owned())
         };
-        self.shared.cluster.view().reach = reach;
+        self.shared.cluster.view().reachability = reach;
         if is_reachable == self.is_reachable {
             return;
         }
         self.is_reachable = is_reachable;
         let draft = if is_reachable {
             let text = "The etcd of the cluster responds again.";
-            Draft::new(EventKind::ClusterReachable, "cluster", text)
+            EventDraft::new(EventKind::ClusterReachable, "cluster", text)
         } else {
             let text = "The etcd of the cluster does not respond: leases of this host expire, its \
                         reservations stay. Check whether etcd's members run and reach each \
                         other.";
-            Draft::new(EventKind::ClusterUnreachable, "cluster", text)
+            EventDraft::new(EventKind::ClusterUnreachable, "cluster", text)
         };
         self.emit([draft]);
     }

@@ -44,7 +44,7 @@ impl KnownPolicies {
         let desired = shared.desired();
         let disks = &shared.disks;
         for (policy, part) in parts(&self.policies, disks, (&desired.config, name), caps) {
-            disks.parts.plane.set_policy_share(id, policy, Some(part));
+            disks.dependencies.plane.set_policy_share(id, policy, Some(part));
         }
     }
 
@@ -54,7 +54,7 @@ impl KnownPolicies {
         let desired = shared.desired();
         for policy in policies_on(&desired.config, name) {
             let policy = shared.disks.policy_id(&policy.name);
-            shared.disks.parts.plane.set_policy_share(id, policy, None);
+            shared.disks.dependencies.plane.set_policy_share(id, policy, None);
         }
     }
 }

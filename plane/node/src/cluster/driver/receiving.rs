@@ -11,19 +11,19 @@ use super::{Driver, ELECT, Link, RETRY};
 use crate::cluster::inbox::{KeyState, Messages};
 use crate::cluster::keys::{
     ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NodeReport, POLICIES, REPORTS, parse_grant_key,
-    report_of,
+    parse_report_key,
 };
 use crate::cluster::messages::{Task, TaskResult};
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::values::read;
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 impl Driver {
     pub(super) fn handle_input(&mut self, messages: Messages) {
         if messages.is_changed {
             self.follow_desired();
         }
-        if let Some(is_leaving) = messages.leaves {
+        if let Some(is_leaving) = messages.leave_request {
             self.is_leaving = is_leaving;
             self.has_left &= !is_leaving;
             self.sampled_at = None;
@@ -36,7 +36,7 @@ impl Driver {
                 (store.reservation_request, self.sampled_at) = (request, None);
             }
         }
-        for answer in messages.answers {
+        for answer in messages.results {
             self.handle_result(answer);
         }
         self.early.extend(messages.keys);
@@ -168,7 +168,7 @@ impl Driver {
     }
 
     pub(super) fn handle_report(&mut self, now: Time, key: &str, entry: Option<&ClusterEntry>) {
-        let Some((name, node)) = report_of(key) else { return };
+        let Some((name, node)) = parse_report_key(key) else { return };
         let Some(entry) = entry else {
             // The node has given back what is reserved for it.
             if let Some(store) = named(&mut self.stores, name) {
@@ -185,7 +185,7 @@ impl Driver {
             return;
         };
         for (disk, name) in &node_report.names {
-            self.shared.cluster.view().call(node, *disk, name);
+            self.shared.cluster.view().remember_disk_name(node, *disk, name);
         }
         if let Some((node, bytes)) = store.handle_report(now, node_report, entry.created) {
             let (own_bytes, name) = (store.normalization_bytes, store.name.clone());
@@ -195,7 +195,7 @@ impl Driver {
                 self.node_name(node)
             );
             let kind = EventKind::NodeOfOtherVersion;
-            self.emit([Draft::new(kind, format!("store/{name}"), text)]);
+            self.emit([EventDraft::new(kind, format!("store/{name}"), text)]);
         }
     }
 }

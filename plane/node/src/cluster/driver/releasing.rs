@@ -6,7 +6,7 @@ use suimon_contract::Name;
 use super::{Driver, Link};
 use crate::cluster::messages::Task;
 use crate::cluster::records::save_durable_state;
-use crate::cluster::releasing::{Release, ReleaseRequest};
+use crate::cluster::releasing::{ReleasePhase, ReleaseRequest};
 use crate::cluster::shared_stores;
 
 impl Driver {
@@ -16,7 +16,7 @@ impl Driver {
         self.end_release();
         for name in &releasing.stores {
             if let Some(store) = self.stores.get_mut(name) {
-                store.release = Release::GivesBack;
+                store.release = ReleasePhase::GivesBack;
             }
         }
         (self.releasing, self.sampled_at) = (Some(releasing), None);
@@ -34,17 +34,17 @@ impl Driver {
         let mut is_withdrawn = true;
         for name in &releasing.stores {
             let Some(store) = self.stores.get_mut(name) else { continue };
-            if store.release == Release::GivesBack && store.has_no_reservation() {
+            if store.release == ReleasePhase::GivesBack && store.has_no_reservation() {
                 if is_up {
-                    store.release = Release::Withdraws;
+                    store.release = ReleasePhase::Withdraws;
                     self.tasks.push(self.session, Task::Withdraw { store: name.clone() });
                 } else {
                     // Nothing is reserved. The records are removed when etcd responds.
-                    store.release = Release::Withdrawn;
+                    store.release = ReleasePhase::Withdrawn;
                     self.withdrawals.insert(name.clone());
                 }
             }
-            is_withdrawn &= store.release == Release::Withdrawn;
+            is_withdrawn &= store.release == ReleasePhase::Withdrawn;
         }
         if is_withdrawn {
             releasing.finish();
@@ -58,7 +58,7 @@ impl Driver {
         let shared = shared_stores(&desired.config);
         for name in releasing.stores.iter().filter(|name| shared.contains_key(name)) {
             if let Some(store) = self.stores.get_mut(name) {
-                store.release = Release::None;
+                store.release = ReleasePhase::None;
             }
             self.withdrawals.remove(name);
         }
@@ -74,8 +74,9 @@ impl Driver {
 
     pub(super) fn handle_withdrawn(&mut self, name: &Name, is_withdrawn: bool) {
         if let Some(store) = self.stores.get_mut(name) {
-            if store.release == Release::Withdraws {
-                store.release = if is_withdrawn { Release::Withdrawn } else { Release::GivesBack };
+            if store.release == ReleasePhase::Withdraws {
+                store.release =
+                    if is_withdrawn { ReleasePhase::Withdrawn } else { ReleasePhase::GivesBack };
             }
             return;
         }

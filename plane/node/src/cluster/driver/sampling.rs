@@ -13,9 +13,9 @@ use crate::cluster::identity::{self, IdentityMismatch, StoreRecordAccess};
 use crate::cluster::keys::STORES;
 use crate::cluster::messages::TaskResult;
 use crate::cluster::records::save_minimums_in_effect;
-use crate::cluster::releasing::Release;
+use crate::cluster::releasing::ReleasePhase;
 use crate::cluster::{cluster_prefix, shared_stores};
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Interval between checks of a store's identity.
 const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
@@ -23,7 +23,8 @@ const STORE_CHECK_INTERVAL: Duration = Duration::from_secs(30);
 impl Driver {
     /// Samples the load of disks, and passes it to the members. Updates the minimums in effect.
     pub(super) fn sample(&mut self, now: Time) {
-        let (desired, views) = (self.shared.desired(), self.shared.disks.parts.plane.stores());
+        let (desired, views) =
+            (self.shared.desired(), self.shared.disks.dependencies.plane.stores());
         let disks = &self.shared.disks;
         let keys = self.policies.keys();
         let mut drafts = Vec::new();
@@ -32,9 +33,12 @@ impl Driver {
             let reported = store.loads.sample(now, sample_context, (name, store.id), &views);
             store.names = reported.names;
             let minimums = covered::minimums(&desired.config, name);
-            let now_covered =
-                covered::covered(&minimums, store.minimums_max_iops(), &store.covered);
-            if now_covered != store.covered {
+            let now_covered = covered::minimums_in_effect(
+                &minimums,
+                store.minimums_max_iops(),
+                &store.minimums_in_effect,
+            );
+            if now_covered != store.minimums_in_effect {
                 let cluster = self.config.as_ref().map(|cluster_config| &cluster_config.name);
                 let state = self.shared.store.as_ref();
                 let saved = cluster.map_or(Ok(()), |cluster| {
@@ -43,14 +47,14 @@ impl Driver {
                 match saved {
                     Ok(()) => {
                         disks.set_minimums_in_effect(name, now_covered.clone());
-                        (store.covered, self.needs_limits) = (now_covered, true);
+                        (store.minimums_in_effect, self.needs_limits) = (now_covered, true);
                     }
                     Err(error) => tracing::error!(store = %name, %error, "cannot save minimums"),
                 }
             }
             // A store that is not the cluster's is not reported, so that reservations on the right
             // store are kept.
-            let gives_back = self.is_leaving || store.release != Release::None;
+            let gives_back = self.is_leaving || store.release != ReleasePhase::None;
             if gives_back || store.takes_part() {
                 let loads = if gives_back { Vec::new() } else { reported.disks };
                 store.handle_loads(now, loads, reported.latency_ns);
@@ -63,7 +67,7 @@ impl Driver {
             store.follow_leader(now);
             // Repeated, because the store may have been added to the storage plane since the last
             // call.
-            disks.parts.plane.set_cap(store.id, Some(store.cap()));
+            disks.dependencies.plane.set_cap(store.id, Some(store.cap()));
             if store.is_at_floor {
                 self.policies.remove_policy_shares(&self.shared, (name, store.id));
             } else {
@@ -75,7 +79,7 @@ impl Driver {
 
     /// Starts checks of the identity of stores that are due, in a thread per store, because file
     /// systems may block.
-    pub(super) fn look_at_identities(&mut self, now: Time) {
+    pub(super) fn check_identities(&mut self, now: Time) {
         let (Link::Up { store: cluster_store }, Some(config)) = (&self.link, &self.config) else {
             return;
         };
@@ -83,16 +87,16 @@ impl Driver {
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
             let Some(spec) = specs.get(name) else { continue };
-            if store.is_looking || store.next_poll_at > now {
+            if store.is_identity_check_running || store.next_poll_at > now {
                 continue;
             }
-            store.is_looking = true;
+            store.is_identity_check_running = true;
             let key = format!("{}{STORES}{name}", cluster_prefix(&config.name));
             let known_identity = StoreRecordAccess { store: Arc::clone(cluster_store), key };
             let (shared, session) = (Arc::clone(&self.shared), self.session);
             let (cluster, name, path) = (config.name.clone(), name.clone(), spec.path.clone());
             let check_identity = move || {
-                let random = (shared.disks.parts.random)();
+                let random = (shared.disks.dependencies.random)();
                 let inbox = Arc::clone(&shared.cluster.inbox);
                 let result = shared.disks.query_store(&path, move |files| {
                     identity::check(&known_identity, files, &cluster, random)
@@ -107,7 +111,8 @@ impl Driver {
             let thread = Builder::new().name("suimon-identity".to_owned()).spawn(check_identity);
             if let Err(error) = thread {
                 tracing::warn!(%error, "cannot check the identity of a shared store");
-                (store.is_looking, store.next_poll_at) = (false, now + STORE_CHECK_INTERVAL);
+                (store.is_identity_check_running, store.next_poll_at) =
+                    (false, now + STORE_CHECK_INTERVAL);
             }
         }
     }
@@ -119,12 +124,13 @@ impl Driver {
         (session, mismatch): (u64, Result<Option<IdentityMismatch>, String>),
     ) {
         let Some(store) = self.stores.get_mut(name) else { return };
-        store.is_looking = false;
+        store.is_identity_check_running = false;
         if session != self.session {
             // It may be about another cluster. The check is repeated in this session.
             return;
         }
-        store.next_poll_at = now + if store.is_known { STORE_CHECK_INTERVAL } else { RETRY };
+        store.next_poll_at =
+            now + if store.is_identity_checked { STORE_CHECK_INTERVAL } else { RETRY };
         let mismatch = match mismatch {
             Ok(mismatch) => mismatch,
             Err(error) => {
@@ -133,7 +139,7 @@ impl Driver {
             }
         };
         let previous_mismatch = std::mem::replace(&mut store.mismatch, mismatch.clone());
-        store.is_known = true;
+        store.is_identity_checked = true;
         self.sampled_at = None;
         let subject = format!("store/{name}");
         match (previous_mismatch, mismatch) {
@@ -142,12 +148,12 @@ impl Driver {
                     self.report_leadership_lost(name, "the store has another identity");
                 }
                 let text = format!("This host gets no leases on store {name}: {reason}.");
-                let draft = Draft::new(EventKind::SharedStoreWrong, subject, text);
+                let draft = EventDraft::new(EventKind::SharedStoreWrong, subject, text);
                 self.emit([draft.with("reason", reason)]);
             }
             (Some(_), None) => {
                 let text = format!("Store {name} has the identity that the cluster has recorded.");
-                self.emit([Draft::new(EventKind::SharedStoreRight, subject, text)]);
+                self.emit([EventDraft::new(EventKind::SharedStoreRight, subject, text)]);
             }
             _ => {}
         }
@@ -155,7 +161,7 @@ impl Driver {
 }
 
 /// Returns the event that the capacity of a store is unknown, or known again.
-fn capacity_draft(name: &Name, is_unknown: bool) -> Draft {
+fn capacity_draft(name: &Name, is_unknown: bool) -> EventDraft {
     let subject = format!("store/{name}");
     if is_unknown {
         let text = format!(
@@ -164,8 +170,8 @@ fn capacity_draft(name: &Name, is_unknown: bool) -> Draft {
              knows the capacity, the disks of the store get 64 IOPS together on each node, and no \
              guarantees."
         );
-        return Draft::new(EventKind::SharedStoreUnmeasured, subject, text);
+        return EventDraft::new(EventKind::SharedStoreUnmeasured, subject, text);
     }
     let text = format!("The capacity of store {name} is known on this host.");
-    Draft::new(EventKind::SharedStoreMeasured, subject, text)
+    EventDraft::new(EventKind::SharedStoreMeasured, subject, text)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 
-use super::{ReservationRequest, Response};
+use super::{ReservationRequest, ReservationResponse};
 use crate::cluster::covered::minimums;
 use crate::cluster::shared_stores;
 use crate::cluster::status::Reachability;
@@ -35,8 +35,8 @@ impl Shared {
                 continue;
             }
             match self.query_leader(name, iops) {
-                Ok(Response::Reserved) => {}
-                Ok(Response::Refused(promises)) => {
+                Ok(ReservationResponse::Reserved) => {}
+                Ok(ReservationResponse::Refused(promises)) => {
                     let text = format!(
                         "the leader of the store rejected these minimums: {promises}; lower \
                          minimums, or move disks to another store"
@@ -61,8 +61,8 @@ impl Shared {
         }
     }
 
-    fn query_leader(&self, store: &Name, iops: u64) -> Result<Response, String> {
-        match &self.cluster.view().reach {
+    fn query_leader(&self, store: &Name, iops: u64) -> Result<ReservationResponse, String> {
+        match &self.cluster.view().reachability {
             Reachability::Up => {}
             Reachability::None => return Err("the host has not joined the cluster yet".to_owned()),
             Reachability::Unreachable(reason) | Reachability::Refused(reason) => {

@@ -24,7 +24,7 @@ fn store() -> SharedStore {
 #[test]
 fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
     let mut store = store();
-    store.put_back(StoreAction::Keep(durable_state(1)));
+    store.requeue_failed_action(StoreAction::Keep(durable_state(1)));
     for index in 1..10_000 {
         let now = Time::ZERO + Duration::from_secs(10 * index);
         store.handle_loads(now, vec![pending_minimum_load(index)], 0);
@@ -34,7 +34,7 @@ fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
         store.todo.push_back(StoreAction::Keep(durable_state(index)));
         let failed = std::iter::from_fn(|| store.todo.pop_front())
             .find(|action| matches!(action, StoreAction::Keep(_)));
-        store.put_back(failed.unwrap());
+        store.requeue_failed_action(failed.unwrap());
         assert!(store.todo.len() <= 8, "{} after {index}", store.todo.len());
     }
 }
@@ -50,7 +50,7 @@ fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
         store.cap().iops_at(time(now))
     };
     assert_eq!(iops(100, &mut store), 0);
-    store.is_known = true;
+    store.is_identity_checked = true;
     assert_eq!(store.take_capacity_change(), Some(true));
     assert_eq!(store.take_capacity_change(), None);
     assert_eq!([101, 105, 106, 200].map(|now| iops(now, &mut store)), [0, 0, 64, 64]);
@@ -91,7 +91,7 @@ fn the_newest_state_is_saved_then_applied_then_reported() {
         report_number(2),
         report_number(3),
     ]);
-    store.put_back(StoreAction::Keep(durable_state(1)));
+    store.requeue_failed_action(StoreAction::Keep(durable_state(1)));
     let mut order = Vec::new();
     while let Some(action) = store.todo.pop_front() {
         order.push(match action {
@@ -104,7 +104,7 @@ fn the_newest_state_is_saved_then_applied_then_reported() {
     assert_eq!(order, ["keep 2", "apply 2", "send 3"]);
     // A report before the newest state is not sent at all; the next one follows soon.
     store.todo.extend([report_number(4), cap(3)]);
-    store.put_back(StoreAction::Keep(durable_state(3)));
+    store.requeue_failed_action(StoreAction::Keep(durable_state(3)));
     assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
     assert_eq!(store.todo.len(), 2);
 }

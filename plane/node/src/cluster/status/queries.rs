@@ -10,7 +10,7 @@ use suimon_ports::ClusterEntry;
 use super::{
     PublishedClusterStatus, Reachability, Reported, StoreSnapshot, displayed, milliseconds,
 };
-use crate::cluster::keys::{GRANTS, REPORTS, parse_grant_key, report_of};
+use crate::cluster::keys::{GRANTS, REPORTS, parse_grant_key, parse_report_key};
 use crate::cluster::values::read;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::disks::capacity;
@@ -30,7 +30,7 @@ impl Shared {
         };
         let grants = self.read_cluster(&cluster.name, GRANTS).unwrap_or_default();
         let view = self.cluster.view();
-        let condition = match &view.reach {
+        let condition = match &view.reachability {
             Reachability::Up => Condition { health: Health::Up, reason: None },
             Reachability::None => down("the host is joining the cluster"),
             Reachability::Unreachable(reason) => down(reason),
@@ -122,7 +122,7 @@ impl Shared {
     }
 
     /// Returns this host's shares of the limits of a policy that spans nodes, one per shared store.
-    pub(crate) fn policy_parts(&self, policy: &Name) -> Vec<QosPolicyPart> {
+    pub(crate) fn policy_shares_status(&self, policy: &Name) -> Vec<QosPolicyPart> {
         let (now, view) = (self.plane.now(), self.cluster.view());
         let Some(key) = view.policies.get(policy) else { return Vec::new() };
         let of_store = |(store, snapshot): (&Name, &StoreSnapshot)| {
@@ -151,7 +151,7 @@ impl Shared {
         let reports: Vec<Reported> = reports
             .iter()
             .filter_map(|(key, entry)| {
-                let (store, node) = report_of(key).filter(|(_, node)| is_alive(*node))?;
+                let (store, node) = parse_report_key(key).filter(|(_, node)| is_alive(*node))?;
                 Some(Reported { store: store.to_owned(), node, reported: read(entry)? })
             })
             .collect();

@@ -18,7 +18,7 @@ impl Disks {
         *self.measured.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(measured);
     }
 
-    pub(crate) fn keep_measured(&self, store: &Name, measured: MeasuredStore) {
+    pub(crate) fn set_measurement(&self, store: &Name, measured: MeasuredStore) {
         let mut measurements = MeasuredStores::clone(&self.measured());
         measurements.insert(store.clone(), measured);
         self.set_measured(measurements);

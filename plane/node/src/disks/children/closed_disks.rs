@@ -4,7 +4,7 @@ use suimon_contract::Name;
 
 use super::ClosedDisk;
 use crate::disks::Disks;
-use crate::disks::entry::{DiskEntry, Moving};
+use crate::disks::entry::{DiskEntry, DiskMigrationState};
 
 impl Disks {
     /// Returns the desired disks of the same store path that are not open and whose format has
@@ -23,7 +23,7 @@ impl Disks {
     fn is_open_or_away(&self, name: &Name) -> bool {
         self.find(name).is_some_and(|entry| {
             let state = entry.lock();
-            state.open.is_some() || state.moving.is_some_and(Moving::is_away)
+            state.open.is_some() || state.moving.is_some_and(DiskMigrationState::is_away)
         })
     }
 }

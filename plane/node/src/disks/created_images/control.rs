@@ -7,7 +7,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use suimon_image_files::ContentMark;
 use suimon_ports::{DiskFile, FileId, FileName, StateStoreError, StoreFiles};
 
-use super::{CREATED_IMAGES, CreatedImage, Match, WrittenState, remove_if_same};
+use super::{CREATED_IMAGES, CreatedImage, FileComparison, WrittenState, remove_if_same};
 use crate::control::Controller;
 use crate::disks::Disks;
 use crate::disks::file_work::ImageTask;
@@ -133,7 +133,7 @@ impl ImageTask {
         };
         let check = |file: &dyn DiskFile| {
             let matching = record.compare_file(file);
-            if let (Match::Same, Some(id)) = (matching, file.properties().id) {
+            if let (FileComparison::Same, Some(id)) = (matching, file.properties().id) {
                 self.discard_redo(id);
             }
             matching
@@ -142,7 +142,7 @@ impl ImageTask {
             .map_err(|error| store_file_error(&self.label, &error))?;
         let path = self.required.image_path();
         match matching {
-            Match::Same => {
+            FileComparison::Same => {
                 self.created.forget(&record);
                 tracing::info!(
                     disk = %self.label,
@@ -151,7 +151,7 @@ impl ImageTask {
                 );
                 Ok(true)
             }
-            Match::Other => {
+            FileComparison::Other => {
                 // With another path of the store, the recorded file may exist.
                 if record.path() == path {
                     self.created.forget(&record);
@@ -159,8 +159,8 @@ impl ImageTask {
                 Ok(false)
             }
             // The change that adds the disk or requests the image uses this one.
-            Match::Unknown if self.is_new => Ok(false),
-            Match::Unknown => Err(self.uncertain_image(&path)),
+            FileComparison::Unknown if self.is_new => Ok(false),
+            FileComparison::Unknown => Err(self.uncertain_image(&path)),
         }
     }
 
@@ -217,17 +217,17 @@ impl Controller {
                 remove_if_same(files.as_ref(), &file, |opened| record.compare_file(opened))
             });
             match removed {
-                Ok(Match::Same) => {
+                Ok(FileComparison::Same) => {
                     tracing::info!(
                         file = %path.display(),
                         "removed an image that a change without success has created"
                     );
                     created.forget(&record);
                 }
-                Ok(Match::Other) if path == record.path() => created.forget(&record),
+                Ok(FileComparison::Other) if path == record.path() => created.forget(&record),
                 // With another path of the store, the recorded file may exist.
-                Ok(Match::Other) => {}
-                Ok(Match::Unknown) => tracing::warn!(
+                Ok(FileComparison::Other) => {}
+                Ok(FileComparison::Unknown) => tracing::warn!(
                     file = %path.display(),
                     "a file may be an empty image of a failed change, and is kept; delete it if so"
                 ),

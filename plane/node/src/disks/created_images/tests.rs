@@ -59,32 +59,39 @@ fn a_file_is_the_recorded_image_if_identity_length_and_modification_time_are_equ
             Some(_) => record.with_content(content),
         };
         let known_record = with_content(record(id(1, 2, 3), state));
-        assert_eq!(compare(&known_record, id(1, 2, 3), state), Match::Same);
+        assert_eq!(compare(&known_record, id(1, 2, 3), state), FileComparison::Same);
         assert_eq!(
             compare(&known_record, id(9, 2, 3), state),
-            Match::Same,
+            FileComparison::Same,
             "the host was restarted"
         );
         assert_eq!(
             compare(&known_record, id(1, 2, 0), state),
-            Match::Same,
+            FileComparison::Same,
             "unknown creation time"
         );
-        assert_eq!(compare(&known_record, id(1, 4, 3), state), Match::Other);
-        assert_eq!(compare(&known_record, id(1, 2, 4), state), Match::Other, "the inode is reused");
+        assert_eq!(compare(&known_record, id(1, 4, 3), state), FileComparison::Other);
+        assert_eq!(
+            compare(&known_record, id(1, 2, 4), state),
+            FileComparison::Other,
+            "the inode is reused"
+        );
         for other in [written(4097, 7, 8), written(4096, 8, 8), written(4096, 7, 9)] {
             assert_eq!(
                 compare(&known_record, id(1, 2, 3), other),
-                Match::Other,
+                FileComparison::Other,
                 "written: {other:?}"
             );
         }
-        assert_eq!(compare(&known_record, id(1, 2, 3), None), Match::Unknown);
-        assert_eq!(compare(&known_record, None, state), Match::Unknown);
+        assert_eq!(compare(&known_record, id(1, 2, 3), None), FileComparison::Unknown);
+        assert_eq!(compare(&known_record, None, state), FileComparison::Unknown);
         let without_creation_time = with_content(record(id(1, 2, 0), state));
-        assert_eq!(compare(&without_creation_time, id(1, 2, 3), state), Match::Same);
+        assert_eq!(compare(&without_creation_time, id(1, 2, 3), state), FileComparison::Same);
         for unknown in [record(None, state), record(id(1, 2, 3), None)] {
-            assert_eq!(compare(&with_content(unknown), id(1, 2, 3), state), Match::Unknown);
+            assert_eq!(
+                compare(&with_content(unknown), id(1, 2, 3), state),
+                FileComparison::Unknown
+            );
         }
     }
 }
@@ -101,14 +108,14 @@ fn a_file_is_the_recorded_image_only_if_it_has_the_recorded_content() {
                 content
             })
         };
-        assert_eq!(compare_content(Some(true)), Match::Same);
+        assert_eq!(compare_content(Some(true)), FileComparison::Same);
         assert_eq!(
             compare_content(Some(false)),
-            Match::Other,
+            FileComparison::Other,
             "the host has lost the modification time"
         );
         let later = record.compare(id, later, |_| panic!("the modification time differs"));
-        assert_eq!(later, Match::Other);
+        assert_eq!(later, FileComparison::Other);
     }
     // A content that cannot be determined.
     let unknown = record(id, state).with_content(None);
@@ -119,8 +126,8 @@ fn a_file_is_the_recorded_image_only_if_it_has_the_recorded_content() {
                 None
             })
         };
-        assert_eq!(compare(&record), Match::Same, "the host has not crashed");
-        assert_eq!(compare(&loaded(&record)), Match::Unknown);
+        assert_eq!(compare(&record), FileComparison::Same, "the host has not crashed");
+        assert_eq!(compare(&loaded(&record)), FileComparison::Unknown);
     }
 }
 
@@ -131,11 +138,11 @@ fn a_vhdx_is_recognized_by_its_content() {
     let recorded = record(id, state).with_content(mark(true));
     for record in [recorded.clone(), loaded(&recorded)] {
         for current_state in [state, written(4096, 9, 0)] {
-            assert_eq!(record.compare(id, current_state, |_| Some(true)), Match::Same);
-            assert_eq!(record.compare(id, current_state, |_| Some(false)), Match::Other);
+            assert_eq!(record.compare(id, current_state, |_| Some(true)), FileComparison::Same);
+            assert_eq!(record.compare(id, current_state, |_| Some(false)), FileComparison::Other);
         }
-        assert_eq!(record.compare(id, written(4096, 9, 0), |_| None), Match::Unknown);
-        assert_eq!(record.compare(id, written(4097, 7, 8), |_| Some(true)), Match::Other);
+        assert_eq!(record.compare(id, written(4096, 9, 0), |_| None), FileComparison::Unknown);
+        assert_eq!(record.compare(id, written(4097, 7, 8), |_| Some(true)), FileComparison::Other);
     }
 }
 
@@ -145,8 +152,8 @@ fn a_vhdx_of_unknown_content_is_neither_removed_nor_used() {
     let (id, opened) = (Some(ID), written(4096, 9, 0));
     let recorded = record(id, written(4096, 7, 8)).with_content(None).with_format(DiskFormat::Vhdx);
     for record in [recorded.clone(), loaded(&recorded)] {
-        assert_eq!(record.compare(id, opened, |_| None), Match::Unknown);
-        assert_eq!(record.compare(id, written(4097, 9, 0), |_| None), Match::Other);
+        assert_eq!(record.compare(id, opened, |_| None), FileComparison::Unknown);
+        assert_eq!(record.compare(id, written(4097, 9, 0), |_| None), FileComparison::Other);
     }
 }
 
@@ -155,7 +162,7 @@ fn a_record_without_length_and_modification_time_removes_no_file() {
     let earlier = r#"{"store": "/srv/fast", "file": "boot.raw", "device": 1, "inode": 2,
         "created_unix_ns": 3}"#;
     let record: CreatedImage = serde_json::from_str(earlier).unwrap();
-    assert_eq!(record.compare(Some(ID), written(0, 0, 0), |_| Some(true)), Match::Unknown);
+    assert_eq!(record.compare(Some(ID), written(0, 0, 0), |_| Some(true)), FileComparison::Unknown);
 }
 
 #[test]
@@ -165,8 +172,8 @@ fn a_record_without_content_is_compared_without_it() {
         "written": {"len": 4096, "modified_unix_s": 7, "modified_ns": 8}}"#;
     let record: CreatedImage = serde_json::from_str(earlier).unwrap();
     let compare = |written| record.compare(Some(ID), written, |_| panic!("no content"));
-    assert_eq!(compare(written(4096, 7, 8)), Match::Same);
-    assert_eq!(compare(written(4096, 8, 8)), Match::Other);
+    assert_eq!(compare(written(4096, 7, 8)), FileComparison::Same);
+    assert_eq!(compare(written(4096, 8, 8)), FileComparison::Other);
 }
 
 /// The daemon was killed between the record and the rename of the image.
@@ -179,7 +186,7 @@ fn a_record_ends_with_the_incomplete_image_that_it_refers_to() {
     recorded.add(record.clone()).unwrap();
     let files = suimon_ports::testing::MemoryStore::default();
     recorded.forget_unnamed(store, &files, &[]);
-    let draft = suimon_image_files::draft_name(&file).unwrap();
+    let draft = suimon_image_files::incomplete_name(&file).unwrap();
     recorded.forget_unnamed(Path::new("/srv/other"), &files, std::slice::from_ref(&draft));
     assert_eq!(recorded.find(&record.path()), Some(record.clone()), "of another store");
     recorded.forget_unnamed(store, &files, &[draft]);
@@ -191,9 +198,11 @@ fn a_file_is_locked_while_it_is_compared() {
     let files = suimon_ports::testing::MemoryStore::default();
     let file = FileName::new("boot.raw").unwrap();
     drop(StoreFiles::create(&files, &file, 1).unwrap());
-    for (matching, is_removed) in
-        [(Match::Other, false), (Match::Unknown, false), (Match::Same, true)]
-    {
+    for (matching, is_removed) in [
+        (FileComparison::Other, false),
+        (FileComparison::Unknown, false),
+        (FileComparison::Same, true),
+    ] {
         let result = remove_if_same(&files, &file, |_| {
             assert!(StoreFiles::open(&files, &file, FileLockMode::Read, 1).is_err());
             matching

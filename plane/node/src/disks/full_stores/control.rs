@@ -10,7 +10,7 @@ use suimon_storage::FullPolicy;
 use super::{is_nearly_full, lock, used_percent};
 use crate::control::Controller;
 use crate::disks::{DiskEntry, Disks};
-use crate::events::Draft;
+use crate::events::EventDraft;
 
 /// Writes of disks that are queued because a store is full.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Disks {
     /// Returns the first of these disks that has requests queued because its store is full, or for
     /// which it is not known whether it has.
     pub(crate) fn queued_writes(&self, disks: &BTreeSet<Name>) -> QueuedWrites {
-        let views = self.parts.plane.disks();
+        let views = self.dependencies.plane.disks();
         let mut unknown = None;
         for name in disks {
             let id = self.disk_id(name);
@@ -93,7 +93,7 @@ impl Disks {
             let is_awaited = required.vm.as_ref().is_some_and(|vm| awaited_by.contains(vm));
             if is_awaited { FullPolicy::ERROR } else { required.full_policy() }
         };
-        self.parts.plane.set_full_policy(entry.id, policy);
+        self.dependencies.plane.set_full_policy(entry.id, policy);
     }
 }
 
@@ -127,7 +127,7 @@ impl Controller {
     }
 }
 
-fn nearly_full_event(store: &StoreConfig, space: &StoreSpace, is_nearly_full: bool) -> Draft {
+fn nearly_full_event(store: &StoreConfig, space: &StoreSpace, is_nearly_full: bool) -> EventDraft {
     let (percent, name) = (used_percent(space).unwrap_or_default(), &store.name);
     let (kind, text) = if is_nearly_full {
         let text = format!(
@@ -138,7 +138,7 @@ fn nearly_full_event(store: &StoreConfig, space: &StoreSpace, is_nearly_full: bo
     } else {
         (EventKind::StoreHasSpace, format!("{percent} % of the space of store {name} is used."))
     };
-    Draft::new(kind, format!("store/{name}"), text)
+    EventDraft::new(kind, format!("store/{name}"), text)
         .with("used_percent", percent)
         .with("warning_percent", store.full_warning_percent)
         .with("free_bytes", space.free_bytes)

@@ -11,13 +11,13 @@ use super::{Ended, RunningJob};
 use crate::command::Command;
 use crate::control::Controller;
 use crate::disks::entry::{CurrentJob, DiskEntry};
-use crate::disks::job_thread::{Done, JobState, NotDone, run};
+use crate::disks::job_thread::{Done, JobFailure, JobState, run};
 use crate::disks::notices::disk_failed;
 use crate::disks::opening::OpenError;
 use crate::disks::store_threads::{EVENTUAL_TIMEOUT, STORE_TIMEOUT};
 use crate::disks::unfinished::JobRecord;
 use crate::disks::work::DiskFileJob;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::operations::OperationHandle;
 
 impl Controller {
@@ -68,7 +68,7 @@ impl Controller {
         operation.allow_concurrent_changes();
         if let Err(error) = self.save_job(&entry.name, &unfinished) {
             operation.end(&Err(error));
-            return self.put_back(&entry, false);
+            return self.open_after_job(&entry, false);
         }
         let had_failed = !resumes && entry.lock().open.is_none();
         let open = self.begin_close(&entry);
@@ -102,7 +102,7 @@ impl Controller {
                 tracing::error!(%error, "cannot start a thread for a job on a disk");
                 self.delete_job(&entry.name, &unfinished);
                 entry.lock().work = None;
-                self.put_back(&entry, had_failed);
+                self.open_after_job(&entry, had_failed);
             }
         }
     }
@@ -143,13 +143,13 @@ impl Controller {
         let end = end.map(|Ended { operation, result }| {
             let result = match result {
                 Ok(job_output) => self.take_in(entry, &operation, job_output),
-                Err(NotDone::Failed(error)) => Err(error),
-                Err(NotDone::Interrupted) => Err(stopped()),
+                Err(JobFailure::Failed(error)) => Err(error),
+                Err(JobFailure::Interrupted) => Err(stopped()),
             };
             (operation, result)
         });
         self.delete_job(&entry.name, &under_way.unfinished);
-        self.put_back(entry, under_way.had_failed);
+        self.open_after_job(entry, under_way.had_failed);
         self.write_drafts();
         if let Some((operation, result)) = end {
             operation.end(&result);
@@ -175,7 +175,7 @@ impl Controller {
 
     /// Opens a disk that is not open, and marks it as failed if that fails. `had_failed`: the
     /// failure was reported before.
-    pub(in crate::disks) fn put_back(&mut self, entry: &DiskEntry, had_failed: bool) {
+    pub(in crate::disks) fn open_after_job(&mut self, entry: &DiskEntry, had_failed: bool) {
         if entry.lock().open.is_some() {
             return;
         }
@@ -204,13 +204,13 @@ impl Controller {
                             self.delete_job(&under_way.entry.name, &under_way.unfinished);
                             Ok(())
                         }
-                        Err(NotDone::Failed(error)) => {
+                        Err(JobFailure::Failed(error)) => {
                             self.delete_job(&under_way.entry.name, &under_way.unfinished);
                             Err(error)
                         }
                         // A completed merge is still missing in the desired state; the next daemon
                         // completes it.
-                        Ok(Done::Merged(_)) | Err(NotDone::Interrupted) => {
+                        Ok(Done::Merged(_)) | Err(JobFailure::Interrupted) => {
                             self.note_progress(&mut under_way);
                             self.reset_attempts(&under_way.entry.name, &mut under_way.unfinished);
                             Err(stopped())
@@ -246,8 +246,8 @@ fn report_lines(report: &CheckReport) -> Vec<String> {
             if finding.is_damage { "damage" } else { "will be repaired when the disk is opened" };
         lines.push(format!("{severity}: {}", finding.error));
     }
-    if report.findings_left_off > 0 {
-        lines.push(format!("{} more findings", report.findings_left_off));
+    if report.findings_omitted > 0 {
+        lines.push(format!("{} more findings", report.findings_omitted));
     }
     if report.unused_bytes > 0 {
         let unused = report.unused_bytes;
@@ -264,7 +264,7 @@ fn report_lines(report: &CheckReport) -> Vec<String> {
     lines
 }
 
-fn disk_checked(entry: &DiskEntry, report: &CheckReport) -> Draft {
+fn disk_checked(entry: &DiskEntry, report: &CheckReport) -> EventDraft {
     let damages = report.findings.iter().filter(|finding| finding.is_damage).count();
     let text = match damages {
         0 => "The image was checked: no damage was found.".to_owned(),
@@ -273,7 +273,7 @@ fn disk_checked(entry: &DiskEntry, report: &CheckReport) -> Draft {
              restore a backup."
         ),
     };
-    Draft::new(EventKind::DiskChecked, entry.label(), text)
+    EventDraft::new(EventKind::DiskChecked, entry.label(), text)
         .with("damages", damages)
         .with("findings", report.findings.len())
         .with("unused_bytes", report.unused_bytes)

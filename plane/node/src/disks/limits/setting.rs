@@ -17,7 +17,7 @@ impl Disks {
     /// Fails if the plane rejects a store or limits. Stores processed before keep their new
     /// settings.
     pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
-        let plane = &self.parts.plane;
+        let plane = &self.dependencies.plane;
         let measured = self.measured();
         let mut published_stores = self.published();
         for store in &config.stores {

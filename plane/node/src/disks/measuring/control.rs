@@ -26,7 +26,7 @@ use crate::disks::records::save_measured;
 use crate::disks::store_threads::{NoResult, STORE_TIMEOUT};
 use crate::disks::work::{DiskUsers, check_idle, unknown_clients};
 use crate::errors::not_found;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
@@ -172,8 +172,8 @@ impl Controller {
         let name = store.name.clone();
         let failed = |error: MeasureError| measure_error(&name, &error);
         let disks = &self.shared.disks;
-        let io = disks.parts.io.open().map_err(|error| failed(MeasureError::Ring(error)))?;
-        let random = u128::from_le_bytes((disks.parts.random)());
+        let io = disks.dependencies.io.open().map_err(|error| failed(MeasureError::Ring(error)))?;
+        let random = u128::from_le_bytes((disks.dependencies.random)());
         let seed = u64::try_from(random >> 64).unwrap_or_default();
         let plan =
             MeasurePlan { spec: store_spec(store), each: Duration::from_secs(seconds), seed };
@@ -207,7 +207,7 @@ impl Controller {
     fn serve_again(&mut self, disks: Vec<(Arc<DiskEntry>, bool)>) {
         for (entry, had_failed) in disks {
             entry.lock().work = None;
-            self.put_back(&entry, had_failed);
+            self.open_after_job(&entry, had_failed);
         }
     }
 
@@ -291,7 +291,7 @@ impl Controller {
         };
         let change = save_measured(&store.name, &record).map_err(failed)?;
         self.store.commit(&[change]).map_err(failed)?;
-        self.shared.disks.keep_measured(&store.name, record);
+        self.shared.disks.set_measurement(&store.name, record);
         self.shared.disks.set_limits(&self.shared.desired().config, true)?;
         let status = self.shared.store(store.name.as_str())?;
         operation.report(report_lines(&status.config, measurement));
@@ -303,11 +303,12 @@ impl Controller {
              another store."
         };
         let text = format!("The capacity of the store is {} IOPS.{too_much}", measurement.iops);
-        let draft = Draft::new(EventKind::StoreMeasured, format!("store/{}", store.name), text)
-            .with("iops", measurement.iops)
-            .with("promised_iops", status.reserved_iops)
-            .with("fits", fits)
-            .with("others_iops", measurement.others_iops);
+        let draft =
+            EventDraft::new(EventKind::StoreMeasured, format!("store/{}", store.name), text)
+                .with("iops", measurement.iops)
+                .with("promised_iops", status.reserved_iops)
+                .with("fits", fits)
+                .with("others_iops", measurement.others_iops);
         let draft = measurement.patterns.iter().fold(draft, |draft, figure| {
             let key = format!("{}_iops", figure.pattern.word().replace([' ', ','], "_"));
             draft.with(&key.replace("__", "_"), figure.iops)
@@ -349,7 +350,7 @@ fn run(
             return Ok(measurement.measured().clone());
         }
         if last_progress.as_ref() != Some(&progress) {
-            operation.progress(progress.done, progress.of, &progress.text);
+            operation.progress(progress.done, progress.parts_total, &progress.text);
             last_progress = Some(progress);
         }
         if measurement.arm() == ArmResult::Armed {

@@ -15,7 +15,7 @@ use crate::disks::records::DISK_WORK;
 use crate::disks::store_threads::EVENTUAL_TIMEOUT;
 use crate::disks::work::DiskFileJob;
 use crate::errors::store_error;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::state::{StoreChange, encode};
 
 /// Number of consecutive daemon exits without progress after which a job is abandoned: the job may
@@ -74,7 +74,7 @@ impl Controller {
         self.unfinished = load_unfinished(self.store.as_ref())?;
         for unfinished in self.unfinished.values() {
             if let Some(draft) = unfinished.draft() {
-                self.shared.disks.stores.keep(&unfinished.store, draft);
+                self.shared.disks.stores.protect_image(&unfinished.store, draft);
             }
         }
         Ok(())
@@ -100,7 +100,7 @@ impl Controller {
                         "The interrupted job (disk {verb}) was abandoned: {reason}. The disk is \
                          unchanged. Run the command again."
                     );
-                    let draft = Draft::new(EventKind::DiskWorkGivenUp, entry.label(), text);
+                    let draft = EventDraft::new(EventKind::DiskWorkGivenUp, entry.label(), text);
                     self.drafts.push(draft.with("work", verb).with("reason", &reason));
                     self.abandon_job(&disk, &unfinished);
                     self.open_after(&entry);
@@ -149,7 +149,7 @@ impl Controller {
             "The exit of the previous daemon interrupted the job (disk {verb}); it was resumed as \
              operation {id}, {start_point}."
         );
-        let draft = Draft::new(EventKind::DiskWorkResumed, entry.label(), text);
+        let draft = EventDraft::new(EventKind::DiskWorkResumed, entry.label(), text);
         let draft = draft.with("work", work.verb()).with("operation", id);
         self.drafts.push(draft.with("from_bytes", from_bytes));
         self.start_job(operation, entry.clone(), unfinished, true);

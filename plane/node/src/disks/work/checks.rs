@@ -63,7 +63,7 @@ impl Disks {
     /// Returns true if a disk is in service in the storage plane, whether or not its worker
     /// responds.
     pub(crate) fn is_in_service(&self, disk: DiskId) -> bool {
-        self.parts.plane.has_disk(disk)
+        self.dependencies.plane.has_disk(disk)
     }
 
     /// Returns true if the worker of a disk does not respond. A worker that has not responded since
@@ -74,7 +74,7 @@ impl Disks {
 
     /// Returns whether a VM uses the disk, and the number of its NBD connections.
     pub(in crate::disks) fn users_of(&self, entry: &DiskEntry) -> DiskUsers {
-        let views = self.parts.plane.disks();
+        let views = self.dependencies.plane.disks();
         let clients = match views.iter().find(|view| view.disk == entry.id) {
             Some(view) => Some(view.clients).filter(|_| view.is_current),
             None => Some(0).filter(|_| !self.is_in_service(entry.id)),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, EventKind, StateStoreStatus};
 
 use crate::control::Controller;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::shared::Shared;
 
 /// Interval of attempts to write what is in memory only.
@@ -30,7 +30,7 @@ impl Shared {
              reload the daemon (SIGHUP or `systemctl reload suimond`).",
             reasons.join("; ").trim_end_matches('.')
         );
-        self.events.append(vec![Draft::new(EventKind::HostFileNotApplied, "host", text)]);
+        self.events.append(vec![EventDraft::new(EventKind::HostFileNotApplied, "host", text)]);
     }
 
     /// Reports that a TCP listener cannot be used.
@@ -38,7 +38,7 @@ impl Shared {
         let text = format!(
             "{error}. The daemon works without this listener, and tries again every 5 s to listen."
         );
-        self.events.append(vec![Draft::new(EventKind::ListenerFailed, "host", text)]);
+        self.events.append(vec![EventDraft::new(EventKind::ListenerFailed, "host", text)]);
     }
 }
 
@@ -71,13 +71,13 @@ impl Controller {
                      remount the file system writable, or correct its permissions.",
                     error.detail
                 );
-                Draft::new(EventKind::StateNotWritable, "host", text)
+                EventDraft::new(EventKind::StateNotWritable, "host", text)
             }
             None => {
                 let text = "The state directory can be written again: changes of the \
                             configuration are accepted, VMs can be started, and events that were \
                             kept in memory are stored.";
-                Draft::new(EventKind::StateWritable, "host", text)
+                EventDraft::new(EventKind::StateWritable, "host", text)
             }
         });
     }

@@ -70,7 +70,7 @@ impl From<Unsuitable> for ApiError {
             Unsuitable::NoSpace { store, .. } => (ResourceKind::Store, store),
             Unsuitable::OtherSwitch { switch, .. } => (ResourceKind::Switch, switch),
         };
-        let resource = format!("{}/{name}", kind.word());
+        let resource = format!("{}/{name}", kind.noun());
         let refusal = Self::new(ErrorCode::Conflict, error.to_string()).about(resource);
         match error {
             Unsuitable::NoSpace { .. } => refusal,
@@ -138,7 +138,7 @@ impl Shared {
             let config =
                 change.state.config.stores.iter().find(|store_config| store_config.name == store);
             let Some(path) = config.map(|config| Path::new(&config.path)) else { continue };
-            let resource = format!("{}/{store}", ResourceKind::Store.word());
+            let resource = format!("{}/{store}", ResourceKind::Store.noun());
             let space = self.disks.store_space(path).map_err(|error| error.about(resource))?;
             // The size of a block device or of an unknown file system.
             if space.total_bytes == 0 || needed <= space.free_bytes {

@@ -10,7 +10,7 @@ use suimon_contract::{
 };
 
 use super::preconditions::check_switches;
-use super::{ArrivalCall, IncomingResponse, hex, incoming_vm_spec, not_hexadecimal, uuid_of};
+use super::{IncomingRequest, IncomingResponse, hex, incoming_vm_spec, not_hexadecimal, uuid_of};
 use crate::change::ValidatedChange;
 use crate::disks::RequiredDisk;
 use crate::migration::versions::source_label;
@@ -73,7 +73,7 @@ fn check_devices_of_vm(request: &IncomingMigrationRequest) -> Result<(), ApiErro
 /// Adds to each disk's step of a plan whether it is copied or handed over.
 fn note_disks(request: &IncomingMigrationRequest, plan: &mut Plan) {
     for disk in &request.disks {
-        let label = format!("{}/{}", ResourceKind::Disk.word(), disk.name);
+        let label = format!("{}/{}", ResourceKind::Disk.noun(), disk.name);
         let Some(step) = plan.steps.iter_mut().find(|step| step.resource == label) else {
             continue;
         };
@@ -128,7 +128,7 @@ impl Shared {
         let user = self.vms.free_user().ok_or_else(|| vec![crate::vms::no_user_left(&name)])?;
         let entry = VmEntry::new(name, [0; 16], user);
         let probed = incoming_vm_spec(self, config, request, &entry).and_then(|spec| {
-            let probed = self.vms.parts.host.probe(&spec);
+            let probed = self.vms.dependencies.host.probe(&spec);
             probed.map_err(|error| {
                 ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
             })
@@ -140,7 +140,8 @@ impl Shared {
         if !request.is_kvm {
             return Vec::new();
         }
-        let local_flags: BTreeSet<String> = self.vms.parts.host.cpu_flags().into_iter().collect();
+        let local_flags: BTreeSet<String> =
+            self.vms.dependencies.host.cpu_flags().into_iter().collect();
         request.cpu_flags.iter().filter(|flag| !local_flags.contains(*flag)).cloned().collect()
     }
 
@@ -176,7 +177,7 @@ impl Shared {
     }
 
     fn has_file(&self, required: &RequiredDisk) -> Result<bool, ApiError> {
-        let resource = format!("{}/{}", ResourceKind::Disk.word(), required.config.name);
+        let resource = format!("{}/{}", ResourceKind::Disk.noun(), required.config.name);
         let plan = required.plan();
         let exists = self.disks.query_store(&required.store.path, move |files| {
             suimon_image_files::exists(files, &plan)
@@ -220,18 +221,18 @@ impl Shared {
     pub(crate) fn request_incoming(
         &self,
         id: &str,
-        call: ArrivalCall,
+        call: IncomingRequest,
     ) -> Result<IncomingResponse, ApiError> {
         let arrival_error =
             |code, text: &str| ApiError::new(code, text).about(format!("arrival/{id}"));
         let Some(entry) = self.arriving(id) else {
             return match (call, self.ended_arrival(id)?) {
-                (ArrivalCall::Line(_), _) => Err(arrival_error(
+                (IncomingRequest::Line(_), _) => Err(arrival_error(
                     ErrorCode::NotFound,
                     "no incoming migration has this id; it has ended or was cancelled",
                 )),
-                (ArrivalCall::Query, state) => Ok(IncomingResponse::State(state)),
-                (ArrivalCall::Activate | ArrivalCall::Abandon, state) => {
+                (IncomingRequest::Query, state) => Ok(IncomingResponse::State(state)),
+                (IncomingRequest::Activate | IncomingRequest::Abandon, state) => {
                     // The answer is binding, also for a request that has not been received yet.
                     if state == IncomingMigrationState::Abandoned {
                         self.abandoned.insert(id);

@@ -11,7 +11,7 @@ use suimon_quantity::PortId;
 use super::{Binding, binds_source, stored};
 use crate::PortKey;
 use crate::control::Controller;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::ports::desired::switch_of;
 use crate::state::StoreChange;
 
@@ -80,7 +80,8 @@ impl Controller {
             "The source address {mac} was bound to this NIC: other NICs may not send from it. Set \
              `mac` to choose the address, or mac_spoofing = true to bind none."
         );
-        self.drafts.push(Draft::new(EventKind::NicAddressBound, &port.key, text).with("mac", mac));
+        self.drafts
+            .push(EventDraft::new(EventKind::NicAddressBound, &port.key, text).with("mac", mac));
     }
 
     /// Releases `mac` if its owner, a NIC on the switch of `port`, has no active guest: the guest

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
 use suimon_contract::{HostConfig, KernelPathStatus, NicConfig};
-use suimon_forwarding::Learned;
+use suimon_forwarding::AddressSighting;
 use suimon_frame::{MacAddr, VlanId};
 use suimon_ports::{
     KERNEL_PATH_REPORT_INTERVAL, KernelPathAddress, KernelPathPort, KernelPathState,
@@ -65,7 +65,7 @@ impl Shared {
             let (switch, vlan, _) = *groups.get(group.checked_sub(1)? as usize)?;
             let address_entry =
                 table.addresses.get(address).filter(|address_entry| !address_entry.is_static)?;
-            Some(Learned {
+            Some(AddressSighting {
                 switch,
                 vlan,
                 mac,
@@ -107,7 +107,8 @@ impl Shared {
                 let Some(group) = group_numbers.get(&(switch, view.vlan, view.port)) else {
                     continue;
                 };
-                let address_entry = KernelPathAddress { port: view.port, is_static: view.fixed };
+                let address_entry =
+                    KernelPathAddress { port: view.port, is_static: view.is_static };
                 table.addresses.insert((*group, view.mac), address_entry);
             }
         }

@@ -13,7 +13,7 @@ impl Shared {
     pub(crate) fn power_status(&self) -> PowerStatus {
         let config = self.desired().config.power.clone();
         let mut inner = self.power.lock();
-        let machine = inner.keeper.host.settings();
+        let machine = inner.settings_writer.host.settings();
         let settings = config.as_ref().map(|power| inner.setting_statuses(power, &machine));
         let settings = settings.unwrap_or_default();
         PowerStatus {

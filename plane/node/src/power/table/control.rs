@@ -9,7 +9,7 @@ use suimon_power::{Overwrite, decide};
 
 use crate::Edit;
 use crate::control::Controller;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::power::events;
 use crate::power::spec::{data_plane, spec_of};
 use crate::shared::Shared;
@@ -17,19 +17,19 @@ use crate::shared::Shared;
 impl Shared {
     /// Publishes the plan's poll duration to the data plane. VMQ reads the plan itself.
     pub(crate) fn publish_power(&self, config: &HostConfig) {
-        self.plane.set_poll_budget(data_plane(config.power.as_ref()).poll);
+        self.plane.set_poll_budget(data_plane(config.power.as_ref()).poll_budget);
     }
 
     /// Adds a note to a change's plan about settings of the power plan that this host does not
     /// support.
     pub(crate) fn add_power_notes(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
         let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
-        let machine = self.power.lock().keeper.host.settings();
+        let machine = self.power.lock().settings_writer.host.settings();
         let targets = decide(&spec_of(power), &machine);
         // Grouped by reason, because many CPUs and settings share one.
         let mut lacking: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for target in &targets {
-            if let Some(reason) = &target.why_not {
+            if let Some(reason) = &target.unavailable {
                 lacking.entry(reason.to_string()).or_default().insert(target.kind.as_str());
             }
         }
@@ -48,11 +48,11 @@ impl Shared {
     }
 
     /// Applies the power plan; restores previous settings if `power` is `None`. Returns the events.
-    fn settle_power(&self, power: Option<&PowerConfig>, assert: &Overwrite) -> Vec<Draft> {
+    fn settle_power(&self, power: Option<&PowerConfig>, assert: &Overwrite) -> Vec<EventDraft> {
         let mut inner = self.power.lock();
         let spec = power.map(spec_of);
-        let apply_result = inner.keeper.apply(spec.as_ref(), assert);
-        let mut drafts = events::settled(&apply_result);
+        let apply_result = inner.settings_writer.apply(spec.as_ref(), assert);
+        let mut drafts = events::settings_events(&apply_result);
         drafts.extend(inner.report_effect(power, &apply_result));
         drafts
     }
@@ -64,10 +64,10 @@ impl Controller {
     /// # Errors
     /// The state store cannot be read or written.
     pub(crate) fn start_power(&mut self, config: &HostConfig) -> Result<(), StateStoreError> {
-        let boot = &self.shared.vms.parts.boot_id;
+        let boot = &self.shared.vms.dependencies.boot_id;
         {
             let mut inner = self.shared.power.lock();
-            inner.keeper.forget_other_boots(boot)?;
+            inner.settings_writer.forget_other_boots(boot)?;
             inner.look_at_cpus();
         }
         let drafts = self.shared.settle_power(config.power.as_ref(), &Overwrite::Nothing);
@@ -93,7 +93,7 @@ impl Controller {
             let now = Instant::now();
             let interval = inner.look_every;
             let is_due = |last: Instant| now.duration_since(last) >= interval;
-            let is_used = power.is_some() || !inner.keeper.records.is_empty();
+            let is_used = power.is_some() || !inner.settings_writer.records.is_empty();
             if !is_used || !inner.looked_at.is_none_or(is_due) {
                 return;
             }

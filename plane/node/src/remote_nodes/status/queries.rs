@@ -29,7 +29,7 @@ impl Shared {
 
     fn query_nodes(&self, configs: &[NodeConfig]) -> Vec<NodeStatus> {
         let deadline = Instant::now() + QUERY_TIMEOUT;
-        let questions = &self.questions;
+        let questions = &self.node_queries;
         let statuses: Vec<_> = configs
             .iter()
             .map(|config| (config, questions.start(&self.far_nodes, config, deadline)))

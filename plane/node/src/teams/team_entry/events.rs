@@ -5,12 +5,12 @@ use suimon_quantity::CountedNoun;
 use suimon_teaming::{MemberFault, MemberId, TeamEvent};
 
 use super::TeamEntry;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::teams::texts::draft;
 
 impl TeamEntry {
     /// Converts an event of the team policy.
-    pub(super) fn team_event(&self, event: &TeamEvent) -> Draft {
+    pub(super) fn team_event(&self, event: &TeamEvent) -> EventDraft {
         let name = |member| self.name_of(member);
         let event_of = |kind, text: String| draft(kind, &self.name, text);
         match *event {
@@ -77,7 +77,7 @@ impl TeamEntry {
         }
     }
 
-    fn member_failed(&self, member: MemberId, fault: MemberFault) -> Draft {
+    fn member_failed(&self, member: MemberId, fault: MemberFault) -> EventDraft {
         let failed_member = self.members.iter().find(|failed_member| failed_member.id() == member);
         let reason = failed_member
             .map_or_else(String::new, |failed_member| self.fault_text(failed_member, fault));

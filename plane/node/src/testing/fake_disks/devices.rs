@@ -130,7 +130,7 @@ impl DiskDevices for FakeDisks {
         let limits = self.lock().nbd_limits.map_or(NbdLimits::HOST, |(host, _)| host);
         let level = NbdLevelUsage { connections: 2, buffer_bytes: 1 << 20, limits };
         let peers = vec![("user 107".to_owned(), level)];
-        NbdUsage { host: level, peers, exports: Vec::new(), shortages: 3 }
+        NbdUsage { host: level, peers, exports: Vec::new(), delayed_requests: 3 }
     }
 }
 

@@ -15,7 +15,9 @@ impl FakeDisks {
         let lasts = Duration::from_secs(2);
         let disks: Vec<DiskId> = world.in_service.keys().copied().collect();
         world.full = queued
-            .map(|queued| disks.iter().map(|disk| (*disk, FullView { queued, lasts })).collect())
+            .map(|queued| {
+                disks.iter().map(|disk| (*disk, FullView { queued, duration: lasts })).collect()
+            })
             .unwrap_or_default();
         let (change, lasted) = match queued {
             Some(_) => (FullChange::Full, Duration::ZERO),

@@ -6,8 +6,8 @@ use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage::{
-    DirtyMap, DiskCounterCells, DiskView, FullPolicy, NotResumed, NotServed, PlaneError,
-    PlaneNotice, STALLED_AFTER, StoreView,
+    DirtyMap, DiskCounters, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice,
+    STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{
     AdmissionError, AdmittedMinimums, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal,
@@ -217,7 +217,7 @@ impl DiskPlane for FakeDisks {
             disk: *disk,
             worker: WorkerId(0),
             clients: 0,
-            tally: DiskCounterCells::default(),
+            tally: DiskCounters::default(),
             stalled: world.stalls.then_some(STALLED_AFTER),
             uncommitted_bytes: 0,
             full: world.full.get(disk).copied(),

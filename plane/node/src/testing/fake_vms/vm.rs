@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    GuestInfo, MigrationSpec, MigrationStatus, PluggedDevice, RunningVmStatus, SendingPhase,
+    GuestInfo, MigrationPhase, MigrationSpec, MigrationStatus, PluggedDevice, RunningVmStatus,
     Standby, Vm, VmAccelerator, VmCommand, VmDevice, VmError, VmErrorKind, VmHardware, VmIdentity,
     VmNotice, VmRunState,
 };
@@ -98,7 +98,7 @@ impl Vm for FakeVm {
                 None
             }
             VmCommand::CancelMigration => {
-                guest.sent = SendingPhase::Failed("the migration was cancelled".to_owned());
+                guest.sent = MigrationPhase::Failed("the migration was cancelled".to_owned());
                 guest.line = None;
                 let goes_on = guest.state == VmRunState::Paused
                     && !guest.was_paused
@@ -155,7 +155,7 @@ impl Vm for FakeVm {
         Err(VmError::new(VmErrorKind::Refused, "it has none"))
     }
 
-    fn layout(&self) -> Result<VmHardware, VmError> {
+    fn hardware(&self) -> Result<VmHardware, VmError> {
         let world = self.host.world();
         let guest = world.running.get(&self.name).ok_or_else(not_running)?;
         let plugged = guest.spec.nics.iter().zip(3..).map(|(nic, port)| PluggedDevice {
@@ -174,7 +174,7 @@ impl Vm for FakeVm {
         assert!(guest.vfs.is_empty(), "memory is sent that a VF writes to");
         guest.line = Some(line.into());
         guest.was_paused = guest.state == VmRunState::Paused;
-        guest.sent = SendingPhase::Copying;
+        guest.sent = MigrationPhase::Copying;
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl Vm for FakeVm {
         let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let (near, line) = UnixStream::pair().unwrap();
         guest.line = Some(line);
-        guest.sent = SendingPhase::Copying;
+        guest.sent = MigrationPhase::Copying;
         Ok(near.into())
     }
 

@@ -9,7 +9,7 @@ use suimon_contract::{
 use suimon_frame::MacAddr;
 use suimon_ports::{DeviceStatus, SteeringRule, SteeringState};
 use suimon_quantity::{CountedNoun, PortId};
-use suimon_vmq::own_queues;
+use suimon_vmq::dedicated_queues;
 
 use crate::PortKey;
 use crate::ports::{PlaneIds, switch_of};
@@ -32,7 +32,7 @@ impl Shared {
             let previous = before.get(&port.id).cloned().unwrap_or_default();
             let nics = steered(config, uplink, &ids);
             let ports: Vec<PortId> = nics.iter().map(|(id, ..)| *id).collect();
-            let nic_queues = own_queues(uplink.queues, &ports, &previous);
+            let nic_queues = dedicated_queues(uplink.queues, &ports, &previous);
             let rules = nics.iter().filter_map(|(id, nic, mac)| rule(*id, nic, *mac, &nic_queues));
             let rules: Vec<SteeringRule> = rules.collect();
             if let Some(device) = &mut port.lock().device {

@@ -6,10 +6,10 @@ use suimon_switch::WorkerStatus;
 use suimon_vmq::MoveEffect;
 
 use super::Inner;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::ports::placements;
 use crate::shared::Shared;
-use crate::vmq::events::{HandOver, measured, move_failed, moved};
+use crate::vmq::events::{QueueHandover, measured, move_failed, moved};
 use crate::vmq::numbering::Numbering;
 use crate::vmq::placing::{Placement, Task};
 use crate::vmq::plan::Plan;
@@ -33,7 +33,7 @@ impl Shared {
     }
 
     /// Measures, decides and moves queues. Returns the events.
-    pub(crate) fn drive_vmqs(&self) -> Vec<Draft> {
+    pub(crate) fn drive_vmqs(&self) -> Vec<EventDraft> {
         let due = self.decide_vmqs();
         if due.iter().all(|due_tasks| due_tasks.tasks.is_empty() && due_tasks.effects.is_empty()) {
             return Vec::new();
@@ -53,7 +53,7 @@ impl Shared {
 
     fn decide_vmqs(&self) -> Vec<PendingTasks> {
         let mut inner = self.vmq_table.lock();
-        if inner.placings.is_empty() {
+        if inner.placements.is_empty() {
             return Vec::new();
         }
         let now = self.plane.now();
@@ -67,7 +67,7 @@ impl Shared {
         let busy = inner.busy(&workers);
         let period =
             inner.looked_at.replace(now).map(|polled_at| now.since(polled_at)).unwrap_or_default();
-        let Inner { placings, numbering, .. } = &mut *inner;
+        let Inner { placements: placings, numbering, .. } = &mut *inner;
         let due = placings.iter_mut().map(|(uplink, placing)| {
             let queues = placing.update_queues(&queues, numbering, now);
             let effects = placing.observe(period, queues, &busy, now);
@@ -86,7 +86,7 @@ impl Shared {
     fn plan_vmqs(&self, inner: &mut Inner, numbering: Numbering) {
         let now = self.plane.now();
         let plans = Plan::all(&inner.config, &self.ids());
-        let mut before = std::mem::take(&mut inner.placings);
+        let mut before = std::mem::take(&mut inner.placements);
         let is_same_count = numbering.agrees_with(&inner.numbering);
         let is_same = numbering == inner.numbering;
         inner.numbering = numbering;
@@ -100,7 +100,7 @@ impl Shared {
             };
             match placing {
                 Ok(placing) => {
-                    inner.placings.insert(uplink, placing);
+                    inner.placements.insert(uplink, placing);
                 }
                 // Changes are validated before they are applied. This occurs only if the host has
                 // changed while no daemon was running.
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    fn execute(&self, uplink: &Name, task: &Task) -> Option<Draft> {
+    fn execute(&self, uplink: &Name, task: &Task) -> Option<EventDraft> {
         let id = self.vmq_table.lock().numbering.id(task.target());
         let queue = task.queue();
         let from = self.owner(queue);
@@ -128,19 +128,19 @@ impl Shared {
         let now = self.plane.now();
         let mut inner = self.vmq_table.lock();
         let number = worker.and_then(|worker| inner.numbering.number(worker));
-        if let Some(placing) = inner.placings.get_mut(uplink) {
+        if let Some(placing) = inner.placements.get_mut(uplink) {
             placing.handle_carried_out(task, number, now);
         }
         // No event if the queue has disappeared or was already on its worker.
         let (from, worker) = (from?, worker?);
-        let hand_over = HandOver { uplink, queue, from, to: id.unwrap_or(worker) };
+        let hand_over = QueueHandover { uplink, queue, from, to: id.unwrap_or(worker) };
         match outcome {
             Err(error) if from == worker => move_failed(self, &hand_over, task, &error),
             Ok(()) if from == worker => None,
             // The queue moves, even if the worker confirms it late.
             result => {
                 let reason =
-                    inner.placings.get(uplink).and_then(|placement| placement.reason(queue, now));
+                    inner.placements.get(uplink).and_then(|placement| placement.reason(queue, now));
                 let draft = moved(self, &inner.numbering, &hand_over, task, reason);
                 draft.map(|draft| {
                     result

@@ -39,7 +39,7 @@ impl Driver {
                 let text = "the daemon was killed while it started the VM";
                 return Err(VmError::new(VmErrorKind::NotRunning, text));
             };
-            let vm = self.shared.vms.parts.host.adopt(&identity, observer);
+            let vm = self.shared.vms.dependencies.host.adopt(&identity, observer);
             vm.map(|vm| (vm, identity)).map_err(|error| match error.kind {
                 VmErrorKind::NotRunning => {
                     let text = "the VM ended while no daemon was running";
@@ -82,7 +82,7 @@ impl Driver {
             let folder = stored.folder.clone();
             return Ok(Some(VmIdentity { name: name.to_owned(), folder, process, started }));
         }
-        let running = self.shared.vms.parts.host.running()?;
+        let running = self.shared.vms.dependencies.host.running()?;
         Ok(running.into_iter().find(|vm| vm.name == name && vm.folder == stored.folder))
     }
 

@@ -10,12 +10,14 @@ use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrationPhase, Name,
     VmState,
 };
-use suimon_ports::{SendingPhase, StateStoreError, Vm, VmCommand, VmError};
+use suimon_ports::{MigrationPhase, StateStoreError, Vm, VmCommand, VmError};
 
 use super::Arriving;
 use crate::PeerStream;
 use crate::disks::ServedDisk;
-use crate::migration::{ArrivalCall, ArrivalMessage, IncomingResponse, incoming_vm_spec};
+use crate::migration::{
+    IncomingRequest, IncomingRequestMessage, IncomingResponse, incoming_vm_spec,
+};
 use crate::operations::OperationHandle;
 use crate::vms::adoption::Unresponsive;
 use crate::vms::driver::Driver;
@@ -71,7 +73,7 @@ impl Driver {
     fn start_waiting(&mut self, request: &IncomingMigrationRequest) -> Result<(), ApiError> {
         let desired = self.shared.desired();
         let spec = incoming_vm_spec(&self.shared, &desired.config, request, &self.entry)?;
-        let host = self.shared.vms.parts.host.clone();
+        let host = self.shared.vms.dependencies.host.clone();
         let mut stored = StoredRun {
             folder: spec.folder.clone(),
             process: None,
@@ -101,36 +103,39 @@ impl Driver {
     }
 
     /// Responds to a request of the source node.
-    pub(in crate::vms) fn handle_incoming_request(&mut self, (call, answer): ArrivalMessage) {
+    pub(in crate::vms) fn handle_incoming_request(
+        &mut self,
+        (call, answer): IncomingRequestMessage,
+    ) {
         // The migration may have been activated or abandoned while the request was queued.
         let settled_state = match &self.migration_record {
             None => Some(IncomingMigrationState::Active),
             Some(_) if self.is_abandoned => Some(IncomingMigrationState::Abandoned),
             Some(_) => None,
         };
-        if let (Some(state), false) = (settled_state, matches!(call, ArrivalCall::Line(_))) {
+        if let (Some(state), false) = (settled_state, matches!(call, IncomingRequest::Line(_))) {
             let _ = answer.try_send(Ok(IncomingResponse::State(state)));
             return;
         }
         let answered = match (call, &mut self.incoming) {
-            (ArrivalCall::Line(PeerStream::Memory), Some(arriving)) => {
+            (IncomingRequest::Line(PeerStream::Memory), Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
                 self.memory_line().map(IncomingResponse::Line)
             }
-            (ArrivalCall::Line(PeerStream::Disk(disk)), Some(arriving)) => {
+            (IncomingRequest::Line(PeerStream::Disk(disk)), Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
                 self.disk_line(&disk).map(IncomingResponse::Line)
             }
-            (ArrivalCall::Query, Some(arriving)) => {
+            (IncomingRequest::Query, Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
                 Ok(IncomingResponse::State(IncomingMigrationState::Waiting))
             }
-            (ArrivalCall::Query, None) => {
+            (IncomingRequest::Query, None) => {
                 Ok(IncomingResponse::State(IncomingMigrationState::Waiting))
             }
-            (ArrivalCall::Activate, Some(_)) => self.activate().map(IncomingResponse::State),
+            (IncomingRequest::Activate, Some(_)) => self.activate().map(IncomingResponse::State),
             // Permitted also before QEMU is started.
-            (ArrivalCall::Abandon, _) => {
+            (IncomingRequest::Abandon, _) => {
                 if let Some(StoredMove::Arriving { from: source, .. }) =
                     self.migration_record.clone()
                 {
@@ -188,9 +193,9 @@ impl Driver {
         };
         let vm = run.vm.clone();
         let status = vm.migration_status();
-        if !matches!(&status, Ok(status) if status.phase == SendingPhase::Done) {
+        if !matches!(&status, Ok(status) if status.phase == MigrationPhase::Done) {
             let reason = match status.map(|status| status.phase) {
-                Ok(SendingPhase::Failed(reason)) => reason,
+                Ok(MigrationPhase::Failed(reason)) => reason,
                 Ok(_) => "the transfer has not ended".to_owned(),
                 Err(error) => error.to_string(),
             };
@@ -283,7 +288,8 @@ impl Driver {
         arriving.next_poll_at = now + POLL_INTERVAL;
         let is_copied = !arriving.disks.is_empty();
         let status = self.run.as_ref().map(|run| run.vm.migration_status());
-        let is_sent = matches!(&status, Some(Ok(status)) if status.phase == SendingPhase::Copying);
+        let is_sent =
+            matches!(&status, Some(Ok(status)) if status.phase == MigrationPhase::Copying);
         let phase = match (is_copied, is_sent) {
             (_, true) => MigrationPhase::CopyingMemory,
             (true, false) => MigrationPhase::CopyingDisks,

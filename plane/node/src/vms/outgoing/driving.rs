@@ -7,7 +7,7 @@ use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrateVmRequest,
     MigrationPhase, Name, OperationState,
 };
-use suimon_ports::{MigrationSpec, SendingPhase, VmCommand};
+use suimon_ports::{MigrationPhase, MigrationSpec, VmCommand};
 
 use super::{MigrationParams, OutgoingMigration, SWITCHOVER_POLL, Stage};
 use crate::disks::{DiskMirror, OutgoingDisk, ReservedMark};
@@ -124,7 +124,7 @@ impl Driver {
 
     fn arrival_request(&self) -> Result<IncomingMigrationRequest, ApiError> {
         let Some(run) = &self.run else { return Err(self.not_running()) };
-        let layout = run.vm.layout().map_err(|error| self.api_error(&error))?;
+        let layout = run.vm.hardware().map_err(|error| self.api_error(&error))?;
         arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
     }
 
@@ -155,7 +155,7 @@ impl Driver {
                 }
             }
             Ok(None) => {}
-            Err(error) => self.stay(outgoing, error),
+            Err(error) => self.end_failed_outgoing(outgoing, error),
         }
     }
 
@@ -299,15 +299,17 @@ impl Driver {
         outgoing.copied.memory = (status.bytes_sent, status.remaining_bytes);
         // QEMU on the destination would not repeat queued writes.
         match &status.phase {
-            SendingPhase::Failed(_) => {}
-            SendingPhase::Copying | SendingPhase::None => self.check_no_known_queued_writes()?,
+            MigrationPhase::Failed(_) => {}
+            MigrationPhase::Copying | MigrationPhase::None => {
+                self.check_no_known_queued_writes()?
+            }
             _ => self.check_no_queued_writes()?,
         }
         match status.phase {
-            SendingPhase::Copying | SendingPhase::None => {
+            MigrationPhase::Copying | MigrationPhase::None => {
                 Ok((Stage::CopyingMemory(order, mirrors), POLL_INTERVAL))
             }
-            SendingPhase::Waiting | SendingPhase::Finishing | SendingPhase::Done => {
+            MigrationPhase::Waiting | MigrationPhase::Finishing | MigrationPhase::Done => {
                 if !self.entry.begin_switchover() {
                     return Err(self.error(ErrorCode::Conflict, "the VM was killed"));
                 }
@@ -319,7 +321,7 @@ impl Driver {
                 vm.execute(&VmCommand::FinishMigration).map_err(|error| self.api_error(&error))?;
                 Ok((Stage::Switchover(Instant::now() + SWITCH_LIMIT), SWITCHOVER_POLL))
             }
-            SendingPhase::Failed(reason) => Err(self.not_sent(&reason)),
+            MigrationPhase::Failed(reason) => Err(self.not_sent(&reason)),
         }
     }
 
@@ -340,8 +342,8 @@ impl Driver {
             self.vm_that_leaves()?.migration_status().map_err(|error| self.api_error(&error))?;
         outgoing.copied.memory = (status.bytes_sent, status.remaining_bytes);
         match status.phase {
-            SendingPhase::Done => {}
-            SendingPhase::Failed(reason) => return Err(self.not_sent(&reason)),
+            MigrationPhase::Done => {}
+            MigrationPhase::Failed(reason) => return Err(self.not_sent(&reason)),
             _ if Instant::now() >= until => {
                 let text =
                     format!("the other node has sent nothing for {} s", SWITCH_LIMIT.as_secs());

@@ -94,7 +94,7 @@ impl Driver {
             (None, Some(lost)) => self.identity_of(&lost.stored)?,
             (None, None) => None,
         };
-        match identity.map_or(Ok(()), |vm| self.shared.vms.parts.host.kill(&vm)) {
+        match identity.map_or(Ok(()), |vm| self.shared.vms.dependencies.host.kill(&vm)) {
             Ok(()) | Err(VmError { kind: VmErrorKind::NotRunning, .. }) => {
                 self.forget_process();
                 Ok(())

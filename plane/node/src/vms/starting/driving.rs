@@ -81,7 +81,7 @@ impl Driver {
     }
 
     fn start_as(&mut self, config: &HostConfig, vm: VmConfig) -> Result<(), ApiError> {
-        let host = self.shared.vms.parts.host.clone();
+        let host = self.shared.vms.dependencies.host.clone();
         let spec = self.shared.vm_spec(config, &vm, &self.entry)?;
         self.check_disks(&vm)?;
         let mut stored = StoredRun {

@@ -98,7 +98,8 @@ impl Driver {
             );
         }
         let text = |error: VmError| error.text;
-        let assigned = self.shared.vms.parts.host.assign_vf(&vm.identity(), vf.address, memory);
+        let assigned =
+            self.shared.vms.dependencies.host.assign_vf(&vm.identity(), vf.address, memory);
         if let Err(error) = assigned {
             if matches!(error.kind, VmErrorKind::Busy | VmErrorKind::Refused) {
                 // Another process has it, or it cannot be assigned: this VM got nothing that it
@@ -231,7 +232,7 @@ impl Driver {
     }
 
     /// Queries the failover state if a query is due. QEMU does not report it by events.
-    pub(in crate::vms) fn look_at_vfs(&mut self, now: Instant) {
+    pub(in crate::vms) fn query_failover_state(&mut self, now: Instant) {
         let is_due = |run: &Run| {
             [run.vfs.request_at, run.vfs.verify_at]
                 .into_iter()

@@ -62,7 +62,7 @@ impl Driver {
     /// Tries to return a VF to the host.
     fn reclaim(&self, nic: &Name, vf: &VfAddress) -> Reclaim {
         let vm = &self.entry.name;
-        if let Err(error) = self.shared.vms.parts.host.reclaim_vf(vm.as_str(), vf.address) {
+        if let Err(error) = self.shared.vms.dependencies.host.reclaim_vf(vm.as_str(), vf.address) {
             return match error.kind {
                 VmErrorKind::Timeout => Reclaim::Unanswered(error.text),
                 _ => Reclaim::Held(error.text),

@@ -148,13 +148,13 @@ pub fn count(fd: &OwnedFd) -> u64 {
 
 /// Returns the ring's side of a kick eventfd. Its counter is 0.
 pub fn kick_eventfd(fd: &OwnedFd) -> Arc<PeerEventFd> {
-    Arc::new(PeerEventFd::signalled(fd.try_clone().unwrap()).unwrap())
+    Arc::new(PeerEventFd::for_signalling(fd.try_clone().unwrap()).unwrap())
 }
 
 /// Creates a call line and returns it with its eventfd.
 pub fn call_line() -> (Arc<InterruptLine>, OwnedFd) {
     let far = event();
     let line = Arc::new(InterruptLine::new());
-    line.connect(Some(PeerEventFd::signalled(far.try_clone().unwrap()).unwrap()));
+    line.connect(Some(PeerEventFd::for_signalling(far.try_clone().unwrap()).unwrap()));
     (line, far)
 }

@@ -13,7 +13,7 @@ use crate::cluster::messages::Task;
 use crate::cluster::policies::{Policies, PolicyRecord, decode_policy, shared_policies};
 use crate::cluster::records::{StoredPolicies, load_policies, save_policies};
 use crate::command::Command;
-use crate::events::Draft;
+use crate::events::EventDraft;
 use crate::{ChangeOptions, Edit};
 
 /// Interval after which a failed update of the desired state is repeated.
@@ -203,7 +203,7 @@ impl Driver {
                  policy set {name} …`)."
             );
             let kind = EventKind::SharedPolicyUnknown;
-            self.emit([Draft::new(kind, format!("qos_policy/{name}"), text)]);
+            self.emit([EventDraft::new(kind, format!("qos_policy/{name}"), text)]);
             self.policies.reported.insert(name);
         }
     }

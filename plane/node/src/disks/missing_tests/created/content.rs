@@ -4,7 +4,7 @@
 use suimon_image_files::{DiskKind, DiskPlan, HostInputs, RemainingRecords};
 
 use super::*;
-use crate::disks::file_work::Opened;
+use crate::disks::file_work::OpenedImages;
 
 const MB: u64 = 1 << 20;
 /// Modification time of a created image that was not written.
@@ -66,7 +66,7 @@ fn assert_restored(harness: &Harness, restored: &[u8]) {
 }
 
 /// Opens the disk `data` as a change with `--create-image` does.
-fn opened_by_change(harness: &Harness) -> Opened {
+fn opened_by_change(harness: &Harness) -> OpenedImages {
     harness.disks.store(DISK_STORE).set_time(NOW_UNIX_S);
     let shared = harness.node.shared();
     let entry = shared.disks.find(&name("data")).unwrap();
