@@ -54,7 +54,7 @@ fn head_bytes(bytes: &[u8]) -> usize {
 
 fn replies(mut bytes: &[u8]) {
     while let Ok(reply) = ReplyReader.read(bytes) {
-        let ParsedReply::Chunk { consumed, replied, .. } = &reply else {
+        let ParsedReply::Chunk { consumed, content, .. } = &reply else {
             let ParsedReply::Incomplete { required } = reply else { return };
             assert!(required > bytes.len(), "it is not all there");
             return;
@@ -68,7 +68,7 @@ fn replies(mut bytes: &[u8]) {
             );
         }
         assert_eq!(ReplyReader.read(&bytes[..*consumed]).as_ref(), Ok(&reply));
-        let data = match replied {
+        let data = match content {
             ReplyContent::Data { length, .. } => *length as usize,
             ReplyContent::Extents { extents, .. } => {
                 assert_eq!(extents.count() * 8, consumed - 24);

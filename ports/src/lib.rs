@@ -119,7 +119,7 @@ pub use vm_host::{
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
 pub use vm_moving::{
-    MigrationPhase, MigrationRequirements, MigrationSpec, MigrationStatus, PluggedDevice,
+    MigrationRequirements, MigrationSendPhase, MigrationSpec, MigrationStatus, PluggedDevice,
     VmHardware,
 };
 pub use worker::{

@@ -48,7 +48,7 @@ pub struct MigrationSpec {
 
 /// Phase of a migration, on the source or the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MigrationPhase {
+pub enum MigrationSendPhase {
     /// No migration has been started.
     None,
     /// Memory is copied while the VM runs.
@@ -68,7 +68,7 @@ pub enum MigrationPhase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationStatus {
     /// Current phase of the migration.
-    pub phase: MigrationPhase,
+    pub phase: MigrationSendPhase,
     /// Bytes sent, including retransmissions of dirtied memory.
     pub bytes_sent: u64,
     /// Bytes remaining, as far as known.

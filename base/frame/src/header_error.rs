@@ -35,7 +35,7 @@ pub enum FrameHeaderError {
         bytes: usize,
     },
     /// The number of IPv6 extension headers exceeds the limit.
-    #[error("the frame has more than {walked} IPv6 extension headers")]
+    #[error("the frame has more than {parsed_count} IPv6 extension headers")]
     TooManyExtensions {
         /// Number of extension headers parsed.
         parsed_count: usize,

@@ -163,6 +163,7 @@ impl EventLog {
         for mut draft in drafts {
             reported.extend(match draft.repeats.take() {
                 Some(repeat) => {
+                    draft = draft.shortened();
                     draft.time_unix_ms = Some((self.clock)());
                     repeats.take(draft, repeat, now)
                 }
@@ -228,6 +229,7 @@ impl EventLog {
         let now_unix_ms = (self.clock)();
         drafts
             .into_iter()
+            .map(EventDraft::shortened)
             .zip(next..)
             .map(|(draft, sequence)| Event {
                 sequence,

@@ -54,17 +54,35 @@ fn the_log_is_bounded_and_a_slow_reader_is_told() {
 fn the_size_of_the_log_is_bounded_in_memory_and_in_the_store() {
     let store = Arc::new(MemoryStore::default());
     let log = open(store.clone());
-    let text = "x".repeat(1 << 20);
-    for _ in 0..40 {
-        log.append(vec![draft(&text)]);
+    let text = "x".repeat(8000);
+    for _ in 0..45 {
+        log.append((0..100).map(|_| draft(&text)).collect());
     }
-    let events = |log: &EventLog| log.tail(100, &EventFilter::default()).events;
+    let events = |log: &EventLog| log.tail(EVENTS_MAX, &EventFilter::default()).events;
     let count = events(&log).len();
-    assert_eq!(count, 31, "events of 1 MiB and some bytes in 32 MiB");
+    assert!((3900..=4194).contains(&count), "{count} events of 8000 and some bytes in 32 MiB");
     assert_eq!(store.keys(EVENTS).len(), count);
-    assert_eq!(events(&log)[count - 1].sequence, 40);
+    assert_eq!(events(&log)[count - 1].sequence, 4500);
     // The log is the same after a restart.
     assert_eq!(events(&open(store)).len(), count);
+}
+
+/// Names and errors of other parties may have any length.
+#[test]
+fn a_long_event_is_shortened_and_does_not_prevent_later_commits() {
+    let log = open(Arc::default());
+    let long = "\u{1}ä".repeat(2 << 20);
+    let drafts = || {
+        let draft = (0..40).fold(draft(&long), |draft, nth| draft.with(&nth.to_string(), &long));
+        vec![EventDraft { subject: long.clone(), ..draft.clone() }, draft.repeated()]
+    };
+    log.append(drafts());
+    log.commit(drafts(), Vec::new()).unwrap();
+    for event in log.tail(10, &EventFilter::default()).events {
+        assert!(event.text.len() <= 8 << 10 && event.text.ends_with('…'));
+        assert!(event.fields.len() <= 32 && event.subject.len() <= 1 << 10);
+    }
+    assert_eq!(log.tail(10, &EventFilter::default()).events.len(), 4);
 }
 
 #[test]

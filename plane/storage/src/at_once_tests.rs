@@ -16,7 +16,7 @@ use crate::kinds::KINDS;
 use crate::offer::Offer;
 use crate::plane_suspend_tests::{DISK, NoWaker, Sleepless, submit};
 use crate::resident::StorageWorker;
-use crate::{DiskCounters, DiskLocation, QueueKey};
+use crate::{DiskIoCounters, DiskLocation, QueueKey};
 use suimon_image_files::{DiskLayer, DiskSpec};
 
 const STORE: StoreId = StoreId(1);
@@ -96,7 +96,7 @@ impl Worker {
         std::mem::take(&mut self.client.lock().unwrap().answers)
     }
 
-    fn tally(&mut self) -> DiskCounters {
+    fn tally(&mut self) -> DiskIoCounters {
         let (reply, views) = channel();
         self.commands.send(Command::View(Arc::default(), reply)).unwrap();
         self.poll();

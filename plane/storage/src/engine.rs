@@ -24,7 +24,7 @@ use crate::rotation::Rotation;
 use crate::slab::Slab;
 use crate::spare_look::BufferReclaim;
 use crate::store::WorkerStore;
-use crate::tally::DiskCounters;
+use crate::tally::DiskIoCounters;
 use suimon_image_files::DiskSpec;
 
 /// Largest number of requests in flight on a worker; further requests stay in their queues.
@@ -250,7 +250,7 @@ impl StorageEngine {
 
     /// Returns the counters of a disk; `None` if there is no such disk.
     #[must_use]
-    pub fn tally(&self, disk: usize) -> Option<DiskCounters> {
+    pub fn tally(&self, disk: usize) -> Option<DiskIoCounters> {
         self.disks.get(disk).map(|disk| disk.tally.tally())
     }
 

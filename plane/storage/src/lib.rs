@@ -219,5 +219,5 @@ pub use queue_key::QueueKey;
 pub use shared_budget::SharedBudget;
 pub use stall::STALLED_AFTER;
 pub use store_status::{StoreRole, WorkerStoreStatus};
-pub use tally::{DiskCounters, OpCounters};
+pub use tally::{DiskIoCounters, OpCounters};
 pub use worker_view::{DiskView, StoreView};

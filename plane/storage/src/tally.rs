@@ -22,7 +22,7 @@ pub struct OpCounters {
 
 /// Counters of a disk since it was added to its worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DiskCounters {
+pub struct DiskIoCounters {
     /// Counters of the read requests.
     pub reads: OpCounters,
     /// Counters of the write requests.
@@ -37,7 +37,7 @@ pub struct DiskCounters {
     pub commits: u64,
 }
 
-impl DiskCounters {
+impl DiskIoCounters {
     /// Returns the sum of the times from receipt to completion of reads, writes, flushes and
     /// discards, in nanoseconds.
     #[must_use]
@@ -87,8 +87,8 @@ impl DiskCounts {
         self.writes.tally.requests + self.discards.tally.requests
     }
 
-    pub(crate) fn tally(&self) -> DiskCounters {
-        DiskCounters {
+    pub(crate) fn tally(&self) -> DiskIoCounters {
+        DiskIoCounters {
             reads: self.reads.tally(),
             writes: self.writes.tally(),
             flushes: self.flushes.tally(),

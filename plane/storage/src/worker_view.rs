@@ -6,7 +6,7 @@ use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 
 use crate::full_store::FullView;
 use crate::store_status::WorkerStoreStatus;
-use crate::tally::DiskCounters;
+use crate::tally::DiskIoCounters;
 
 /// State of a disk on its worker.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct DiskView {
     /// Number of clients other than virtqueues of a VM: connections of NBD clients and of QEMU.
     pub clients: usize,
     /// Counters of the disk since it was added to the worker.
-    pub tally: DiskCounters,
+    pub tally: DiskIoCounters,
     /// Time for which the store has not completed an operation, if it exceeds
     /// [`STALLED_AFTER`](crate::STALLED_AFTER).
     pub stalled: Option<Duration>,

@@ -159,6 +159,9 @@ pub(crate) struct LeaderState {
     pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
     /// Policies that the operator deleted and that disks still use.
     pub(crate) removing: BTreeSet<PolicyKey>,
+    /// Nodes whose last report has another protocol version, with that version. A notice reports
+    /// each version of a node once.
+    pub(crate) other_versions: BTreeMap<NodeId, u16>,
     /// Policies that nodes report and that do not exist.
     pub(crate) unknown: BTreeSet<PolicyKey>,
     pub(crate) forgotten: BTreeSet<NodeId>,
@@ -284,6 +287,7 @@ impl Allocator {
             shared,
             policies: policies.iter().copied().collect(),
             removing: BTreeSet::new(),
+            other_versions: BTreeMap::new(),
             unknown: BTreeSet::new(),
             forgotten: BTreeSet::new(),
             estimate: Estimate::new(self.now, capability, proved),
@@ -354,6 +358,7 @@ impl LeaderState {
             AllocatorEvent::PolicyRemoved { policy } => self.remove_policy(*policy, actions),
             AllocatorEvent::NodeGone { node } => {
                 self.nodes.remove(node);
+                self.other_versions.remove(node);
                 for ledger in self.shared.values_mut().chain([&mut self.store]) {
                     ledger.accounts.remove(node);
                 }
@@ -410,9 +415,12 @@ impl LeaderState {
         let node = report.node;
         let mut notify = |notice| actions.push_back(AllocatorAction::Notify { notice });
         if report.version != VERSION {
-            notify(Notice::OtherVersion { node, version: report.version });
+            if self.other_versions.insert(node, report.version) != Some(report.version) {
+                notify(Notice::OtherVersion { node, version: report.version });
+            }
             return;
         }
+        self.other_versions.remove(&node);
         // A node that had withdrawn uses the store again: its grant replaces the record.
         self.forgotten.remove(&node);
         let state = self.nodes.entry(node).or_default();

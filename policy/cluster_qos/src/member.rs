@@ -129,6 +129,8 @@ pub struct Member {
     is_urgent: bool,
     is_leased: bool,
     is_slow: bool,
+    /// Protocol version of the last grant, if it was another one. Each version is reported once.
+    other_version: Option<u16>,
     actions: VecDeque<MemberAction>,
 }
 
@@ -174,6 +176,7 @@ impl Member {
             is_urgent: true,
             is_leased: false,
             is_slow: false,
+            other_version: None,
             actions: VecDeque::new(),
         };
         member.apply();
@@ -270,9 +273,12 @@ impl Member {
 
     fn process_grant(&mut self, grant: &NodeGrant) {
         if grant.version != VERSION {
-            self.notify(MemberNotice::OtherVersion(grant.version));
+            if self.other_version.replace(grant.version) != Some(grant.version) {
+                self.notify(MemberNotice::OtherVersion(grant.version));
+            }
             return;
         }
+        self.other_version = None;
         let is_mine = grant.answers.incarnation == self.next_report.incarnation
             && grant.answers < self.next_report;
         if !is_mine || self.acknowledged.is_some_and(|acknowledged| grant.id <= acknowledged) {

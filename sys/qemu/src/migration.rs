@@ -9,8 +9,8 @@ use std::time::Instant;
 use serde_json::Value;
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    MigrationPhase, MigrationSpec, MigrationStatus, PluggedDevice, VmDevice, VmError, VmErrorKind,
-    VmHardware,
+    MigrationSendPhase, MigrationSpec, MigrationStatus, PluggedDevice, VmDevice, VmError,
+    VmErrorKind, VmHardware,
 };
 use suimon_qmp::MigrationCapability::{
     AutoConverge, LateBlockActivate, PauseBeforeSwitchover, ReturnPath,
@@ -122,14 +122,14 @@ impl QemuVm {
     pub(crate) fn query_migration_status(&self) -> Result<MigrationStatus, VmError> {
         let read = migration(&self.request(&Command::QueryMigrate)?).map_err(invalid_reply)?;
         let phase = match read.stage {
-            MigrationStage::None => MigrationPhase::None,
-            MigrationStage::Active => MigrationPhase::Copying,
-            MigrationStage::PreSwitchover => MigrationPhase::Waiting,
-            MigrationStage::Device => MigrationPhase::Finishing,
-            MigrationStage::Completed => MigrationPhase::Done,
-            MigrationStage::Failed(reason) => MigrationPhase::Failed(reason),
+            MigrationStage::None => MigrationSendPhase::None,
+            MigrationStage::Active => MigrationSendPhase::Copying,
+            MigrationStage::PreSwitchover => MigrationSendPhase::Waiting,
+            MigrationStage::Device => MigrationSendPhase::Finishing,
+            MigrationStage::Completed => MigrationSendPhase::Done,
+            MigrationStage::Failed(reason) => MigrationSendPhase::Failed(reason),
             MigrationStage::Cancelled => {
-                MigrationPhase::Failed("the migration was cancelled".to_owned())
+                MigrationSendPhase::Failed("the migration was cancelled".to_owned())
             }
         };
         Ok(MigrationStatus {

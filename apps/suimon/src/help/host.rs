@@ -109,8 +109,8 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "event",
         "An event reports a change of state, such as a failed disk, with time, sequence number, \
-         event id, severity, subject and text. The daemon stores the latest 10 000 events; they \
-         survive restarts. docs/reference/events.md lists all event ids.",
+         event id, severity, subject and text. The daemon stores the latest 10 000 events, at most 32 MiB; \
+         they survive restarts. docs/reference/events.md lists all event ids.",
         &["suimon event list --severity warning", "suimon event follow"],
     ),
     reads(

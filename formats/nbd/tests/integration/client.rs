@@ -162,7 +162,7 @@ proptest! {
                         ParsedReply::Chunk { consumed, .. } => assert!(consumed <= count),
                     }
                 }
-                let ParsedReply::Chunk { consumed, cookie: reply_cookie, content: content, .. } =
+                let ParsedReply::Chunk { consumed, cookie: reply_cookie, content, .. } =
                     ReplyReader.read(&rest).unwrap() else { panic!("it is all there") };
                 assert_eq!(reply_cookie, cookie);
                 match content {
@@ -230,7 +230,7 @@ proptest! {
             _ => Vec::new(),
         };
         front.extend(&bytes);
-        if let Ok(ParsedReply::Chunk { consumed, content: content, .. }) = ReplyReader.read(&front) {
+        if let Ok(ParsedReply::Chunk { consumed, content, .. }) = ReplyReader.read(&front) {
             prop_assert!(consumed > 0 && consumed <= front.len());
             if let ReplyContent::Extents { extents, .. } = content {
                 prop_assert!(extents.count() > 0);

@@ -424,3 +424,22 @@ fn records_of_removed_stores_and_clusters_are_deleted() {
     apply_forced(&first, "");
     wait_until("only the host's identity is recorded", || state_keys(&first) == ["self"]);
 }
+
+/// Any holder of etcd's credentials can write keys.
+#[test]
+fn members_without_a_valid_name_are_ignored() {
+    const MEMBERS: &str = "/suimon/lab/members/";
+    let cluster = FakeCluster::default();
+    let first = node(&cluster, "n1", 1000);
+    wait_until("n1 is a member", || first.node.cluster().members.len() == 1);
+    let record = cluster.value(&format!("{MEMBERS}n1")).unwrap();
+    let put = |name: &str, id: u32| {
+        let record = record.replacen("\"id\":1", &format!("\"id\":{id}"), 1).into_bytes();
+        ClusterChange::Put(format!("{MEMBERS}{name}"), record, None)
+    };
+    cluster.commit(&[], &[put(&"\u{1}".repeat(4000), 2), put("n3", 3)]).unwrap();
+    wait_until("n3 is a member", || first.node.cluster().members.len() > 1);
+    let names: Vec<_> =
+        first.node.cluster().members.iter().map(|member| member.name.clone()).collect();
+    assert_eq!(names, ["n1", "n3"]);
+}

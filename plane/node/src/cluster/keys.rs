@@ -39,6 +39,14 @@ pub(super) struct MemberRecord {
     pub(super) version: String,
 }
 
+impl MemberRecord {
+    /// Returns true if the texts of the record have a length that a daemon writes.
+    pub(super) fn is_bounded(&self) -> bool {
+        const BYTES_MAX: usize = 256;
+        self.host.len() <= BYTES_MAX && self.version.len() <= BYTES_MAX
+    }
+}
+
 /// Report of a node on a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NodeReport {

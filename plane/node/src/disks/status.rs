@@ -12,7 +12,7 @@ use suimon_contract::{
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
-use suimon_storage::{DiskCounters, DiskView, OpCounters, StoreView};
+use suimon_storage::{DiskIoCounters, DiskView, OpCounters, StoreView};
 use suimon_storage_qos::Capacity;
 
 use super::Disks;
@@ -410,7 +410,7 @@ fn vhost_user_status(status: VhostUserDiskStatus) -> DiskVhostUserStatus {
     }
 }
 
-fn counters(counters: &DiskCounters) -> DiskCounters {
+fn counters(counters: &DiskIoCounters) -> DiskCounters {
     let request_counters = |op_counters: &OpCounters| DiskRequestCounters {
         requests: op_counters.requests,
         bytes: op_counters.bytes,

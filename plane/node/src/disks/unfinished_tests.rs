@@ -63,7 +63,7 @@ fn only_operation(harness: &Harness) -> Operation {
 }
 
 fn goes_on(harness: &Harness) -> Operation {
-    harness.node.resume_disk_jobs();
+    harness.node.finish_start();
     wait_until("the job is resumed", || !harness.node.operations().is_empty());
     only_operation(harness)
 }
@@ -120,7 +120,7 @@ fn a_job_without_a_checkpoint_starts_again_after_a_kill_and_can_be_cancelled() {
     assert_eq!(operation.state, OperationState::Cancelled);
     assert_nothing_left(&harness, &["data.vhdx"]);
     let harness = kill(harness);
-    harness.node.resume_disk_jobs();
+    harness.node.finish_start();
     assert_nothing_left(&harness, &["data.vhdx"]);
     assert!(harness.node.operations().is_empty());
 }
@@ -132,7 +132,7 @@ fn a_job_is_abandoned_after_three_daemon_exits_without_progress() {
         goes_on(&harness);
         harness = kill(harness);
     }
-    harness.node.resume_disk_jobs();
+    harness.node.finish_start();
     assert_nothing_left(&harness, &["data.vhdx"]);
     assert!(harness.node.operations().is_empty());
     assert_abandoned(&harness, "3 daemons");
@@ -145,13 +145,13 @@ fn a_job_of_a_changed_or_deleted_disk_is_abandoned() {
     // An image is created only for a new disk.
     harness.apply_ok(&without_disks);
     harness.apply_ok(&config("file = \"other.vhdx\""));
-    harness.node.resume_disk_jobs();
+    harness.node.finish_start();
     assert_nothing_left(&harness, &["data.vhdx", "other.vhdx"]);
     assert_abandoned(&harness, "another file");
 
     let harness = end(converting());
     harness.apply_ok(&without_disks);
-    harness.node.resume_disk_jobs();
+    harness.node.finish_start();
     wait_until("the record of the job is deleted", || harness.store.keys("disk_work").is_empty());
     wait_until("the job's image is removed", || harness.disks.files(DISK_STORE) == ["data.vhdx"]);
 }

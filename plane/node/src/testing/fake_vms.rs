@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use suimon_ports::{
-    MigrationPhase, Vm, VmError, VmErrorKind, VmIdentity, VmObserver, VmRunState, VmSpec,
+    MigrationSendPhase, Vm, VmError, VmErrorKind, VmIdentity, VmObserver, VmRunState, VmSpec,
 };
 
 use self::vm::FakeVm;
@@ -99,7 +99,7 @@ struct Guest {
     /// True if a write finds no space immediately before the next pause.
     finds_no_space_at_pause: bool,
     /// Phase of the migration, outgoing or incoming.
-    sent: MigrationPhase,
+    sent: MigrationSendPhase,
     /// Connection of the migration; closed with the guest.
     line: Option<UnixStream>,
 }

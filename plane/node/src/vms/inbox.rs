@@ -94,7 +94,8 @@ struct PendingInput {
 }
 
 /// Inbox of a VM's driver. The number of messages is bounded by the operations in progress and
-/// [`ARRIVAL_REQUESTS_MAX`].
+/// [`ARRIVAL_REQUESTS_MAX`]: consecutive messages [`Message::Reconcile`], and consecutive messages
+/// [`Message::Release`], are merged.
 #[derive(Default)]
 pub(crate) struct Inbox {
     waiting: Mutex<PendingInput>,
@@ -118,7 +119,12 @@ impl Inbox {
                 messages.remove(index);
             }
         }
-        messages.push_back(message);
+        match (messages.back_mut(), message) {
+            // One pass takes all earlier changes into account.
+            (Some(Message::Reconcile), Message::Reconcile) => return None,
+            (Some(Message::Release(queued)), Message::Release(devices)) => queued.extend(devices),
+            (_, message) => messages.push_back(message),
+        }
         drop(waiting);
         self.arrived.notify_one();
         None
@@ -226,6 +232,28 @@ mod tests {
     }
 
     /// A kill that arrives when the daemon ends must neither hang nor be executed without a driver.
+    /// Each change of the host, and each recovery of a port or disk, adds one for every VM.
+    #[test]
+    fn consecutive_reconciliations_and_releases_are_merged() {
+        let inbox = Inbox::default();
+        let release = |device: &str| {
+            Message::Release([VmDevice::Nic(device.to_owned())].into_iter().collect())
+        };
+        for _ in 0..10_000 {
+            inbox.put(Message::Reconcile);
+        }
+        inbox.put(release("a"));
+        inbox.put(release("b"));
+        inbox.put(Message::Reconcile);
+        assert!(matches!(inbox.take(None), Input::Message(Message::Reconcile)));
+        let Input::Message(Message::Release(devices)) = inbox.take(None) else {
+            panic!("the releases follow")
+        };
+        assert_eq!(devices.len(), 2);
+        assert!(matches!(inbox.take(None), Input::Message(Message::Reconcile)));
+        assert!(inbox.lock().messages.is_empty());
+    }
+
     #[test]
     fn messages_behind_the_end_of_the_driver_are_returned_and_later_ones_refused() {
         let inbox = Inbox::default();

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, MigrationPhase, Name, VmState};
-use suimon_ports::{MigrationPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
+use suimon_ports::{MigrationSendPhase, Vm, VmCommand, VmError, VmErrorKind, VmRunState};
 
 use super::driver::Driver;
 use super::entry::vm_state;
@@ -161,7 +161,10 @@ impl Driver {
 /// needs nothing more.
 fn cancel_and_resume(vm: &dyn Vm, was_paused: bool) -> Result<bool, VmError> {
     let phase = vm.migration_status()?.phase;
-    if !matches!(phase, MigrationPhase::None | MigrationPhase::Done | MigrationPhase::Failed(_)) {
+    if !matches!(
+        phase,
+        MigrationSendPhase::None | MigrationSendPhase::Done | MigrationSendPhase::Failed(_)
+    ) {
         vm.execute(&VmCommand::CancelMigration)?;
         return Ok(false);
     }

@@ -4,6 +4,13 @@ use std::collections::BTreeMap;
 
 use suimon_contract::EventKind;
 
+/// Maximum length of the text of an event, in bytes.
+const TEXT_BYTES_MAX: usize = 8 << 10;
+/// Maximum length of the subject and of the value of a field, in bytes.
+const VALUE_BYTES_MAX: usize = 1 << 10;
+/// Maximum number of fields of an event.
+const FIELDS_MAX: usize = 32;
+
 /// Event without a sequence number.
 #[derive(Clone, Debug)]
 pub struct EventDraft {
@@ -43,12 +50,37 @@ impl EventDraft {
         Self { repeats: Some(repeat), ..self }
     }
 
+    /// Shortens texts, so that an event fits into a record of the state store, whatever names and
+    /// errors of other parties it contains.
+    pub(super) fn shortened(mut self) -> Self {
+        shorten(&mut self.subject, VALUE_BYTES_MAX);
+        shorten(&mut self.text, TEXT_BYTES_MAX);
+        while self.fields.len() > FIELDS_MAX {
+            self.fields.pop_last();
+        }
+        for value in self.fields.values_mut() {
+            shorten(value, VALUE_BYTES_MAX);
+        }
+        self
+    }
+
     /// Adds a named value to the event's `fields`.
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
     pub fn with(mut self, field: &str, value: impl ToString) -> Self {
         self.fields.insert(field.to_owned(), value.to_string());
         self
     }
+}
+
+/// Shortens a text to at most `bytes_max` bytes, which end with an ellipsis.
+fn shorten(text: &mut String, bytes_max: usize) {
+    const ELLIPSIS: &str = "…";
+    if text.len() <= bytes_max {
+        return;
+    }
+    let end = (0..=bytes_max - ELLIPSIS.len()).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
+    text.push_str(ELLIPSIS);
 }
 
 /// Set of event kinds that are limited together.

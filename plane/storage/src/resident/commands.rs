@@ -22,7 +22,7 @@ use crate::queue_key::{QueueKey, QueueSelection};
 use crate::resident::{
     IO_TOKEN, PendingTake, StorageWorker, WAITERS_MAX, WorkerDisk, WorkerQueue, kind_of,
 };
-use crate::tally::DiskCounters;
+use crate::tally::DiskIoCounters;
 use crate::worker_view::{DiskView, StoreView, WorkerSnapshot};
 use suimon_image_files::DiskSpec;
 
@@ -279,7 +279,7 @@ impl StorageWorker {
                 .keys()
                 .filter(|key| QueueSelection::Clients.has(**key))
                 .count(),
-            tally: work.tally(*number).unwrap_or_else(DiskCounters::default),
+            tally: work.tally(*number).unwrap_or_else(DiskIoCounters::default),
             stalled: work.stalled(*number),
             uncommitted_bytes: work.uncommitted_bytes(*number),
             full: work.full(*number),

@@ -74,6 +74,24 @@ fn report(number: u64, policies: impl Iterator<Item = u32>) -> AllocatorEvent {
     AllocatorEvent::Reported { report }
 }
 
+/// A node of another version reports for as long as it is not upgraded.
+#[test]
+fn another_version_of_a_node_is_noticed_once() {
+    let mut allocator = leader();
+    let mut noticed = 0;
+    for number in 1..=100_u32 {
+        let AllocatorEvent::Reported { mut report } = report(number.into(), std::iter::empty())
+        else {
+            unreachable!("`report` returns a report");
+        };
+        report.version = if number == 50 { VERSION } else { VERSION + 1 };
+        allocator.handle(time_at(number.into()), &AllocatorEvent::Reported { report });
+        let is_version = |notice: &Notice| matches!(notice, Notice::OtherVersion { .. });
+        noticed += notices(&mut allocator).into_iter().filter(is_version).count();
+    }
+    assert_eq!(noticed, 2, "once, and once more after a report of the right version");
+}
+
 #[test]
 fn unknown_policies_in_reports_of_a_node_are_bounded_and_later_ones_are_noticed() {
     let mut allocator = leader();

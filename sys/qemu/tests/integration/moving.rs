@@ -9,7 +9,7 @@ use crate::support::backend::listen_for_all;
 use crate::support::{Notices, Site, complete_unplug, wait_until};
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    MigrationPhase, MigrationRequirements, MigrationSpec, Vm, VmCommand, VmDevice, VmErrorKind,
+    MigrationRequirements, MigrationSendPhase, MigrationSpec, Vm, VmCommand, VmDevice, VmErrorKind,
     VmHost, VmNicKind, VmNicSpec, VmNotice, VmRunState, VmSpec,
 };
 
@@ -25,7 +25,7 @@ fn arriving(site: &Site, name: &str, source_vm: &dyn Vm) -> VmSpec {
     VmSpec { migration_source: Some(arrival), ..site.obedient(name) }
 }
 
-fn wait_phase(vm: &dyn Vm, expected: &MigrationPhase) {
+fn wait_phase(vm: &dyn Vm, expected: &MigrationSendPhase) {
     wait_until(&format!("{expected:?}"), || {
         (vm.migration_status().unwrap().phase == *expected).then_some(())
     });
@@ -60,7 +60,7 @@ fn a_migrated_vm_continues_at_its_destination() {
     let (host, far_host) = (site.host(), far.host());
     let (vm, notices) = site.start(&host, &site.obedient("a"));
     echoes(&*vm, b'x');
-    assert_eq!(vm.migration_status().unwrap().phase, MigrationPhase::None);
+    assert_eq!(vm.migration_status().unwrap().phase, MigrationSendPhase::None);
 
     let spec = arriving(&far, "a", &*vm);
     far_host.probe(&spec).unwrap();
@@ -68,11 +68,11 @@ fn a_migrated_vm_continues_at_its_destination() {
     assert_eq!(remote.status().state, VmRunState::Paused);
     let near_end = remote.migrate_in().unwrap();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &MigrationPhase::Waiting);
+    wait_phase(&*vm, &MigrationSendPhase::Waiting);
     notices.wait(&VmNotice::State(VmRunState::Paused));
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    wait_phase(&*vm, &MigrationPhase::Done);
-    wait_phase(&*remote, &MigrationPhase::Done);
+    wait_phase(&*vm, &MigrationSendPhase::Done);
+    wait_phase(&*remote, &MigrationSendPhase::Done);
     let status = vm.migration_status().unwrap();
     assert!(status.bytes_sent > 0 && status.remaining_bytes == 0, "{status:?}");
 
@@ -124,9 +124,9 @@ fn writes_of_a_guest_during_memory_copying_are_not_lost() {
         let (remote, _told) = far.start(&far.host(), &arriving(&far, "a", &*vm));
         let near_end = remote.migrate_in().unwrap();
         vm.migrate_out(near_end, &SLOW).unwrap();
-        wait_phase(&*vm, &MigrationPhase::Waiting);
+        wait_phase(&*vm, &MigrationSendPhase::Waiting);
         vm.execute(&VmCommand::FinishMigration).unwrap();
-        wait_phase(&*remote, &MigrationPhase::Done);
+        wait_phase(&*remote, &MigrationSendPhase::Done);
         remote.execute(&VmCommand::Resume).unwrap();
         vm.execute(&VmCommand::Quit).unwrap();
         local_console = console(&*remote);
@@ -151,22 +151,22 @@ fn a_vm_continues_at_its_source_after_a_failed_migration() {
     // The migration is cancelled while it waits with only the final part not sent.
     let (_there, far_notices, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &MigrationPhase::Waiting);
+    wait_phase(&*vm, &MigrationSendPhase::Waiting);
     vm.execute(&VmCommand::CancelMigration).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Running));
     echoes(&*vm, b'1');
-    assert!(matches!(vm.migration_status().unwrap().phase, MigrationPhase::Failed(_)));
+    assert!(matches!(vm.migration_status().unwrap().phase, MigrationSendPhase::Failed(_)));
     assert!(!far_notices.wait_end().0);
 
     // The destination ends while the source is waiting.
     let (remote, far_notices, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &MigrationPhase::Waiting);
+    wait_phase(&*vm, &MigrationSendPhase::Waiting);
     far_host.kill(&remote.identity()).unwrap();
     far_notices.wait_end();
     vm.execute(&VmCommand::FinishMigration).unwrap();
     wait_until("the failure of the migration", || {
-        matches!(vm.migration_status().unwrap().phase, MigrationPhase::Failed(_)).then_some(())
+        matches!(vm.migration_status().unwrap().phase, MigrationSendPhase::Failed(_)).then_some(())
     });
     wait_until("the VM to continue", || (vm.status().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
@@ -174,9 +174,9 @@ fn a_vm_continues_at_its_source_after_a_failed_migration() {
     // Everything was sent, and the VM is nevertheless resumed at the source.
     let (remote, _told, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &MigrationPhase::Waiting);
+    wait_phase(&*vm, &MigrationSendPhase::Waiting);
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    wait_phase(&*vm, &MigrationPhase::Done);
+    wait_phase(&*vm, &MigrationSendPhase::Done);
     far_host.kill(&remote.identity()).unwrap();
     vm.execute(&VmCommand::Resume).unwrap();
     notices.wait(&VmNotice::State(VmRunState::Running));
@@ -196,12 +196,12 @@ fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let (remote, _told) = far.start(&far_host, &spec);
     let near_end = remote.migrate_in().unwrap();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(vm, &MigrationPhase::Waiting);
+    wait_phase(vm, &MigrationSendPhase::Waiting);
     vm.execute(&VmCommand::FinishMigration).unwrap();
     let is_taken =
         wait_until("the end of the migration", || match vm.migration_status().unwrap().phase {
-            MigrationPhase::Done => Some(true),
-            MigrationPhase::Failed(_) => Some(false),
+            MigrationSendPhase::Done => Some(true),
+            MigrationSendPhase::Failed(_) => Some(false),
             _ => None,
         });
     let _ = far_host.kill(&remote.identity());

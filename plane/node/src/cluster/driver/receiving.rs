@@ -18,6 +18,10 @@ use crate::cluster::shared_store::SharedStore;
 use crate::cluster::values::read;
 use crate::events::EventDraft;
 
+/// Maximum number of members of a cluster that a node knows. Members beyond, and names that are not
+/// valid, are ignored: any holder of etcd's credentials can write keys.
+const MEMBERS_MAX: usize = 1024;
+
 impl Driver {
     pub(super) fn handle_input(&mut self, messages: Messages) {
         if messages.is_changed {
@@ -107,7 +111,12 @@ impl Driver {
     pub(super) fn handle_key(&mut self, key: &str, key_state: &KeyState) {
         let (now, entry) = (self.now(), key_state.entry.as_ref());
         if let Some(name) = key.strip_prefix(MEMBERS) {
-            let record = entry.and_then(read::<MemberRecord>);
+            let is_known = self.members.contains_key(name);
+            if !is_known && (name.parse::<Name>().is_err() || self.members.len() >= MEMBERS_MAX) {
+                tracing::warn!(key_bytes = key.len(), "a member of the cluster is ignored");
+                return;
+            }
+            let record = entry.and_then(read::<MemberRecord>).filter(MemberRecord::is_bounded);
             let before = match record {
                 Some(record) => self.members.insert(name.to_owned(), record),
                 None => self.members.remove(name),
@@ -118,9 +127,14 @@ impl Driver {
             }
         } else if let Some(name) = key.strip_prefix(ALIVE) {
             match entry {
-                Some(_) => self.alive.insert(name.to_owned()),
-                None => self.alive.remove(name),
-            };
+                Some(_) if name.parse::<Name>().is_err() || self.alive.len() >= MEMBERS_MAX => {}
+                Some(_) => {
+                    self.alive.insert(name.to_owned());
+                }
+                None => {
+                    self.alive.remove(name);
+                }
+            }
         } else if let Some(name) = key.strip_prefix(POLICIES) {
             self.handle_policy(now, name, key_state);
         } else if let Some(name) = key.strip_prefix(LEADERS) {

@@ -6,7 +6,7 @@ use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage::{
-    DirtyMap, DiskCounters, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice,
+    DirtyMap, DiskIoCounters, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice,
     STALLED_AFTER, StoreView,
 };
 use suimon_storage_qos::{
@@ -217,7 +217,7 @@ impl DiskPlane for FakeDisks {
             disk: *disk,
             worker: WorkerId(0),
             clients: 0,
-            tally: DiskCounters::default(),
+            tally: DiskIoCounters::default(),
             stalled: world.stalls.then_some(STALLED_AFTER),
             uncommitted_bytes: 0,
             full: world.full.get(disk).copied(),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    MigrationPhase, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver, VmRunState,
-    VmSpec,
+    MigrationSendPhase, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver,
+    VmRunState, VmSpec,
 };
 use suimon_quantity::PciAddress;
 
@@ -76,7 +76,7 @@ impl VmHost for FakeVms {
             waits_for_space: false,
             is_out_of_space: false,
             finds_no_space_at_pause: false,
-            sent: MigrationPhase::None,
+            sent: MigrationSendPhase::None,
             line: None,
         };
         assert!(world.running.insert(spec.name.clone(), guest).is_none(), "the VM runs already");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    GuestInfo, MigrationPhase, MigrationSpec, MigrationStatus, PluggedDevice, RunningVmStatus,
+    GuestInfo, MigrationSendPhase, MigrationSpec, MigrationStatus, PluggedDevice, RunningVmStatus,
     Standby, Vm, VmAccelerator, VmCommand, VmDevice, VmError, VmErrorKind, VmHardware, VmIdentity,
     VmNotice, VmRunState,
 };
@@ -98,7 +98,7 @@ impl Vm for FakeVm {
                 None
             }
             VmCommand::CancelMigration => {
-                guest.sent = MigrationPhase::Failed("the migration was cancelled".to_owned());
+                guest.sent = MigrationSendPhase::Failed("the migration was cancelled".to_owned());
                 guest.line = None;
                 let goes_on = guest.state == VmRunState::Paused
                     && !guest.was_paused
@@ -174,7 +174,7 @@ impl Vm for FakeVm {
         assert!(guest.vfs.is_empty(), "memory is sent that a VF writes to");
         guest.line = Some(line.into());
         guest.was_paused = guest.state == VmRunState::Paused;
-        guest.sent = MigrationPhase::Copying;
+        guest.sent = MigrationSendPhase::Copying;
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl Vm for FakeVm {
         let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let (near, line) = UnixStream::pair().unwrap();
         guest.line = Some(line);
-        guest.sent = MigrationPhase::Copying;
+        guest.sent = MigrationSendPhase::Copying;
         Ok(near.into())
     }
 

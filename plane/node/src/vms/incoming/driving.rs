@@ -10,7 +10,7 @@ use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrationPhase, Name,
     VmState,
 };
-use suimon_ports::{MigrationPhase, StateStoreError, Vm, VmCommand, VmError};
+use suimon_ports::{MigrationSendPhase, StateStoreError, Vm, VmCommand, VmError};
 
 use super::Arriving;
 use crate::PeerStream;
@@ -193,9 +193,9 @@ impl Driver {
         };
         let vm = run.vm.clone();
         let status = vm.migration_status();
-        if !matches!(&status, Ok(status) if status.phase == MigrationPhase::Done) {
+        if !matches!(&status, Ok(status) if status.phase == MigrationSendPhase::Done) {
             let reason = match status.map(|status| status.phase) {
-                Ok(MigrationPhase::Failed(reason)) => reason,
+                Ok(MigrationSendPhase::Failed(reason)) => reason,
                 Ok(_) => "the transfer has not ended".to_owned(),
                 Err(error) => error.to_string(),
             };
@@ -289,7 +289,7 @@ impl Driver {
         let is_copied = !arriving.disks.is_empty();
         let status = self.run.as_ref().map(|run| run.vm.migration_status());
         let is_sent =
-            matches!(&status, Some(Ok(status)) if status.phase == MigrationPhase::Copying);
+            matches!(&status, Some(Ok(status)) if status.phase == MigrationSendPhase::Copying);
         let phase = match (is_copied, is_sent) {
             (_, true) => MigrationPhase::CopyingMemory,
             (true, false) => MigrationPhase::CopyingDisks,

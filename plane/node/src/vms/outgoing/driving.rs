@@ -7,7 +7,7 @@ use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrateVmRequest,
     MigrationPhase, Name, OperationState,
 };
-use suimon_ports::{MigrationPhase, MigrationSpec, VmCommand};
+use suimon_ports::{MigrationSendPhase, MigrationSpec, VmCommand};
 
 use super::{MigrationParams, OutgoingMigration, SWITCHOVER_POLL, Stage};
 use crate::disks::{DiskMirror, OutgoingDisk, ReservedMark};
@@ -299,17 +299,19 @@ impl Driver {
         outgoing.copied.memory = (status.bytes_sent, status.remaining_bytes);
         // QEMU on the destination would not repeat queued writes.
         match &status.phase {
-            MigrationPhase::Failed(_) => {}
-            MigrationPhase::Copying | MigrationPhase::None => {
-                self.check_no_known_queued_writes()?
+            MigrationSendPhase::Failed(_) => {}
+            MigrationSendPhase::Copying | MigrationSendPhase::None => {
+                self.check_no_known_queued_writes()?;
             }
             _ => self.check_no_queued_writes()?,
         }
         match status.phase {
-            MigrationPhase::Copying | MigrationPhase::None => {
+            MigrationSendPhase::Copying | MigrationSendPhase::None => {
                 Ok((Stage::CopyingMemory(order, mirrors), POLL_INTERVAL))
             }
-            MigrationPhase::Waiting | MigrationPhase::Finishing | MigrationPhase::Done => {
+            MigrationSendPhase::Waiting
+            | MigrationSendPhase::Finishing
+            | MigrationSendPhase::Done => {
                 if !self.entry.begin_switchover() {
                     return Err(self.error(ErrorCode::Conflict, "the VM was killed"));
                 }
@@ -321,7 +323,7 @@ impl Driver {
                 vm.execute(&VmCommand::FinishMigration).map_err(|error| self.api_error(&error))?;
                 Ok((Stage::Switchover(Instant::now() + SWITCH_LIMIT), SWITCHOVER_POLL))
             }
-            MigrationPhase::Failed(reason) => Err(self.not_sent(&reason)),
+            MigrationSendPhase::Failed(reason) => Err(self.not_sent(&reason)),
         }
     }
 
@@ -342,8 +344,8 @@ impl Driver {
             self.vm_that_leaves()?.migration_status().map_err(|error| self.api_error(&error))?;
         outgoing.copied.memory = (status.bytes_sent, status.remaining_bytes);
         match status.phase {
-            MigrationPhase::Done => {}
-            MigrationPhase::Failed(reason) => return Err(self.not_sent(&reason)),
+            MigrationSendPhase::Done => {}
+            MigrationSendPhase::Failed(reason) => return Err(self.not_sent(&reason)),
             _ if Instant::now() >= until => {
                 let text =
                     format!("the other node has sent nothing for {} s", SWITCH_LIMIT.as_secs());
