@@ -45,7 +45,7 @@ const WORKER_QUEUES: Family = Family::gauge(
     "suimon_vmq_worker_queues",
     "",
     &["uplink", "worker"],
-    "Queues of the uplink or team on the worker. A worker with 0 is parked",
+    "Queues of the uplink or team on a permitted worker. A worker with 0 is parked",
 );
 
 pub(super) fn families() -> Vec<Family> {

@@ -100,7 +100,7 @@ catalogue! {
     1213 NodeOfOtherVersion "node_of_other_version" Warning
         "A node has another cluster protocol version, or another `normalization_bytes`. It gets no leases and keeps its reservation. Run the same version with the same setting on all nodes.";
     1214 NodeUnaccounted "node_unaccounted" Warning
-        "A node holds a reservation that the cluster has no record of granting, for example because `suimon cluster remove` removed the node while it was running. The leader counts the reservation from now on. Check the nodes and their reservations with `suimon cluster status`.";
+        "A node holds a reservation that the cluster has no record of granting, because `suimon cluster remove` removed the node and it still runs or runs again, or because etcd was restored from a backup. The leader counts the reservation from now on. If the node was removed, switch it off: its VMs may also run on another node. After a restore of etcd, no action is needed.";
     2001 SwitchCreated "switch_created" Info
         "A switch was created.";
     2002 SwitchChanged "switch_changed" Info
@@ -290,7 +290,7 @@ catalogue! {
     6208 CapabilityEnough "capacity_sufficient" Info
         "A store delivers enough for the sum of its minimums again, or that sum was lowered.";
     6211 SharedMinimumUnmet "shared_minimum_unmet" Warning
-        "For 60 s a disk on a shared store was delivered less than 95 % of its guaranteed IOPS. The field `cause` contains the cause: `not-admitted` (the minimums exceed the capacity), `other-nodes` (other nodes have not reduced their use yet), `own-node` (other disks of its node), `foreign-load` (external load of the store) or `store-latency` (the disk has too few requests in flight for the latency of the store). Further fields name the disks and nodes that exceed their own guarantee most. `suimon qos flows` shows all limiting factors in LIMITED BY; docs/reference/status.md lists the remedy of each. Otherwise lower minimums, or move disks to another store.";
+        "For 60 s a disk on a shared store was delivered less than 95 % of its minimum, or of its demand if that is lower and the disk had no requests for part of the time. The field `cause` contains the cause: `not-admitted` (the minimums exceed the capacity), `other-nodes` (other nodes have not reduced their use yet), `own-node` (other disks of its node), `foreign-load` (external load of the store) or `store-latency` (the disk has too few requests in flight for the latency of the store). Further fields name the disks and nodes that exceed their own guarantee most. `suimon qos flows` shows all limiting factors in LIMITED BY; docs/reference/status.md lists the remedy of each. Otherwise lower minimums, or move disks to another store.";
     6212 SharedMinimumMet "shared_minimum_met" Info
         "A disk on a shared store gets its minimum again, or has less demand than that.";
     6213 SharedForeignLoad "shared_external_load" Warning

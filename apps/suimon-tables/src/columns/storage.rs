@@ -8,9 +8,9 @@ const STATE: Column = text(
     "`ready`: in service. `working`: out of service while an operation works on the file. `failed`: could not \
      be opened; the reason follows, and the daemon retries. `stalled`: the store has not completed a request \
      for 5 s; requests are queued. `away`: another node has the file of the disk open, during a migration. `full`: the \
-     store has no space for some requests, which are queued; other requests proceed. `faulted`: a flush has \
-     failed; writes and flushes fail until the disk is reopened, and reads proceed. `(stale)`: the worker of the \
-     disk does not respond (event 5006), and the values of the row are the last known ones.",
+     store has no space for some requests, which are queued, or fail (`on_full`); other requests proceed. \
+     `faulted`: a flush has failed; writes and flushes fail until the disk is reopened, and reads proceed. \
+     `(stale)`: the worker of the disk does not respond (event 5006), and the values of the row are the last known ones.",
 );
 
 const STORE_STATE: Column = text(

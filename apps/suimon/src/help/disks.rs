@@ -146,9 +146,9 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "disk convert",
         "Copies the content to a new file in the same store; the disk and its file are unchanged. \
-         The new file is not a disk until it is added with `suimon disk add --file`. The disk must \
-         not be in use: stop its VM and disconnect its NBD clients first. A restart of the daemon \
-         does not lose the progress.",
+         The new file is used only by a disk that names it: `suimon disk set --file` or `disk add \
+         --file`. The disk must not be in use: stop its VM and disconnect its NBD clients first. A \
+         restart of the daemon does not lose the progress.",
         &["suimon disk convert web web.raw --format raw"],
     ),
     reads(

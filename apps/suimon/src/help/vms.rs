@@ -98,9 +98,10 @@ pub(super) const HELP: &[Help] = &[
         "The VM continues on the other node with its NICs and disks, which leave the desired state \
          of this host. QoS policies of the disks are copied and stay here, too. Disks in shared \
          stores are handed over, others are copied while the VM runs. If the migration fails or is \
-         cancelled (`suimon operation cancel`), the VM continues here. Write the host files of \
-         both nodes anew afterwards with `suimon export`: an `apply` of the former file would add \
-         the VM here again; on the other node it is refused while the VM runs.",
+         cancelled (`suimon operation cancel`), the VM continues here. Update the host files of \
+         both nodes afterwards, by hand or with `suimon export`, which writes no comments: an \
+         `apply` of the former file would add the VM here again; on the other node it is refused \
+         while the VM runs.",
         &[
             "suimon vm migrate web --to node2 --dry-run",
             "suimon vm migrate web --to node2 --downtime 1s --bandwidth 100MiB",

@@ -102,8 +102,9 @@ pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> 
             let node = names.node(*node);
             let text = format!(
                 "Node {node} holds a reservation of {reserved_iops} IOPS, of which the cluster \
-                 has recorded {known_iops}; the leader counts all of it from now on. Check the \
-                 nodes with `suimon cluster status`."
+                 has recorded {known_iops}; the leader counts all of it from now on. If the node \
+                 was removed from the cluster, it runs nevertheless: switch it off, because its \
+                 VMs may also run on another node."
             );
             of_store(EventKind::NodeUnaccounted, store, text).with("node", node)
         }
