@@ -1,9 +1,10 @@
-//! What any client's bytes may make of the NBD server's side.
+//! Fuzz oracle of the server side of NBD (`suimon_nbd`): checks what the server makes of arbitrary
+//! bytes of a client.
 //!
-//! The input is two bytes of configuration and all that a client sends. The handshake
-//! takes it whole and byte by byte; its answers are read as a client reads them. What
-//! follows are requests: each is judged here once more, field by field, carried out on a
-//! disk of a known pattern, and its reply read back.
+//! The input is two bytes of configuration, followed by the bytes that a client sends. The handshake
+//! parses them as a whole and byte by byte, and both must agree; its replies are parsed as by a
+//! client. The remaining bytes are requests: each is checked again field by field, executed on a disk
+//! with a known pattern, and its reply is parsed and compared.
 
 use suimon_nbd::{
     BlockSizes, Export, ExportSpec, Features, Framing, GREETING, NbdError, Negotiated,

@@ -128,7 +128,7 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
             continue;
         };
         let detached = || host.1.load(Ordering::Relaxed);
-        let stops = device.stops(&message);
+        let stops = device.rings_to_stop(&message);
         // Every other message is executed as the device's task does it.
         if kinds & 32 == 0 {
             assert!(device.try_stop(stops, Duration::ZERO), "the register returns rings at once");

@@ -53,7 +53,7 @@ pub trait SriovHost: Send + Sync {
 pub struct PfProperties {
     /// PCI address of the physical function.
     pub address: PciAddress,
-    /// Network device; `None` if the driver creates none or it is not visible to the daemon.
+    /// Name of the network device (`eth0`); `None` if the driver creates none or it is not visible to the daemon.
     pub device: Option<String>,
     /// Network namespace of the device; `None`: the daemon's namespace.
     pub netns: Option<String>,
@@ -100,7 +100,7 @@ pub struct VfProperties {
     pub driver: Option<String>,
     /// Number of the IOMMU group.
     pub iommu_group: Option<u32>,
-    /// Network device; `None` if the driver creates none.
+    /// Name of the network device (`eth0`); `None` if the driver creates none.
     pub device: Option<String>,
     /// Network namespace of the device; `None`: the daemon's namespace.
     pub netns: Option<String>,

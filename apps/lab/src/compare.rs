@@ -81,7 +81,7 @@ impl CompareFlags {
         for comparison in comparisons.iter().filter(is_shown) {
             let value = |value: f64| number(value, digits(comparison.a.mean));
             let change = comparison
-                .more_percent
+                .difference_percent
                 .map_or_else(String::new, |change| format!(" ({change:+.1} %)"));
             let unit = &comparison.measure.unit;
             text += &format!(

@@ -18,14 +18,14 @@ pub struct EventQueue<E> {
     free: Vec<usize>,
     now: Time,
     number: u64,
-    happened: u64,
+    processed: u64,
 }
 
 impl<E> EventQueue<E> {
     /// Returns an empty agenda at the time `now`.
     pub fn new(now: Time) -> Self {
         let (planned, events, free) = (BinaryHeap::new(), Vec::new(), Vec::new());
-        Self { planned, events, free, now, number: 0, happened: 0 }
+        Self { planned, events, free, now, number: 0, processed: 0 }
     }
 
     /// Returns the current virtual time.
@@ -35,7 +35,7 @@ impl<E> EventQueue<E> {
 
     /// Returns the number of processed events.
     pub const fn processed_events(&self) -> u64 {
-        self.happened
+        self.processed
     }
 
     /// Plans an event. One planned for the past occurs immediately.
@@ -64,7 +64,7 @@ impl<E> EventQueue<E> {
         let Reverse((time, _, slot)) = self.planned.pop()?;
         self.free.push(slot);
         self.now = time;
-        self.happened += 1;
+        self.processed += 1;
         self.events[slot].take()
     }
 }

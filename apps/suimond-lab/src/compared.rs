@@ -59,7 +59,7 @@ fn of_measure(comparison: Comparison) -> LabCompared {
         unit: comparison.measure.unit,
         a: estimate(&comparison.a),
         b: estimate(&comparison.b),
-        more_percent: comparison.more_percent,
+        more_percent: comparison.difference_percent,
         p: comparison.p_corrected,
         finding: match comparison.finding {
             ComparisonResult::Better => LabFinding::Better,

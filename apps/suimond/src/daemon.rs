@@ -190,7 +190,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         confinement: Arc::new(move || confinement::status(&reader)),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         retry_first: RETRY_FIRST,
-        reconnect_max: RECONNECT_MAX,
+        guest_reconnect_window: RECONNECT_MAX,
     });
     let node = Arc::new(node.context("cannot apply the stored configuration")?);
     let heartbeat =

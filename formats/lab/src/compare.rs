@@ -23,7 +23,7 @@ pub struct Comparison {
     /// Statistics of the measure's values in the second run (b).
     pub b: Statistics,
     /// Difference of the means in percent of the first, (b - a) / a; `None` if the mean of a is 0.
-    pub more_percent: Option<f64>,
+    pub difference_percent: Option<f64>,
     /// Two-sided p-value of the Mann–Whitney test.
     pub p: f64,
     /// p-value after Holm's correction over all tests.
@@ -67,7 +67,8 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Comparison> {
                 measure: measure.clone(),
                 a: of_a,
                 b: of_b,
-                more_percent: (of_a.mean != 0.0).then(|| (of_b.mean / of_a.mean - 1.0) * 100.0),
+                difference_percent: (of_a.mean != 0.0)
+                    .then(|| (of_b.mean / of_a.mean - 1.0) * 100.0),
                 p: test.p,
                 p_corrected: 1.0,
                 finding: ComparisonResult::NotSignificant,

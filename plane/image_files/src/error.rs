@@ -149,7 +149,7 @@ pub enum DiskFault {
     },
     /// A backup of metadata does not match the current image.
     #[error("the backup {backup} cannot be restored: {why}")]
-    BackupRefused {
+    BackupMismatch {
         /// Name of the file with the backup.
         backup: String,
         /// Difference between backup and image, with advice for the operator.

@@ -86,7 +86,7 @@ pub struct NodeDependencies {
     pub retry_first: Duration,
     /// Time after the start in which guests of the previous daemon process reconnect. Addresses
     /// remain bound to NICs without a connected guest during this time.
-    pub reconnect_max: Duration,
+    pub guest_reconnect_window: Duration,
 }
 
 /// Maximum time for which a change on a cluster node waits for earlier changes.
@@ -115,7 +115,7 @@ impl Node {
         let is_new = stored.is_none();
         let events = EventLog::open(store.clone(), parts.clock.clone(), parts.listener.clone())?;
         let shared = Arc::new(Shared::new(SharedDependencies {
-            reconnect_max: parts.reconnect_max,
+            guest_reconnect_window: parts.guest_reconnect_window,
             plane: parts.plane,
             devices: parts.devices,
             members: parts.members,

@@ -78,7 +78,7 @@ pub(crate) struct Shared {
 
 /// Constructor arguments of [`Shared`].
 pub(crate) struct SharedDependencies {
-    pub(crate) reconnect_max: Duration,
+    pub(crate) guest_reconnect_window: Duration,
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
     pub(crate) members: Arc<dyn MemberDevices>,
@@ -130,7 +130,7 @@ impl Shared {
             far_nodes: parts.far_nodes,
             node_queries: Queries::default(),
             captures: Arc::default(),
-            bound_addresses: BoundAddresses::new(parts.reconnect_max),
+            bound_addresses: BoundAddresses::new(parts.guest_reconnect_window),
             kernel_paths: PublishedKernelPaths::default(),
             vmq_table: VmqTable::default(),
             steering: SteeringPlan::default(),

@@ -10,8 +10,9 @@ use crate::request::{EngineRequest, Part, PartAction};
 use crate::resolve::{Resolved, Scratch, obstacle};
 
 impl StorageEngine {
-    /// Begins a discard or a write of zeros.
-    pub(crate) fn begin_freeing(&mut self, number: usize) {
+    /// Begins a discard or a write of zeros, request `request_number` in `requests`.
+    pub(crate) fn begin_freeing(&mut self, request_number: usize) {
+        let number = request_number;
         let Some(request) = self.requests.get(number) else { return };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else { return };

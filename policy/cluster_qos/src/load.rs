@@ -55,7 +55,7 @@ pub struct DiskLoad {
 }
 
 impl DiskLoad {
-    /// Returns the estimated demand in normalised operations per second: [`UNBOUNDED`] if requests
+    /// Returns the estimated demand in normalised operations per second: [`UNLIMITED_DEMAND_IOPS`] if requests
     /// were queued because of the cap, otherwise the submitted rate plus an eighth. At most the
     /// disk's own maximum.
     pub(crate) fn estimated_demand_iops(&self) -> u64 {
@@ -118,7 +118,7 @@ impl From<&DiskLoad> for NamedDisk {
 pub struct PolicyLoad {
     /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
-    /// Demand of the disks, in normalised operations per second; [`UNBOUNDED`] if limited by
+    /// Demand of the disks, in normalised operations per second; [`UNLIMITED_DEMAND_IOPS`] if limited by
     /// grants.
     #[serde(rename = "wanted_iops")]
     pub demand_iops: u64,
@@ -140,7 +140,7 @@ pub struct NodeLoad {
     /// Guaranteed part of the demand of all disks.
     #[serde(rename = "entitled_iops")]
     pub guaranteed_iops: u64,
-    /// Demand of all disks, at most [`UNBOUNDED`].
+    /// Demand of all disks, at most [`UNLIMITED_DEMAND_IOPS`].
     #[serde(rename = "wanted_iops")]
     pub demand_iops: u64,
     /// Delivered rate of all disks.
@@ -178,10 +178,10 @@ pub struct LoadReport {
     pub demand: Demand,
     /// Loads of shared policies, each once, in ascending order.
     pub policies: Vec<PolicyLoad>,
-    /// Disks that deliver more than their guaranteed rate, at most [`NAMED_MAX`], largest excess
+    /// Disks that deliver more than their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest excess
     /// first.
     pub largest: Vec<NamedDisk>,
-    /// Disks below their guaranteed rate, at most [`NAMED_MAX`], largest deficit first.
+    /// Disks below their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest deficit first.
     pub unmet: Vec<NamedDisk>,
 }
 
@@ -289,7 +289,7 @@ pub(crate) fn is_met(delivered_iops: u64, guaranteed_iops: u64) -> bool {
 }
 
 /// Returns the disks to name in a report: first those with the most throughput above their
-/// guaranteed rate, second those with the largest deficit, at most [`NAMED_MAX`] each.
+/// guaranteed rate, second those with the largest deficit, at most [`NAMED_DISKS_MAX`] each.
 pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
     let named = disks.iter().map(NamedDisk::from);
     let excess = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.guaranteed_iops);

@@ -90,10 +90,10 @@ pub(crate) struct Flow {
     pub(crate) behind_since: Option<Time>,
     /// Seconds for which holding back was last suspended because it had no effect. 0 if the flow
     /// has met its minimum since.
-    pub(crate) suspended_s: u8,
+    pub(crate) hold_back_suspension_s: u8,
     /// Time until which no other flow is held back for this minimum, because that had no effect
     /// before.
-    pub(crate) suspended_until: Time,
+    pub(crate) hold_back_suspended_until: Time,
     peak: Option<Meter>,
     guaranteed: GuaranteedCounter,
     pub(crate) limits: Limits,
@@ -166,7 +166,7 @@ impl Flow {
         });
         if before.is_none() {
             self.forget_lateness();
-            self.suspended_until = Time::ZERO;
+            self.hold_back_suspended_until = Time::ZERO;
         }
     }
 
@@ -329,16 +329,17 @@ impl Flow {
 
     #[cold]
     fn forget_lateness(&mut self) {
-        (self.behind_since, self.suspended_s, self.is_late) = (None, 0, false);
+        (self.behind_since, self.hold_back_suspension_s, self.is_late) = (None, 0, false);
     }
 
     /// Records that holding back other flows had no effect on the minimum, and suspends it for this
     /// flow.
     #[cold]
     pub(crate) fn handle_ineffective(&mut self, now: Time) {
-        let seconds = self.suspended_s.saturating_mul(2).clamp(SUSPENDED_S, FUTILE_S_MAX);
-        self.suspended_until = now + Duration::from_secs(seconds.into());
-        (self.behind_since, self.suspended_s) = (None, seconds);
+        let seconds =
+            self.hold_back_suspension_s.saturating_mul(2).clamp(SUSPENDED_S, FUTILE_S_MAX);
+        self.hold_back_suspended_until = now + Duration::from_secs(seconds.into());
+        (self.behind_since, self.hold_back_suspension_s) = (None, seconds);
     }
 
     /// Returns the time up to `now`, in nanoseconds, in which the flow had requests.

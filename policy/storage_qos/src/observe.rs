@@ -160,7 +160,9 @@ impl StoreScheduler {
         });
         if is_held {
             UnmetReason::OwnMaximum
-        } else if flow.waiting == 0 && (flow.suspended_s > 0 || flow.behind_since.is_some()) {
+        } else if flow.waiting == 0
+            && (flow.hold_back_suspension_s > 0 || flow.behind_since.is_some())
+        {
             UnmetReason::DeviceLatency
         } else if self.capacity.is_some_and(|iops| external_iops > iops / 10) {
             UnmetReason::ExternalLoad

@@ -462,7 +462,7 @@ fn wake(flow: &mut Flow, spare: &mut BestEffortDepth, now: Time, clock: FixedNs)
         flow.handle_in_time();
         return is_due;
     }
-    if now < flow.suspended_until {
+    if now < flow.hold_back_suspended_until {
         flow.behind_since = None;
         return is_due;
     }

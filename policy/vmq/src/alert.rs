@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 
 use crate::load::{Load, USUAL_MEASUREMENTS};
 use crate::thresholds::{
-    ALERT, FOLLOW_UP_WINDOW, FREE_MOVES, MOVE_EVERY, PEAK_DECAY_DIVISOR, RESET_AFTER,
+    ALERT, FREE_MOVES, FURTHER_SHED_WINDOW, MOVE_EVERY, PEAK_DECAY_DIVISOR, RESET_AFTER,
     SHED_INTERVAL_MAX, SHED_INTERVAL_MIN, SHED_INTERVAL_NEXT, STEP_MIN,
 };
 
@@ -134,7 +134,7 @@ impl ShedPacing {
         self.next_shed_at
     }
 
-    /// Returns true if further queues may be shed soon after the last one, see [`FOLLOWED`].
+    /// Returns true if further queues may be shed soon after the last one, see [`FURTHER_SHED_WINDOW`].
     pub(crate) fn is_followed(&self, now: Time) -> bool {
         now <= self.followed_until
     }
@@ -145,7 +145,7 @@ impl ShedPacing {
         self.interval =
             self.interval.saturating_mul(2).clamp(SHED_INTERVAL_NEXT, SHED_INTERVAL_MAX);
         self.next_shed_at = now + self.interval;
-        self.followed_until = now + FOLLOW_UP_WINDOW;
+        self.followed_until = now + FURTHER_SHED_WINDOW;
     }
 
     /// Returns when any worker with queues was last above the high mark.

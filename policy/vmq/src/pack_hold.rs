@@ -71,7 +71,7 @@ impl PackDelay {
         self.changed_at = now;
     }
 
-    /// Halves an increased delay if [`FORGET`] has passed since its last change.
+    /// Halves an increased delay if [`RESET_AFTER`] has passed since its last change.
     pub(crate) fn handle_time(&mut self, now: Time) {
         let is_grown = self.wrong_decisions > 0 || self.delay > PACK_DELAY_MIN;
         if is_grown && now.since(self.changed_at) >= RESET_AFTER {

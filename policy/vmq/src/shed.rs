@@ -8,7 +8,7 @@ use crate::draft::{TrialPlacement, TrialQueue};
 use crate::load::RecentLoads;
 use crate::queue::Queue;
 use crate::thresholds::{
-    FOLLOW_UP_LOAD_MIN, LOAD_REDUCTION_MIN, SATURATED, SATURATED_MEAN, SHED_MIN,
+    FURTHER_SHED_LOAD_MIN, LOAD_REDUCTION_MIN, SATURATED, SATURATED_MEAN, SHED_MIN,
 };
 use crate::vacate::vacate;
 use crate::worker_state::WorkerState;
@@ -88,7 +88,7 @@ impl Vmq {
         if self.alert.is_followed(now) {
             let round = Round {
                 view: View::Usual,
-                threshold: FOLLOW_UP_LOAD_MIN.max(high),
+                threshold: FURTHER_SHED_LOAD_MIN.max(high),
                 unrestricted_max: 0,
             };
             return self.shed_in(round, &loads, |_| true, now);

@@ -25,7 +25,7 @@ pub(crate) struct WorkerState {
     pub packable_since: Option<Time>,
     /// Time at which the worker was last hot (above the high mark in two consecutive measurements).
     pub hot_at: Time,
-    /// True if the worker is hot now and was not for [`COOL`] before.
+    /// True if the worker is hot now and was not for [`NOT_HOT_MIN`] before.
     pub is_newly_hot: bool,
     /// True if a queue that was moved here for a larger share got a smaller one: shares are unequal
     /// here.

@@ -44,7 +44,7 @@ impl Default for NbdAccounting {
 
 impl fmt::Debug for NbdAccounting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NbdBudgets").field(&self.0.host).finish()
+        f.debug_tuple("NbdAccounting").field(&self.0.host).finish()
     }
 }
 

@@ -38,7 +38,8 @@ pub(crate) enum Request {
     Remove { folder: PathBuf },
     /// Lists the VMs with a running process.
     List,
-    /// Assigns a virtual function, given by its PCI address, to this VM.
+    /// Assigns a virtual function, given by its PCI address, to this VM. `memory_bytes`: memory of
+    /// the VM, which the process may lock for DMA.
     GiveVf { identity: VmIdentity, vf: String, memory_bytes: u64 },
     /// Removes the virtual function `vf` from the VM `vm`, whose name is used in errors. `vm` is
     /// empty if the daemon's version does not send it.

@@ -4,10 +4,10 @@ use suimon_image::{MetadataChange, NewContent};
 
 /// Size of an entry in bytes. It divides the page size, because a process that is killed during a
 /// write has written complete pages only.
-pub(crate) const ENTRY: usize = 64;
+pub(crate) const ENTRY_BYTES: usize = 64;
 /// Offset of an entry's checksum in bytes: CRC-32C of all preceding bytes of the entry. An
 /// incomplete or damaged entry has an invalid checksum.
-const CHECKSUM_AT: usize = ENTRY - 4;
+const CHECKSUM_AT: usize = ENTRY_BYTES - 4;
 /// Maximum length in bytes of a range that one entry fills with a byte: the size of the sector
 /// bitmap of the largest block of any format (VHD: 2 GB).
 const FILL_MAX: u32 = 1 << 20;
@@ -26,7 +26,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn encode(&self) -> [u8; ENTRY] {
+    pub(crate) fn encode(&self) -> [u8; ENTRY_BYTES] {
         let (kind, before, after) = match self.change.content {
             NewContent::Entry { before, after } => (KIND_ENTRY, before, after),
             NewContent::Fill(byte) => (KIND_FILL | u32::from(byte), [0; 8], [0; 8]),
@@ -40,7 +40,7 @@ impl Entry {
             &before,
             &after,
         ];
-        let mut bytes = [0; ENTRY];
+        let mut bytes = [0; ENTRY_BYTES];
         let encoded = fields.into_iter().flatten();
         bytes.iter_mut().zip(encoded).for_each(|(to, from)| *to = *from);
         let checksum = checksum(&bytes).to_le_bytes();
@@ -48,13 +48,13 @@ impl Entry {
         bytes
     }
 
-    /// Decodes the first [`ENTRY`] bytes. Returns `None` if there are fewer, the checksum differs,
+    /// Decodes the first [`ENTRY_BYTES`] bytes. Returns `None` if there are fewer, the checksum differs,
     /// or a field is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let u64_at = |offset: usize| Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
         let u32_at = |offset: usize| Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
         let eight = |offset: usize| bytes.get(offset..)?.first_chunk().copied();
-        let entry: &[u8; ENTRY] = bytes.first_chunk()?;
+        let entry: &[u8; ENTRY_BYTES] = bytes.first_chunk()?;
         if u32_at(CHECKSUM_AT)? != checksum(entry) {
             return None;
         }
@@ -73,7 +73,7 @@ impl Entry {
     }
 }
 
-fn checksum(bytes: &[u8; ENTRY]) -> u32 {
+fn checksum(bytes: &[u8; ENTRY_BYTES]) -> u32 {
     crc32c::crc32c(bytes.get(..CHECKSUM_AT).unwrap_or_default())
 }
 
@@ -91,13 +91,13 @@ mod tests {
         ] {
             let entry = Entry { number: 77, file_len: 1 << 40, change };
             assert_eq!(Entry::decode(&entry.encode()), Some(entry));
-            for index in 0..ENTRY {
+            for index in 0..ENTRY_BYTES {
                 let mut bytes = entry.encode();
                 bytes[index] ^= 0x55;
                 assert_eq!(Entry::decode(&bytes), None, "{index}");
             }
-            assert_eq!(Entry::decode(&entry.encode()[..ENTRY - 1]), None);
+            assert_eq!(Entry::decode(&entry.encode()[..ENTRY_BYTES - 1]), None);
         }
-        assert_eq!(Entry::decode(&[0; ENTRY]), None);
+        assert_eq!(Entry::decode(&[0; ENTRY_BYTES]), None);
     }
 }

@@ -8,7 +8,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use suimon_image::MetadataChange;
 use suimon_ports::RedoRecord;
 
-use crate::entry::{ENTRY, Entry};
+use crate::entry::{ENTRY_BYTES, Entry};
 use crate::header::{ABANDONED, FIRST_AT, HEADER, first_bytes};
 
 /// Record of an image that is open for writing.
@@ -33,7 +33,7 @@ impl FileRecord {
     /// Writes encoded entries, the first of which has the number `first`. Entries before and after
     /// the wrap-around of the ring need separate writes.
     fn write(&self, first: u64, bytes: &[u8]) -> io::Result<()> {
-        let to_end = (self.capacity - first % self.capacity) as usize * ENTRY;
+        let to_end = (self.capacity - first % self.capacity) as usize * ENTRY_BYTES;
         let (end, beginning) = bytes.split_at(to_end.min(bytes.len()));
         self.write_all_at(end, location(first % self.capacity))?;
         if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, location(0)) }
@@ -59,7 +59,7 @@ impl FileRecord {
 
 /// Returns the offset in bytes of the entry at a slot (entry number modulo capacity).
 pub(crate) fn location(slot: u64) -> u64 {
-    HEADER as u64 + slot * ENTRY as u64
+    HEADER as u64 + slot * ENTRY_BYTES as u64
 }
 
 impl RedoRecord for FileRecord {

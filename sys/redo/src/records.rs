@@ -10,7 +10,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use suimon_image::{ImageIdentity, MetadataChange, RedoChanges};
 use suimon_ports::{RedoRecord, RedoRecords};
 
-use crate::entry::{ENTRY, Entry};
+use crate::entry::{ENTRY_BYTES, Entry};
 use crate::header::{HEADER, Header, REPLAYED_ID_AT};
 use crate::record::{FileRecord, location};
 
@@ -237,14 +237,14 @@ fn read_header(file: &File, path: &Path) -> io::Result<Header> {
 /// The record cannot be read, or an invalid entry is followed by a valid one.
 fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>, u64)> {
     let capacity = u64::from(header.capacity);
-    let mut bytes = vec![0; header.capacity as usize * ENTRY];
+    let mut bytes = vec![0; header.capacity as usize * ENTRY_BYTES];
     file.read_exact_at(&mut bytes, location(0))?;
     let mut changes = Vec::new();
     let mut file_len = header.file_len;
     let mut is_end = false;
     for number in header.first..header.first.saturating_add(capacity) {
-        let offset = (number % capacity) as usize * ENTRY;
-        let entry = bytes.get(offset..offset + ENTRY).and_then(Entry::decode);
+        let offset = (number % capacity) as usize * ENTRY_BYTES;
+        let entry = bytes.get(offset..offset + ENTRY_BYTES).and_then(Entry::decode);
         // Entries after the end have lower numbers, or are incomplete.
         let Some(entry) = entry.filter(|entry| entry.number == number) else {
             is_end = true;

@@ -52,7 +52,7 @@ pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<ScenarioR
         let ms = scenario.settle_ms + scenario.measure_ms;
         world.run(Time::from_ns(ms * 1_000_000));
         virtual_ms += ms;
-        outcome.events += world.happened();
+        outcome.events += world.processed_events();
         outcome.add_complaints(world.observer.complaints);
         reports.push(report(&plan, &world.sum));
         trace = world.observer.trace;

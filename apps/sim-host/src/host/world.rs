@@ -175,7 +175,7 @@ impl<'p> World<'p> {
     }
 
     /// Returns the number of processed events.
-    pub(crate) fn happened(&self) -> u64 {
+    pub(crate) fn processed_events(&self) -> u64 {
         self.agenda.processed_events()
     }
 

@@ -77,7 +77,7 @@ pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Scenar
         );
         let mut world = World::new(scenario, *combination, seed, interventions.clone(), observer)?;
         world.run(Time::from_ns(seconds * SECOND))?;
-        outcome.events += world.happened();
+        outcome.events += world.processed_events();
         outcome.add_complaints(world.observer.complaints);
         for (number, sum) in world.sums.iter().enumerate().filter(|_| !is_swarm) {
             reports.push(report(scenario, *combination, number, sum));

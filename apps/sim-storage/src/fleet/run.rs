@@ -79,7 +79,7 @@ pub(crate) fn run_with(
     let head = ["", "IN ALL", "A SECOND"].map(str::to_owned).to_vec();
     let FleetScenario { nodes, stores, .. } = scenario;
     let mut outcome = ScenarioResult {
-        events: world.happened(),
+        events: world.processed_events(),
         virtual_s: scenario.seconds,
         about: vec![
             format!("{nodes} nodes, {} disks, {stores} stores", disks.len()),

@@ -145,7 +145,7 @@ impl<'s> World<'s> {
     }
 
     /// Returns the number of processed events.
-    pub(crate) fn happened(&self) -> u64 {
+    pub(crate) fn processed_events(&self) -> u64 {
         self.agenda.processed_events()
     }
 

@@ -125,7 +125,7 @@ pub(crate) fn run_with(
     )];
     notes.extend(world.control.as_ref().map(|control| control.counts.to_string()));
     let mut outcome = ScenarioResult {
-        events: world.happened(),
+        events: world.processed_events(),
         virtual_s: seconds,
         about: notes,
         steps: if is_reported {

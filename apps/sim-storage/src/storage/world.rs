@@ -137,7 +137,7 @@ impl World {
     }
 
     /// Returns the number of processed events.
-    pub(crate) fn happened(&self) -> u64 {
+    pub(crate) fn processed_events(&self) -> u64 {
         self.agenda.processed_events()
     }
 

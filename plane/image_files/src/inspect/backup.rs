@@ -143,7 +143,7 @@ impl Backup {
         Ok(Self { name, head, file, content_at })
     }
 
-    /// Opens a backup and decodes its head. Fails with [`DiskFault::BackupRefused`] if the file is
+    /// Opens a backup and decodes its head. Fails with [`DiskFault::BackupMismatch`] if the file is
     /// not a backup.
     pub(super) fn open(target: ImageTarget<'_>, name: &FileName) -> Result<Self, DiskError> {
         let file = target.files.open(name, FileLockMode::Read, UNIT)?;
@@ -293,7 +293,7 @@ pub(super) fn backup_error(
     reason: String,
 ) -> DiskError {
     let backup = target.show(backup);
-    DiskError::new(target.show(target.name), DiskFault::BackupRefused { backup, why: reason })
+    DiskError::new(target.show(target.name), DiskFault::BackupMismatch { backup, why: reason })
 }
 
 /// Creates an error that concerns the file as a whole.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, OperationState};
-use suimon_ports::StateStore;
+use suimon_ports::{ClusterChange, ClusterKvStore, StateStore};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 
 use super::tests::{

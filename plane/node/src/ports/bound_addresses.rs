@@ -76,10 +76,10 @@ impl State {
 }
 
 impl BoundAddresses {
-    /// Creates an empty table at the start of the daemon. `reconnect_max`: see
+    /// Creates an empty table at the start of the daemon. `guest_reconnect_window`: see
     /// [`NodeDependencies`](crate::NodeDependencies).
-    pub(crate) fn new(reconnect_max: Duration) -> Self {
-        Self { state: Mutex::default(), reconnected: Instant::now() + reconnect_max }
+    pub(crate) fn new(guest_reconnect_window: Duration) -> Self {
+        Self { state: Mutex::default(), reconnected: Instant::now() + guest_reconnect_window }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

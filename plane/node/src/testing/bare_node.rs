@@ -27,7 +27,7 @@ pub(crate) fn shared_only_node(
     let listener = Arc::new(NoListener);
     let events = EventLog::open(store.clone(), clock.clone(), listener.clone()).unwrap();
     Shared::new(SharedDependencies {
-        reconnect_max: Duration::ZERO,
+        guest_reconnect_window: Duration::ZERO,
         plane: Arc::new(plane.clone()),
         devices: Arc::new(devices.clone()),
         members: Arc::new(members.clone()),

@@ -193,7 +193,7 @@ impl Harness {
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             version: "0".to_owned(),
             retry_first: host.retry_first.unwrap_or(RETRY_FIRST),
-            reconnect_max: Duration::ZERO,
+            guest_reconnect_window: Duration::ZERO,
         });
         let (node, far_nodes) = (Arc::new(node?), host.far_nodes);
         Ok(Self { store, devices, plane, members, disks, vms, far_nodes, node })

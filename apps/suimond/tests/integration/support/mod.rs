@@ -98,7 +98,7 @@ impl Server {
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             version: "0".to_owned(),
             retry_first: Duration::from_secs(1),
-            reconnect_max: Duration::ZERO,
+            guest_reconnect_window: Duration::ZERO,
         });
         let node = Arc::new(node.unwrap());
         let results = directory.path().join("lab");

@@ -60,7 +60,7 @@ impl Driver {
             }
             TaskResult::NotBegun { is_refused, detail } => {
                 self.link = Link::Trying { at: Some(now + RETRY) };
-                self.report_not_begun(is_refused, &detail);
+                self.report_session_failure(is_refused, &detail);
             }
             TaskResult::Elected { store, term, records, policies } => {
                 self.take_policies(now, policies);

@@ -16,7 +16,7 @@ pub(crate) enum OpenError {
 pub(crate) fn disk_error(label: &str, error: &DiskError) -> ApiError {
     let code = match error.fault.as_ref() {
         DiskFault::Store(fault) => fault_code(fault),
-        DiskFault::Plan { .. } | DiskFault::Differs { .. } | DiskFault::BackupRefused { .. } => {
+        DiskFault::Plan { .. } | DiskFault::Differs { .. } | DiskFault::BackupMismatch { .. } => {
             ErrorCode::InvalidValue
         }
         _ => ErrorCode::HostError,
