@@ -176,8 +176,8 @@ export interface paths {
         };
         /**
          * Lists guaranteed, demanded and delivered IOPS of disks on shared stores of all nodes.
-         * @description Per node, the 8 disks with the most IOPS beyond their guarantee and the 8 disks furthest below it
-         *     are listed, the latter with the disks that displace them.
+         * @description Per node, the 8 disks with the most IOPS beyond their guarantee and the 8 disks furthest below
+         *     it are listed, the latter with the disks that displace them.
          */
         get: operations["list_cluster_flows"];
         put?: never;
@@ -375,8 +375,8 @@ export interface paths {
         put?: never;
         /**
          * Closes the image of a disk and opens it again.
-         * @description After a failed flush (disk state `faulted`), the metadata of the image is checked, and writes and
-         *     flushes are executed again. Clients of the disk see a pause.
+         * @description After a failed flush (disk state `faulted`), the metadata of the image is checked, and writes
+         *     and flushes are executed again. Clients of the disk see a pause.
          */
         post: operations["reopen_disk"];
         delete?: never;
@@ -657,8 +657,8 @@ export interface paths {
         put?: never;
         /**
          * Drains this host or another node: migrates its running VMs to other nodes, and admits none.
-         * @description The operation ends when no VM runs on the node, and fails if a running VM cannot migrate. The node
-         *     stays drained in both cases, also after a restart of its daemon.
+         * @description The operation ends when no VM runs on the node, and fails if a running VM cannot migrate. The
+         *     node stays drained in both cases, also after a restart of its daemon.
          */
         post: operations["drain_node"];
         delete?: never;
@@ -734,8 +734,8 @@ export interface paths {
         post?: never;
         /**
          * Requests the cancellation of an operation.
-         * @description The operation ends before its next step, and the previous state is restored. An operation that has
-         *     ended stays unchanged. `GET` returns a cancelled operation until 1000 later operations have
+         * @description The operation ends before its next step, and the previous state is restored. An operation that
+         *     has ended stays unchanged. `GET` returns a cancelled operation until 1000 later operations have
          *     ended.
          */
         delete: operations["cancel_operation"];
@@ -1720,7 +1720,7 @@ export interface components {
         Arrival: {
             /** @description Id of the migration. */
             id: string;
-            /** @description Current state of the arrival. */
+            /** @description Current state of the incoming migration. */
             state: components["schemas"]["ArrivalState"];
         };
         /** @description Body of `POST /1.0/arrivals`: request of a source node to prepare a migration to this node. */
@@ -1782,17 +1782,17 @@ export interface components {
             cpu_flags: string[];
         };
         /**
-         * @description State of an arrival on the destination.
+         * @description State of an incoming migration on the destination node.
          * @enum {string}
          */
         ArrivalState: "waiting" | "active" | "abandoned";
         /** @description PCI port of a device of a running VM. */
         ArrivingPort: {
-            /** @description Device: `nic/NAME` or `disk/NAME`. */
+            /** @description Device of the VM: `nic/NAME` or `disk/NAME`. */
             device: string;
             /**
              * Format: int32
-             * @description Number of the machine's port, from 0.
+             * @description Number of the PCI port on the machine, from 0.
              */
             port: number;
         };
@@ -2324,8 +2324,8 @@ export interface components {
             name: components["schemas"]["Name"];
             /**
              * Format: int64
-             * @description Space in bytes that the disk occupies on the source node; with several image files, the space
-             *     of the largest one.
+             * @description Space in bytes that the disk occupies on the source node; with several image files, the
+             *     space of the largest one.
              */
             allocated_bytes: number;
         };
@@ -2514,10 +2514,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t + c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. In each period of t seconds, the store gets at most `max_iops` × (t + c) operations and one more request, where the tolerance c is 0.02 s, or 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. */
+            /** @description Maximum in bytes per second; no limit if absent. In each period of t seconds, the store gets at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is 0.02 s, or 0.08 s with `min_iops`. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2545,10 +2545,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t + c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. In each period of t seconds, the store gets at most `max_iops` × (t + c) operations and one more request, where the tolerance c is 0.02 s, or 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. */
+            /** @description Maximum in bytes per second; no limit if absent. In each period of t seconds, the store gets at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is 0.02 s, or 0.08 s with `min_iops`. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -2649,8 +2649,8 @@ export interface components {
             counters: components["schemas"]["DiskCounters"];
             qos?: null | components["schemas"]["QosFlowStatus"];
             /**
-             * @description True if the disk's worker does not respond: counters, NBD connections, unflushed metadata and
-             *     requests without space are the last known ones.
+             * @description True if the disk's worker does not respond: counters, NBD connections, unflushed metadata
+             *     and requests without space are the last known ones.
              */
             stale?: boolean;
             /**
@@ -2995,7 +2995,7 @@ export interface components {
             /** @description Check of the image after the change. */
             check: components["schemas"]["ImageCheck"];
         };
-        /** @description An image file, as `suimon image check` reports it. */
+        /** @description Result of checking an image file, as `suimon image check` reports it. */
         ImageCheck: {
             /** @description Path of the file, or its name in the store. */
             file: string;
@@ -3043,7 +3043,7 @@ export interface components {
             /** @description Message with field, offset and fault. */
             message: string;
         };
-        /** @description An image file, as `suimon image info` reports it. */
+        /** @description Properties of an image file, as `suimon image info` reports them. */
         ImageInfo: {
             /** @description Path of the file, or its name in the store. */
             file: string;
@@ -4057,7 +4057,10 @@ export interface components {
             plan?: null | components["schemas"]["Plan"];
             /** @description Human-readable findings, one per line, such as those of a disk check. */
             report?: string[];
-            /** @description Warnings about the request, such as the use of an old name; only in the response to the request. */
+            /**
+             * @description Warnings about the request, such as the use of an old name; only in the response to the
+             *     request.
+             */
             warnings?: string[];
             error?: null | components["schemas"]["ApiError"];
             /**
@@ -4717,10 +4720,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t + c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. In each period of t seconds, the store gets at most `max_iops` × (t + c) operations and one more request, where the tolerance c is 0.02 s, or 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. */
+            /** @description Maximum in bytes per second; no limit if absent. In each period of t seconds, the store gets at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is 0.02 s, or 0.08 s with `min_iops`. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -4754,10 +4757,10 @@ export interface components {
             min_iops?: number | null;
             /**
              * Format: int32
-             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. Short-term tolerance: in t seconds, at most `max_iops` × (t + c) operations and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
+             * @description Maximum in normalised IOPS (operations of `normalization_bytes` of the store, 8 KiB by default); no limit if absent. In each period of t seconds, the store gets at most `max_iops` × (t + c) operations and one more request, where the tolerance c is 0.02 s, or 0.08 s with `min_iops`. With `burst_iops`, the operations of the burst credit are added.
              */
             max_iops?: number | null;
-            /** @description Maximum in bytes per second; no limit if absent. Short-term tolerance: in t seconds, at most `max_bytes_per_s` × (t + c) bytes and one request are submitted; c is 0.02 s, and 0.08 s with `min_iops`. */
+            /** @description Maximum in bytes per second; no limit if absent. In each period of t seconds, the store gets at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is 0.02 s, or 0.08 s with `min_iops`. */
             max_bytes_per_s?: null | number | string;
             /**
              * Format: int32
@@ -5546,7 +5549,8 @@ export interface components {
             tx_share_ppm: number;
             /**
              * Format: int32
-             * @description Share of the flows distributed by hash or load, in parts per million.
+             * @description Share of the team's flows that are assigned to the member by hash or load, in parts per
+             *     million.
              */
             flows_share_ppm: number;
             /**
@@ -5568,7 +5572,10 @@ export interface components {
             /** @description Desired state of the team. */
             config: components["schemas"]["TeamConfig"];
             switch?: null | components["schemas"]["Name"];
-            /** @description Health, with the reason if it is not `up`. `down` with fewer usable members than `min_links`. */
+            /**
+             * @description Health, with the reason if it is not `up`. `down` with fewer usable members than
+             *     `min_links`.
+             */
             condition: components["schemas"]["Condition"];
             /** @description Counters of the team as one port of the switch. */
             counters: components["schemas"]["PortCounters"];
@@ -5954,7 +5961,7 @@ export interface components {
              */
             accelerator?: components["schemas"]["VmAccelerator"];
             /**
-             * @description True if the VM is started after each boot of the host, when its disks are in service. A VM that is added later, by command, by `suimon apply` or from a changed host file, is started from the next boot on.
+             * @description True if the VM is started after each boot of the host, when its disks are in service. A host file that was changed before the boot is applied first. A VM that is added while the host runs, or by the first start of the daemon, is started from the next boot on.
              * @default false
              */
             autostart?: boolean;
@@ -5993,7 +6000,7 @@ export interface components {
             cdrom?: string | null;
             /** @description Execution of the guest: `kvm` (hardware virtualization), `tcg` (emulation by QEMU) or `auto` (`kvm` if this host supports it, else `tcg`). A change takes effect when a VM starts. */
             accelerator?: null | components["schemas"]["VmAccelerator"];
-            /** @description True if the VM is started after each boot of the host, when its disks are in service. A VM that is added later, by command, by `suimon apply` or from a changed host file, is started from the next boot on. */
+            /** @description True if the VM is started after each boot of the host, when its disks are in service. A host file that was changed before the boot is applied first. A VM that is added while the host runs, or by the first start of the daemon, is started from the next boot on. */
             autostart?: boolean | null;
         };
         /**
@@ -6286,7 +6293,7 @@ export interface components {
             worker: number;
             /**
              * Format: int32
-             * @description Load of the queue in parts per million of the worker's time.
+             * @description Load that the queue causes, in parts per million of its worker's time.
              */
             load_ppm: number;
             /**
@@ -6296,7 +6303,10 @@ export interface components {
             age_s: number;
             /** @description Reason for the assignment to this worker. */
             reason: string;
-            /** @description Reason why the queue stays, or the remaining time. */
+            /**
+             * @description Reason why VMQ does not move the queue now, with the remaining time if a later move is
+             *     possible.
+             */
             stay_reason: string;
             /**
              * Format: int32
@@ -6509,8 +6519,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -6789,8 +6799,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -6858,8 +6868,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -6927,8 +6937,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -6981,8 +6991,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -7175,8 +7185,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -7269,8 +7279,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -7339,8 +7349,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -7396,8 +7406,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -7949,8 +7959,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8043,8 +8053,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8113,8 +8123,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8170,8 +8180,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8294,8 +8304,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8389,8 +8399,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8460,8 +8470,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8517,8 +8527,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8836,8 +8846,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8929,8 +8939,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -8998,8 +9008,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9055,8 +9065,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9141,8 +9151,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9206,8 +9216,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9260,8 +9270,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9366,8 +9376,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9458,8 +9468,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9526,8 +9536,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9583,8 +9593,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9839,8 +9849,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -9932,8 +9942,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10001,8 +10011,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10058,8 +10068,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10321,8 +10331,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10414,8 +10424,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10483,8 +10493,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10540,8 +10550,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10652,8 +10662,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10749,8 +10759,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10822,8 +10832,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10879,8 +10889,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -10988,8 +10998,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -11081,8 +11091,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -11150,8 +11160,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -11207,8 +11217,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -11381,8 +11391,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -11474,8 +11484,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -11543,8 +11553,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
@@ -11600,8 +11610,8 @@ export interface operations {
                 /** @description True to delete the image files of disks that the change deletes, with their data. */
                 with_file?: boolean;
                 /**
-                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk has
-                 *     had an image. An existing file is opened and not changed.
+                 * @description For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
+                 *     has had an image. An existing file is opened and not changed.
                  */
                 create_image?: boolean;
             };
