@@ -108,17 +108,20 @@ impl From<io::Error> for StoreFault {
     }
 }
 
-/// Returns what the operator does if the kernel denies access, as the end of a sentence. Errors with a
-/// text of their own name the remedy themselves.
+/// Returns what the operator does if the kernel denies access, in parentheses. Errors with a text of
+/// their own name the remedy themselves.
 fn remedy(error: &io::Error) -> &'static str {
-    match error.raw_os_error().map(|_| error.kind()) {
-        Some(io::ErrorKind::ReadOnlyFilesystem) => {
-            "; mount the file system writable. For the daemon, permit the directory with \
-             `ReadWritePaths=` of its service, and restart it"
+    /// Error number of a path without permission. Other errors of
+    /// [`io::ErrorKind::PermissionDenied`] have other causes.
+    const EACCES: i32 = 13;
+    match error.raw_os_error() {
+        Some(EACCES) => {
+            " (check the permissions; the daemon must be restarted if the file system was mounted \
+             directly below `/` after its start)"
         }
-        Some(io::ErrorKind::PermissionDenied) => {
-            "; check the permissions. Restart the daemon if the file system was mounted directly \
-             below `/` after its start"
+        Some(_) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            " (mount the file system writable, or permit the directory with `ReadWritePaths=` of the \
+             daemon's service and restart it)"
         }
         _ => "",
     }
@@ -271,7 +274,7 @@ mod tests {
         let text = |errno| StoreFault::from(io::Error::from_raw_os_error(errno)).to_string();
         let (eio, eacces, erofs) = (5, 13, 30);
         assert!(text(erofs).contains("`ReadWritePaths=`"), "{}", text(erofs));
-        assert!(text(eacces).contains("Restart the daemon"), "{}", text(eacces));
+        assert!(text(eacces).contains("the daemon must be restarted"), "{}", text(eacces));
         assert_eq!(text(eio), io::Error::from_raw_os_error(eio).to_string());
         let own = io::Error::new(io::ErrorKind::PermissionDenied, "run this as root");
         assert_eq!(StoreFault::from(own).to_string(), "run this as root");

@@ -160,10 +160,10 @@ impl EventLog {
         let now = Instant::now();
         let mut repeats = lock(&self.repeats);
         let mut reported = repeats.end_windows(now);
-        for mut draft in drafts {
+        for draft in drafts {
+            let mut draft = draft.shortened();
             reported.extend(match draft.repeats.take() {
                 Some(repeat) => {
-                    draft = draft.shortened();
                     draft.time_unix_ms = Some((self.clock)());
                     repeats.take(draft, repeat, now)
                 }

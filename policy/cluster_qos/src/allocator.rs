@@ -159,8 +159,8 @@ pub(crate) struct LeaderState {
     pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
     /// Policies that the operator deleted and that disks still use.
     pub(crate) removing: BTreeSet<PolicyKey>,
-    /// Nodes whose last report has another protocol version, with that version. A notice reports
-    /// each version of a node once.
+    /// Nodes whose last report has another protocol version, with that version. A notice reports it
+    /// when it changes.
     pub(crate) other_versions: BTreeMap<NodeId, u16>,
     /// Policies that nodes report and that do not exist.
     pub(crate) unknown: BTreeSet<PolicyKey>,

@@ -129,7 +129,8 @@ pub struct Member {
     is_urgent: bool,
     is_leased: bool,
     is_slow: bool,
-    /// Protocol version of the last grant, if it was another one. Each version is reported once.
+    /// Protocol version of the last grant, if it was another one. A notice reports it when it
+    /// changes.
     other_version: Option<u16>,
     actions: VecDeque<MemberAction>,
 }

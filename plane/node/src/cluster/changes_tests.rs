@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, OperationState};
-use suimon_ports::{ClusterChange, ClusterKvStore, StateStore};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
+use suimon_ports::{ClusterChange, ClusterKvStore, StateStore};
 
 use super::tests::{
     BATCH, REPORT, cap, cap_now, config, has_event, load, max_of, node, policy, refusal,

@@ -114,7 +114,7 @@ pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> 
                 "Node {node} has cluster protocol version {version}. Run the same version of \
                  Suimon on all nodes."
             );
-            of_store(EventKind::NodeOfOtherVersion, store, text).with("node", node)
+            of_store(EventKind::NodeOfOtherVersion, store, text).with("node", node).repeated()
         }
         Notice::PolicyInUse { policy, node } => {
             of_policy(EventKind::SharedPolicyInUse, store, (*policy, *node), names)

@@ -40,10 +40,15 @@ pub(super) struct MemberRecord {
 }
 
 impl MemberRecord {
-    /// Returns true if the texts of the record have a length that a daemon writes.
-    pub(super) fn is_bounded(&self) -> bool {
-        const BYTES_MAX: usize = 256;
-        self.host.len() <= BYTES_MAX && self.version.len() <= BYTES_MAX
+    /// Shortens texts that are longer than any that a daemon writes.
+    pub(super) fn shortened(mut self) -> Self {
+        const CHARS_MAX: usize = 256;
+        for text in [&mut self.host, &mut self.version] {
+            if let Some((end, _)) = text.char_indices().nth(CHARS_MAX) {
+                text.truncate(end);
+            }
+        }
+        self
     }
 }
 

@@ -47,6 +47,9 @@ pub(super) struct SharedStore {
     pub(super) reservation_request: Option<ReservationRequest>,
     /// Minimums that the cluster has reserved, which are in effect.
     pub(super) minimums_in_effect: Minimums,
+    /// Limit of the store's disks according to the last [`StoreAction::Apply`]: a share that is not
+    /// durable yet is not in effect.
+    applied: TimedRateLimit,
     /// This node's shares of the limits of policies that span nodes.
     pub(super) policy_caps: Vec<PolicyCap>,
     pub(super) loads: Loads,
@@ -100,7 +103,7 @@ pub(super) struct SharedStore {
     pub(super) is_at_floor: bool,
     /// True if an event has reported that the capacity is unknown.
     is_unmeasured_reported: bool,
-    /// Pending actions of the member. A failed action is first; see [`SharedStore::put_back`].
+    /// Pending actions of the member. A failed action is first; see [`SharedStore::requeue_failed_action`].
     todo: VecDeque<StoreAction>,
     /// Pending actions of the allocator.
     leads: VecDeque<AllocatorAction>,
@@ -121,6 +124,7 @@ impl SharedStore {
         let begins = (now, name.as_str());
         let (member, actions) = Recorded::member(sink.as_ref(), begins, birth);
         let allocator = Recorded::leader(sink.as_ref(), begins, terms);
+        let applied = member.cap();
         Self {
             name,
             id,
@@ -131,6 +135,7 @@ impl SharedStore {
             durable,
             reservation_request: None,
             minimums_in_effect: covered,
+            applied,
             policy_caps: Vec::new(),
             loads: Loads::default(),
             names: BTreeMap::new(),
@@ -260,7 +265,7 @@ impl SharedStore {
 
     /// Returns the limit of the store's disks on this host.
     pub(super) fn cap(&self) -> TimedRateLimit {
-        let mut cap = self.member.cap();
+        let mut cap = self.applied;
         if self.is_at_floor {
             cap.reserved_iops = cap.reserved_iops.max(self.terms.floor_iops);
         }
@@ -337,7 +342,11 @@ impl SharedStore {
 
     /// Returns the next pending action of the member.
     pub(super) fn poll_member(&mut self) -> Option<StoreAction> {
-        self.todo.pop_front()
+        let action = self.todo.pop_front();
+        if let Some(StoreAction::Apply(limit, _)) = &action {
+            self.applied = *limit;
+        }
+        action
     }
 
     /// Flushes recorded inputs and decisions to the recorder.

@@ -119,8 +119,9 @@ impl Inbox {
                 messages.remove(index);
             }
         }
-        match (messages.back_mut(), message) {
-            // One pass takes all earlier changes into account.
+        // Requests of a source node depend on neither. One pass takes all earlier changes into account.
+        let last = messages.iter_mut().rev().find(|message| !is_request(message));
+        match (last, message) {
             (Some(Message::Reconcile), Message::Reconcile) => return None,
             (Some(Message::Release(queued)), Message::Release(devices)) => queued.extend(devices),
             (_, message) => messages.push_back(message),
@@ -231,7 +232,6 @@ mod tests {
         assert!(matches!(inbox.take(None), Input::Message(Message::Reconcile)));
     }
 
-    /// A kill that arrives when the daemon ends must neither hang nor be executed without a driver.
     /// Each change of the host, and each recovery of a port or disk, adds one for every VM.
     #[test]
     fn consecutive_reconciliations_and_releases_are_merged() {
@@ -242,6 +242,12 @@ mod tests {
         for _ in 0..10_000 {
             inbox.put(Message::Reconcile);
         }
+        for _ in 0..100 {
+            let (sender, _receiver) = sync_channel(1);
+            inbox.put(Message::ArrivalQuery((IncomingRequest::Query, sender)));
+            inbox.put(Message::Reconcile);
+        }
+        inbox.lock().messages.retain(|message| !matches!(message, Message::ArrivalQuery(_)));
         inbox.put(release("a"));
         inbox.put(release("b"));
         inbox.put(Message::Reconcile);
@@ -254,6 +260,7 @@ mod tests {
         assert!(inbox.lock().messages.is_empty());
     }
 
+    /// A kill that arrives when the daemon ends must neither hang nor be executed without a driver.
     #[test]
     fn messages_behind_the_end_of_the_driver_are_returned_and_later_ones_refused() {
         let inbox = Inbox::default();

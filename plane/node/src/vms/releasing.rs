@@ -173,7 +173,7 @@ impl Driver {
                 run.unplugging.insert(device.clone());
             }
         }
-        run.not_replugged = devices;
+        run.not_replugged.extend(devices);
         self.follow_awaited_writes();
     }
 

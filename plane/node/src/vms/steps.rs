@@ -268,11 +268,10 @@ impl Controller {
         let (store, boot) = (self.store.as_ref(), &self.shared.vms.dependencies.boot_id);
         let autostarted = load_autostart_boot(store)?.or(load_boot(store)?);
         let mut changes = vec![save_boot(boot)];
-        match autostarted {
-            Some(autostarted) => self.is_autostart_due = autostarted != *boot,
-            // The first daemon of the host: its host file only defines VMs.
-            None => changes.push(save_autostart_boot(boot)),
-        }
+        self.is_autostart_due = autostarted.as_ref().is_some_and(|before| before != boot);
+        // Kept until VMs are started, even if this daemon ends before. The first daemon of a host
+        // starts none: its host file only defines them.
+        changes.push(save_autostart_boot(autostarted.as_ref().unwrap_or(boot)));
         store.commit(&changes)
     }
 

@@ -371,6 +371,21 @@ fn vms_start_with_the_host_as_the_changed_host_file_states() {
     assert_eq!(state(&harness), VmState::Stopped);
 }
 
+/// The state of a former version has no record of the last autostart.
+#[test]
+fn vms_start_with_the_host_although_its_first_daemon_ended_before_it_had_started_them() {
+    let first = harness();
+    patch(&first, r#"{"autostart": true}"#);
+    let vms = first.vms.clone();
+    let (store, devices) = first.kill();
+    store.commit(&[("host", "autostart_boot".to_owned(), None)]).unwrap();
+    vms.reboot("second");
+    let (store, devices) = Harness::with_vms(store, devices, vms.clone()).kill();
+    let harness = Harness::with_vms(store, devices, vms);
+    harness.node.finish_start();
+    wait_until("the VM runs", || state(&harness) == VmState::Running);
+}
+
 #[test]
 fn vms_start_with_the_host_and_not_with_each_daemon() {
     let harness = harness();

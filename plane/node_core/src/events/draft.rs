@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use suimon_contract::EventKind;
 
-/// Maximum length of the text of an event, in bytes.
+/// Maximum length of the text of an event and of the value of a field, in bytes. Values contain
+/// lists, such as the devices of a VM or the CPUs of a host.
 const TEXT_BYTES_MAX: usize = 8 << 10;
-/// Maximum length of the subject and of the value of a field, in bytes.
-const VALUE_BYTES_MAX: usize = 1 << 10;
+/// Maximum length of the subject, in bytes.
+const SUBJECT_BYTES_MAX: usize = 1 << 10;
 /// Maximum number of fields of an event.
 const FIELDS_MAX: usize = 32;
 
@@ -53,13 +54,18 @@ impl EventDraft {
     /// Shortens texts, so that an event fits into a record of the state store, whatever names and
     /// errors of other parties it contains.
     pub(super) fn shortened(mut self) -> Self {
-        shorten(&mut self.subject, VALUE_BYTES_MAX);
-        shorten(&mut self.text, TEXT_BYTES_MAX);
+        shorten(&mut self.subject, SUBJECT_BYTES_MAX);
+        let text_max = match self.repeats {
+            // Room for the sentence about merged events.
+            Some(_) => TEXT_BYTES_MAX - 256,
+            None => TEXT_BYTES_MAX,
+        };
+        shorten(&mut self.text, text_max);
         while self.fields.len() > FIELDS_MAX {
             self.fields.pop_last();
         }
         for value in self.fields.values_mut() {
-            shorten(value, VALUE_BYTES_MAX);
+            shorten(value, TEXT_BYTES_MAX);
         }
         self
     }

@@ -113,10 +113,10 @@ impl Driver {
         if let Some(name) = key.strip_prefix(MEMBERS) {
             let is_known = self.members.contains_key(name);
             if !is_known && (name.parse::<Name>().is_err() || self.members.len() >= MEMBERS_MAX) {
-                tracing::warn!(key_bytes = key.len(), "a member of the cluster is ignored");
+                tracing::debug!(key_bytes = key.len(), "a key of a member is ignored");
                 return;
             }
-            let record = entry.and_then(read::<MemberRecord>).filter(MemberRecord::is_bounded);
+            let record = entry.and_then(read::<MemberRecord>).map(MemberRecord::shortened);
             let before = match record {
                 Some(record) => self.members.insert(name.to_owned(), record),
                 None => self.members.remove(name),

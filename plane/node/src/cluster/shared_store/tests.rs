@@ -108,3 +108,19 @@ fn the_newest_state_is_saved_then_applied_then_reported() {
     assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
     assert_eq!(store.todo.len(), 2);
 }
+
+/// What is in effect survives a crash of the daemon, so that it must be durable first.
+#[test]
+fn a_share_that_cannot_be_saved_is_not_in_effect() {
+    let mut store = store();
+    store.todo.clear();
+    let before = store.cap();
+    store.todo.push_back(StoreAction::Keep(durable_state(500)));
+    store.todo.push_back(cap(500));
+    let failed = store.poll_member().unwrap();
+    store.requeue_failed_action(failed);
+    assert_eq!(store.cap(), before);
+    assert!(matches!(store.poll_member(), Some(StoreAction::Keep(_))));
+    assert!(matches!(store.poll_member(), Some(StoreAction::Apply(..))));
+    assert_eq!(store.cap().reserved_iops, 500);
+}
