@@ -384,7 +384,7 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
         store.set_time(NOW);
         create_disk(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
         let actual = fault(open_disk(files.as_ref(), &top));
-        let expected = if format == DiskFormat::Vhd { "ParentIsAnother" } else { "ParentChanged" };
+        let expected = if format == DiskFormat::Vhd { "WrongParent" } else { "ParentChanged" };
         assert_eq!(actual, expected);
     }
 }

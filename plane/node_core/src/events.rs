@@ -28,13 +28,10 @@ mod record;
 mod repeats;
 
 pub use draft::EventDraft;
+pub use recent::EVENTS_MAX;
 use recent::RecentEvents;
 use record::Record;
 use repeats::Repeats;
-
-/// Maximum number of events in the log. Older events are dropped. The size of the log is bounded as
-/// well (`EVENT_BYTES_MAX`).
-pub const EVENTS_MAX: usize = 10_000;
 
 /// Section of the log, as returned to a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

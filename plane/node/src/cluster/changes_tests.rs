@@ -298,7 +298,7 @@ fn a_policy_that_another_node_has_changed_meanwhile_is_not_overwritten() {
     let error = query(&first, &from, &to).unwrap_err();
     let resource = error.resource.as_deref();
     assert_eq!((error.code, resource), (ErrorCode::Conflict, Some("qos_policy/batch")), "{error}");
-    assert!(error.message.contains("another node has changed it"), "{error}");
+    assert!(error.message.contains("another node has changed the policy"), "{error}");
     assert!(cluster.value(BATCH).unwrap().contains("400"));
     drop(changing);
     wait_until("the first node has the policy with max_iops 400", || {

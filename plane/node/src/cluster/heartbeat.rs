@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(parse_error(odd[0]), "the name of a heartbeat file has 5 parts instead of 6");
         assert_eq!(
             parse_error(odd[2]),
-            "`-` in the name of a heartbeat file is not the name of a \
+            "`-` in the name of a heartbeat file is not a valid name of a \
                                    cluster"
         );
         assert_eq!(

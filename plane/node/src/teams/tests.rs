@@ -260,7 +260,7 @@ fn members_with_one_address_are_not_used_together() {
     bench.fakes.set_mac("b", mac_of("a"));
     bench.apply(&with_team(&["a", "b"], STATIC));
     assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Failed]));
-    assert!(bench.reasons()[1].contains("is that of `a`"), "{:?}", bench.reasons());
+    assert!(bench.reasons()[1].contains("is also that of member `a`"), "{:?}", bench.reasons());
 }
 
 #[test]

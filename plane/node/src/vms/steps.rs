@@ -267,12 +267,14 @@ impl Controller {
         }
         let (store, boot) = (self.store.as_ref(), &self.shared.vms.dependencies.boot_id);
         let autostarted = load_autostart_boot(store)?.or(load_boot(store)?);
-        let mut changes = vec![save_boot(boot)];
         self.is_autostart_due = autostarted.as_ref().is_some_and(|before| before != boot);
         // Kept until VMs are started, even if this daemon ends before. The first daemon of a host
         // starts none: its host file only defines them.
-        changes.push(save_autostart_boot(autostarted.as_ref().unwrap_or(boot)));
-        store.commit(&changes)
+        if load_boot(store)?.as_ref() == Some(boot) {
+            return Ok(());
+        }
+        let autostarted = autostarted.as_ref().unwrap_or(boot);
+        store.commit(&[save_boot(boot), save_autostart_boot(autostarted)])
     }
 
     /// Starts the VMs with `autostart` once per boot of the host, when the host file of the boot is

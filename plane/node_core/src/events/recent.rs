@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::EVENTS_MAX;
 use super::record::Record;
+
+/// Maximum number of events in the log. Older events are dropped.
+pub const EVENTS_MAX: usize = 10_000;
 
 /// Maximum size of the events in the log as JSON, in bytes. Older events are dropped. It bounds the
 /// memory if texts are long: [`EVENTS_MAX`] usual events need a sixth of it.
