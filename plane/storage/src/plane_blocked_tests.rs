@@ -15,7 +15,7 @@ use suimon_storage_qos::{
 use crate::fakes::{Client, FakeQueue};
 use crate::plane_retire_tests::{self, disk};
 use crate::plane_stalled_tests::{
-    Ends, LIMIT, STORE, Worker, patient_plane, two_disks, wait_until,
+    Ends, LIMIT, STORE, Worker, patient_plane, take_and_close, two_disks, wait_until,
 };
 use crate::plane_suspend_tests::{Source, answer, close, submit};
 use crate::queue_key::QueueKey;
@@ -94,7 +94,7 @@ fn other_stores_do_not_wait_while_a_further_worker_waits_for_a_blocked_only_user
     assert_eq!(end(&others).0, 1);
     workers.0[0].set_stalled(false);
     end(&joining).unwrap();
-    (0..3).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+    (0..3).for_each(|id| take_and_close(&plane, DiskId(id)));
 }
 
 fn add(plane: &StoragePlane, disk: u32, store: StoreId) -> Result<(), PlaneError> {
@@ -139,7 +139,7 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
         submit(&client, 7, WRITE, 0);
         assert_eq!(answer(&client).0, 7);
     }
-    (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+    (0..2).for_each(|id| take_and_close(&plane, DiskId(id)));
 }
 
 /// The changes wait for the lock of the store, and not once more for the worker.
@@ -165,7 +165,7 @@ fn changes_of_a_store_wait_for_its_blocked_worker_together() {
     others.iter().for_each(|other| drop(end(other).unwrap_err()));
     assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
     workers.0[0].set_stalled(false);
-    close(plane.take_disk(DiskId(0)).unwrap());
+    take_and_close(&plane, DiskId(0));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn waits_for_a_blocked_worker_do_not_add_up_over_its_stores() {
         plane.set_cap(store, None);
         wait_until(|| add(&plane, disk, store).is_ok());
     }
-    (0..4).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+    (0..4).for_each(|id| take_and_close(&plane, DiskId(id)));
 }
 
 /// The disk leaves its worker by itself, or because the worker retires. The blocked worker is then
@@ -220,7 +220,7 @@ fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
         assert_eq!(answer(&client).0, 5);
         wait_until(|| workers_of_disks() == [2, 1]);
         workers.0[1].set_stalled(false);
-        (0..2).for_each(|id| close(plane.take_disk(DiskId(id)).unwrap()));
+        (0..2).for_each(|id| take_and_close(&plane, DiskId(id)));
     }
 }
 
@@ -239,7 +239,7 @@ fn the_counters_of_a_disk_remain_when_it_moves_from_the_only_user() {
     };
     wait_until(is_sole);
     wait_until(|| delivered(&plane) == Some(BTreeMap::from([(DiskId(0), 2)])));
-    close(plane.take_disk(DiskId(0)).unwrap());
+    take_and_close(&plane, DiskId(0));
 }
 
 /// The worker applies the last maximum before it dispatches a request, also if several changes were
@@ -298,7 +298,7 @@ fn a_maximum_does_not_wait_for_a_blocked_only_user_and_applies_when_it_proceeds(
         assert!(client.lock().unwrap().answers.is_empty(), "{is_part}: the maximum is 0");
         set(&plane, None);
         assert_eq!(answer(&client).0, 3);
-        close(plane.take_disk(DiskId(0)).unwrap());
+        take_and_close(&plane, DiskId(0));
     }
 }
 
@@ -332,7 +332,7 @@ fn the_state_of_disks_is_current_while_a_member_of_the_store_is_blocked() {
         }
         // The state is current even when the other worker is the only one left.
         workers.0[stalled].set_stalled(false);
-        close(plane.take_disk(DiskId(stalled as u32)).unwrap());
+        take_and_close(&plane, DiskId(stalled as u32));
         let is_sole = || {
             let views = plane.stores();
             views.len() == 1 && views[0].is_current && views[0].status.role == StoreRole::Sole

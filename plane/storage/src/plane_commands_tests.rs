@@ -15,7 +15,7 @@ use crate::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection};
 use crate::kinds::VHDX;
 use crate::passing::PassResult;
 use crate::plane::moving::NotPassed;
-use crate::plane_stalled_tests::{Ends, LIMIT, STORE, Worker, wait_until};
+use crate::plane_stalled_tests::{Ends, LIMIT, STORE, Worker, take_and_close, wait_until};
 use crate::plane_suspend_tests::{answer, close, submit};
 use crate::queue_key::QueueKey;
 use crate::waits::COMMAND_WAIT_MAX;
@@ -141,7 +141,7 @@ impl Bench {
     /// Takes all disks out of service, and asserts that the store has no state of them.
     fn end(&self, disks: &[DiskId]) {
         for disk in disks {
-            close(self.plane.take_disk(*disk).unwrap());
+            take_and_close(&self.plane, *disk);
         }
         wait_until(|| self.plane.stores().is_empty());
         self.plane.remove_store(STORE).unwrap();
@@ -492,5 +492,5 @@ fn changes_of_several_stores_wait_once_for_all_blocked_workers() {
     let waited: Duration = bench.plane.0.waits.take_expired().iter().sum();
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
     bench.workers.0[..3].iter().for_each(|worker| worker.set_stalled(false));
-    (0..3).for_each(|number| close(bench.plane.take_disk(DiskId(number)).unwrap()));
+    (0..3).for_each(|number| take_and_close(&bench.plane, DiskId(number)));
 }

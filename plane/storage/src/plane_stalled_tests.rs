@@ -15,7 +15,7 @@ use crate::plane_suspend_tests::{Sleepless, Source, answer, close, submit};
 use crate::queue_key::QueueKey;
 use crate::waits::Waits;
 use crate::work_tests::WRITE;
-use crate::{StoragePlane, StoreRole, StoreView, VIEW_WAIT_MAX};
+use crate::{PlaneError, StoragePlane, StoreRole, StoreView, VIEW_WAIT_MAX};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const LIMIT: Duration = Duration::from_secs(90);
@@ -161,6 +161,19 @@ pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < until, "the condition does not become true");
         std::thread::yield_now();
     }
+}
+
+/// Takes a disk out of service and closes its images. Its worker counts as blocked until it has
+/// proceeded, and may take the disk out of service itself after the caller's wait.
+pub(crate) fn take_and_close(plane: &StoragePlane, disk: DiskId) {
+    wait_until(|| match plane.take_disk(disk) {
+        Ok(spec) => {
+            close(spec);
+            true
+        }
+        Err(PlaneError::NoSuchDisk) => true,
+        Err(_) => false,
+    });
 }
 
 #[test]

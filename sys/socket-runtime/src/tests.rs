@@ -115,7 +115,7 @@ fn a_call_that_panics_ends_nothing_but_itself() {
         report_sender.send(format!("{result:?}")).unwrap();
     });
     assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "dropped");
-    assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "Err(Interrupted)");
+    assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "Err(BlockingCallFailed)");
 }
 
 struct Dropped(std::sync::mpsc::Sender<String>);
@@ -251,8 +251,8 @@ fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
         report_sender.send(format!("{result:?} {value:?}")).unwrap();
     });
     let next = || reports.recv_timeout(LIMIT).unwrap();
-    assert_eq!([next(), next()], ["dropped", "Err(Interrupted)"]);
-    assert_eq!(next(), "Err(Interrupted) Some(7)");
+    assert_eq!([next(), next()], ["dropped", "Err(BlockingCallFailed)"]);
+    assert_eq!(next(), "Err(BlockingCallFailed) Some(7)");
     // This thread can start one, and that thread executes all queued calls first.
     let (done, is_done) = channel();
     let _guard = runtime.enter();
@@ -273,7 +273,7 @@ fn a_value_stays_with_its_task_unless_the_call_panics() {
         report_sender.send(format!("{panicked:?} {}", value.is_none())).unwrap();
     });
     assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "dropped");
-    assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "Err(Interrupted) true");
+    assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "Err(BlockingCallFailed) true");
 }
 
 #[test]

@@ -99,8 +99,8 @@ fn a_store_is_a_directory_or_a_block_device() {
     let path = folder.path().join("gone");
     assert_eq!(fault(HostStore::open(&path)), "Missing");
     std::fs::write(&path, "").unwrap();
-    assert_eq!(fault(HostStore::open(&path)), "WrongStore");
-    assert_eq!(fault(store.open_device(FileLockMode::Read, 512)), "WrongStore");
+    assert_eq!(fault(HostStore::open(&path)), "WrongStoreType");
+    assert_eq!(fault(store.open_device(FileLockMode::Read, 512)), "WrongStoreType");
     let space = store.space().unwrap();
     assert!(space.total_bytes > space.free_bytes && space.free_bytes > 0, "{space:?}");
     // The sum is constant regardless of concurrent writes to the file system.
@@ -299,8 +299,8 @@ fn a_block_device_is_one_file_and_has_one_writer() {
     let store = HostStore::open(&device.0).unwrap();
     assert_eq!(store.space().unwrap().total_bytes, 8 << 20);
     assert!(store.names("").unwrap().is_empty());
-    assert_eq!(fault(store.open(&name("a"), FileLockMode::Read, 512)), "WrongStore");
-    assert_eq!(fault(store.create(&name("a"), 512)), "WrongStore");
+    assert_eq!(fault(store.open(&name("a"), FileLockMode::Read, 512)), "WrongStoreType");
+    assert_eq!(fault(store.create(&name("a"), 512)), "WrongStoreType");
     let writer = store.open_device(FileLockMode::Write, 512).unwrap();
     assert!(writer.properties().is_block_device && writer.properties().len == 8 << 20);
     writer.write_at(4096, &[7; 512]).unwrap();
