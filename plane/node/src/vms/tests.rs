@@ -6,7 +6,7 @@ use suimon_contract::{
     ByteSize, ErrorCode, EventKind, HostConfig, Operation, OperationState, StopVmRequest, VmConfig,
     VmState,
 };
-use suimon_ports::{VmDevice, VmErrorKind, VmNotice, VmRunState};
+use suimon_ports::{StateStore, VmDevice, VmErrorKind, VmNotice, VmRunState};
 
 use super::VmAction;
 use crate::testing::{DEADLINE, Harness, StoreFailure, host, name, wait_until};
