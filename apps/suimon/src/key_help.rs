@@ -94,6 +94,9 @@ const fn effect_of(effect: ChangeEffect, kind: ResourceKind) -> Option<&'static 
         (ChangeEffect::NextBoot, _) => "takes effect at the next start of the VM",
         (ChangeEffect::NextStart, _) => "takes effect at the next start of the daemon",
         (ChangeEffect::Identity, _) => "not possible; delete the object and add another one",
+        (ChangeEffect::AfterLeaving, _) => {
+            "not possible while the host is in the cluster; run `suimon cluster leave` first"
+        }
     })
 }
 

@@ -53,7 +53,8 @@ fn host_file() -> String {
          | live on TAP | As *live* on a TAP NIC, as *replace* on a vhost-user NIC. |\n\
          | when a VM starts | Running VMs keep the former value until their next start. |\n\
          | at daemon start | Takes effect when the daemon starts next. |\n\
-         | another resource | The name identifies the object: another name denotes another object. |\n\n",
+         | another resource | The name identifies the object: another name denotes another object. |\n\
+         | after leaving | Rejected while the host is in the cluster: run `suimon cluster leave` first. |\n\n",
     );
     for kind in [
         ResourceKind::Host,
@@ -117,6 +118,7 @@ const fn effect(effect: ChangeEffect) -> &'static str {
         ChangeEffect::NextBoot => "when a VM starts",
         ChangeEffect::NextStart => "at daemon start",
         ChangeEffect::Identity => "another resource",
+        ChangeEffect::AfterLeaving => "after leaving",
     }
 }
 

@@ -1899,9 +1899,9 @@ export interface components {
          *     the host is not in a cluster.
          */
         ClusterConfig: {
-            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another name needs `suimon cluster leave` first. It cannot be changed. */
+            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another name needs `suimon cluster leave` first. It cannot be changed while the host is in the cluster. */
             name: components["schemas"]["Name"];
-            /** @description Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster leave` first. It cannot be changed. */
+            /** @description Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster leave` first. It cannot be changed while the host is in the cluster. */
             node: components["schemas"]["Name"];
             /** @description URLs of all etcd members, such as `https://192.0.2.10:2379`. */
             endpoints: string[];
@@ -1914,9 +1914,9 @@ export interface components {
         };
         /** @description Merge patch (RFC 7386) of `cluster`: keys that are absent stay as they are, null removes a key. */
         ClusterConfigPatch: {
-            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another name needs `suimon cluster leave` first. It cannot be changed. */
+            /** @description Name of the cluster. Hosts with the same name and the same etcd form one cluster. Another name needs `suimon cluster leave` first. It cannot be changed while the host is in the cluster. */
             name?: components["schemas"]["Name"];
-            /** @description Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster leave` first. It cannot be changed. */
+            /** @description Name of this host in the cluster, unique among its nodes. Another name needs `suimon cluster leave` first. It cannot be changed while the host is in the cluster. */
             node?: components["schemas"]["Name"];
             /** @description URLs of all etcd members, such as `https://192.0.2.10:2379`. */
             endpoints?: string[];

@@ -9,8 +9,8 @@ const ENDPOINTS_MAX: usize = 16;
 const USER_BYTES_MAX: usize = 255;
 
 pub(crate) const CLUSTER: &[Key] = &[
-    required("name", Form::Name, ChangeEffect::Identity),
-    required("node", Form::Name, ChangeEffect::Identity),
+    required("name", Form::Name, ChangeEffect::AfterLeaving),
+    required("node", Form::Name, ChangeEffect::AfterLeaving),
     required("endpoints", Form::Urls { most: ENDPOINTS_MAX }, ChangeEffect::Live),
     optional("tls", Form::Table(ResourceKind::ClusterTls), ChangeEffect::Live),
     optional("user", Form::Line { most: USER_BYTES_MAX }, ChangeEffect::Live),

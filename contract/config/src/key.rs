@@ -18,6 +18,8 @@ pub enum ChangeEffect {
     NextStart,
     /// The value identifies the resource: a different value denotes a different resource.
     Identity,
+    /// The value is fixed while the host is a node of the cluster.
+    AfterLeaving,
 }
 
 /// Key of a table in the host file.
@@ -29,7 +31,7 @@ pub struct Key {
     pub form: Form,
     /// True if the key is required.
     pub required: bool,
-    /// True if an absent key has a default value ([`default_of`](crate::default_of)). For other
+    /// True if an absent key has a default value ([`key_default`](crate::key_default)). For other
     /// optional keys, absence or null has a meaning of its own.
     pub has_default: bool,
     /// Effect of changing its value.

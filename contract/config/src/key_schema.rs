@@ -127,6 +127,9 @@ fn description_of(kind: ResourceKind, key: &Key) -> String {
             format!("{meaning} A change takes effect when the daemon starts.")
         }
         ChangeEffect::Identity => format!("{meaning} It cannot be changed."),
+        ChangeEffect::AfterLeaving => {
+            format!("{meaning} It cannot be changed while the host is in the cluster.")
+        }
     }
 }
 

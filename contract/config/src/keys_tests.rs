@@ -72,10 +72,10 @@ fn resources_are_the_tables_of_the_file() {
 
 /// Reservations belong to the names of the cluster and of the node.
 #[test]
-fn names_of_a_cluster_and_of_its_node_do_not_change() {
+fn names_of_a_cluster_and_of_its_node_are_fixed_until_it_leaves() {
     for name in ["name", "node"] {
         let key = ResourceKind::Cluster.key(name).unwrap();
-        assert_eq!(key.effect, ChangeEffect::Identity, "{name}");
+        assert_eq!(key.effect, ChangeEffect::AfterLeaving, "{name}");
     }
 }
 

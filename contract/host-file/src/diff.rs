@@ -255,7 +255,8 @@ impl Phases {
                     ChangeEffect::Live
                     | ChangeEffect::NextBoot
                     | ChangeEffect::NextStart
-                    | ChangeEffect::Identity => false,
+                    | ChangeEffect::Identity
+                    | ChangeEffect::AfterLeaving => false,
                 };
         }
         // Stores precede disks in the order of changes.

@@ -12,16 +12,15 @@ use crate::resolve::{Resolved, Scratch, obstacle};
 impl StorageEngine {
     /// Begins a discard or a write of zeros, request `request_number` in `requests`.
     pub(crate) fn begin_freeing(&mut self, request_number: usize) {
-        let number = request_number;
-        let Some(request) = self.requests.get(number) else { return };
+        let Some(request) = self.requests.get(request_number) else { return };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let can_punch = disk.layers[0].can_punch;
         let Some(start) = disk.layers[0].image.linear_offset() else {
             if is_only_if_fast(op) && !can_punch {
-                return self.answer(number, DiskOutcome::Unsupported);
+                return self.answer(request_number, DiskOutcome::Unsupported);
             }
-            disk.parked.push_back(number);
+            disk.parked.push_back(request_number);
             return self.disks_to_continue.push(disk_number);
         };
         // The image itself checks whether the range may be written.
@@ -30,17 +29,17 @@ impl StorageEngine {
         let placed = disk.own_image().image.translate_write(range, &mut extents);
         self.scratch.extents = extents;
         if let Err(error) = placed {
-            return self.complete_refused(number, &error);
+            return self.complete_refused(request_number, &error);
         }
         let action = match op {
             _ if is_only_if_fast(op) && !can_punch => {
-                return self.answer(number, DiskOutcome::Unsupported);
+                return self.answer(request_number, DiskOutcome::Unsupported);
             }
             DiskOp::WriteZeroes { may_unmap, only_if_fast, .. } => {
                 PartAction::Zero { may_unmap, only_if_fast }
             }
             // A discard may leave bytes unchanged.
-            _ if !can_punch => return self.answer(number, DiskOutcome::Done),
+            _ if !can_punch => return self.answer(request_number, DiskOutcome::Done),
             _ => PartAction::Discard,
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
@@ -48,8 +47,8 @@ impl StorageEngine {
         let file = disk.layers[0].file;
         let offset = start.saturating_add(range.offset());
         self.scratch.parts.clear();
-        self.scratch.parts.push(Part { request: number, file, offset, len: range.len(), action });
-        self.send(number);
+        self.scratch.parts.push(Part { request: request_number, file, offset, len: range.len(), action });
+        self.send(request_number);
     }
 
     /// Makes a discard or write of zeros pending until the overlapping requests in flight have

@@ -190,7 +190,7 @@ fn repeated(request: &[u8], kind: u16, payload: &[u8], count: usize) -> Vec<u8> 
 }
 
 #[test]
-fn a_server_that_lies_ends_the_connection() {
+fn invalid_replies_of_a_server_end_the_connection() {
     let invalid_replies: [(InvalidReply, &str); 14] = [
         // Chunks without NBD_REPLY_FLAG_DONE: of the same bytes, of the same hole, without data,
         // with extents of no length, and with errors, without end.

@@ -243,7 +243,7 @@ fn a_trim_with_forced_unit_access_is_flushed_before_its_reply() {
 }
 
 #[test]
-fn who_asks_for_more_than_there_is_memory_waits_and_is_served_when_there_is_some() {
+fn requests_beyond_the_memory_wait_until_memory_is_free() {
     const LEN: u32 = 8 << 20;
     let (mut queue, mut client) = connection();
     let capacity = CHUNKS as usize * CHUNK_BYTES / LEN as usize;

@@ -427,7 +427,7 @@ fn records_of_removed_stores_and_clusters_are_deleted() {
 
 /// Any holder of etcd's credentials can write keys.
 #[test]
-fn members_without_a_valid_name_are_ignored() {
+fn invalid_names_of_members_are_ignored_and_damaged_records_remove_no_member() {
     const MEMBERS: &str = "/suimon/lab/members/";
     let cluster = FakeCluster::default();
     let first = node(&cluster, "n1", 1000);
@@ -439,7 +439,13 @@ fn members_without_a_valid_name_are_ignored() {
     };
     cluster.commit(&[], &[put(&"\u{1}".repeat(4000), 2), put("n3", 3)]).unwrap();
     wait_until("n3 is a member", || first.node.cluster().members.len() > 1);
-    let names: Vec<_> =
-        first.node.cluster().members.iter().map(|member| member.name.clone()).collect();
-    assert_eq!(names, ["n1", "n3"]);
+    let names_of = |node: &Harness| -> Vec<String> {
+        node.node.cluster().members.iter().map(|member| member.name.clone()).collect()
+    };
+    assert_eq!(names_of(&first), ["n1", "n3"]);
+    // A record that cannot be read does not remove the member, whose reservation others would get.
+    let damaged = ClusterChange::Put(format!("{MEMBERS}n3"), b"{".to_vec(), None);
+    cluster.commit(&[], &[damaged, put("n4", 4)]).unwrap();
+    wait_until("n4 is a member", || names_of(&first).contains(&"n4".to_owned()));
+    assert_eq!(names_of(&first), ["n1", "n3", "n4"]);
 }

@@ -50,7 +50,8 @@ pub(super) fn member_event(store: &Name, notice: MemberNotice, reserved_iops: u6
                 "The store's leader has cluster protocol version {version}. Run the same version \
                  of Suimon on all nodes."
             ),
-        ),
+        )
+        .repeated(),
     };
     draft.with("reserved_iops", reserved_iops)
 }

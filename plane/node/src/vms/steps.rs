@@ -266,13 +266,14 @@ impl Controller {
             }
         }
         let (store, boot) = (self.store.as_ref(), &self.shared.vms.dependencies.boot_id);
-        let autostarted = load_autostart_boot(store)?.or(load_boot(store)?);
+        let last_boot = load_boot(store)?;
+        let autostarted = load_autostart_boot(store)?.or_else(|| last_boot.clone());
         self.is_autostart_due = autostarted.as_ref().is_some_and(|before| before != boot);
-        // Kept until VMs are started, even if this daemon ends before. The first daemon of a host
-        // starts none: its host file only defines them.
-        if load_boot(store)?.as_ref() == Some(boot) {
+        if last_boot.as_ref() == Some(boot) {
             return Ok(());
         }
+        // The autostart stays due until VMs are started, even if this daemon ends before. The first
+        // daemon of a host starts none: its host file only defines them.
         let autostarted = autostarted.as_ref().unwrap_or(boot);
         store.commit(&[save_boot(boot), save_autostart_boot(autostarted)])
     }

@@ -8,7 +8,7 @@ use super::record::Record;
 pub const EVENTS_MAX: usize = 10_000;
 
 /// Maximum size of the events in the log as JSON, in bytes. Older events are dropped. It bounds the
-/// memory if texts are long: [`EVENTS_MAX`] usual events need a sixth of it.
+/// memory if texts are long: [`EVENTS_MAX`] usual events need about 2 MiB.
 pub(super) const EVENT_BYTES_MAX: usize = 32 << 20;
 
 /// Latest events, ascending by sequence.

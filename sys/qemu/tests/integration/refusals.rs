@@ -178,9 +178,9 @@ fn names_that_would_break_out() {
     }
 }
 
-/// Process of another user, started by [`strangers_are_refused`], that connects to the launcher.
+/// Process of another user, started by [`processes_of_other_users_are_refused`], that connects to the launcher.
 #[test]
-#[ignore = "child process of strangers_are_refused"]
+#[ignore = "child process of processes_of_other_users_are_refused"]
 fn stranger() {
     let socket = std::env::var_os("SUIMON_TEST_SOCKET").unwrap();
     let host = QemuHost::connect(Path::new(&socket), std::sync::Arc::new(|| Ok(()))).unwrap();
@@ -189,7 +189,7 @@ fn stranger() {
 }
 
 #[test]
-fn strangers_are_refused() {
+fn processes_of_other_users_are_refused() {
     let site = Site::new();
     assert_eq!(support::mode(&site.socket()), 0o600);
     // The peer's user is checked even if all users may connect to the socket.

@@ -207,7 +207,7 @@ fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
 /// ring. While a migration logs written pages, they are not left to the next ring, because the
 /// destination host has no information about them.
 #[test]
-fn what_is_taken_back_is_received_again() {
+fn withdrawn_requests_are_received_again() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(SIZE);
         let mut driver = AnyDriver::new(&vm, SIZE, features);

@@ -173,7 +173,7 @@ fn a_ring_is_woken_by_new_requests_only() {
 }
 
 #[test]
-fn a_whole_ring_is_under_way_and_comes_back_in_the_reverse_order() {
+fn all_requests_of_a_ring_complete_in_reverse_order() {
     for features in [DISK_FEATURES, DISK_FEATURES | RING_PACKED] {
         let vm = Vm::new(16);
         let mut single = One::new(&vm, features, facts());

@@ -159,7 +159,7 @@ impl QueueHost for Counting {
 
 /// A guest that changes its number of queues continuously enables and disables rings.
 #[test]
-fn rings_that_come_and_go_are_limited() {
+fn repeated_starts_and_stops_of_rings_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = VhostUserThreads::unconfined().unwrap();
     let host = Arc::new(Counting::default());

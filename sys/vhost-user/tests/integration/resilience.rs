@@ -150,7 +150,7 @@ impl Subscriber for Lines {
 /// Neither rejected messages nor other connections cause unlimited log entries, and other
 /// connections are closed at a limited rate.
 #[test]
-fn what_a_vm_causes_at_will_is_limited() {
+fn log_lines_that_a_vm_can_cause_are_limited() {
     let lines = Arc::new(AtomicUsize::new(0));
     tracing::subscriber::set_global_default(Lines(Arc::clone(&lines))).unwrap();
     let bench = Bench::new(1);

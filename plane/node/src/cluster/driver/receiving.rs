@@ -116,9 +116,10 @@ impl Driver {
                 tracing::debug!(key_bytes = key.len(), "a key of a member is ignored");
                 return;
             }
-            let record = entry.and_then(read::<MemberRecord>).map(MemberRecord::shortened);
-            let before = match record {
-                Some(record) => self.members.insert(name.to_owned(), record),
+            let before = match entry.map(read::<MemberRecord>) {
+                Some(Some(record)) => self.members.insert(name.to_owned(), record.shortened()),
+                // Its reservation must not be given to others: the node may use it.
+                Some(None) => return,
                 None => self.members.remove(name),
             };
             let id = self.members.get(name).map(|member| member.id);
