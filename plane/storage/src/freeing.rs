@@ -47,7 +47,13 @@ impl StorageEngine {
         let file = disk.layers[0].file;
         let offset = start.saturating_add(range.offset());
         self.scratch.parts.clear();
-        self.scratch.parts.push(Part { request: request_number, file, offset, len: range.len(), action });
+        self.scratch.parts.push(Part {
+            request: request_number,
+            file,
+            offset,
+            len: range.len(),
+            action,
+        });
         self.send(request_number);
     }
 
