@@ -363,7 +363,7 @@ fn a_new_disk_that_a_blocked_worker_has_taken_is_closed_when_the_worker_replies(
 fn commands_to_a_worker_that_has_ended_fail() {
     let bench = Bench::new(1);
     bench.add(DISK);
-    bench.workers.0[0].end();
+    bench.workers.0[0].end_and_join();
     let (suspended, _) = bench.run(|plane| plane.suspend_disk(DISK));
     assert!(matches!(suspended, Err(PlaneError::NoWorker)));
     let (taken, _) = bench.run(|plane| plane.take_disk(DISK));
@@ -374,7 +374,7 @@ fn commands_to_a_worker_that_has_ended_fail() {
 fn a_new_worker_has_no_state_of_a_former_worker_with_its_number() {
     let mut bench = Bench::new(1);
     bench.add(DISK);
-    bench.workers.0[0].end();
+    bench.workers.0[0].end_and_join();
     assert!(bench.run(|plane| plane.take_disk(DISK)).0.is_err());
     bench.workers = Ends(vec![Worker::start(&bench.plane, 0)]);
     bench.add(DiskId(1));

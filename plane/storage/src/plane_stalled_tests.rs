@@ -1,8 +1,9 @@
 //! Control of a store's disks while one of the store's workers does not proceed.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use suimon_ports::{TaskDescriptors, Waker, WorkerTasks};
@@ -41,6 +42,7 @@ pub(crate) struct Worker {
     is_to_stall: AtomicBool,
     is_stalled: AtomicBool,
     waker: Arc<CountingWaker>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Worker {
@@ -48,9 +50,10 @@ impl Worker {
         let [is_stopped, is_to_stall, is_stalled] = [(); 3].map(|()| AtomicBool::new(false));
         let waker = Arc::<CountingWaker>::default();
         let mut task = plane.create(WorkerId(id), Arc::clone(&waker) as _);
-        let worker = Arc::new(Self { ended: is_stopped, is_to_stall, is_stalled, waker });
+        let thread = Mutex::default();
+        let worker = Arc::new(Self { ended: is_stopped, is_to_stall, is_stalled, waker, thread });
         let of_thread = Arc::clone(&worker);
-        std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             let mut wait = Sleepless::new(Arc::new(AtomicUsize::new(usize::MAX)));
             while !of_thread.ended.load(Ordering::Relaxed) {
                 let is_stalled = of_thread.is_to_stall.load(Ordering::Relaxed);
@@ -65,6 +68,7 @@ impl Worker {
                 std::thread::yield_now();
             }
         });
+        *worker.thread.lock().unwrap() = Some(thread);
         worker
     }
 
@@ -76,9 +80,17 @@ impl Worker {
         }
     }
 
-    /// Ends the worker as a panic does: its channel remains.
-    pub(crate) fn end(&self) {
+    /// Ends the worker after its round.
+    fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the worker as a panic does: its channel remains. Returns when it has ended.
+    pub(crate) fn end_and_join(&self) {
+        self.end();
+        if let Some(thread) = self.thread.lock().unwrap().take() {
+            thread.join().unwrap();
+        }
     }
 
     /// Returns the number of wake-ups of the worker: one per command, and those for other reasons.
