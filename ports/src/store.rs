@@ -13,7 +13,7 @@ pub enum StateStoreErrorKind {
 }
 
 /// Failure of the state store.
-#[derive(Clone, Debug, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("state directory: {detail}")]
 pub struct StateStoreError {
     /// Kind of the failure.

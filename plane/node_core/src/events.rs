@@ -18,7 +18,8 @@ use suimon_contract::{Event, EventFilter, Severity};
 use suimon_ports::{StateStore, StateStoreError};
 
 use crate::state::{
-    EVENTS, StoreChange, event_key, load_reserved_events, save_reserved_events, scan_all,
+    EVENTS, ReportedFailure, StoreChange, event_key, load_reserved_events, save_reserved_events,
+    scan_all,
 };
 use crate::{NodeListener, UnixClock};
 
@@ -66,12 +67,13 @@ struct Writer {
     next: u64,
     /// Highest sequence that is reserved in the store. No higher one is published.
     reserved: u64,
-    /// Events in memory that the store did not accept, at most [`EVENTS_MAX`]. The next commit
-    /// contains them.
+    /// Events of [`EventLog::recent`] that the store did not accept. The next commit contains them.
     unsaved: Vec<Record>,
     /// Sequences of events that the store contains and memory does not. The next commit deletes
     /// them.
     dropped: Vec<u64>,
+    /// Failure of the last commit that wrote events.
+    failure: ReportedFailure,
 }
 
 impl Writer {
@@ -100,8 +102,8 @@ impl EventLog {
         })?;
         let last = recent.records().back().map_or(0, Record::sequence);
         let reserved = load_reserved_events(store.as_ref())?.max(last);
-        let next = reserved.saturating_add(1);
-        let mut writer = Writer { next, reserved, unsaved: Vec::new(), dropped };
+        let (next, failure) = (reserved.saturating_add(1), ReportedFailure::default());
+        let mut writer = Writer { next, reserved, unsaved: Vec::new(), dropped, failure };
         if let Some(reserved) = writer.reservation(reserved) {
             store.commit(&[save_reserved_events(reserved)])?;
             writer.reserved = reserved;
@@ -195,7 +197,9 @@ impl EventLog {
             Err(error) => return tracing::error!(%error, "cannot save events"),
         };
         if let Err(error) = self.save(&mut writer, &records, Vec::new()) {
-            tracing::error!(%error, "events are kept only in memory for now");
+            if writer.failure.is_new(&error) {
+                tracing::error!(%error, "events are kept only in memory until they can be saved");
+            }
             let reserved = events.partition_point(|event| event.sequence <= writer.reserved);
             let excess = events.split_off(reserved);
             if !excess.is_empty() {
@@ -208,6 +212,9 @@ impl EventLog {
             records.truncate(reserved);
             writer.unsaved.extend(records.iter().cloned());
             let surplus = lock(&self.recent).surplus(&records);
+            // The oldest are dropped first.
+            let last_dropped = surplus.last().copied().unwrap_or(0);
+            writer.unsaved.retain(|record| record.sequence() > last_dropped);
             writer.dropped.extend(surplus);
         }
         self.publish(&mut writer, &events, records);
@@ -255,6 +262,7 @@ impl EventLog {
         self.store.commit(&changes)?;
         writer.unsaved.clear();
         writer.dropped.clear();
+        writer.failure.end();
         writer.reserved = reservation.unwrap_or(writer.reserved);
         Ok(())
     }

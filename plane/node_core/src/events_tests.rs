@@ -181,6 +181,27 @@ fn events_that_the_store_refuses_are_bounded_in_memory_and_written_later() {
 }
 
 #[test]
+fn the_size_of_events_that_the_store_refuses_is_bounded() {
+    let filter = EventFilter::default();
+    let store = Arc::new(MemoryStore::default());
+    let log = open(store.clone());
+    store.arm(StoreFailure::RefuseFrom(0));
+    let text = "x".repeat(8000);
+    for _ in 0..5 {
+        log.append((0..1000).map(|_| draft(&text)).collect());
+    }
+    let bytes: usize = lock(&log.writer).unsaved.iter().map(Record::json_bytes).sum();
+    assert!(bytes > 30 << 20 && bytes <= recent::EVENT_BYTES_MAX, "{bytes}");
+    // If the store accepts events again, it gets those in memory, and no others.
+    store.arm(StoreFailure::Refuse(usize::MAX));
+    log.append(vec![draft("last")]);
+    let retained = log.page(0, usize::MAX, &filter).events;
+    assert_eq!(retained.last().unwrap().sequence, 5001);
+    assert_eq!(store.keys(EVENTS).len(), retained.len());
+    assert_eq!(open(store).page(0, usize::MAX, &filter).events, retained);
+}
+
+#[test]
 fn a_follower_is_woken() {
     let log = Arc::new(open(Arc::default()));
     let waiting = log.clone();

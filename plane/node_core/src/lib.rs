@@ -17,6 +17,7 @@ pub mod retry;
 pub mod state;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod texts;
 pub mod transaction;
 
 pub use environment::{NoListener, NodeListener, RandomSource, UnixClock};

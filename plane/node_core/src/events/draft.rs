@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use suimon_contract::EventKind;
 
+use crate::texts::shorten;
+
 /// Maximum length of the text of an event and of the value of a field, in bytes. Values contain
 /// lists, such as the devices of a VM or the CPUs of a host.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 /// Maximum length of the subject, in bytes.
 const SUBJECT_BYTES_MAX: usize = 1 << 10;
+/// Maximum length of the text of a withheld event without fields, in bytes.
+const BRIEF_TEXT_BYTES_MAX: usize = 256;
 /// Maximum number of fields of an event.
 const FIELDS_MAX: usize = 32;
 
@@ -70,23 +74,26 @@ impl EventDraft {
         self
     }
 
+    /// Removes the fields and shortens the text to [`BRIEF_TEXT_BYTES_MAX`], to reduce the memory of
+    /// a withheld event.
+    pub(super) fn abbreviated(mut self) -> Self {
+        self.fields = BTreeMap::new();
+        shorten(&mut self.text, BRIEF_TEXT_BYTES_MAX);
+        self
+    }
+
+    /// Returns the size of subject, text and fields in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let fields = self.fields.iter().map(|(field, value)| field.len() + value.len());
+        self.subject.len() + self.text.len() + fields.sum::<usize>()
+    }
+
     /// Adds a named value to the event's `fields`.
     #[expect(clippy::needless_pass_by_value, reason = "callers have keys, texts and numbers")]
     pub fn with(mut self, field: &str, value: impl ToString) -> Self {
         self.fields.insert(field.to_owned(), value.to_string());
         self
     }
-}
-
-/// Shortens a text to at most `bytes_max` bytes, which end with an ellipsis.
-fn shorten(text: &mut String, bytes_max: usize) {
-    const ELLIPSIS: &str = "…";
-    if text.len() <= bytes_max {
-        return;
-    }
-    let end = (0..=bytes_max - ELLIPSIS.len()).rev().find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or(0));
-    text.push_str(ELLIPSIS);
 }
 
 /// Set of event kinds that are limited together.

@@ -7,7 +7,9 @@
 //! emitted event is the current state, delayed by at most one window.
 //!
 //! At most [`KEYS_MAX`] subjects have a window of their own. Events of further subjects share one
-//! window per group: the log stays bounded, but only the last of their states is emitted.
+//! window per group: the log stays bounded, but only the last of their states is emitted. The same
+//! applies if the windows need more than [`WINDOW_BYTES_MAX`]. Beyond that size, withheld events
+//! are kept without fields and with a brief text.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,11 +22,16 @@ pub(crate) const WINDOW: Duration = Duration::from_secs(10);
 /// Maximum number of groups and subjects with a window of their own. Events of further subjects are
 /// merged per group.
 const KEYS_MAX: usize = 10_000;
+/// Size of all windows, with withheld events, beyond which further subjects are merged per group,
+/// and further withheld events are abbreviated, in bytes.
+const WINDOW_BYTES_MAX: usize = 16 << 20;
 
 /// Rate limiter of the log.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     windows: BTreeMap<Key, Window>,
+    /// Size of all keys and withheld events.
+    bytes: usize,
     /// Number of events taken, by which withheld events are emitted in their order.
     taken: u64,
     /// True once withholding is disabled.
@@ -71,42 +78,59 @@ impl Repeats {
             return Some(merged(draft, count, false));
         }
         let mut key = (group, Some(draft.subject.clone()), value);
-        if !self.windows.contains_key(&key) && self.windows.len() >= KEYS_MAX {
+        let is_full = self.windows.len() >= KEYS_MAX
+            || self.bytes.saturating_add(key_bytes(&key)) > WINDOW_BYTES_MAX;
+        if is_full && !self.windows.contains_key(&key) {
             key = (group, None, None);
         }
         let is_mixed = key.1.is_none();
         self.taken += 1;
-        let new = Window { ends: now + WINDOW, emitted: 0, withheld: None };
-        let window = self.windows.entry(key).or_insert(new);
+        let bytes_of_key = key_bytes(&key);
+        let window = self.windows.entry(key).or_insert_with(|| {
+            self.bytes += bytes_of_key;
+            Window { ends: now + WINDOW, emitted: 0, withheld: None }
+        });
         if window.emitted < BURST && window.withheld.is_none() {
             window.emitted += 1;
             return Some(merged(draft, count, false));
         }
-        let before = window.withheld.take().map_or(0, |event| event.count);
-        let count = before.saturating_add(count);
+        let before = window.withheld.take();
+        self.bytes -= before.as_ref().map_or(0, |event| event.draft.bytes());
+        let has_room = self.bytes.saturating_add(draft.bytes()) <= WINDOW_BYTES_MAX;
+        let draft = if has_room { draft } else { draft.abbreviated() };
+        self.bytes += draft.bytes();
+        let count = before.map_or(0, |event| event.count).saturating_add(count);
         window.withheld = Some(WithheldEvent { draft, count, sequence: self.taken, is_mixed });
         None
     }
 
     /// Ends the windows that are due and returns their withheld events.
     pub(crate) fn end_windows(&mut self, now: Instant) -> Vec<EventDraft> {
-        let mut withheld = Vec::new();
-        self.windows.retain(|_, window| {
+        let (mut withheld, mut bytes) = (Vec::new(), 0);
+        self.windows.retain(|key, window| {
             if now < window.ends {
                 return true;
             }
-            let Some(last) = window.withheld.take() else { return false };
+            let Some(last) = window.withheld.take() else {
+                bytes += key_bytes(key);
+                return false;
+            };
+            bytes += last.draft.bytes();
             withheld.push(last);
             // While events continue, one is emitted per window.
             (window.emitted, window.ends) = (BURST, window.ends + WINDOW);
             true
         });
+        self.bytes -= bytes;
         in_order(withheld)
     }
 
     /// Returns all withheld events. Their windows continue.
     pub(crate) fn take_withheld(&mut self) -> Vec<EventDraft> {
-        in_order(self.windows.values_mut().filter_map(|window| window.withheld.take()).collect())
+        let windows = self.windows.values_mut();
+        let withheld: Vec<_> = windows.filter_map(|window| window.withheld.take()).collect();
+        self.bytes -= withheld.iter().map(|event| event.draft.bytes()).sum::<usize>();
+        in_order(withheld)
     }
 
     /// Returns all withheld events and disables withholding.
@@ -114,6 +138,11 @@ impl Repeats {
         self.has_ended = true;
         self.take_withheld()
     }
+}
+
+/// Returns the size of subject and value of a key, in bytes.
+fn key_bytes((_, subject, value): &Key) -> usize {
+    [subject, value].into_iter().flatten().map(String::len).sum()
 }
 
 fn in_order(mut withheld: Vec<WithheldEvent>) -> Vec<EventDraft> {

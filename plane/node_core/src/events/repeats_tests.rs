@@ -98,6 +98,59 @@ fn subjects_beyond_the_bound_share_a_window() {
     assert!(repeats.windows.is_empty());
 }
 
+/// Returns the size of the keys and withheld events of all windows.
+fn window_bytes(repeats: &Repeats) -> usize {
+    let windows = repeats.windows.iter();
+    let sizes = windows.map(|(key, window)| {
+        key_bytes(key) + window.withheld.as_ref().map_or(0, |event| event.draft.bytes())
+    });
+    sizes.sum()
+}
+
+#[test]
+fn withheld_events_are_bounded_in_bytes_and_keep_their_number() {
+    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let event =
+        |number: usize| refused(&format!("disk/{number}"), 1).with("devices", "x".repeat(8 << 10));
+    let mut emitted = 0;
+    for number in 0..4000 {
+        for _ in 0..BURST + 2 {
+            emitted += u64::from(repeats.take(event(number), ONE, started_at).is_some());
+        }
+    }
+    let bytes = window_bytes(&repeats);
+    assert_eq!(bytes, repeats.bytes);
+    // Abbreviated events are small.
+    assert!(bytes <= WINDOW_BYTES_MAX + 4000 * 100, "{bytes}");
+    // An event takes the place of the one before it in the same window.
+    assert!(repeats.take(event(0), ONE, started_at).is_none());
+    assert_eq!(window_bytes(&repeats), repeats.bytes);
+    let withheld = repeats.end_windows(started_at + WINDOW);
+    assert_eq!(window_bytes(&repeats), repeats.bytes);
+    let represented = withheld
+        .iter()
+        .map(|draft| draft.fields.get("events").map_or(1, |count| count.parse::<u64>().unwrap()));
+    assert_eq!(emitted + represented.sum::<u64>(), 4000 * u64::from(BURST + 2) + 1);
+    let is_complete = |draft: &&EventDraft| draft.fields.contains_key("devices");
+    assert!(withheld.iter().filter(is_complete).count() > 2000);
+    repeats.end_windows(started_at + 2 * WINDOW);
+    assert_eq!((repeats.windows.len(), repeats.bytes), (0, 0));
+}
+
+#[test]
+fn long_subjects_beyond_the_bound_share_a_window() {
+    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let by_peer = Repeat { field: Some("peer"), ..ONE };
+    for number in 0..4000 {
+        let peer = format!("{number:08192}");
+        repeats.take(refused("host", 1).with("peer", peer), by_peer, started_at);
+    }
+    assert!(repeats.windows.len() > 2000 && repeats.bytes <= WINDOW_BYTES_MAX + (8 << 10) + 100);
+    assert_eq!(window_bytes(&repeats), repeats.bytes);
+    repeats.take_withheld();
+    assert_eq!(window_bytes(&repeats), repeats.bytes);
+}
+
 #[test]
 fn the_last_reported_state_is_the_last_received() {
     let event = |is_up: bool| {
