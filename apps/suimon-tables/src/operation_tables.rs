@@ -49,6 +49,11 @@ pub fn details(operation: &Operation) -> String {
     if let Some(error) = &operation.error {
         text.push_str(&format!("error    {error}\n"));
     }
+    if operation.details_dropped {
+        text.push_str(
+            "details  dropped: the daemon keeps the plans and reports of later operations\n",
+        );
+    }
     for line in &operation.report {
         text.push_str(&format!("report   {line}\n"));
     }
@@ -87,6 +92,7 @@ mod tests {
             report: vec!["2 blocks are not referred to".to_owned()],
             warnings: Vec::new(),
             error: Some(ApiError::new(ErrorCode::DeviceMissing, "there is no device eth9")),
+            details_dropped: false,
             started_unix_ms: 0,
             ended_unix_ms: Some(1500),
         };
@@ -105,6 +111,19 @@ mod tests {
         ended    1970-01-01T00:00:01.500Z
         error    there is no device eth9
         report   2 blocks are not referred to
+        ");
+        let dropped =
+            Operation { report: Vec::new(), error: None, details_dropped: true, ..operation };
+        insta::assert_snapshot!(details(&dropped), @r"
+        id       7
+        kind     nic set
+        subject  nic/web
+        state    failed
+        steps    1/2
+        step     –
+        started  1970-01-01T00:00:00.000Z
+        ended    1970-01-01T00:00:01.500Z
+        details  dropped: the daemon keeps the plans and reports of later operations
         ");
     }
 

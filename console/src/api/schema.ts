@@ -4064,6 +4064,11 @@ export interface components {
             warnings?: string[];
             error?: null | components["schemas"]["ApiError"];
             /**
+             * @description True if `plan` and `report` were removed and the message of `error` was shortened, because
+             *     the details of operations that ended later need the memory.
+             */
+            details_dropped?: boolean;
+            /**
              * Format: int64
              * @description Start time in milliseconds since 1970-01-01 UTC.
              */

@@ -56,6 +56,10 @@ pub struct Operation {
     /// Error of a failed operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ApiError>,
+    /// True if `plan` and `report` were removed and the message of `error` was shortened, because
+    /// the details of operations that ended later need the memory.
+    #[serde(default, skip_serializing_if = "core::ops::Not::not")]
+    pub details_dropped: bool,
     /// Start time in milliseconds since 1970-01-01 UTC.
     pub started_unix_ms: u64,
     /// End time in milliseconds since 1970-01-01 UTC; absent while running.

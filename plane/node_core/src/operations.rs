@@ -9,6 +9,10 @@ use suimon_contract::{ApiError, ErrorCode, Operation, OperationState, Plan};
 
 use crate::{NodeListener, UnixClock};
 
+mod details;
+
+pub use details::DETAIL_BYTES_MAX;
+
 /// Maximum number of operations in the table, including those in progress.
 pub const OPERATIONS_MAX: usize = 1000;
 
@@ -29,6 +33,10 @@ pub struct Operations {
 #[derive(Default)]
 struct Inner {
     last_id: u64,
+    /// Number of operations that have ended.
+    ended: u64,
+    /// Size of the details of all ended operations in the table, in bytes of JSON.
+    detail_bytes: usize,
     entries: BTreeMap<u64, Entry>,
 }
 
@@ -40,6 +48,17 @@ struct Entry {
     has_started: bool,
     /// True if the operation is executed in sequence with other changes.
     serialised: bool,
+    /// Set when the operation ends.
+    ended: Option<Ended>,
+}
+
+/// Position and size of an operation that has ended.
+#[derive(Clone, Copy)]
+struct Ended {
+    /// Number of operations that ended before.
+    position: u64,
+    /// Size of the details, in bytes of JSON.
+    detail_bytes: usize,
 }
 
 impl Operations {
@@ -83,14 +102,20 @@ impl Operations {
             report: Vec::new(),
             warnings: Vec::new(),
             error: None,
+            details_dropped: false,
             started_unix_ms: (self.clock)(),
             ended_unix_ms: None,
         };
         let cancelled = Arc::new(AtomicBool::new(false));
-        let entry =
-            Entry { operation, cancelled: cancelled.clone(), has_started: false, serialised };
+        let entry = Entry {
+            operation,
+            cancelled: cancelled.clone(),
+            has_started: false,
+            serialised,
+            ended: None,
+        };
         inner.entries.insert(id, entry);
-        forget_oldest(&mut inner);
+        inner.forget_oldest();
         drop(inner);
         self.notify(id);
         Ok(OperationHandle { id, cancelled, table: self.clone() })
@@ -140,12 +165,13 @@ impl Operations {
         entry.cancelled.store(true, Ordering::Release);
         if !entry.has_started && is_running(entry) {
             let text = "the operation was cancelled before it began; nothing was changed";
-            end(entry, &Err(ApiError::new(ErrorCode::Cancelled, text)), (self.clock)());
+            let result = Err(ApiError::new(ErrorCode::Cancelled, text));
+            inner.end(id, &result, (self.clock)());
         }
-        let operation = entry.operation.clone();
+        let operation = inner.entries.get(&id).map(|entry| entry.operation.clone());
         drop(inner);
         self.notify(id);
-        Some(operation)
+        operation
     }
 
     /// Returns true if a serialised operation is queued or in progress.
@@ -206,11 +232,14 @@ impl OperationHandle {
         has_started
     }
 
-    /// Sets the plan and the number of steps, known once the operation starts.
+    /// Sets the plan and the number of steps, known once the operation starts. Has no effect after
+    /// the end.
     pub fn set_plan(&self, plan: &Plan, steps: usize) {
         self.table.update(self.id, |entry| {
-            entry.operation.plan = Some(plan.clone());
-            entry.operation.steps = steps;
+            if is_running(entry) {
+                entry.operation.plan = Some(plan.clone());
+                entry.operation.steps = steps;
+            }
         });
     }
 
@@ -232,9 +261,13 @@ impl OperationHandle {
         });
     }
 
-    /// Replaces the operation's report, a list of text lines.
+    /// Replaces the operation's report, a list of text lines. Has no effect after the end.
     pub fn report(&self, lines: Vec<String>) {
-        self.table.update(self.id, |entry| entry.operation.report = lines);
+        self.table.update(self.id, |entry| {
+            if is_running(entry) {
+                entry.operation.report = lines;
+            }
+        });
     }
 
     /// Returns an error if cancellation was requested. Its text says that the operation was rolled
@@ -253,14 +286,15 @@ impl OperationHandle {
 
     /// Removes the operation from the table: its change was refused before it was queued.
     pub fn withdraw(self) {
-        self.table.lock().entries.remove(&self.id);
+        self.table.lock().remove(self.id);
         self.table.notify(self.id);
     }
 
     /// Ends the operation. Later calls have no effect.
     pub fn end(&self, result: &Result<(), ApiError>) {
         let now = (self.table.clock)();
-        self.table.update(self.id, |entry| end(entry, result, now));
+        self.table.lock().end(self.id, result, now);
+        self.table.notify(self.id);
     }
 }
 
@@ -274,22 +308,71 @@ impl Drop for OperationHandle {
     }
 }
 
-fn end(entry: &mut Entry, result: &Result<(), ApiError>, now: u64) {
-    if !is_running(entry) {
-        return;
+impl Inner {
+    /// Ends an operation in progress, and drops details and operations beyond the bounds.
+    fn end(&mut self, id: u64, result: &Result<(), ApiError>, now: u64) {
+        let Some(entry) = self.entries.get_mut(&id).filter(|entry| is_running(entry)) else {
+            return;
+        };
+        let operation = &mut entry.operation;
+        operation.step = None;
+        operation.ended_unix_ms = Some(now);
+        operation.error = result.as_ref().err().cloned();
+        operation.state = match result {
+            Ok(()) => {
+                operation.steps_done = operation.steps;
+                OperationState::Succeeded
+            }
+            Err(error) if error.code == ErrorCode::Cancelled => OperationState::Cancelled,
+            Err(_) => OperationState::Failed,
+        };
+        let detail_bytes = details::detail_bytes(operation);
+        entry.ended = Some(Ended { position: self.ended, detail_bytes });
+        self.ended += 1;
+        self.detail_bytes += detail_bytes;
+        while self.detail_bytes > DETAIL_BYTES_MAX && self.drop_oldest_details() {}
     }
-    let operation = &mut entry.operation;
-    operation.step = None;
-    operation.ended_unix_ms = Some(now);
-    operation.error = result.as_ref().err().cloned();
-    operation.state = match result {
-        Ok(()) => {
-            operation.steps_done = operation.steps;
-            OperationState::Succeeded
+
+    /// Drops the details of the operation that ended first and has any. If none has, removes the
+    /// operation that ended first. Returns false if no operation has ended.
+    fn drop_oldest_details(&mut self) -> bool {
+        let Some(id) = self.first_ended(details::has_details) else {
+            let first = self.first_ended(|_| true);
+            first.into_iter().for_each(|id| self.remove(id));
+            return first.is_some();
+        };
+        if let Some(entry) = self.entries.get_mut(&id) {
+            details::drop_details(&mut entry.operation);
+            let bytes = details::detail_bytes(&entry.operation);
+            if let Some(ended) = &mut entry.ended {
+                self.detail_bytes = self.detail_bytes - ended.detail_bytes + bytes;
+                ended.detail_bytes = bytes;
+            }
         }
-        Err(error) if error.code == ErrorCode::Cancelled => OperationState::Cancelled,
-        Err(_) => OperationState::Failed,
-    };
+        true
+    }
+
+    /// Returns the number of the operation that ended first of those that match.
+    fn first_ended(&self, matches: impl Fn(&Operation) -> bool) -> Option<u64> {
+        let entries = self.entries.iter().filter(|(_, entry)| matches(&entry.operation));
+        let ended = entries.filter_map(|(id, entry)| Some((entry.ended?.position, *id)));
+        ended.min().map(|(_, id)| id)
+    }
+
+    /// Removes completed operations, oldest first, until at most [`OPERATIONS_MAX`] remain.
+    /// Operations in progress never reach this number (see [`RUNNING_MAX`]).
+    fn forget_oldest(&mut self) {
+        while self.entries.len() > OPERATIONS_MAX {
+            let oldest = self.entries.iter().find(|(_, entry)| !is_running(entry));
+            let Some(id) = oldest.map(|(id, _)| *id) else { return };
+            self.remove(id);
+        }
+    }
+
+    fn remove(&mut self, id: u64) {
+        let removed = self.entries.remove(&id).and_then(|entry| entry.ended);
+        self.detail_bytes -= removed.map_or(0, |ended| ended.detail_bytes);
+    }
 }
 
 fn is_running(entry: &Entry) -> bool {
@@ -298,16 +381,6 @@ fn is_running(entry: &Entry) -> bool {
 
 fn cancelled_error() -> ApiError {
     ApiError::new(ErrorCode::Cancelled, "the operation was cancelled and rolled back")
-}
-
-/// Removes completed operations, oldest first, until at most [`OPERATIONS_MAX`] remain. Operations
-/// in progress never reach this number (see [`RUNNING_MAX`]).
-fn forget_oldest(inner: &mut Inner) {
-    while inner.entries.len() > OPERATIONS_MAX {
-        let oldest = inner.entries.iter().find(|(_, entry)| !is_running(entry));
-        let Some(id) = oldest.map(|(id, _)| *id) else { return };
-        inner.entries.remove(&id);
-    }
 }
 
 #[cfg(test)]

@@ -25,6 +25,72 @@ fn the_table_is_bounded_and_forgets_the_oldest_that_ended() {
     assert!(table.find(2).is_none());
 }
 
+fn error(message: &str) -> Result<(), ApiError> {
+    Err(ApiError::new(ErrorCode::HostError, message))
+}
+
+/// Returns the size of the details of all operations in the table.
+fn listed_bytes(table: &Operations) -> usize {
+    table.list().iter().map(details::detail_bytes).sum()
+}
+
+fn counted_bytes(table: &Operations) -> usize {
+    table.lock().detail_bytes
+}
+
+#[test]
+fn details_of_the_oldest_ended_operations_are_dropped_beyond_their_bound() {
+    let table = table();
+    // It ends last, so that its report is the newest.
+    let long = table.add("disk check", "disk/a", false).unwrap();
+    let report = || vec!["x".repeat(1 << 20)];
+    for number in 0..30 {
+        let handle = table.add("disk check", "disk/b", false).unwrap();
+        handle.set_plan(&Plan::default(), 2);
+        handle.report(report());
+        handle.end(&if number % 2 == 0 { Ok(()) } else { error("a block is damaged") });
+        // A report after the end would not be counted.
+        handle.report(vec![String::new()]);
+    }
+    long.report(report());
+    long.end(&Ok(()));
+    assert!(listed_bytes(&table) <= DETAIL_BYTES_MAX);
+    assert_eq!(counted_bytes(&table), listed_bytes(&table));
+    let is_complete =
+        |operation: &Operation| !operation.details_dropped && operation.report == report();
+    assert!(is_complete(&table.find(long.id()).unwrap()));
+    let list = table.list();
+    let dropped = list.iter().filter(|operation| operation.details_dropped).count();
+    assert_eq!((list.len(), dropped), (31, 16), "15 reports of 1 MiB fit into 16 MiB");
+    for operation in &list[1..=dropped] {
+        assert!(operation.details_dropped && operation.plan.is_none());
+        assert!(operation.report.is_empty() && operation.ended_unix_ms.is_some());
+        assert_eq!(operation.error.is_some(), operation.state == OperationState::Failed);
+    }
+    assert!(list[dropped + 1..].iter().all(is_complete));
+}
+
+#[test]
+fn long_errors_are_shortened_and_count_as_details() {
+    let table = table();
+    for _ in 0..OPERATIONS_MAX {
+        let handle = table.add("apply", "host", true).unwrap();
+        handle.end(&error(&"ä".repeat(16 << 10)));
+    }
+    assert!(listed_bytes(&table) <= DETAIL_BYTES_MAX);
+    let list = table.list();
+    assert_eq!(list.len(), OPERATIONS_MAX);
+    let message = |operation: &Operation| operation.error.clone().unwrap().message;
+    assert!(message(&list[0]).len() <= 4 << 10 && message(&list[0]).ends_with('…'));
+    assert!(list[0].details_dropped && !list[OPERATIONS_MAX - 1].details_dropped);
+    assert_eq!(message(&list[OPERATIONS_MAX - 1]).len(), 32 << 10);
+    // Operations that are removed are not counted any more.
+    for _ in 0..OPERATIONS_MAX {
+        table.add("apply", "host", true).unwrap().end(&Ok(()));
+    }
+    assert_eq!(counted_bytes(&table), listed_bytes(&table));
+}
+
 #[test]
 fn too_many_at_a_time_are_refused() {
     let table = table();

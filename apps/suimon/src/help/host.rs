@@ -134,7 +134,8 @@ pub(super) const HELP: &[Help] = &[
         "operation",
         "Each change is carried out by an operation of the daemon, which has a number, progress \
          and a result. An operation continues when the command that started it is interrupted. \
-         The daemon lists running operations and the last 1000 that ended since it started.",
+         The daemon lists running operations and the last 1000 that ended since it started. It \
+         keeps 16 MiB of their plans, reports and errors, of those that ended last.",
         &["suimon operation list", "suimon operation watch 7"],
     ),
     reads(

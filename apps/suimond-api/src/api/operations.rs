@@ -33,6 +33,9 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 }
 
 /// Lists running operations and the last 1000 that have ended, oldest first.
+///
+/// The plans, reports and errors of operations that have ended are kept up to 16 MiB. Beyond that
+/// size, the operations that ended first have `details_dropped` instead.
 #[utoipa::path(get, path = "/1.0/operations", tag = "operations",
     operation_id = "list_operations", responses((status = OK, body = Vec<Operation>)))]
 async fn list(State(state): State<ApiState>) -> Json<Vec<Operation>> {
