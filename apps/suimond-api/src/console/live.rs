@@ -213,12 +213,30 @@ impl Follower {
         let Ok(request) = request else { return (StatusCode::BAD_REQUEST, Bytes::new()) };
         let answered = async {
             let Ok(answer) = self.state.endpoints.clone().oneshot(request).await;
-            let (parts, body) = answer.into_parts();
-            (parts.status, to_bytes(body, RESPONSE_BYTES_MAX).await.unwrap_or_default())
+            complete(topic, answer).await
         };
         timeout(RESPONSE_TIMEOUT, answered)
             .await
             .unwrap_or((StatusCode::GATEWAY_TIMEOUT, Bytes::new()))
+    }
+}
+
+/// Returns status and body of a response, or an error if the body has more than
+/// [`RESPONSE_BYTES_MAX`] or is incomplete.
+async fn complete(topic: &str, response: Response) -> (StatusCode, Bytes) {
+    let (parts, body) = response.into_parts();
+    match to_bytes(body, RESPONSE_BYTES_MAX).await {
+        Ok(body) => (parts.status, body),
+        Err(error) => {
+            let text = format!(
+                "the response of `GET /1.0/{topic}` is incomplete, or exceeds {} MiB, the most \
+                 that the console shows; use the command of the same list, or the REST API: {error}",
+                RESPONSE_BYTES_MAX >> 20
+            );
+            let error = ErrorResponse::from(ApiError::new(ErrorCode::HostError, text));
+            let body = serde_json::to_vec(&error.into_body()).unwrap_or_default();
+            (StatusCode::INTERNAL_SERVER_ERROR, body.into())
+        }
     }
 }
 
@@ -228,7 +246,22 @@ fn event(name: &str, data: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use suimon_contract::ErrorBody;
+
     use super::*;
+
+    /// An empty body with status 200 would be an update without data.
+    #[tokio::test]
+    async fn a_response_beyond_the_limit_is_an_error() {
+        let response = |bytes: usize| Response::new(Body::from(vec![b' '; bytes]));
+        let (status, body) = complete("operations", response(RESPONSE_BYTES_MAX)).await;
+        assert_eq!((status, body.len()), (StatusCode::OK, RESPONSE_BYTES_MAX));
+        let (status, body) = complete("operations", response(RESPONSE_BYTES_MAX + 1)).await;
+        assert_eq!(status, StatusCode::INTERNAL_SERVER_ERROR);
+        let error: ErrorBody = serde_json::from_slice(&body).unwrap();
+        assert_eq!(error.errors[0].code, ErrorCode::HostError);
+        assert!(error.errors[0].message.contains("/1.0/operations"), "{error:?}");
+    }
 
     #[test]
     fn only_endpoints_that_respond_immediately_are_topics() {

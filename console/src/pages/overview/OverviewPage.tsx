@@ -4,7 +4,7 @@ import { useEvents } from "../../live/event_log";
 import { useRates } from "../../live/history";
 import { PageFrame } from "../../components/PageFrame";
 import { Section } from "../../components/Section";
-import { WhenLoaded } from "../../components/States";
+import { ApiErrorAlert, WhenLoaded } from "../../components/States";
 import { link } from "../../shell/router";
 import { useTexts } from "../../texts/texts";
 import { EventList } from "../events/EventList";
@@ -41,6 +41,7 @@ export function OverviewPage() {
           <>
             <HostTiles nics={nics.data ?? []} uplinks={uplinks.data ?? []} disks={disks.data ?? []} vms={vms.data ?? []} power={power.data} rates={rates} />
             <Section title={t("attention.title")}><AttentionList items={items} /></Section>
+            {operations.error && <ApiErrorAlert errors={operations.error.body?.errors ?? []} status={operations.error.status} />}
             <Operations operations={operations.data ?? []} />
             <HostCharts />
             <div className="grid-wide">
