@@ -65,6 +65,8 @@ catalogue! {
         "The daemon is not confined, or only in part: it was started with confinement off, or the kernel lacks seccomp or Landlock; the fields list what is missing. Start the daemon without `--no-confine`, or use a kernel with seccomp and Landlock.";
     1012 SystemCallRefused "system_call_refused" Error
         "A thread of the daemon called a system call outside of its allow list, which the kernel denied. The daemon has a defect or was compromised: save its log, restart it, and report the defect. At most one event in 10 s.";
+    1013 RecordNotSaved "record_not_saved" Error
+        "A record cannot be saved in the state directory, and the daemon retries. The text names the record and what is not in effect until it is saved. Reported once until the failure ends or changes. Make the state directory writable; `suimon host show` shows the reason.";
     1020 AccessRefused "access_refused" Warning
         "A peer sent wrong tokens or login codes to the TCP listener of the API or to the console. Update the token of the client, or block the peer in the firewall. The fields contain the listener, the peer, the number of wrong tokens or codes and the seconds from the first to the last. The first event is emitted 2 s after the first wrong token or code, further ones at intervals of at least 60 s.";
     1101 NodeCreated "node_created" Info

@@ -20,6 +20,7 @@ use crate::retry::RetryState;
 use crate::shared::Shared;
 use crate::teams::TeamThreads;
 use crate::virtual_functions::IovController;
+use crate::vms::HostAutostart;
 
 /// Interval at which notices of the plane are polled.
 const PLANE_POLL: Duration = Duration::from_millis(250);
@@ -63,9 +64,8 @@ pub(crate) struct Controller {
     pub(crate) measurements: Vec<RunningMeasurement>,
     /// NICs of VMs that other nodes run, according to the tables published last.
     pub(crate) nics_away: BTreeSet<Name>,
-    /// True from the first start of the daemon after a boot of the host until VMs with `autostart`
-    /// are started.
-    pub(crate) is_autostart_due: bool,
+    /// Autostart of VMs, until it is recorded.
+    pub(crate) autostart: HostAutostart,
     /// VM that the change in progress takes over from another node.
     pub(crate) incoming_vm: Option<Arc<IncomingMigrationRequest>>,
 }
@@ -95,6 +95,7 @@ impl Controller {
                 self.query_stores();
                 self.stores_queried_at = Instant::now();
             }
+            self.continue_autostart();
             self.watch_state_store();
             self.drive_iov();
             self.end_openings();
@@ -150,7 +151,7 @@ impl Controller {
                 Command::PublishLimits => self.follow_limits(),
                 Command::FinishStart => {
                     self.resume_jobs();
-                    self.autostart_vms();
+                    self.begin_autostart();
                 }
                 Command::DeviceNotices(notices) => self.handle_device_notices(&notices),
                 Command::NbdNotice(notice) => self.drafts.push(nbd_event(notice)),

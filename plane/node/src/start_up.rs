@@ -21,7 +21,7 @@ use crate::shared::Shared;
 use crate::state::{Intent, StoredState, clear_intent, load_intent};
 use crate::teams::TeamThreads;
 use crate::virtual_functions::IovController;
-use crate::vms::disks_elsewhere;
+use crate::vms::{HostAutostart, disks_elsewhere};
 
 /// Error at the start of a node.
 #[derive(Debug, Error)]
@@ -71,7 +71,7 @@ pub(crate) fn start_up(
         new_disks: BTreeSet::new(),
         measurements: Vec::new(),
         nics_away: BTreeSet::new(),
-        is_autostart_due: false,
+        autostart: HostAutostart::default(),
         incoming_vm: None,
     };
     if let Some(intent) = &intent {

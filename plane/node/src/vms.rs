@@ -13,6 +13,7 @@
 //! ```
 
 mod adoption;
+mod autostart;
 mod change_steps;
 mod control_line;
 mod driver;
@@ -51,6 +52,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use suimon_contract::Name;
 use suimon_ports::VmHost;
 
+pub(crate) use self::autostart::HostAutostart;
 pub(crate) use self::change_steps::{VmStep, VmUndo, vm_steps};
 pub(crate) use self::entry::VmEntry;
 pub(crate) use self::inbox::Message;

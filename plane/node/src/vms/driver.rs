@@ -19,7 +19,7 @@ use super::records::{StoredMove, StoredRun};
 use super::self_released::SelfReleased;
 use super::source_cleanup::SourceCleanup;
 use super::space::SpaceWait;
-use super::starting::PendingAutostart;
+use super::starting::Autostart;
 use super::stopping::Stopping;
 use super::texts::{self, FreezeEnd};
 use super::vfs::{HeldVfs, VfOrder, VmVfs};
@@ -46,8 +46,7 @@ pub(super) struct Driver {
     /// run are not attributed to its successor.
     pub(super) runs: u64,
     pub(super) stopping: Option<Stopping>,
-    /// Set while a VM with `autostart` waits for its disks to be in service.
-    pub(super) pending_autostart: Option<PendingAutostart>,
+    pub(super) autostart: Autostart,
     /// Disks on a full store whose queued writes are failed instead of retried, so that a guest
     /// that is shutting down or ejecting the disk is not blocked.
     pub(super) disks_with_write_errors: BTreeSet<Name>,
@@ -173,7 +172,7 @@ impl Driver {
         let standbys = of_run.and_then(|run| run.vfs.verify_at);
         let outgoing = self.outgoing.as_ref().map(|outgoing| outgoing.next_poll_at);
         let arriving = self.incoming.as_ref().map(|arriving| arriving.next_poll_at);
-        let autostart = self.pending_autostart.as_ref().map(|autostart| autostart.next_poll_at);
+        let autostart = self.autostart.deadline();
         let space = self.run.as_ref().and_then(|run| run.space.as_ref());
         let space = space.map(|space| space.next_poll_at);
         let departing = self.departing.as_ref().map(|departing| departing.retry_at);
@@ -187,7 +186,7 @@ impl Driver {
     fn handle_time(&mut self) {
         let now = Instant::now();
         self.poll_stopping(now);
-        self.start_if_disks_ready(now);
+        self.poll_autostart(now);
         self.resume_if_space(now);
         self.thaw_if_due(now);
         self.query_failover_state(now);
@@ -220,7 +219,7 @@ impl Driver {
                 self.begin_stopping(request, operation);
             }
             (_, Some(operation)) => operation.end(&result),
-            (_, None) => self.report_not_done(state, &result),
+            (_, None) => self.end_autostart_request(state, &result),
         }
     }
 
@@ -249,14 +248,6 @@ impl Driver {
         let state = self.entry.view().state;
         work.check(&self.entry.name, state)?;
         self.check_stays(work)
-    }
-
-    /// Emits an event if an autostart failed: no operation reports the error.
-    fn report_not_done(&self, state: VmState, result: &Result<(), ApiError>) {
-        // A failed start attempt has emitted its own event, and a running VM needs none.
-        if let (VmState::Lost, Err(error)) = (state, result) {
-            self.append(texts::not_started(&self.entry, &error.message));
-        }
     }
 
     /// Makes a started or adopted VM the current run, publishes its state and applies desired

@@ -8,18 +8,18 @@ use suimon_ports::{StateStoreError, VmError, VmErrorKind};
 use suimon_quantity::PciAddress;
 
 use super::VmEntry;
+use super::autostart::clear_autostart;
 use super::control_line::ControlLine;
 use super::driver::Driver;
 use super::inbox::Message;
 use super::incoming::arriving_view;
 use super::outgoing::handed_over_view;
 use super::records::{StoredMove, StoredRun, StoredVm, forget_vm, load_vms, save_vm};
+use super::starting::Autostart;
 use super::vfs::HeldVfs;
-use super::work::VmAction;
 use crate::control::Controller;
 use crate::disks::DiskMigrationState;
 use crate::migration::uuid_of;
-use crate::state::{load_autostart_boot, load_boot, save_autostart_boot, save_boot};
 use crate::virtual_functions::StoredVfId;
 
 /// VM with the data that the previous daemon recorded.
@@ -142,7 +142,7 @@ impl Controller {
             held_vfs: HeldVfs::restore(&held_vfs),
             runs: 0,
             stopping: None,
-            pending_autostart: None,
+            autostart: Autostart::default(),
             reset_reported_at: None,
             migration_record: moving,
             outgoing: None,
@@ -177,7 +177,8 @@ impl Controller {
     }
 
     fn forget_vm(&self, name: &Name, arrived: Option<&str>) -> Result<(), StateStoreError> {
-        let changes = forget_vm(self.store.as_ref(), name, arrived, (self.shared.clock)())?;
+        let mut changes = forget_vm(self.store.as_ref(), name, arrived, (self.shared.clock)())?;
+        changes.push(clear_autostart(name));
         self.store.commit(&changes)
     }
 
@@ -265,40 +266,7 @@ impl Controller {
                 tracing::error!(vm = %entry.name, %error, "no thread can control the VM");
             }
         }
-        let (store, boot) = (self.store.as_ref(), &self.shared.vms.dependencies.boot_id);
-        let last_boot = load_boot(store)?;
-        let autostarted = load_autostart_boot(store)?.or_else(|| last_boot.clone());
-        self.is_autostart_due = autostarted.as_ref().is_some_and(|before| before != boot);
-        if last_boot.as_ref() == Some(boot) {
-            return Ok(());
-        }
-        // The autostart stays due until VMs are started, even if this daemon ends before. The first
-        // daemon of a host starts none: its host file only defines them.
-        let autostarted = autostarted.as_ref().unwrap_or(boot);
-        store.commit(&[save_boot(boot), save_autostart_boot(autostarted)])
-    }
-
-    /// Starts the VMs with `autostart` once per boot of the host, when the host file of the boot is
-    /// in effect.
-    pub(crate) fn autostart_vms(&mut self) {
-        if !std::mem::take(&mut self.is_autostart_due) {
-            return;
-        }
-        let desired = self.shared.desired();
-        for vm in desired.config.vms.iter().filter(|vm| vm.autostart) {
-            if let Some(entry) = self.shared.vms.find(&vm.name) {
-                entry.inbox.put(Message::Work(VmAction::Start, None));
-            }
-        }
-        if let Err(error) =
-            self.store.commit(&[save_autostart_boot(&self.shared.vms.dependencies.boot_id)])
-        {
-            tracing::error!(
-                %error,
-                "cannot record that VMs with `autostart` were started; the next start of the daemon \
-                 starts them again"
-            );
-        }
+        self.load_autostart()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_contract::{EventKind, MigrationPhase, Name, VmMigration, VmState};
-use suimon_ports::{RunningVmStatus, VmAccelerator, VmIdentity};
+use suimon_ports::{RunningVmStatus, StateStoreError, VmAccelerator, VmIdentity};
 use suimon_quantity::CountedNoun;
 
 use super::VmEntry;
@@ -44,6 +44,18 @@ pub(super) fn waits_for_disks(entry: &VmEntry, reason: &str) -> EventDraft {
          disk and its store."
     );
     EventDraft::new(EventKind::VmWaitsForDisks, entry.label(), text).with("reason", reason)
+}
+
+/// Returns the event of an autostart that has ended and whose record cannot be deleted.
+pub(super) fn autostart_not_recorded(entry: &VmEntry, error: &StateStoreError) -> EventDraft {
+    let text = format!(
+        "The end of the VM's autostart cannot be recorded. If the daemon is restarted before the \
+         state directory can be written, it starts the VM again; the daemon retries. {error}"
+    );
+    EventDraft::new(EventKind::RecordNotSaved, entry.label(), text)
+        .with("record", "autostart")
+        .with("reason", error)
+        .repeated()
 }
 
 pub(super) fn ended(entry: &VmEntry, is_orderly: bool, reason: &str) -> EventDraft {

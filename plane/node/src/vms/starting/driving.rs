@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ErrorCode, HostConfig, StorageState, VmConfig, VmState};
 use suimon_ports::Vm;
 
-use super::PendingAutostart;
+use super::{Autostart, PendingAutostart};
+use crate::vms::autostart::clear_autostart;
 use crate::vms::driver::Driver;
 use crate::vms::inbox::NoticeObserver;
 use crate::vms::records::StoredRun;
@@ -25,39 +26,80 @@ impl Driver {
         let desired = self.shared.desired();
         let Some(vm) = desired.config.vm(self.entry.name.as_str()) else { return Ok(()) };
         let Err(error) = self.check_disks(vm) else { return self.start() };
-        let before = self.pending_autostart.take();
+        let before = self.autostart.pending.take();
         if before.as_ref().is_some_and(|before| !before.is_reported) {
             self.append(texts::waits_for_disks(&self.entry, &error.message));
         }
         self.entry.view().reason =
             Some(format!("the VM is started as soon as that is possible: {}", error.message));
         let look_at = Instant::now() + POLL_INTERVAL;
-        self.pending_autostart =
+        self.autostart.pending =
             Some(PendingAutostart { next_poll_at: look_at, is_reported: before.is_some() });
         Ok(())
     }
 
+    /// Completes a request of [`Controller::begin_autostart`](crate::control::Controller). Emits an
+    /// event if it failed, because no operation reports the error.
+    pub(in crate::vms) fn end_autostart_request(
+        &mut self,
+        state: VmState,
+        result: &Result<(), ApiError>,
+    ) {
+        // A failed start attempt has emitted its own event, and a running VM needs none.
+        if let (VmState::Lost, Err(error)) = (state, result) {
+            self.append(texts::not_started(&self.entry, &error.message));
+        }
+        // The record was made before the request.
+        self.autostart.is_recorded = true;
+        self.delete_ended_autostart(Instant::now());
+    }
+
+    /// Continues the autostart: starts the VM once its disks are in service, and deletes the record
+    /// of an autostart that has ended.
+    pub(in crate::vms) fn poll_autostart(&mut self, now: Instant) {
+        if self.autostart.pending.as_ref().is_some_and(|pending| pending.next_poll_at <= now) {
+            self.start_if_disks_ready();
+        }
+        self.delete_ended_autostart(now);
+    }
+
     /// Starts a waiting VM if its disks are in service. Ends the wait if `autostart` was unset or
     /// the VM was started otherwise.
-    pub(in crate::vms) fn start_if_disks_ready(&mut self, now: Instant) {
-        if self.pending_autostart.as_ref().is_none_or(|autostart| autostart.next_poll_at > now) {
-            return;
-        }
+    fn start_if_disks_ready(&mut self) {
         let desired = self.shared.desired();
         let vm = desired.config.vm(self.entry.name.as_str());
         let is_stopped = self.entry.view().state == VmState::Stopped;
         if !is_stopped || !vm.is_some_and(|vm| vm.autostart) {
-            self.pending_autostart = None;
+            self.autostart.pending = None;
             if is_stopped {
                 self.entry.view().reason = None;
             }
             return;
         }
         if vm.is_some_and(|vm| self.check_disks(vm).is_ok()) {
-            self.pending_autostart = None;
+            self.autostart.pending = None;
         }
         // A failed start emits its own event.
         let _ = self.start_with_host();
+    }
+
+    /// Deletes the record of the autostart if the autostart has ended. A failed attempt is repeated:
+    /// otherwise the next daemon would start the VM again.
+    fn delete_ended_autostart(&mut self, now: Instant) {
+        let autostart = &mut self.autostart;
+        let is_waiting = autostart.delete_at.is_some_and(|delete_at| delete_at > now);
+        if !autostart.is_recorded || autostart.pending.is_some() || is_waiting {
+            return;
+        }
+        match self.store.commit(&[clear_autostart(&self.entry.name)]) {
+            Ok(()) => *autostart = Autostart::default(),
+            Err(error) => {
+                autostart.delete_at = Some(now + self.peer_request_interval);
+                if autostart.failure.is_new(&error) {
+                    self.append(texts::autostart_not_recorded(&self.entry, &error));
+                }
+            }
+        }
     }
 
     /// Starts the VM. A failure sets the reason in the VM's status and emits an event.

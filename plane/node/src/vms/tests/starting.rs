@@ -101,3 +101,76 @@ fn a_vm_whose_autostart_is_unset_does_not_wait() {
     assert_eq!(state(&harness), VmState::Stopped);
     well(&harness, VmAction::Start);
 }
+
+/// The daemon is restarted or killed while the VM waits.
+#[test]
+fn an_autostart_that_waits_for_disks_survives_the_daemon_and_is_not_repeated() {
+    for is_killed in [true, false] {
+        let (harness, received) = started_anew();
+        if !is_killed {
+            harness.node.stop();
+        }
+        let restarted = |harness: Harness| {
+            let vms = harness.vms.clone();
+            let (store, devices, disks) = harness.kill_with_disks();
+            let harness = with((store, devices), disks, vms);
+            harness.node.finish_start();
+            harness
+        };
+        let harness = restarted(harness);
+        assert_eq!(state(&harness), VmState::Stopped);
+        received(&harness);
+        wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
+        well(&harness, VmAction::Kill);
+        assert!(harness.store.keys("autostarts").is_empty());
+        // The autostart has ended.
+        let harness = restarted(harness);
+        harness.apply_ok(&config());
+        assert_eq!(state(&harness), VmState::Stopped);
+    }
+}
+
+#[test]
+fn vms_with_autostart_start_when_that_can_be_recorded() {
+    let first = super::harness();
+    patch(&first, r#"{"autostart": true}"#);
+    let vms = first.vms.clone();
+    vms.reboot("second");
+    let restarted = |harness: Harness| {
+        let (store, devices) = harness.kill();
+        Harness::with_vms(store, devices, vms.clone())
+    };
+    let harness = restarted(first);
+    harness.store.set_full(true);
+    harness.node.finish_start();
+    let text = harness.wait_event(EventKind::RecordNotSaved.id()).text;
+    assert!(text.contains("autostart") && text.contains("the disk is full"), "{text}");
+    let commits = harness.store.commits();
+    wait_until("further attempts have failed", || harness.store.commits() > commits + 5);
+    assert_eq!(state(&harness), VmState::Stopped);
+    assert_eq!(harness.events(EventKind::RecordNotSaved.id()).len(), 1);
+    harness.store.set_full(false);
+    wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
+    assert!(harness.events(EventKind::VmFailed.id()).is_empty());
+    // It is recorded: the next daemon does not start the VM again.
+    well(&harness, VmAction::Kill);
+    let harness = restarted(harness);
+    harness.node.finish_start();
+    harness.apply_ok(&super::config());
+    assert_eq!(state(&harness), VmState::Stopped);
+}
+
+#[test]
+fn the_record_of_an_autostart_that_has_ended_is_deleted_when_that_is_possible() {
+    let (harness, received) = started_anew();
+    wait_until("the autostart is recorded", || harness.store.keys("autostarts") == ["web"]);
+    harness.store.set_full(true);
+    received(&harness);
+    // The VM is not started, because its run cannot be recorded.
+    harness.wait_event(EventKind::VmFailed.id());
+    let event = harness.wait_event(EventKind::RecordNotSaved.id());
+    assert_eq!(event.subject, "vm/web");
+    assert_eq!(harness.store.keys("autostarts"), ["web"]);
+    harness.store.set_full(false);
+    wait_until("the record is deleted", || harness.store.keys("autostarts").is_empty());
+}
