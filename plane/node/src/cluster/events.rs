@@ -5,6 +5,7 @@ use suimon_cluster_qos::{
     PolicyKey, UnmetDisk,
 };
 use suimon_contract::{EventKind, Name};
+use suimon_ports::StateStoreError;
 
 use crate::events::EventDraft;
 
@@ -17,6 +18,19 @@ pub(super) trait Names {
 
 fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> EventDraft {
     EventDraft::new(kind, format!("store/{store}"), text)
+}
+
+/// Returns the event of a record of this host that cannot be saved. `record`: `reservation` or
+/// `minimums`.
+pub(super) fn not_saved(store: &Name, record: &str, error: &StateStoreError) -> EventDraft {
+    let text = format!(
+        "The new {record} of this host on the store cannot be saved. The former one is in effect \
+         until the state directory can be written; the daemon retries. {error}"
+    );
+    of_store(EventKind::RecordNotSaved, store, text)
+        .with("record", record)
+        .with("reason", error)
+        .repeated()
 }
 
 /// Returns the event for a notice of this host's cluster member about a shared store.

@@ -3,6 +3,7 @@
 
 mod actions;
 mod leading;
+mod saving;
 #[cfg(test)]
 mod tests;
 
@@ -27,6 +28,7 @@ use super::identity::IdentityMismatch;
 use super::loads::Loads;
 use super::releasing::ReleasePhase;
 use super::reservation_requests::ReservationRequest;
+use crate::state::ReportedFailure;
 
 /// Time without a leader after which the disks of a store of unknown capacity get the floor of a
 /// node without a lease. Until then, a node that knows the capacity may be elected.
@@ -107,6 +109,10 @@ pub(super) struct SharedStore {
     todo: VecDeque<StoreAction>,
     /// Pending actions of the allocator.
     leads: VecDeque<AllocatorAction>,
+    /// Failure to save [`SharedStore::durable`].
+    unsaved_reservation: ReportedFailure,
+    /// Failure to save [`SharedStore::minimums_in_effect`].
+    pub(super) unsaved_minimums: ReportedFailure,
 }
 
 impl SharedStore {
@@ -165,6 +171,8 @@ impl SharedStore {
             is_unmeasured_reported: false,
             todo: actions.into_iter().map(of_member).collect(),
             leads: VecDeque::new(),
+            unsaved_reservation: ReportedFailure::default(),
+            unsaved_minimums: ReportedFailure::default(),
         }
     }
 

@@ -43,12 +43,12 @@ impl Driver {
                     }
                     StoreAction::Keep(durable) => {
                         let state = self.shared.store.as_ref();
-                        if let Err(error) = save_durable_state(state, &cluster, name, &durable) {
-                            tracing::error!(store = %name, %error, "cannot save the reservation");
-                            store.requeue_failed_action(StoreAction::Keep(durable));
+                        let saved = save_durable_state(state, &cluster, name, &durable);
+                        let has_failed = saved.is_err();
+                        drafts.extend(store.end_saving(durable, saved));
+                        if has_failed {
                             break;
                         }
-                        store.durable = durable;
                     }
                     StoreAction::Send(_) if store.release.suppresses_reports() => {}
                     StoreAction::Send(report) => {

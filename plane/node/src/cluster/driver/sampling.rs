@@ -9,6 +9,7 @@ use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
 use crate::cluster::covered;
+use crate::cluster::events::not_saved;
 use crate::cluster::identity::{self, IdentityMismatch, StoreRecordAccess};
 use crate::cluster::keys::STORES;
 use crate::cluster::messages::TaskResult;
@@ -48,8 +49,12 @@ impl Driver {
                     Ok(()) => {
                         disks.set_minimums_in_effect(name, now_covered.clone());
                         (store.minimums_in_effect, self.needs_limits) = (now_covered, true);
+                        store.unsaved_minimums.end();
                     }
-                    Err(error) => tracing::error!(store = %name, %error, "cannot save minimums"),
+                    Err(error) if store.unsaved_minimums.is_new(&error) => {
+                        drafts.push(not_saved(name, "minimums", &error));
+                    }
+                    Err(_) => {}
                 }
             }
             // A store that is not the cluster's is not reported, so that reservations on the right

@@ -1,5 +1,7 @@
 //! Pending actions of a member, and the floor of a store without a leader.
 
+use suimon_ports::StateStoreError;
+
 use super::*;
 use crate::testing::name;
 
@@ -123,4 +125,23 @@ fn a_share_that_cannot_be_saved_is_not_in_effect() {
     assert!(matches!(store.poll_member(), Some(StoreAction::Keep(_))));
     assert!(matches!(store.poll_member(), Some(StoreAction::Apply(..))));
     assert_eq!(store.cap().reserved_iops, 500);
+}
+
+/// The driver attempts to save the reservation in each iteration.
+#[test]
+fn a_reservation_that_cannot_be_saved_is_reported_once_until_the_failure_changes() {
+    let mut store = store();
+    let mut attempt = |result: Result<(), &str>| {
+        let saved = result.map_err(StateStoreError::new);
+        let event = store.end_saving(durable_state(500), saved);
+        let is_pending = matches!(store.poll_member(), Some(StoreAction::Keep(_)));
+        assert_eq!(is_pending, result.is_err());
+        event.map(|event| event.text)
+    };
+    let text = attempt(Err("the disk is full")).unwrap();
+    assert!(text.contains("reservation") && text.contains("the disk is full"), "{text}");
+    assert!((0..100).all(|_| attempt(Err("the disk is full")).is_none()));
+    assert!(attempt(Err("read-only file system")).unwrap().contains("read-only"));
+    assert_eq!(attempt(Ok(())), None);
+    assert!(attempt(Err("read-only file system")).is_some());
 }
