@@ -121,4 +121,6 @@ impl Cluster {
 #[cfg(test)]
 mod changes_tests;
 #[cfg(test)]
+mod member_limit_tests;
+#[cfg(test)]
 mod tests;

@@ -2,14 +2,16 @@
 //!
 //! - [`desired`]: cluster and shared stores of the configuration. [`membership`]: joining and
 //!   leaving. [`releasing`]: stores that a change stops sharing.
-//! - [`receiving`]: keys of the cluster, and results of the worker. [`sampling`]: loads of disks
-//!   and identities of stores; [`heartbeats`]: heartbeats on stores.
+//! - [`receiving`]: keys of the cluster, and results of the worker. [`ignored_members`]: members
+//!   beyond the limit.
+//! - [`sampling`]: loads of disks and identities of stores; [`heartbeats`]: heartbeats on stores.
 //! - [`leading`]: elections of leaders. [`policies`]: shared QoS policies.
 //! - [`carrying_out`]: actions of members and allocators.
 
 mod carrying_out;
 mod desired;
 mod heartbeats;
+mod ignored_members;
 mod leading;
 mod membership;
 mod policies;
@@ -29,6 +31,7 @@ use suimon_contract::{ClusterConfig, Name};
 use suimon_ports::ClusterKvStore;
 use suimon_quantity::Time;
 
+use self::ignored_members::IgnoredMembers;
 use self::policies::KnownPolicies;
 use super::events;
 use super::inbox::KeyState;
@@ -116,6 +119,8 @@ struct Driver {
     stores: BTreeMap<Name, SharedStore>,
     members: BTreeMap<String, MemberRecord>,
     alive: BTreeSet<String>,
+    /// Members that are not in `members` and `alive` because those are full.
+    ignored: IgnoredMembers,
     /// Keys received before this node's number was known, by name below the cluster's prefix.
     early: BTreeMap<String, KeyState>,
     sampled_at: Option<Time>,
@@ -152,6 +157,7 @@ impl Driver {
             stores: BTreeMap::new(),
             members: BTreeMap::new(),
             alive: BTreeSet::new(),
+            ignored: IgnoredMembers::default(),
             early: BTreeMap::new(),
             sampled_at: None,
             tended: Time::ZERO,
@@ -221,6 +227,7 @@ impl Driver {
             self.tended = now;
             self.tasks.push(self.session, Task::RenewLease);
             self.withdraw_remaining();
+            self.read_ignored_members();
         }
         for store in self.stores.values_mut() {
             store.handle_deadlines(now);
@@ -246,6 +253,7 @@ impl Driver {
         self.early.clear();
         self.members.clear();
         self.alive.clear();
+        self.ignored = IgnoredMembers::default();
     }
 
     /// Queues events. They are appended to the log at the end of the iteration, when the published

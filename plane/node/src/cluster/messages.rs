@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 use suimon_contract::{ClusterConfig, Name, QosPolicyConfig};
-use suimon_ports::ClusterKvStore;
+use suimon_ports::{ClusterEntry, ClusterKvStore};
 
 use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::identity::IdentityMismatch;
@@ -29,6 +29,8 @@ pub(super) enum Task {
     AddPolicy(Box<QosPolicyConfig>),
     /// Create a new etcd lease if the session's has expired, and repeat failed resignations.
     RenewLease,
+    /// Read the keys of members and of running nodes.
+    ReadMembers,
     /// Delete the node's records and leave the cluster.
     Leave { stores: Vec<Name> },
     /// End the session without leaving the cluster.
@@ -39,7 +41,7 @@ impl Task {
     /// Returns true if this task, once executed, makes another one unnecessary.
     pub(super) fn makes_redundant(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::RenewLease, Self::RenewLease) => true,
+            (Self::RenewLease, Self::RenewLease) | (Self::ReadMembers, Self::ReadMembers) => true,
             (Self::Resign { store, term }, Self::Resign { store: other_store, term: other }) => {
                 (store, term) == (other_store, other)
             }
@@ -50,6 +52,14 @@ impl Task {
             _ => false,
         }
     }
+}
+
+/// Keys of members and of running nodes.
+pub(super) struct MemberKeys {
+    /// Revision of etcd up to which the keys contain all changes.
+    pub(super) revision: u64,
+    /// Entries by name below the cluster's prefix.
+    pub(super) entries: Vec<(String, ClusterEntry)>,
 }
 
 /// Result of a [`Task`].
@@ -77,6 +87,8 @@ pub(super) enum TaskResult {
         term: Term,
         is_written: bool,
     },
+    /// Present keys of members and of running nodes; `None` if they could not be read.
+    MembersRead(Option<MemberKeys>),
     /// The node was removed from the cluster: its name or record belongs to another host, or its
     /// record does not exist.
     Removed,

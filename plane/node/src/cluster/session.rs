@@ -16,6 +16,7 @@ use super::keys::{
     ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, grant_key,
     grants_prefix, parse_grant_key, report_key,
 };
+use super::messages::MemberKeys;
 use super::policies::{Policies, PolicyStore, decode_policies};
 use super::records::begin_incarnation;
 use super::{ClusterStores, cluster_prefix};
@@ -192,6 +193,18 @@ impl Session {
         let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), observer)?;
         self.led_stores.insert(store.clone(), (term, watch));
         Ok(Some(ElectedLeaderState { term, records, policies: self.policies()? }))
+    }
+
+    /// Returns the present keys of members and of running nodes.
+    pub(super) fn read_members(&self) -> Result<MemberKeys, ClusterStoreError> {
+        let views = [self.store.read(&self.key(MEMBERS))?, self.store.read(&self.key(ALIVE))?];
+        let revision = views.iter().map(|view| view.revision).min().unwrap_or_default();
+        let entries = views.into_iter().flat_map(|view| view.entries);
+        let entries = entries.filter_map(|entry| {
+            let key = entry.key.strip_prefix(&self.root)?.to_owned();
+            Some((key, entry))
+        });
+        Ok(MemberKeys { revision, entries: entries.collect() })
     }
 
     /// Returns all policies of the cluster.

@@ -182,6 +182,13 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
                 None
             }
         },
+        Task::ReadMembers => {
+            let read = session.read_members();
+            if let Err(error) = &read {
+                tracing::debug!(%error, "cannot read the members from etcd");
+            }
+            Some(TaskResult::MembersRead(read.ok()))
+        }
         Task::Leave { stores } => {
             let failure = session.leave(&stores).err().map(|error| error.to_string());
             Some(TaskResult::Ended { failure })
@@ -218,11 +225,12 @@ mod tests {
             tasks.push(1, Task::Resign { store: store(), term: Term(7) });
             tasks.push(1, Task::Withdraw { store: store() });
             tasks.push(1, Task::RenewLease);
+            tasks.push(1, Task::ReadMembers);
         }
-        assert_eq!(tasks.queue().tasks.len(), 3);
+        assert_eq!(tasks.queue().tasks.len(), 4);
         tasks.push(1, Task::Resign { store: store(), term: Term(8) });
         tasks.push(2, Task::RenewLease);
-        assert_eq!(tasks.queue().tasks.len(), 5);
+        assert_eq!(tasks.queue().tasks.len(), 6);
     }
 
     /// The worker waits for etcd while the configuration of the cluster changes repeatedly.

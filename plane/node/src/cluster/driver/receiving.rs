@@ -13,13 +13,14 @@ use crate::cluster::keys::{
     ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NodeReport, POLICIES, REPORTS, parse_grant_key,
     parse_report_key,
 };
-use crate::cluster::messages::{Task, TaskResult};
+use crate::cluster::messages::{MemberKeys, Task, TaskResult};
 use crate::cluster::shared_store::SharedStore;
 use crate::cluster::values::read;
 use crate::events::EventDraft;
 
-/// Maximum number of members of a cluster that a node knows. Members beyond, and names that are not
-/// valid, are ignored: any holder of etcd's credentials can write keys.
+/// Maximum number of members of a cluster that a node knows. Members beyond, until another member
+/// leaves, and names that are not valid, are ignored: any holder of etcd's credentials can write
+/// keys.
 const MEMBERS_MAX: usize = 1024;
 
 impl Driver {
@@ -89,6 +90,7 @@ impl Driver {
                     );
                 }
             }
+            TaskResult::MembersRead(keys) => self.handle_members_read(keys),
             TaskResult::Removed => {
                 self.begin_session();
                 self.tasks.push(self.session, Task::End);
@@ -111,9 +113,12 @@ impl Driver {
     pub(super) fn handle_key(&mut self, key: &str, key_state: &KeyState) {
         let (now, entry) = (self.now(), key_state.entry.as_ref());
         if let Some(name) = key.strip_prefix(MEMBERS) {
+            self.ignored.note_processed(key_state.revision);
             let is_known = self.members.contains_key(name);
-            if !is_known && (name.parse::<Name>().is_err() || self.members.len() >= MEMBERS_MAX) {
+            let is_valid = name.parse::<Name>().is_ok();
+            if !is_known && (!is_valid || self.members.len() >= MEMBERS_MAX) {
                 tracing::debug!(key_bytes = key.len(), "a key of a member is ignored");
+                self.ignored.has_members |= is_valid && entry.is_some();
                 return;
             }
             let before = match entry.map(read::<MemberRecord>) {
@@ -127,8 +132,10 @@ impl Driver {
                 self.stores.values_mut().for_each(|store| store.forget(now, before.id));
             }
         } else if let Some(name) = key.strip_prefix(ALIVE) {
+            self.ignored.note_processed(key_state.revision);
             match entry {
-                Some(_) if name.parse::<Name>().is_err() || self.alive.len() >= MEMBERS_MAX => {}
+                Some(_) if name.parse::<Name>().is_err() || self.alive.contains(name) => {}
+                Some(_) if self.alive.len() >= MEMBERS_MAX => self.ignored.has_alive = true,
                 Some(_) => {
                     self.alive.insert(name.to_owned());
                 }
@@ -156,6 +163,30 @@ impl Driver {
             }
         } else if key.starts_with(REPORTS) {
             self.handle_report(now, key, entry);
+        }
+    }
+
+    /// Requests the keys of members if some were ignored and there is room now.
+    pub(super) fn read_ignored_members(&mut self) {
+        let has_room_for_member = self.ignored.has_members && self.members.len() < MEMBERS_MAX;
+        let has_room_for_alive = self.ignored.has_alive && self.alive.len() < MEMBERS_MAX;
+        if has_room_for_member || has_room_for_alive {
+            (self.ignored.has_members, self.ignored.has_alive) = (false, false);
+            self.tasks.push(self.session, Task::ReadMembers);
+        }
+    }
+
+    /// Processes the present keys of members. They are read again if that failed, or if they are
+    /// older than a key that was processed: a member that has left since would be added.
+    pub(super) fn handle_members_read(&mut self, read: Option<MemberKeys>) {
+        match read.filter(|read| read.revision >= self.ignored.processed) {
+            Some(read) => {
+                for (key, entry) in read.entries {
+                    let key_state = KeyState { revision: read.revision, entry: Some(entry) };
+                    self.handle_key(&key, &key_state);
+                }
+            }
+            None => (self.ignored.has_members, self.ignored.has_alive) = (true, true),
         }
     }
 
