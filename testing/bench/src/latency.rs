@@ -28,7 +28,7 @@ struct Peer {
     name: &'static str,
     title: &'static str,
     measure: fn() -> Result<Quantiles>,
-    /// Reason why it cannot be measured on this machine.
+    /// Reason why the peer cannot be measured on this machine; `None` if it can.
     missing: Option<&'static str>,
 }
 

@@ -63,7 +63,7 @@ impl DiskExports {
         NbdHost::new(Arc::clone(self) as _, self.runtime())
     }
 
-    /// Returns the shape of a disk; `None` if it does not exist.
+    /// Returns the geometry of a disk; `None` if it does not exist.
     #[must_use]
     pub fn shape(&self, disk: OpenedDisk) -> Option<DiskGeometry> {
         self.disks().iter().find(|exported| exported.disk == disk).map(|exported| exported.shape)

@@ -82,7 +82,7 @@ fn serve(worker: &DiskWorker, folder: &Path) -> Vec<LimitedDisk> {
     (0..DISKS).map(add).collect()
 }
 
-/// Counters of all disks, read at a time between `before` and `after`.
+/// Counters of all disks, read between the times `before` and `after`.
 struct Seen {
     before: Instant,
     after: Instant,

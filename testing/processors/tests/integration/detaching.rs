@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// Lets the worker go on when the test ends, also by a panic.
+/// Unblocks the worker when dropped, also if the test panics.
 struct OpensAtEnd(Arc<State>);
 
 impl Drop for OpensAtEnd {
@@ -71,7 +71,7 @@ fn a_queue_is_detached_only_when_its_worker_has_dropped_it() {
     let id = QueueId { port: PortId(0), direction: Direction::Ingress, index: 1 };
     bench.plane.attach_source(id, Blocking { state: Arc::clone(&state) }.source());
     wait_for("the worker to be blocked", || state.is_entered.load(Ordering::SeqCst));
-    // One call after the other: the second finds the queue requested back already.
+    // The calls are sequential: the second finds the queue already requested back.
     let detach = |call: fn(&suimon_switch::DataPlane, QueueId)| {
         let (plane, state) = (bench.plane.clone(), Arc::clone(&state));
         thread::spawn(move || {

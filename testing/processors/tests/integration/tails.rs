@@ -22,7 +22,7 @@ const FRAMES: usize = 200;
 const FRONT_BYTES: usize = 100;
 const FRAME_BYTES: usize = 20_000;
 
-/// Memory of one payload.
+/// Payload memory of one frame, which is overwritten when the frame releases it.
 struct Lent(Mutex<Vec<u8>>);
 
 impl TailMemory for Lent {
