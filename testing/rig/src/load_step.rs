@@ -47,7 +47,8 @@ pub struct QueueMove {
     pub because: String,
 }
 
-/// Switch with an uplink, `up`, and namespace guests that can load it. Dropped from the top.
+/// Switch with the uplink `up` and namespace guests that can load it. Fields are dropped from the
+/// top.
 #[derive(Debug)]
 pub struct LoadedHost {
     daemon: Daemon,

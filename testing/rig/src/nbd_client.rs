@@ -111,10 +111,10 @@ impl NbdClient {
         }
     }
 
-    /// The same client, which waits for answers for as long as it takes.
+    /// Returns the same client without a time limit for replies.
     #[must_use]
     pub fn patient(self) -> Self {
-        // A timeout of none cannot be refused.
+        // Removing the timeout cannot fail.
         let _ = self.stream.set_read_timeout(None);
         self
     }

@@ -1,5 +1,5 @@
-//! Two daemons with one directory and an etcd: a policy of the cluster, whose disks on both nodes
-//! together keep to its maximum; and changes that the cluster does not make.
+//! Two daemons with one directory and an etcd: a policy of the cluster, whose maximum the disks on
+//! both nodes together observe; and changes that the cluster rejects.
 
 use std::fs;
 
@@ -8,15 +8,15 @@ use suimon_rig::{Daemon, Etcd, LastingLoad, Rig, wait_until};
 
 use crate::caps::{Cap, LASTS_S, PATIENCE, assert_within_now, wait_used};
 
-/// What the store is said to be able to do, in operations of 8 KiB a second.
+/// Declared capacity of the store in operations of 8 KiB per second.
 const CAPABILITY: u64 = 8000;
-/// Of all disks of the policy.
+/// Maximum of the policy, for all of its disks together.
 const MAXIMUM: u64 = 1500;
 const LESS: u64 = 900;
-/// Requests of each node's load at once.
+/// Outstanding requests of each node's load.
 const DEPTH: u32 = 16;
 
-/// A host of the cluster with one disk.
+/// Returns the host file of a node with one disk, to whose table `of_disk` is added.
 fn host(rig: &Rig, etcd: &Etcd, node: &str, of_disk: &str) -> String {
     let store = rig.path("san");
     fs::create_dir_all(&store).unwrap();
@@ -38,12 +38,13 @@ fn policy(daemon: &Daemon) -> Option<Value> {
     daemon.json(&["qos", "policy", "show", "batch"]).ok()
 }
 
-/// What a node may do of the policy without end.
+/// Returns the rate of the policy that the node keeps when its lease expires; `None` without the
+/// policy.
 fn reserved(daemon: &Daemon) -> Option<u64> {
     policy(daemon)?["parts"][0]["max"]["reserved_iops"].as_u64()
 }
 
-/// What a node may do of the policy now.
+/// Returns the rate of the policy that is currently granted to the node.
 fn cap(daemon: &Daemon) -> Cap {
     let policy = policy(daemon).unwrap_or_default();
     Cap::read(&policy["parts"][0]["max"], daemon)
@@ -54,8 +55,9 @@ fn load(rig: &Rig, node: &str) -> LastingLoad {
     LastingLoad::begin(rig, &socket(rig, node), &[&disk], DEPTH, LASTS_S).unwrap()
 }
 
-/// Changes a policy, as soon as etcd answers: its members write to a device that other tests use too,
-/// which may take seconds. A change that had no answer in time may have been made.
+/// Changes a policy, and repeats the command until etcd responds: etcd's members write to a device
+/// that other tests use too, which may take seconds. A command without a timely response may have
+/// made the change.
 fn change(daemon: &Daemon, arguments: &[&str]) {
     let mut stderr = String::new();
     let changed = wait_until("the change of the policy", PATIENCE, || {
@@ -84,14 +86,14 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     })
     .unwrap();
 
-    // Both want all there is; then the maximum is another; then one wants nothing.
+    // Both nodes load their disks; then the maximum is lowered; then one node becomes idle.
     let (first, second) = (load(&rig, "n1"), load(&rig, "n2"));
     let node_disks = [(&first_node, "d-n1"), (&second_node, "d-n2")];
     let of_both = u64::from(2 * DEPTH);
     wait_used("both", MAXIMUM, || vec![cap(&first_node), cap(&second_node)]);
     assert_within_now("both", &node_disks, MAXIMUM, of_both);
     for (daemon, node) in [(&first_node, "n1"), (&second_node, "n2")] {
-        // Its half, or less if the machine does not let it do that.
+        // Half of the maximum, or less if the machine does not deliver that much.
         wait_used(node, MAXIMUM * 2 / 5, || vec![cap(daemon)]);
     }
     change(&second_node, &["qos", "policy", "set", "batch", "--max-iops", &LESS.to_string()]);
@@ -107,12 +109,13 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     assert_within_now("both with less", &node_disks, LESS, of_both);
     wait_used("both with less", LESS, || vec![cap(&first_node), cap(&second_node)]);
     second.stop().unwrap();
-    // A quarter stays with the other node, which may use it at once.
+    // A quarter remains reserved for the idle node, which may use it at once.
     wait_used("one alone", LESS * 3 / 4, || vec![cap(&first_node)]);
     assert_within_now("one alone", &node_disks[..1], LESS * 3 / 4, DEPTH.into());
     first.stop().unwrap();
 
-    // It outlives a daemon, and is not deleted while another node has it.
+    // The policy remains after a restart, and cannot be deleted while a disk of another node uses
+    // it.
     second_node.kill();
     second_node.restart(&rig).unwrap();
     wait_until("it to have its part again", PATIENCE, || {
@@ -132,17 +135,17 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     minimums_are_asked_for(&first_node, etcd);
 }
 
-/// The minimum that is in effect for the one disk.
+/// Returns the effective minimum of the only disk.
 fn minimum(daemon: &Daemon) -> Option<u64> {
     let flows = daemon.json(&["qos", "flows"]).unwrap();
     flows[0]["limits"]["min_iops"].as_u64()
 }
 
-/// A minimum that the cluster refuses is an error, and one that nobody answers is not promised; nodes
-/// see each other without etcd.
+/// A minimum that the cluster rejects is an error, and one that etcd cannot confirm is pending and
+/// not guaranteed; nodes detect each other's heartbeats without etcd.
 fn minimums_are_asked_for(first: &Daemon, mut etcd: Etcd) {
     let set = |min: u64| first.cli(&["qos", "set", "d-n1", &format!("min_iops={min}")]).unwrap();
-    // As much as may be promised at all; the other node has a floor.
+    // This is the total that may be reserved; the other node has a minimum reservation.
     let output = set(CAPABILITY * 9 / 10);
     eprintln!("  {}", output.stderr.trim());
     let is_reported = output.stderr.contains("IOPS reserved, and 7200 IOPS more were requested");
@@ -169,13 +172,13 @@ fn minimums_are_asked_for(first: &Daemon, mut etcd: Etcd) {
     .unwrap();
 }
 
-/// Rate of the store that is reserved for a node.
+/// Returns the rate of the store that is reserved for the node.
 fn reserved_of_store(daemon: &Daemon) -> u64 {
     let status = daemon.json(&["cluster", "status"]).unwrap_or_default();
     status["stores"][0]["cap"]["reserved_iops"].as_u64().unwrap_or_default()
 }
 
-/// The leader of the store may be either node.
+/// Either node may be the leader of the store.
 #[test]
 fn a_store_that_a_node_does_not_share_any_more_leaves_its_part_to_the_other() {
     let rig = Rig::new().unwrap();

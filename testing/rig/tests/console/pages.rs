@@ -14,7 +14,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console");
 const DISK_LIMIT: Duration = Duration::from_secs(120);
 /// Limit of the browser tests, below that of the test runner, so that their output is shown.
 const BROWSER_LIMIT: Duration = Duration::from_secs(500);
-/// The same in the full tier.
+/// Time limit of the browser tests in the full tier.
 const FULL_BROWSER_LIMIT: Duration = Duration::from_secs(1500);
 const PLAN: &str = include_str!("../../../../lab/plans/vmq-teaming.toml");
 const LAB_LIMIT: Duration = Duration::from_secs(300);
