@@ -1,5 +1,5 @@
-//! VMs as the daemon starts them: real guests on NICs and disks of ours, through the command
-//! line, to their end.
+//! VMs that the daemon starts: real guests with NICs and disks of Suimon, controlled by the command
+//! line, from start to end.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ const GUEST: &str = "10.78.0.9";
 const DISK_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A host with a VM, two NICs and two disks, of which the VM has the first.
+/// Host with a VM, two NICs and two disks. The VM has the first of each.
 struct Site {
     vms: HostedVms,
     daemon: Daemon,
@@ -72,7 +72,7 @@ impl Site {
         .unwrap();
     }
 
-    /// What a command says that is to fail.
+    /// Runs a command that must fail, and returns its error output.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.daemon.cli(arguments).unwrap();
         assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
@@ -159,14 +159,15 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
         Ok(["nics", "disks"].into_iter().all(|key| status[key] == status["config"][key]))
     });
     followed.unwrap_or_else(|error| panic!("{error:#}: {status}"));
-    // QEMU closed the connections, not the daemon, unless the guest took its time on a busy machine.
+    // QEMU closed the connections, not the daemon, unless the guest released the devices late on a
+    // loaded machine.
     let qemu_log = fs::read_to_string(format!("{}/web/qemu.log", site.vms.folder())).unwrap();
     let is_late = site.daemon.process().log().contains("has not released");
     assert!(is_late || !qemu_log.contains("Failed to set msg fds"), "{qemu_log}");
-    // Another VM is made beside it.
+    // Another VM can be created meanwhile.
     site.daemon.ok(&["vm", "create", "second", "--memory-bytes", "64 MiB"]).unwrap();
     site.daemon.ok(&["vm", "delete", "second"]).unwrap();
-    // And again: nothing of the first time is in the way.
+    // The NIC can be added again: nothing of the first time conflicts.
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more"]).unwrap();
     wait_until("the guest to have it again", PATIENCE, || {
         Ok(guest.run_any("[ -e /sys/class/net/eth1 ]", PATIENCE)?.is_ok())
@@ -183,7 +184,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     assert!(site.refusal(&["vm", "stop", "web"]).contains("suimon vm resume web"));
     site.daemon.ok(&["vm", "resume", "web"]).unwrap();
     site.wait_state("running");
-    // Somebody has the console: the rig.
+    // The console is in use by the rig.
     assert!(site.refusal(&["vm", "console", "web"]).contains("console"));
     drop(guest);
     site.daemon.ok(&["vm", "reset", "web"]).unwrap();
@@ -194,7 +195,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // The line waits in the guest's serial port until somebody reads it.
+    // The line remains in the guest's serial port until the console is read.
     let mut typed = console.stdin.take().unwrap();
     let mut lines = BufReader::new(console.stdout.take().unwrap()).lines();
     let ready = lines.by_ref().map(Result::unwrap).any(|line| line.contains("READY"));
@@ -203,7 +204,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     let mut answer = lines.by_ref().map(Result::unwrap);
     let answer: Vec<_> = answer.by_ref().take_while(|line| !line.starts_with("END 7")).collect();
     assert!(answer.iter().any(|line| line.contains("Linux")), "{answer:?}");
-    // It ends with the guest, though somebody could still type.
+    // The console ends with the VM, although its input is still open.
     site.daemon.ok(&["vm", "kill", "web"]).unwrap();
     wait_until("the console to end", PATIENCE, || Ok(console.try_wait()?.is_some())).unwrap();
     assert!(console.wait().unwrap().success());
@@ -251,7 +252,7 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
     site.start();
 }
 
-/// A guest that panics starts anew at once, so that the panic is in its console's log alone.
+/// A guest that panics restarts immediately, so the panic is only in its console's log.
 fn a_command_fails_with_the_panic_of_the_guests_kernel() {
     let site = Site::new();
     let mut guest = site.start();

@@ -1,5 +1,5 @@
-//! A VM whose disk lies in a directory that both daemons see goes from one to the other and back
-//! while its guest writes. `SUIMON_VM_MOVES` is the number of migrations.
+//! A VM whose disk is in a directory shared by both daemons is migrated between them repeatedly
+//! while its guest writes. `SUIMON_VM_MOVES` sets the number of migrations.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -12,10 +12,10 @@ use crate::site::{
     Load, NAMES, Node, PATIENCE, Site, begin_at, begin_slowly, lost, refusal, state,
 };
 
-/// Number of migrations unless `SUIMON_VM_MOVES` sets it.
+/// Number of migrations, unless `SUIMON_VM_MOVES` is set.
 const MOVES: usize = 8;
 
-/// The image, by the path of the node that made it.
+/// Returns the path of the image on the node that created it.
 fn image(site: &Site) -> String {
     site.rig.path("store-one/web.vhdx")
 }
@@ -25,7 +25,8 @@ fn disk_of(node: &Node) -> String {
     result.map_or_else(|_| String::new(), |disk| disk["state"].as_str().unwrap_or("").to_owned())
 }
 
-/// Nobody has the image any more, and it is sound.
+/// Ends and deletes the VM and its disk, and asserts that the image is valid and no other file
+/// remains in the store.
 fn check_image(site: &Site) {
     let daemon = &site.here().daemon;
     if state(site.here()) != "stopped" {
@@ -50,8 +51,8 @@ fn go_there_and_back(moves: usize) {
     let (mut totals, mut stood) = (Vec::new(), Vec::new());
     for round in 0..moves {
         let before = load.replies().len();
-        // With the files of disks that were copied, of which there is none. The first two by draining the
-        // node that it is on.
+        // The option to copy files has no effect, because none has to be copied. The first two
+        // migrations are requested by draining the node.
         totals.push(match round {
             0 | 1 => site.drain_it(&mut guest, round == 1),
             _ => site.move_it(&mut guest),
@@ -98,10 +99,11 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     let site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
-    // So slowly that the image is locked before its disk is opened there.
+    // A low bandwidth, so that the image is locked before the destination opens its disk.
     let operation = begin_at(&site, 12 << 20).to_string();
     assert_eq!((disk_of(site.here()).as_str(), disk_of(site.there()).as_str()), ("ready", "away"));
-    // Somebody says that he writes to the image: whoever has it open goes on, nobody opens it.
+    // Another process locks the image as a writer does: a process that has it open continues, and
+    // no process can open it.
     let holder = File::open(image(&site)).unwrap();
     fcntl_lock(&holder, FlockOperation::NonBlockingLockShared).unwrap();
     let show_operation = || site.here().daemon.json(&["operation", "show", &operation]);
@@ -117,7 +119,7 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     check_image(&site);
 }
 
-/// The daemons die while the VM is on its way, and it goes on where it is.
+/// The daemons are killed during a migration, and the VM continues on its node.
 fn go_on_after_deaths() {
     let mut site = Site::with_shared_store();
     let mut guest = site.start();

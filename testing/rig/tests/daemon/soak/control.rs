@@ -37,7 +37,7 @@ const PATHS: [&str; 20] = [
     "/1.0/disks/unknown",
 ];
 
-/// Many requests over one connection, then another connection.
+/// Each iteration sends [`CALLS`] read requests over one new connection.
 pub(super) fn reads<'a>(
     site: &'a Site,
     totals: &'a Tally,

@@ -77,7 +77,7 @@ impl Site {
         self.rig.path(name)
     }
 
-    /// Returns a new folder for the files of programs.
+    /// Returns the rig's folder, in which programs write their files.
     pub(super) fn folder(&self) -> PathBuf {
         self.rig.folder().to_owned()
     }

@@ -1,4 +1,4 @@
-//! A store on ext4, where space is allocated ahead.
+//! A store on ext4, where the daemon allocates space in advance.
 
 use suimon_rig::{Daemon, LoopFolder, NbdClient, Rig, run, wait_until};
 
@@ -7,7 +7,7 @@ use super::{
     write_behind,
 };
 
-/// Space is allocated ahead on ext4, unless the store is nearly full.
+/// Space is allocated in advance on ext4, unless the store is nearly full.
 #[test]
 fn an_ext4_store_is_used_up_and_clients_wait() {
     let rig = Rig::new().unwrap();
@@ -45,7 +45,7 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let writing = write_behind(&socket, format, (64, 12, 2));
         let full = wait_queued(&daemon, format);
         assert_eq!(full["state"], "full", "{full}");
-        // Nearly all of the space was used before.
+        // Nearly all of the space was used before the store was full.
         let free = free_bytes(store);
         assert!(free < 2 * MIB, "{format}: {free} bytes are free");
         disk.check(0, 1);
