@@ -54,7 +54,7 @@ pub fn check(input: &[u8]) -> Joined {
     });
     let (mut frames, mut lanes) = (Vec::new(), Vec::new());
     for order in input.chunks_exact(ORDER_BYTES).take(BATCH_FRAMES_MAX + 3) {
-        let order: &[u8; ORDER_BYTES] = order.try_into().expect("a whole order");
+        let order: &[u8; ORDER_BYTES] = order.try_into().expect("a complete record");
         if let Some(frame) = frame_of(order, &mut flows, frames.len()) {
             frames.push(frame);
             lanes.push(lane_of(order));
@@ -199,7 +199,8 @@ fn show(frame: &mut Frame) -> Vec<Shown> {
         return vec![(tag, plain.bytes().to_vec())];
     }
     let mut observed = Vec::new();
-    let mut segments = segment(frame, false).expect("what was let in or joined can be cut");
+    let mut segments =
+        segment(frame, false).expect("an admitted or coalesced frame can be segmented");
     while let Some(segment) = segments.next_segment() {
         observed.push((tag, segment.bytes().to_vec()));
     }
@@ -214,12 +215,12 @@ fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced)
         if !frame.meta.is_coalesced {
             continue;
         }
-        assert!(!coalesced.was_merged_away(index), "a unit was absorbed by another");
+        assert!(!coalesced.was_merged_away(index), "a coalesced frame was merged into another");
         let CoalesceTarget::Egress(_, offloads) = lanes[index] else {
-            panic!("joined for no egress")
+            panic!("coalesced without an egress")
         };
-        let gso = frame.meta.gso.expect("a joined frame is a large one");
-        assert!(offloads.accepts(gso), "a frame that its egress does not take");
+        let gso = frame.meta.gso.expect("a coalesced frame is a large one");
+        assert!(offloads.accepts(gso), "a frame that its egress does not accept");
         assert!(matches!(frame.meta.checksum, Checksum::Partial { .. }));
         let wire = frame.wire_format();
         let tag = wire.tag.iter().flatten().copied();
@@ -227,7 +228,7 @@ fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced)
             wire.front.iter().copied().chain(tag).chain(wire.rest.iter().copied()).collect();
         let mut readmitted = Frame::new(0);
         readmitted.fill(&bytes);
-        readmitted.validate_ingress(&wire.header, ALL).expect("a peer lets a joined frame in");
+        readmitted.validate_ingress(&wire.header, ALL).expect("a peer admits a coalesced frame");
         assert_eq!((readmitted.bytes(), readmitted.meta.gso), (frame.bytes(), frame.meta.gso));
         assert_eq!(readmitted.meta.checksum, frame.meta.checksum);
     }

@@ -338,7 +338,7 @@ fn compare(expected: &[Asked], end: End, actual: &[DiskRequest], has_failed: boo
                 DiskOp::Flush => 4,
                 DiskOp::Discard => 11,
                 DiskOp::WriteZeroes { .. } => 13,
-                DiskOp::Status { .. } => unreachable!("a ring does not ask"),
+                DiskOp::Status { .. } => unreachable!("a ring requests no status"),
             };
             (kind, request.range.offset(), request.range.len())
         })

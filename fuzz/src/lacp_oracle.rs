@@ -152,13 +152,13 @@ impl World {
         let speed_mbps = if options & 2 == 0 { 10_000 } else { 1000 };
         let link = (options & 1 != 0).then_some(Link { speed_mbps, full_duplex: options & 4 == 0 });
         self.members[index].has_link = link.is_some();
-        self.lacp.handle_link(self.members[index].id, link, self.now).expect("it is a member");
+        self.lacp.handle_link(self.members[index].id, link, self.now).expect("the member exists");
     }
 
     fn arrive(&mut self, index: usize, frame: &[u8]) {
-        let before = self.lacp.member_state(self.members[index].id).expect("it is a member");
+        let before = self.lacp.member_state(self.members[index].id).expect("the member exists");
         let answer = self.lacp.handle_frame(self.members[index].id, frame, self.now);
-        let after = self.lacp.member_state(self.members[index].id).expect("it is a member");
+        let after = self.lacp.member_state(self.members[index].id).expect("the member exists");
         if answer.is_err() {
             // An invalid frame is counted and changes no other state.
             let count = |state: &suimon_teaming::lacp::MemberState| {
@@ -205,7 +205,7 @@ impl World {
                 return self.compare();
             }
         }
-        panic!("something is always due");
+        panic!("the deadline never advances");
     }
 
     fn carry_out(&mut self, action: &LacpAction) {
@@ -240,7 +240,7 @@ impl World {
     /// Checks that the reported state of each member matches the actions emitted so far.
     fn compare(&mut self) {
         for member in &self.members {
-            let state = self.lacp.member_state(member.id).expect("it is a member");
+            let state = self.lacp.member_state(member.id).expect("the member exists");
             assert_eq!(
                 (state.is_collecting, state.is_distributing, state.link.is_some()),
                 (member.collecting, member.distributing, member.has_link)

@@ -123,7 +123,7 @@ impl OptionReply {
     /// The reply is no error, or its text is too long or not UTF-8.
     pub fn message(&self) -> &str {
         assert!(self.kind >> 31 == 1 && self.data.len() <= 4096);
-        std::str::from_utf8(&self.data).expect("a message is text")
+        std::str::from_utf8(&self.data).expect("an error message is UTF-8")
     }
 }
 
@@ -189,7 +189,7 @@ pub fn answer(framing: Framing, ask: &Ask, bytes: &mut &[u8]) -> Answer {
 fn chunk(framing: Framing, ask: &Ask, fields: &mut Fields<'_>, answer: &mut Answer) -> bool {
     let extended = framing == Framing::Extended;
     let magic = if extended { 0x6e8a_278c } else { 0x668e_33ef };
-    assert_ne!(framing, Framing::Simple, "chunks were not agreed on");
+    assert_ne!(framing, Framing::Simple, "structured replies were not negotiated");
     assert_eq!(fields.number(4), magic, "magic of a chunk");
     let (flags, kind) = (fields.number(2), fields.number(2));
     assert!(flags <= 1);
@@ -214,7 +214,7 @@ fn chunk(framing: Framing, ask: &Ask, fields: &mut Fields<'_>, answer: &mut Answ
         }
         5 | 6 => {
             assert_eq!(kind == 6, extended);
-            assert!(answer.extents.is_empty(), "one chunk for each context");
+            assert!(answer.extents.is_empty(), "more than one block status chunk for a context");
             assert_eq!(payload.number(4), 1, "the context that was selected");
             let width = if extended { 8 } else { 4 };
             let count = extended.then(|| payload.number(4));
@@ -228,7 +228,8 @@ fn chunk(framing: Framing, ask: &Ask, fields: &mut Fields<'_>, answer: &mut Answ
             let error = payload.number(4) as u32;
             assert_ne!(error, 0);
             let bytes = payload.number(2) as usize;
-            let message = std::str::from_utf8(payload.take(bytes)).expect("a message is text");
+            let message =
+                std::str::from_utf8(payload.take(bytes)).expect("an error message is UTF-8");
             message.clone_into(&mut answer.message);
             answer.error = Some((error, (kind == 0x8002).then(|| payload.number(8))));
         }

@@ -53,7 +53,7 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
             let extents = extents_from(range.offset);
             let chunks = transmission.read_chunks(request.reply_to, range, dont_fragment, extents);
             for chunk in chunks {
-                let used = chunk.encode_head(&mut head).expect("there is room");
+                let used = chunk.encode_head(&mut head).expect("the buffer is large enough");
                 output.extend_from_slice(&head[..used]);
                 if chunk.kind() == ChunkKind::Data {
                     let end = chunk.offset() + u64::from(chunk.length());
@@ -65,7 +65,7 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
             covered = range.length;
             let mut out = [0xff; STATUS_BYTES];
             let reply = transmission.block_status(request.reply_to, range, first_only, &mut out);
-            let mut reply = reply.expect("there is room");
+            let mut reply = reply.expect("the buffer is large enough");
             for extent in extents_from(range.offset) {
                 if !reply.push(extent) {
                     break;
@@ -75,7 +75,7 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
             output.extend_from_slice(&out[..used]);
         }
         _ => {
-            let used = request.reply_to.done(&mut head).expect("there is room");
+            let used = request.reply_to.done(&mut head).expect("the buffer is large enough");
             output.extend_from_slice(&head[..used]);
         }
     }
@@ -97,8 +97,9 @@ fn judge_read(ask: &Ask, answer: &Answer) {
     let holes = answer.holes.iter().map(|(offset, length)| (*offset, vec![0; *length as usize]));
     for (offset, data) in parts.chain(holes) {
         for (position, byte) in (offset..).zip(data) {
-            let slot = &mut read[usize::try_from(position - ask.offset).expect("it is inside")];
-            assert_eq!(slot.replace(byte), None, "a byte twice");
+            let slot = &mut read
+                [usize::try_from(position - ask.offset).expect("the offset is in the range")];
+            assert_eq!(slot.replace(byte), None, "a byte was returned twice");
         }
     }
     for (position, byte) in (ask.offset..).zip(read) {
@@ -113,7 +114,7 @@ fn judge_extents(ask: &Ask, covered: u64, answer: &Answer) {
     let mut offset = ask.offset;
     let mut before = None;
     for (length, state) in &answer.extents {
-        assert_ne!(before.replace(*state), Some(*state), "neighbours of one state");
+        assert_ne!(before.replace(*state), Some(*state), "adjacent extents with the same state");
         let end = offset + length;
         // The state is constant within a piece.
         while offset < end {

@@ -51,7 +51,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let exports = exports(config[0]);
     let complete = shake_hands(&exports, config[1], bytes, usize::MAX);
     let by_bytes = shake_hands(&exports, config[1], bytes, 1);
-    assert_eq!(complete, by_bytes, "the same bytes in other pieces");
+    assert_eq!(complete, by_bytes, "the result depends on how the bytes are split");
     let HandshakeResult { steps, output, end, consumed } = complete;
     outcome.answered =
         steps.iter().filter(|step| matches!(step, ServerStep::OptionAcknowledged)).count();
@@ -95,7 +95,7 @@ fn exports(config: u8) -> Vec<Export> {
             block_sizes,
             features,
         };
-        Export::new(spec).expect("it can be exported")
+        Export::new(spec).expect("the export is valid")
     };
     vec![disk("a", sizes), disk("", sizes), disk("large", BlockSizes { min: 4096, ..sizes })]
 }
@@ -139,7 +139,7 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Ha
             (shaken.end, shaken.consumed) = (End::Cut, 0);
             let before = shaken.output.len();
             assert!(handshake.handle_bytes(exports, &[0; 64], &mut shaken.output).is_err());
-            assert_eq!(shaken.output.len(), before, "an answer after the end");
+            assert_eq!(shaken.output.len(), before, "a reply after an error");
             return shaken;
         };
         assert!(consumed <= chunk.len());
@@ -152,7 +152,7 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Ha
                 }
             }
             ServerStep::StartTls => {
-                handshake.handle_tls_started().expect("it was asked for");
+                handshake.handle_tls_started().expect("the client requested TLS");
                 shaken.steps.push(ServerStep::OptionAcknowledged);
             }
             ServerStep::Aborted => {
@@ -263,7 +263,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
                 outcome.was_cut = true;
                 return;
             }
-            Ok(ParsedHeader::Incomplete) => panic!("the header is all there"),
+            Ok(ParsedHeader::Incomplete) => panic!("the header is complete"),
             Ok(ParsedHeader::Disconnect) => {
                 assert_eq!(verdict, Verdict::Leave);
                 outcome.has_left = true;
@@ -273,7 +273,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
                 assert_eq!(verdict, Verdict::Fail(refused.error.code()), "{ask:?}");
                 assert_eq!(u64::from(refused.payload_bytes), payload);
                 let mut out = [0; REPLY_BYTES_MAX];
-                let used = refused.encode(&mut out).expect("there is room");
+                let used = refused.encode(&mut out).expect("the buffer is large enough");
                 judge_error(framing, &ask, &out[..used], refused.error.code());
                 outcome.turned_down += 1;
             }

@@ -27,10 +27,10 @@ fn shake(bytes: &[u8], piece: usize) -> (Vec<u8>, Shaken) {
             Ok(progress) => progress,
             Err(error) => return (output, Shaken::Refused(error.to_string())),
         };
-        assert!(progress.consumed <= received.len(), "it takes what is there");
+        assert!(progress.consumed <= received.len(), "more bytes were consumed than received");
         received.drain(..progress.consumed);
         match progress.step {
-            ClientStep::Continue => assert!(progress.consumed > 0, "it gets on"),
+            ClientStep::Continue => assert!(progress.consumed > 0, "no byte was consumed"),
             ClientStep::Negotiated(export) => {
                 return (output, Shaken::Agreed(export, received.len() + rest.len()));
             }
@@ -57,7 +57,7 @@ fn replies(mut bytes: &[u8]) {
     while let Ok(reply) = ReplyReader.read(bytes) {
         let ParsedReply::Chunk { consumed, content, .. } = &reply else {
             let ParsedReply::Incomplete { required } = reply else { return };
-            assert!(required > bytes.len(), "it is not all there");
+            assert!(required > bytes.len(), "a complete reply was reported as incomplete");
             return;
         };
         assert_eq!(*consumed, head_bytes(bytes));
@@ -94,6 +94,10 @@ pub fn check(input: &[u8]) -> Option<Shaken> {
         return None;
     }
     let complete = shake(bytes, bytes.len().max(1));
-    assert_eq!(shake(bytes, usize::from(*first)), complete, "in pieces as in one");
+    assert_eq!(
+        shake(bytes, usize::from(*first)),
+        complete,
+        "the result depends on how the bytes are split"
+    );
     Some(complete.1)
 }

@@ -274,11 +274,14 @@ impl Ring {
 /// Checks that the received frames are those of the expected chains in order, except for invalid
 /// frames.
 fn compare(expected: &Expected, frames: &[Frame], count: usize, failed: bool) {
-    assert!(count <= expected.chains.len(), "{count} chains out of nowhere");
+    assert!(count <= expected.chains.len(), "{count} chains, more than are available");
     if failed {
-        assert!(expected.is_broken, "a fault without reason");
+        assert!(expected.is_broken, "a fault without a violation");
     } else if count == 0 {
-        assert!(expected.chains.is_empty() && !expected.is_broken, "nothing was taken");
+        assert!(
+            expected.chains.is_empty() && !expected.is_broken,
+            "an available chain was not received"
+        );
     }
     let mut chains = expected.chains[..count].iter();
     for frame in frames {
@@ -287,7 +290,7 @@ fn compare(expected: &Expected, frames: &[Frame], count: usize, failed: bool) {
         bytes.extend(wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice()));
         bytes.extend(wire.rest);
         let is_expected = chains.any(|(chain, _)| chain.len() > 12 && chain[12..] == bytes[..]);
-        assert!(is_expected, "a frame that nobody sent");
+        assert!(is_expected, "a frame that was not sent");
     }
 }
 

@@ -71,7 +71,11 @@ fn read(input: &[u8], chunk_bytes: usize) -> (Vec<QmpMessage>, Option<QmpReadErr
                 Ok(Some(message)) => messages.push(message),
                 Ok(None) => break,
                 Err(error) => {
-                    assert_eq!(reader.poll_message(), Err(error.clone()), "an error stays");
+                    assert_eq!(
+                        reader.poll_message(),
+                        Err(error.clone()),
+                        "an error is not permanent"
+                    );
                     return (messages, Some(error));
                 }
             }
@@ -92,7 +96,7 @@ fn read_agent(input: &[u8]) {
         let names = agent_interfaces(&value).into_iter().map(|interface| Some(interface.name));
         for text in texts.into_iter().chain(names).flatten() {
             assert!(text.chars().count() <= AGENT_TEXT_CHARS_MAX, "{text:?} is too long");
-            assert!(!text.chars().any(char::is_control), "{text:?} is not fit to be shown");
+            assert!(!text.chars().any(char::is_control), "{text:?} contains control characters");
         }
         let _ = (agent_is_frozen(&value), agent_count(command, &value));
     }
@@ -121,12 +125,12 @@ fn judge(input: &[u8], messages: &[QmpMessage], error: Option<&QmpReadError>) {
             if fails {
                 break;
             }
-            assert!(is_one, "what is no QMP was read at {offset}");
+            assert!(is_one, "a line that is not QMP was accepted at {offset}");
             assert!(expected.next().is_some(), "the message at {offset} is missing");
         }
         offset += line.len();
     }
-    assert!(expected.next().is_none(), "a message that nobody sent");
+    assert!(expected.next().is_none(), "a message that was not sent");
 }
 
 /// Checks a text that becomes part of an error or event.

@@ -40,7 +40,7 @@ pub fn check(input: &[u8]) -> Outcome {
             }
             Err(other) => panic!("{other}"),
         };
-        assert!(offset >= 1000 && offset >= last, "records are where they are");
+        assert!(offset >= 1000 && offset >= last, "wrong offset of a record");
         last = offset;
         match record {
             Record::Begin { stream, at, kind, initial_state: birth, .. } => {

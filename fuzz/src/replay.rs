@@ -19,7 +19,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     let mut inputs: Vec<_> =
         entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
     inputs.sort();
-    assert!(inputs.len() >= SEEDS_MIN, "{folder:?}: the seeds are gone");
+    assert!(inputs.len() >= SEEDS_MIN, "{folder:?}: the seeds are missing");
     inputs
 }
 

@@ -55,7 +55,7 @@ fn read(input: &[u8], chunk_bytes: usize) -> (Vec<Vec<u8>>, Option<FramingError>
     loop {
         let is_ready = reader.is_ready();
         let frame = reader.next_frame().map(|frame| frame.map(<[u8]>::to_vec));
-        assert_eq!(is_ready, !matches!(frame, Ok(None)), "it is said whether there is something");
+        assert_eq!(is_ready, !matches!(frame, Ok(None)), "a complete frame is reported as ready");
         match frame {
             Ok(Some(frame)) => frames.push(frame),
             Ok(None) => {

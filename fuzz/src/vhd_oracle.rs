@@ -60,7 +60,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let vhd = match open(Access::Read) {
         Ok(vhd) => vhd,
         Err(error) => {
-            assert!(report.is_damaged(), "{error}, and nothing is found");
+            assert!(report.is_damaged(), "{error}, but the check reports no damage");
             return outcome;
         }
     };
@@ -80,7 +80,7 @@ pub fn check(input: &[u8]) -> Outcome {
     if disk.image.disk_geometry().block > WRITTEN_BLOCK_MAX {
         return outcome;
     }
-    disk.image = open(Access::Write).expect("what can be read can be written");
+    disk.image = open(Access::Write).expect("a readable image can be opened for writing");
     compare(&mut disk, &model);
     for step in script.chunks_exact(3).take(STEPS_MAX) {
         if step[0] % 8 == 7 {
@@ -148,7 +148,10 @@ fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 
         while let Translation::NeedsMetadata(need) =
             disk.image.translate_read(range(*sector, 1), &mut extents).unwrap()
         {
-            assert!(extents.is_empty() && need.end() <= len, "{need} is asked for");
+            assert!(
+                extents.is_empty() && need.end() <= len,
+                "invalid request for metadata: {need}"
+            );
             let bytes = disk_bytes(disk, need);
             disk.image.handle_metadata(need, &bytes).unwrap();
         }
@@ -161,7 +164,7 @@ fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 
     let count = offsets.len() as u64;
     offsets.sort_unstable();
     offsets.dedup();
-    assert_eq!(offsets.len() as u64, count, "two sectors are in one place");
+    assert_eq!(offsets.len() as u64, count, "two sectors share a location");
     count
 }
 

@@ -104,7 +104,7 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome.replayed = report.log_entries;
     let header_fault = |field: &str| field.starts_with("Header") || field.starts_with("RegionT");
     assert!(report.faults.iter().all(|fault| header_fault(fault.field)), "{report:?}");
-    assert!(file.log().is_empty(), "opened for reading");
+    assert!(file.log().is_empty(), "opening for reading changed the file");
     judge_places(&mut reader, &file);
     let window = WINDOW.min(reader.disk_geometry().size);
     let sector = u64::from(reader.disk_geometry().logical_sector);
@@ -132,14 +132,14 @@ fn image(options: u8) -> Vec<u8> {
         data_write: Guid::new(2),
         disk_id: Guid::new(3),
     };
-    spec.create(&file).expect("it can be made");
-    let image = Vhdx::open(&file, &guids(0)).expect("it was made here");
+    spec.create(&file).expect("the image can be created");
+    let image = Vhdx::open(&file, &guids(0)).expect("the new image can be opened");
     let mut disk = TestDisk { image, file: &file, parent: None };
-    let range = |offset, len| ByteRange::new(offset, len).expect("it is small");
-    disk.write(MB - 4096, &[1; 8192]).expect("it is open");
+    let range = |offset, len| ByteRange::new(offset, len).expect("the range is valid");
+    disk.write(MB - 4096, &[1; 8192]).expect("the image can be written");
     disk.flush().expect("files in memory do not fail");
-    disk.write(2 * MB, &[2; 4096]).expect("it is open");
-    disk.discard(range(0, 2 * MB)).expect("it is open");
+    disk.write(2 * MB, &[2; 4096]).expect("the image can be written");
+    disk.discard(range(0, 2 * MB)).expect("the image can be written");
     disk.flush().expect("files in memory do not fail");
     if options & 16 == 0 {
         disk.image.close(&file).expect("files in memory do not fail");
@@ -245,16 +245,16 @@ fn located(
     extents: &mut Vec<ImageExtent>,
 ) -> bool {
     for _ in 0..1 << 16 {
-        let located = image.translate_read(range, extents).expect("it is a range of the disk");
+        let located = image.translate_read(range, extents).expect("the range is within the disk");
         let Translation::NeedsMetadata(page) = located else { return true };
         assert!(page.len() <= MB, "{page}");
         let mut bytes = vec![0; page.len() as usize];
         if file.read_at(page.offset(), &mut bytes).is_err() {
             return false;
         }
-        image.handle_metadata(page, &bytes).expect("it was asked for");
+        image.handle_metadata(page, &bytes).expect("the metadata was requested");
     }
-    panic!("it asks for metadata without end")
+    panic!("metadata is requested without end")
 }
 
 fn read(image: Vhdx, file: &dyn ImageFile, window: u64) -> Option<Vec<u8>> {
@@ -292,10 +292,10 @@ impl Guest<'_> {
                     self.expected[offset as usize..(offset + len) as usize].fill(kind);
                     disk.write(offset, &vec![kind; len as usize])
                 }
-                2 => disk.discard(ByteRange::new(offset, len).expect("it is small")).map(
+                2 => disk.discard(ByteRange::new(offset, len).expect("the range is valid")).map(
                     |retained| {
                         let mut position = offset;
-                        let end = ByteRange::new(offset + len, 0).expect("it is small");
+                        let end = ByteRange::new(offset + len, 0).expect("the range is valid");
                         for range in retained.into_iter().chain([end]) {
                             self.expected[position as usize..range.offset() as usize].fill(0);
                             position = range.end();
@@ -319,11 +319,14 @@ impl Guest<'_> {
                     return writes;
                 }
                 let guids = guids(2 + index as u128);
-                image = Vhdx::open(self.file, &guids).expect("what was written here opens");
+                image = Vhdx::open(self.file, &guids).expect("the written image can be opened");
             }
         }
         let actual = read(image, self.file, self.window);
-        assert!(actual.is_none_or(|actual| actual == self.expected), "it has something else");
+        assert!(
+            actual.is_none_or(|actual| actual == self.expected),
+            "the disk has different contents"
+        );
         writes
     }
 }

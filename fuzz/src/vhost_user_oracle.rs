@@ -39,7 +39,7 @@ type Queue = (Direction, u16);
 
 impl Register {
     fn enter(&self, id: QueueId) {
-        assert!(self.0.lock().unwrap().insert((id.direction, id.index)), "{id:?} twice");
+        assert!(self.0.lock().unwrap().insert((id.direction, id.index)), "{id:?} attached twice");
     }
 }
 
@@ -62,7 +62,7 @@ impl QueueHost for Register {
 impl DiskQueueHost for Register {
     fn attach(&self, disk: DiskId, index: u16, _queue: Box<dyn DiskQueue>) {
         let queue = (Direction::Ingress, index);
-        assert!(self.0.lock().unwrap().insert(queue), "{index} of {disk:?} twice");
+        assert!(self.0.lock().unwrap().insert(queue), "{index} of {disk:?} attached twice");
     }
     fn detach(&self, _disk: DiskId, index: u16) {
         self.1.fetch_add(1, Ordering::Relaxed);
@@ -126,7 +126,7 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
             header.map(u32::to_ne_bytes).as_flattened().try_into().unwrap();
         if *request >= BESIDE {
             device.set_mtu(68 + u16::from(*flags));
-            assert!(device.take_fault().is_none(), "no ring was driven");
+            assert!(device.take_fault().is_none(), "no ring was processed, so none has a fault");
             continue;
         }
         let Ok(header) = Header::decode(&header) else { continue };
@@ -143,7 +143,7 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
         let before = detached();
         let is_one = !device.has_running(stops);
         let handled = device.handle(message);
-        assert!(!is_one || detached() == before, "a ring was taken back that {stops:?} lacks");
+        assert!(!is_one || detached() == before, "a ring was detached that {stops:?} omits");
         match handled {
             Ok(Some(reply)) => {
                 let bytes = reply.encode(header.request);
@@ -158,7 +158,7 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
         assert!(usize::from(device.running_queues()) * rings <= host.0.lock().unwrap().len());
     }
     drop(device);
-    assert!(host.0.lock().unwrap().is_empty(), "a queue was left behind");
+    assert!(host.0.lock().unwrap().is_empty(), "a queue remains attached");
 }
 
 /// Returns up to seven descriptors of one kind: eventfds, memory or sockets.

@@ -208,7 +208,7 @@ impl Bench {
     fn look_at_fill(&mut self) {
         for index in 0..Layout::CHUNKS {
             let chunk = u64::from_ne_bytes(self.entry(Layout::FILL_AT, index));
-            assert!(chunk < RECEIVE_BYTES as u64, "{chunk:#x} is not received into");
+            assert!(chunk < RECEIVE_BYTES as u64, "{chunk:#x} is not a chunk for reception");
             assert_eq!(chunk % Layout::CHUNK_BYTES as u64, 0);
         }
         let end = self.word(Layout::FILL_AT, Layout::PRODUCER_AT);
@@ -220,7 +220,7 @@ impl Bench {
                 self.filled.push_back(u64::from_ne_bytes(self.entry(Layout::FILL_AT, index)));
             }
             let distinct: BTreeSet<u64> = self.filled.iter().copied().collect();
-            assert_eq!(distinct.len(), self.filled.len(), "a chunk was given twice");
+            assert_eq!(distinct.len(), self.filled.len(), "a chunk is in the fill ring twice");
         }
         // The simulated kernel consumes all entries at once.
         self.taken.fill = end;
@@ -236,9 +236,9 @@ impl Bench {
                 continue;
             }
             let is_inside = (RECEIVE_BYTES as u64..UMEM_BYTES as u64).contains(&address);
-            assert!(is_inside, "{address:#x} is not sent from");
+            assert!(is_inside, "{address:#x} is not in a chunk for transmission");
             let offset = address as usize % Layout::CHUNK_BYTES;
-            assert!(offset + len <= Layout::CHUNK_BYTES, "{len} bytes leave a chunk");
+            assert!(offset + len <= Layout::CHUNK_BYTES, "{len} bytes exceed a chunk");
         }
         if self.outcome.is_honest {
             let end = self.word(Layout::TX_AT, Layout::PRODUCER_AT);
@@ -271,7 +271,7 @@ impl Bench {
         for bytes in received {
             assert_eq!(Some(bytes), valid.next());
         }
-        assert_eq!(valid.next(), None, "a frame was refused");
+        assert_eq!(valid.next(), None, "a valid frame was not received");
     }
 
     /// Returns the complete frames in the RX ring according to the kernel's documentation, `None`

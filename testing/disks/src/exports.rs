@@ -205,7 +205,8 @@ impl NbdExports for DiskExports {
     fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String> {
         let disks = self.disks();
         let export = disks.iter().find(|exported| exported.export.name() == name);
-        let disk = export.context("it is gone").map_err(|error| error.to_string())?.disk;
+        let disk =
+            export.context("the export no longer exists").map_err(|error| error.to_string())?.disk;
         drop(disks);
         self.worker.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
     }

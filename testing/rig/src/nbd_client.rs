@@ -46,7 +46,7 @@ pub enum NbdFailure {
 impl std::fmt::Display for NbdFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Gone(error) => write!(f, "the server is gone: {error}"),
+            Self::Gone(error) => write!(f, "the server has ended: {error}"),
             Self::Refused(code) => write!(f, "the server answered with error {code}"),
         }
     }

@@ -365,7 +365,7 @@ fn live_change_of_one_port_leaves_others_alone() {
     bench.guests[1].sender.send(&frame(1, 2, 1));
     wait_for("the frame", || bench.guests[2].receiver.poll().is_some());
     let counters = bench.plane.port_counters(PortId(1));
-    assert_eq!(counters.rx_frames, 2, "its counters go on: the introduction and this one");
+    assert_eq!(counters.rx_frames, 2, "the counters continue: the first frame and this one");
     assert_eq!(counters.flooded, 1, "what was learned is still known");
 }
 
@@ -435,7 +435,7 @@ fn a_storm_is_limited_and_told_once() {
         bench.guests[0].sender.send(&frame(0, 0xff, number));
     }
     // The received frames are counted before the storm limit is applied.
-    wait_for("all to be judged", || dropped() + passed() - before == 500);
+    wait_for("all frames to be forwarded or dropped", || dropped() + passed() - before == 500);
     // A burst of 20 frames, plus 100 frames per second of elapsed time.
     let passed_max = 20 + started.elapsed().as_millis() as u64 / 10;
     let passed = passed() - before;

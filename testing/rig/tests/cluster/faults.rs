@@ -103,8 +103,10 @@ impl Site {
         let daemons = std::iter::once(first).chain((1..NODES.len()).map(start)).collect();
         let site = Self { daemons, etcd, network, _array: array, _late: late_disk, rig };
         let is_ready = |daemon| leader(daemon).is_some() && reserved(daemon) == FLOOR;
-        wait_until("all nodes to have a floor", PATIENCE, || Ok(site.daemons.iter().all(is_ready)))
-            .unwrap();
+        wait_until("all nodes to have a minimum reservation", PATIENCE, || {
+            Ok(site.daemons.iter().all(is_ready))
+        })
+        .unwrap();
         site
     }
 
@@ -226,7 +228,7 @@ fn fail_one_after_the_other() {
 
     cut_off(&site);
     site.daemons[2].process().signal(Signal::CONT);
-    wait_until("who stood still to have more than its floor", PATIENCE, || {
+    wait_until("the resumed node to get more than its minimum reservation", PATIENCE, || {
         site.assert_minimum(0, GOLD);
         let cap = site.cap(2);
         Ok(cap.iops > FLOOR && cap.delivered > 0)
@@ -270,7 +272,7 @@ fn cut_off(site: &Site) {
     site.network.cut(1).unwrap();
     let cut = Instant::now();
     let mut isolated_cap = site.cap(1);
-    let is_alone = wait_until("the lease of who is cut off to end", PATIENCE, || {
+    let is_alone = wait_until("the lease of the disconnected node to expire", PATIENCE, || {
         isolated_cap = site.cap(1);
         site.assert_minimum(0, GOLD);
         site.assert_minimum(1, SILVER);
@@ -288,7 +290,7 @@ fn cut_off(site: &Site) {
 /// the store.
 fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
     let mut heartbeats = Value::Null;
-    let result = wait_until("the first node to be seen on the store", PATIENCE, || {
+    let result = wait_until("the first node's heartbeat on the store", PATIENCE, || {
         let since = cut.elapsed().as_millis() as u64;
         heartbeats = store(daemon)["heartbeats"].take();
         let first = heartbeats
@@ -304,13 +306,13 @@ fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
         }))
     });
     result.unwrap_or_else(|error| panic!("{error:#}: {heartbeats}"));
-    eprintln!("  seen on the store: {heartbeats}");
+    eprintln!("  heartbeats on the store: {heartbeats}");
 }
 
 /// Waits until the node reports the unmet minimum and the disk that exceeds its own.
 fn assert_wish_is_unmet(daemon: &Daemon) {
     let mut flows = Value::Null;
-    let result = wait_until("the unmet minimum to be known", PATIENCE, || {
+    let result = wait_until("the unmet minimum in the flows of the cluster", PATIENCE, || {
         flows = daemon.json(&["qos", "flows", "--cluster"])?;
         let late_flow =
             flows.as_array().into_iter().flatten().find(|flow| flow["disk"] == LATE_DISKS[0].0);
@@ -327,7 +329,7 @@ fn assert_wish_is_unmet(daemon: &Daemon) {
 
 /// Waits for the event about the unmet minimum, which names the disk that exceeds its own.
 fn assert_unmet_reported(daemon: &Daemon) {
-    let event = wait_for_value("the unmet minimum to be told", PATIENCE, || {
+    let event = wait_for_value("the event about the unmet minimum", PATIENCE, || {
         let events = daemon.json(&["event", "list", "--severity", "warning"])?;
         let mut matching = events.as_array().into_iter().flatten();
         Ok(matching.find(|event| event["id"] == MINIMUM_UNMET).cloned())

@@ -76,12 +76,12 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let mut second_node = Daemon::start(&rig, &host(&rig, &etcd, "n2", "")).unwrap();
     let add = ["qos", "policy", "add", "batch", "--kind", "aggregated", "--shared"];
     change(&first_node, &[&add[..], &["--max-iops", &MAXIMUM.to_string()]].concat());
-    wait_until("the other node to have it", PATIENCE, || Ok(policy(&second_node).is_some()))
+    wait_until("the policy on the other node", PATIENCE, || Ok(policy(&second_node).is_some()))
         .unwrap();
     first_node.ok(&["qos", "set", "d-n1", "--policy", "batch"]).unwrap();
     second_node.ok(&["qos", "set", "d-n2", "--policy", "batch"]).unwrap();
     let has_half = |daemon: &Daemon| reserved(daemon) == Some(MAXIMUM / 4);
-    wait_until("both to have a part", PATIENCE, || {
+    wait_until("reservations of both nodes", PATIENCE, || {
         Ok(has_half(&first_node) && has_half(&second_node))
     })
     .unwrap();
@@ -100,7 +100,7 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let output = second_node.cli(&["qos", "policy", "delete", "batch"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("disk/d-n2"), "{output:?}");
     let mut caps = Vec::new();
-    let is_less = wait_until("both to have less", PATIENCE, || {
+    let is_less = wait_until("lower reservations of both nodes", PATIENCE, || {
         caps = vec![cap(&first_node), cap(&second_node)];
         let has_part = caps.iter().all(|cap| cap.reserved == LESS / 4);
         Ok(has_part && caps.iter().map(|cap| cap.iops).sum::<u64>() <= LESS)
@@ -118,7 +118,7 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     // it.
     second_node.kill();
     second_node.restart(&rig).unwrap();
-    wait_until("it to have its part again", PATIENCE, || {
+    wait_until("the reservation of the restarted node", PATIENCE, || {
         Ok(reserved(&second_node) == Some(LESS / 4))
     })
     .unwrap();
@@ -126,11 +126,14 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     let output = first_node.cli(&["qos", "policy", "delete", "batch"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("node `n2`"), "{output:?}");
     second_node.ok(&["qos", "set", "d-n2", "weight=100"]).unwrap();
-    wait_until("nobody to have it", PATIENCE, || {
+    wait_until("the deletion of the unused policy", PATIENCE, || {
         Ok(first_node.cli(&["qos", "policy", "delete", "batch"])?.is_ok())
     })
     .unwrap();
-    wait_until("it to be gone there", PATIENCE, || Ok(policy(&second_node).is_none())).unwrap();
+    wait_until("the deletion of the policy on the other node", PATIENCE, || {
+        Ok(policy(&second_node).is_none())
+    })
+    .unwrap();
 
     minimums_are_asked_for(&first_node, etcd);
 }
@@ -152,19 +155,20 @@ fn minimums_are_asked_for(first: &Daemon, mut etcd: Etcd) {
     assert!(!output.is_ok() && is_reported, "{output:?}");
     let output = set(1000);
     assert!(output.is_ok() && !output.stdout.contains("pending"), "{output:?}");
-    wait_until("it to be in effect", PATIENCE, || Ok(minimum(first) == Some(1000))).unwrap();
+    wait_until("the minimum to be in effect", PATIENCE, || Ok(minimum(first) == Some(1000)))
+        .unwrap();
     for index in 0..3 {
         etcd.kill(index).unwrap();
     }
-    wait_until("it to be noticed", PATIENCE, || {
+    wait_until("the loss of etcd to be reported", PATIENCE, || {
         Ok(first.json(&["cluster", "status"])?["condition"]["health"] == "down")
     })
     .unwrap();
     let output = set(2000);
     eprintln!("  {}", output.stdout.trim());
     assert!(output.is_ok() && output.stdout.contains("pending and not guaranteed"), "{output:?}");
-    assert_eq!(minimum(first), Some(1000), "what is not reserved is not in effect");
-    wait_until("the other node to be seen on the store", PATIENCE, || {
+    assert_eq!(minimum(first), Some(1000), "an unreserved minimum is not in effect");
+    wait_until("the other node's heartbeat on the store", PATIENCE, || {
         let status = first.json(&["cluster", "status"])?;
         let heartbeat = &status["stores"][0]["heartbeats"][0];
         Ok(heartbeat["node"] == "n2" && heartbeat["is_other_cluster"] == false)
@@ -189,7 +193,7 @@ fn a_store_that_a_node_does_not_share_any_more_leaves_its_part_to_the_other() {
     let second = Daemon::start(&rig, &host_with("n2", 1000)).unwrap();
     let have_theirs =
         || Ok(reserved_of_store(&first) >= 4000 && reserved_of_store(&second) >= 1000);
-    wait_until("both to have theirs", PATIENCE, have_theirs).unwrap();
+    wait_until("reservations of both nodes", PATIENCE, have_theirs).unwrap();
     let output = first.cli(&["store", "set", "san", "--shared=false"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("disk/d-n1"), "{output:?}");
     first.ok(&["disk", "delete", "d-n1"]).unwrap();
@@ -198,7 +202,10 @@ fn a_store_that_a_node_does_not_share_any_more_leaves_its_part_to_the_other() {
         let status = second.json(&["cluster", "status"])?;
         Ok(status["stores"][0]["shares"].as_array().is_some_and(|shares| shares.len() == 1))
     };
-    wait_until("the other node to be alone", PATIENCE, is_alone).unwrap();
+    wait_until("the other node to be the only one", PATIENCE, is_alone).unwrap();
     change(&second, &["qos", "set", "d-n2", "min_iops=7000"]);
-    wait_until("it to have that", PATIENCE, || Ok(reserved_of_store(&second) >= 7000)).unwrap();
+    wait_until("the reservation of the other node", PATIENCE, || {
+        Ok(reserved_of_store(&second) >= 7000)
+    })
+    .unwrap();
 }

@@ -85,11 +85,9 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let bulk = [("bulk-a", "weight = 100"), ("bulk-b", "weight = 100")];
     let mut second = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
     let is_ready = |daemon: &Daemon| leader(daemon).is_some() && reserved(daemon) == 64;
-    wait_until(
-        "both nodes to have a floor",
-        PATIENCE,
-        || Ok(is_ready(&first) && is_ready(&second)),
-    )
+    wait_until("both nodes to have a minimum reservation", PATIENCE, || {
+        Ok(is_ready(&first) && is_ready(&second))
+    })
     .unwrap();
     let members = cluster(&first)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
@@ -108,7 +106,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let lists_disk = |flows: &Value, disk| {
         flows.as_array().is_some_and(|flows| flows.iter().any(|flow| flow["disk"] == disk))
     };
-    wait_until("all disks to be named", PATIENCE, || {
+    wait_until("all disks in the flows of the cluster", PATIENCE, || {
         let flows = first.json(&["qos", "flows", "--cluster"])?;
         Ok(["gold", BULK[0], BULK[1]].iter().all(|disk| lists_disk(&flows, *disk)))
     })
@@ -122,7 +120,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
         Ok(etcd.leader().is_some() && without_leader.elapsed() > WINDOW)
     })
     .unwrap();
-    wait_until("etcd to be heard again", PATIENCE, || {
+    wait_until("the connection to etcd", PATIENCE, || {
         assert_minimum(&first);
         Ok(cluster(&first)["condition"]["health"] == "up")
     })
@@ -139,7 +137,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let output = second.cli(&["cluster", "leave"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("bulk-a"), "{output:?}");
     second.ok(&["cluster", "leave", "--force"]).unwrap();
-    wait_until("it to be out", PATIENCE, || {
+    wait_until("the node to leave the cluster", PATIENCE, || {
         Ok(cluster(&first)["members"].as_array().unwrap().len() == 1)
     })
     .unwrap();
@@ -190,7 +188,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
             &file,
         ];
         // etcd's members write to a disk that all tests share, and may not respond for seconds.
-        let result = wait_for_value("an answer of etcd", PATIENCE, || {
+        let result = wait_for_value("a reply of etcd", PATIENCE, || {
             Ok(Some(host.cli(&arguments)?)
                 .filter(|output| !output.stderr.contains("no reply in time")))
         });
@@ -225,7 +223,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
     wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(first)]);
     second.kill();
     other.stop().unwrap();
-    wait_until("the other node to be missed", PATIENCE, || {
+    wait_until("the killed node to be reported as dead", PATIENCE, || {
         assert_minimum(first);
         let members = cluster(first)["members"].take();
         Ok(members.as_array().unwrap().iter().any(|member| member["is_alive"] == false))
@@ -236,8 +234,8 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
     assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());
     gold.stop().unwrap();
-    wait_until("somebody to lead", PATIENCE, || Ok(leader(first).is_some())).unwrap();
-    wait_until("the node that died to be back", PATIENCE, || {
+    wait_until("a leader of the store", PATIENCE, || Ok(leader(first).is_some())).unwrap();
+    wait_until("the restarted node to be alive", PATIENCE, || {
         let members = cluster(first)["members"].clone();
         Ok(members.as_array().unwrap().iter().all(|member| member["is_alive"] == true))
     })

@@ -28,7 +28,7 @@ fn an_operation_is_cancelled_through_the_command_line() {
         Process::start(&rig, "suimon", &command).unwrap()
     };
     let mut capture = suimon(&["nic", "capture", "a", "-w", &file]);
-    let id = wait_for_value("an operation under way", LIMIT, || {
+    let id = wait_for_value("a running operation", LIMIT, || {
         let operations = daemon.json(&["operation", "list"])?;
         let running = operations.as_array().into_iter().flatten().find(|o| o["state"] == "running");
         Ok(running.map(|operation| operation["id"].to_string()))

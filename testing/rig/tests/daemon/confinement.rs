@@ -176,7 +176,7 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
         worker_threads.retain(|(_, name, _)| name.starts_with("processor-"));
         worker_threads
     };
-    wait_until("sleep of the processor", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
+    wait_until("the worker to sleep", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
         .unwrap();
     let worker = processors()[0].0;
     let hijacked = Hijacked::take(worker);
@@ -193,7 +193,7 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
     // A permitted call succeeds in the same way, so the filter rejected the others.
     assert_eq!(hijacked.call(libc::SYS_gettid, [0; 4]), i64::from(worker));
     drop(hijacked);
-    wait_until("event of the refusal", LIMIT, || {
+    wait_until("event of the rejected calls", LIMIT, || {
         let events = daemon.json(&["event", "list", "--severity", "error"])?;
         let mut events = events.as_array().cloned().unwrap_or_default();
         events.retain(|event| event["id"] == 1012);

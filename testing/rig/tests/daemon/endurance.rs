@@ -79,7 +79,10 @@ fn die_often(rounds: u32) {
         }
         daemon.wait_up("nic", "a").unwrap();
     }
-    assert!(acknowledged >= rounds / 2, "only {acknowledged} of {rounds} rounds saw a change");
+    assert!(
+        acknowledged >= rounds / 2,
+        "only {acknowledged} of {rounds} rounds had an acknowledged change"
+    );
     // No sequence is assigned twice; each kill skips the rest of a reserved block.
     let events = daemon.json(&["event", "list", "--limit", "10000"]).unwrap();
     let sequences: Vec<u64> =
@@ -107,7 +110,7 @@ fn a_new_daemon_adopts_the_taps_of_a_killed_one() {
     // Deleting a NIC deletes the TAP device that was created for it.
     daemon.ok(&["nic", "delete", "a"]).unwrap();
     let link_output = a.namespace.run_any(&["ip", "link", "show", "eth0"], LIMIT).unwrap();
-    assert!(!link_output.is_ok(), "the TAP stayed");
+    assert!(!link_output.is_ok(), "the TAP device still exists");
 }
 
 #[test]
@@ -218,7 +221,7 @@ fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
 /// Waits until the daemon reports all workers asleep.
 fn wait_asleep(daemon: &Daemon) {
     let mut workers = serde_json::Value::Null;
-    let result = wait_until("processors asleep", LIMIT, || {
+    let result = wait_until("sleeping workers", LIMIT, || {
         workers = daemon.json(&["worker", "list"])?;
         Ok(workers.as_array().unwrap().iter().all(|worker| worker["asleep"] == true))
     });
@@ -237,7 +240,7 @@ fn a_capture_is_read_by_others_and_disturbs_nobody() {
         let path = file.to_str().unwrap();
         let capture =
             scope.spawn(|| daemon.ok(&["nic", "capture", "a", "-w", path, "--count", "20"]));
-        wait_until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
+        wait_until("a running capture", LIMIT, || Ok(file.exists())).unwrap();
         let stream = scope.spawn(|| iperf::measure(&c.namespace, &b.address(), 3, &[]));
         wait_until("end of the capture", LIMIT, || {
             a.namespace.ping(&b.address())?;

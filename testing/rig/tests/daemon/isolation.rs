@@ -57,7 +57,7 @@ impl Made {
         command.env("NEXTEST_BINARY_ID", "isolation").env("NEXTEST_TEST_NAME", &seconds);
         command.env_remove("SUIMON_TEST_FOLDER").process_group(0);
         let child = command.stdout(Stdio::piped()).spawn().unwrap();
-        wait_until("everything to be made", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
+        wait_until("all objects to be created", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
         let fields = fs::read_to_string(&file).unwrap();
         let fields: Vec<String> = fields.split_whitespace().map(str::to_owned).collect();
         let [folder, device, number] = <[String; 3]>::try_from(fields).unwrap();

@@ -100,7 +100,7 @@ fn begin(mut owned: Owned, socket: &str, life: &Arc<Life>) -> JoinHandle<Owned> 
 /// Checks that Suimon and QEMU find no damage in the images that the daemon has left.
 fn check_files(rig: &Rig, daemon: &mut Daemon) {
     for (disk, _) in DISKS {
-        wait_until("clients gone", PATIENCE, || {
+        wait_until("closed connections of clients", PATIENCE, || {
             Ok(daemon.json(&["disk", "show", disk])?["nbd"]["clients"] == 0)
         })
         .unwrap();
@@ -169,7 +169,7 @@ fn die_often(deaths: u64) {
         owned.part.settle_all(&mut connect(&socket, owned.disk)).unwrap();
         totals += owned.part.done;
     }
-    println!("requests per life: {requests_per_life:?}; {at_start} more died while they started");
+    println!("requests between kills: {requests_per_life:?}; {at_start} more kills during starts");
     println!("{totals:?} in {:.1} s", started.elapsed().as_secs_f64());
     assert!(totals.writes > 0 && totals.freed > 0 && totals.flushes > 0, "{totals:?}");
     check_files(&rig, &mut daemon);

@@ -99,7 +99,8 @@ fn a_disk_whose_flush_failed_is_faulted_until_it_is_reopened() {
     assert_eq!(state(&daemon, "bad"), "ready");
     // The device still fails. The client's connection persists over the reopening.
     bad.write(0, &BLOCK, true).unwrap_err();
-    wait_until("it is faulted again", PATIENCE, || Ok(state(&daemon, "bad") == "faulted")).unwrap();
+    wait_until("the disk is faulted again", PATIENCE, || Ok(state(&daemon, "bad") == "faulted"))
+        .unwrap();
     drop((bad, healthy));
     assert!(daemon.stop().unwrap().success());
 }

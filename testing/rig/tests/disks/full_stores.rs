@@ -248,7 +248,7 @@ fn clients_wait(hold_time: Duration) {
             client.flush().unwrap();
             // A merge requires that the disk is not in use.
             drop(client);
-            wait_until("clients to be gone", PATIENCE, || {
+            wait_until("closed connections of clients", PATIENCE, || {
                 Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
             })
             .unwrap();

@@ -51,7 +51,7 @@ fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     daemon.ok(&["disk", "snapshot", "web", "child.vhd"]).unwrap();
     assert!(daemon.stop().unwrap().success());
     let before = modified(&base);
-    wait_until("another second has come", PATIENCE, || {
+    wait_until("the next second", PATIENCE, || {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
         Ok(i64::try_from(now)? > before.0 + 1)
     })

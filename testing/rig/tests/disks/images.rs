@@ -177,13 +177,13 @@ fn images_in_use_are_refused() {
     let arguments = ["qemu-nbd", "--persistent", "-f", "vhdx", "-k", &socket, &file];
     let arguments: Vec<String> = arguments.map(str::to_owned).into();
     let server = Process::start(&rig, "qemu-nbd", &arguments).unwrap();
-    wait_until("QEMU has the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
+    wait_until("QEMU to open the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
     for arguments in [["info", &file].as_slice(), &["check", &file], &["repair", &file]] {
         let output = image(&rig, arguments);
         assert!(output.code == 1 && output.stderr.contains("in use"), "{arguments:?} {output:?}");
     }
     drop(server);
-    wait_until("the image is free", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok()))
+    wait_until("the image is unused", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok()))
         .unwrap();
 }
 

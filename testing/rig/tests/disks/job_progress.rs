@@ -70,8 +70,10 @@ impl Host {
 
     /// Waits until the daemon has noticed that the clients' connections have ended.
     fn wait_unused(&self) {
-        wait_until("clients gone", PATIENCE, || Ok(self.disk_status()["nbd"]["clients"] == 0))
-            .unwrap();
+        wait_until("closed connections of clients", PATIENCE, || {
+            Ok(self.disk_status()["nbd"]["clients"] == 0)
+        })
+        .unwrap();
     }
 
     fn names(&self) -> Vec<String> {
@@ -99,7 +101,7 @@ impl Host {
         let id = started["id"].as_u64().unwrap().to_string();
         let now = wait_for_value("progress", PATIENCE, || {
             let now = self.daemon.json(&["operation", "show", &id])?;
-            assert_eq!(now["state"], "running", "it was too fast: {now}");
+            assert_eq!(now["state"], "running", "the job ended too early: {now}");
             Ok((now["steps_done"].as_u64() > Some(0)).then_some(now))
         })
         .unwrap();
@@ -147,7 +149,7 @@ impl Host {
             .unwrap();
         // The disk is ready shortly before the end of the job is recorded.
         let mut operation = Value::Null;
-        let result = wait_until("the end of the work", PATIENCE, || {
+        let result = wait_until("the end of the job", PATIENCE, || {
             operation = self.operation("1");
             Ok(operation["state"] != "running")
         });
@@ -169,8 +171,10 @@ impl Host {
         let id = self.begin(arguments);
         self.daemon.ok(&["operation", "cancel", &id]).unwrap();
         self.hurry();
-        wait_until("its end", PATIENCE, || Ok(self.operation(&id)["state"] == "cancelled"))
-            .unwrap();
+        wait_until("the end of the job", PATIENCE, || {
+            Ok(self.operation(&id)["state"] == "cancelled")
+        })
+        .unwrap();
         self.assert_as_before(before);
         let output = self.daemon.cli(&["operation", "watch", &id]).unwrap();
         assert!(!output.is_ok() && output.stderr.contains("cancelled"), "{}", output.stderr);
@@ -249,7 +253,7 @@ fn work_goes_on_where_it_was_when_the_daemon_ended() {
     assert!(host.daemon.stop().unwrap().success());
     assert_eq!(host.names(), [".copy.vhd.suimon-new", "d.vhdx"]);
     let start_mib = host.restart("convert", 1);
-    assert!(start_mib > 0, "nothing was kept of it");
+    assert!(start_mib > 0, "the job began from the start");
     host.assert_as_before(&["copy.vhd", "d.vhdx"]);
     assert!(host.daemon.stop().unwrap().success());
     let copy = format!("{}/copy.vhd", host.disk.path().display());

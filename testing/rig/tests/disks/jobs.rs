@@ -48,7 +48,10 @@ impl Host {
 
     /// Waits until the daemon has noticed that the clients' connections have ended.
     fn wait_unused(&self) {
-        wait_until("clients gone", PATIENCE, || Ok(self.disk()["nbd"]["clients"] == 0)).unwrap();
+        wait_until("closed connections of clients", PATIENCE, || {
+            Ok(self.disk()["nbd"]["clients"] == 0)
+        })
+        .unwrap();
     }
 
     /// Copies the disk over NBD to a file and returns its path.
@@ -94,7 +97,7 @@ impl Host {
         let operation = self.start_job("convert", Some(body));
         let path = format!("/1.0/operations/{}", operation["id"]);
         let mut now = Value::Null;
-        let wait_result = wait_until("it shows where it is", PATIENCE, || {
+        let wait_result = wait_until("the conversion's progress", PATIENCE, || {
             now = self.daemon.http("GET", &path, None)?.json;
             let is_under_way = now["steps"] == 4096 && now["steps_done"].as_u64() > Some(0);
             Ok(is_under_way || now["state"] != "running")

@@ -145,8 +145,10 @@ fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
     }
     assert!(!is_let_in(&uri("a", port, &unsigned)));
     assert!(!is_let_in(&format!("nbd://localhost:{port}/a")));
-    wait_until("the refusals told", PATIENCE, || Ok(!event_texts(&daemon, 6114).is_empty()))
-        .unwrap();
+    wait_until("events of the rejected clients", PATIENCE, || {
+        Ok(!event_texts(&daemon, 6114).is_empty())
+    })
+    .unwrap();
     assert_confined(&mut daemon);
 
     daemon.kill();
@@ -287,7 +289,7 @@ fn clients_that_are_refused_by_the_thousand_fill_no_log() {
         };
         events.as_array().unwrap().iter().map(count).collect()
     };
-    wait_until("all refusals to be told", PATIENCE, || {
+    wait_until("events of all rejected clients", PATIENCE, || {
         Ok(refusals(&daemon).iter().sum::<u64>() == CLIENTS)
     })
     .unwrap();
@@ -344,12 +346,12 @@ fn clients_that_collect_nothing_stay_within_the_limits_of_their_export() {
     let uri = format!("nbd+unix:///a?socket={socket}");
     run(&["nbdcopy", "--connections=1", &uri, &rig.path("copy")]).unwrap();
     // The daemon detects the other client's disconnection with a delay.
-    let last = wait_for_value("a place for a further client", PATIENCE, || {
+    let last = wait_for_value("a free connection slot", PATIENCE, || {
         Ok(request_and_collect_nothing(&socket).ok())
     })
     .unwrap();
     assert!(request_and_collect_nothing(&socket).is_err());
-    wait_until("the limit told", PATIENCE, || {
+    wait_until("the event of the limit", PATIENCE, || {
         Ok(event_texts(&daemon, 6123).iter().any(|text| text.contains("connections_max")))
     })
     .unwrap();

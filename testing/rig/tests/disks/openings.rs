@@ -106,7 +106,8 @@ fn a_daemon_starts_beside_a_device_that_does_not_answer() {
     host.stall();
     host.daemon.restart(&host.rig).unwrap();
     host.assert_others_go_on("1000");
-    wait_until("it stalls", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled")).unwrap();
+    wait_until("the disk is stalled", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled"))
+        .unwrap();
     wait_until("an event", PATIENCE, || Ok(host.events(6118) == 1)).unwrap();
     host.assert_others_go_on("2000");
     host.device.go_on();

@@ -123,7 +123,7 @@ impl Client {
     }
 
     fn wait_for(&mut self, answer: &str) -> Result<()> {
-        let answered = wait_for_value("an answer", PATIENCE, || {
+        let answered = wait_for_value("a result", PATIENCE, || {
             self.process.check_running()?;
             let log = self.process.log();
             let new = log.get(self.seen..).unwrap_or_default();

@@ -250,7 +250,7 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     for _ in 0..3 {
         // QEMU reconnects to each disk on its own; the next kill comes after both have reconnected.
         for name in ["boot", "data"] {
-            wait_until("VM that is back", PATIENCE, || {
+            wait_until("reconnected VM", PATIENCE, || {
                 let status = daemon.json(&["disk", "show", name])?;
                 Ok(status["vhost_user"]["queues"].as_u64() > Some(0))
             })

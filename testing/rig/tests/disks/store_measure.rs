@@ -130,7 +130,7 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
     let conflict = daemon.cli(&["store", "measure", "fast"]).unwrap();
     assert!(!conflict.is_ok() && conflict.stderr.contains(&id), "{}", conflict.stderr);
     daemon.ok(&["operation", "cancel", &id]).unwrap();
-    wait_until("its end", PATIENCE, || {
+    wait_until("the end of the measurement", PATIENCE, || {
         Ok(daemon.json(&["operation", "show", &id])?["state"] == "cancelled")
     })
     .unwrap();
@@ -172,7 +172,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
         assert!(output.stderr.contains("the whole store"), "{}", output.stderr);
     }
     drop(client);
-    wait_until("nobody", PATIENCE, || {
+    wait_until("closed connections of clients", PATIENCE, || {
         Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0)
     })
     .unwrap();
@@ -180,9 +180,9 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     // The disk is not served during the measurement, which lasts until it is cancelled.
     let arguments = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
     let id = daemon.json(&arguments).unwrap()["id"].as_u64().unwrap().to_string();
-    wait_until("the disk given up", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
+    wait_until("the disk out of service", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
     daemon.ok(&["operation", "cancel", &id]).unwrap();
-    wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
+    wait_until("the disk ready", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2"]).unwrap();
     println!("{report}");
     let store_status = store(&daemon);
@@ -196,14 +196,14 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
 
     // The disk is available again with its content, and a minimum up to the measured rate is
     // accepted.
-    wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
+    wait_until("the disk ready", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let mut block = [0; 4096];
     NbdClient::connect(&socket, "d").unwrap().read(5 << 20, &mut block).unwrap();
     assert_eq!(block, content[5 << 20..][..4096]);
     daemon.ok(&["disk", "set", "d", "--qos-min-iops", &(iops * 9 / 10).to_string()]).unwrap();
     assert!(daemon.stop().unwrap().success());
     drop(device);
-    assert!(fs::read(&file).unwrap() == content, "it was written to");
+    assert!(fs::read(&file).unwrap() == content, "the medium was written");
 }
 
 #[test]

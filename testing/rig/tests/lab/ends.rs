@@ -52,7 +52,7 @@ impl Bench {
     /// Waits until `count` repetitions were measured and the next one is in progress. Returns the
     /// run's folder.
     fn wait_parts(&self, lab: &Child, count: usize) -> String {
-        wait_for_value("a part that is under way", PATIENCE, || {
+        wait_for_value("a running repetition", PATIENCE, || {
             let Ok(mut entries) = fs::read_dir(&self.results) else { return Ok(None) };
             let Some(entry) = entries.next() else { return Ok(None) };
             let folder = entry?.path();
@@ -124,9 +124,11 @@ fn whichever_of_its_processes_is_killed_nothing_stays() {
         let worker = worker_of(&lab);
         signal(if kills_worker { worker } else { lab.id() }, Signal::KILL);
         lab.wait().unwrap();
-        wait_until("an end of all that it started", PATIENCE, || Ok(namespaces(worker).is_empty()))
-            .unwrap();
-        wait_until("an end of the worker", PATIENCE, || {
+        wait_until("the end of the worker's processes", PATIENCE, || {
+            Ok(namespaces(worker).is_empty())
+        })
+        .unwrap();
+        wait_until("the end of the worker", PATIENCE, || {
             Ok(!Path::new(&format!("/proc/{worker}")).exists())
         })
         .unwrap();

@@ -127,19 +127,19 @@ fn check_qos_host(run: &Value) -> Result<(), String> {
     println!("highest 5 s of a maximum: {highest} %");
     expect(highest > 0.0, "highest 5 s of a maximum", highest)?;
     let verdict = value(run, "steps", "met-3-VM06-10");
-    expect(verdict.is_some(), "a minimum is judged", verdict)?;
+    expect(verdict.is_some(), "a minimum is evaluated", verdict)?;
     let series = run["parts"][0]["series"].as_array().unwrap();
     let of_disks = |group: &str| series.iter().filter(|entry| entry["group"] == group).count();
     expect(of_disks("disk") == 4 && of_disks("entitled") == 4, "a series of each disk", ())?;
     let fio = series.iter().find(|entry| entry["group"] == "fio");
     let seconds = fio.map_or(0, |entry| entry["points"].as_array().unwrap().len());
-    expect(seconds >= 1, "seconds that fio saw", seconds)
+    expect(seconds >= 1, "seconds measured by fio", seconds)
 }
 
 /// Minimums that exceed the capacity of both nodes are rejected on any machine.
 fn check_qos_cluster_min(run: &Value) -> Result<(), String> {
     let refused = value(run, "steps", "refused-4");
-    expect(refused == Some(1.0), "what is too much is refused", refused)
+    expect(refused == Some(1.0), "an excessive minimum is rejected", refused)
 }
 
 fn check_disk_io(run: &Value) -> Result<(), String> {

@@ -43,7 +43,7 @@ fn streams(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) -> u64 {
 
 /// Waits until the kernel forwards frames between the guests.
 pub(crate) fn wait_taken(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) {
-    wait_until("the kernel's path is taken", LIMIT, || {
+    wait_until("forwarding by the kernel", LIMIT, || {
         let before = moved(daemon, &from.nic);
         from.namespace.ping(&to.address())?;
         Ok(moved(daemon, &from.nic) > before)
@@ -69,8 +69,8 @@ fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
     let before = rx_bytes().unwrap();
     let moved = streams(&daemon, a, b);
     assert!(moved > 2 * STREAM_BYTES, "{moved} of {}", 2 * STREAM_BYTES);
-    assert!(rx_bytes().unwrap() - before >= moved, "they are among the NIC's frames");
-    assert_eq!(streams(&daemon, a, c), 0, "the third did not ask for it");
+    assert!(rx_bytes().unwrap() - before >= moved, "the NIC's counters include forwarded bytes");
+    assert_eq!(streams(&daemon, a, c), 0, "the third NIC has no kernel path");
     assert!(path(&daemon, "c").is_null());
 
     // Frames that the switch has to process are redirected to it immediately, for as long as
@@ -123,7 +123,7 @@ fn a_capture_sees_what_the_kernel_would_have_moved() {
     let arguments = ["nic", "capture", "a", "-w", &written, "--count", "20"];
     thread::scope(|scope| {
         let capture = scope.spawn(|| daemon.ok(&arguments));
-        wait_until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
+        wait_until("a running capture", LIMIT, || Ok(file.exists())).unwrap();
         wait_until("end of the capture", LIMIT, || {
             a.namespace.ping(&b.address())?;
             Ok(capture.is_finished())

@@ -151,7 +151,7 @@ fn a_storm_is_cut_to_its_limit_and_unicast_is_not() {
     let storm =
         ["ping", "-n", "-q", "-b", "-f", "-l", "3000", "-c", "3000", "-W", "1", "10.77.0.255"];
     let mut cut = 0;
-    wait_until("a thousand frames that are cut", LIMIT, || {
+    wait_until("a thousand dropped frames", LIMIT, || {
         a.namespace.run_any(&storm, LIMIT)?;
         cut = dropped(&daemon, "a", "rx_dropped", "storm_limit");
         Ok(cut > 1000)
@@ -161,7 +161,7 @@ fn a_storm_is_cut_to_its_limit_and_unicast_is_not() {
     // 100 frames per second, a burst of 20, and up to 100 frames that the guests' kernels send on
     // their own.
     let max_frames = started.elapsed().as_millis() as u64 / 10 + 20 + 100;
-    println!("{cut} frames were cut, {passed} passed in {:?}", started.elapsed());
+    println!("{cut} frames were dropped, {passed} forwarded in {:?}", started.elapsed());
     assert!(passed <= max_frames, "{passed} frames passed in {:?}", started.elapsed());
     assert!(a.namespace.reaches(&b.address()), "unicast is not limited");
 }
@@ -258,7 +258,7 @@ fn a_queue_moves_to_another_worker_under_load() {
     }
     stream.wait_flow("the stream at its end").unwrap();
     println!("{} bit/s", stream.end().unwrap().bits_per_second);
-    assert_eq!(down(), before, "frames lost while a queue was handed over");
+    assert_eq!(down(), before, "frames lost while a queue was moved");
     let queues = daemon.json(&["queue", "list"]).unwrap();
     for queue in queues.as_array().unwrap() {
         assert!(queue["moves"].as_u64().unwrap() >= 30, "{queue}");

@@ -210,7 +210,7 @@ fn udp_stream(from: &NamespaceGuest, to: &NamespaceGuest, address: SocketAddr, b
         sender.send_to(burst, address).unwrap();
         for datagram in burst.chunks(1200) {
             let len = receiver.recv(&mut buffer).unwrap();
-            assert!(buffer[..len] == *datagram, "a datagram arrived as something else");
+            assert!(buffer[..len] == *datagram, "a received datagram differs");
         }
     }
 }

@@ -172,7 +172,7 @@ impl Pair {
             let received = receive(&listener);
             let output = self.vm.finish(LIMIT).unwrap();
             assert!(output.is_ok(), "{description}, {target}: {}", output.stdout);
-            assert!(received == bytes, "{description}, {target}: it arrived as something else");
+            assert!(received == bytes, "{description}, {target}: the received bytes differ");
         }
     }
 }

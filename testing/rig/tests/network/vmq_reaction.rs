@@ -41,7 +41,7 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let spread = host.spread(&load).unwrap();
     println!("spread after {spread:?}");
     let mut usage = (0, 0);
-    wait_until("queues on two processors", LIMIT, || {
+    wait_until("queues on two workers", LIMIT, || {
         usage = used_and_parked(&host);
         Ok(usage.0 >= 2)
     })
@@ -53,7 +53,7 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let queue = &moved[0];
     assert!(queue.because.starts_with("the worker was "), "{queue:?}");
     let mut explained = Vec::new();
-    wait_until("a queue that is explained to have moved", LIMIT, || {
+    wait_until("the explanation of a moved queue", LIMIT, || {
         let names = ["vm0", "vm1", "vm2", "vm3", "up"];
         let outputs = names.map(|name| host.daemon().cli(&["vmq", "explain", name]));
         explained = outputs.into_iter().collect::<anyhow::Result<Vec<_>>>()?;

@@ -124,7 +124,7 @@ fn the_driver_changes_and_a_deleted_device_comes_back() {
     }
     let near = fixture.wire.near();
     run(&["ip", "link", "delete", near]).unwrap();
-    wait_until("the uplink to be told missing", LIMIT, || {
+    wait_until("the uplink to be reported as failed", LIMIT, || {
         Ok(fixture.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] == "failed")
     })
     .unwrap();

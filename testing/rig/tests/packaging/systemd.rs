@@ -68,7 +68,7 @@ fn wait_for_another(host: &ServiceHost, before: &str) -> String {
 
 /// Waits until the VM runs, and returns its process id.
 fn process(host: &ServiceHost) -> u64 {
-    wait_until("the VM to be known", PATIENCE, || {
+    wait_until("the VM to be reported as running", PATIENCE, || {
         Ok(json(host, &["vm", "show", "web"])["state"] == "running")
     })
     .unwrap();
@@ -205,7 +205,7 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
     .unwrap();
     // The daemon uses the current launcher.
     host.run(&["suimon", "vm", "kill", "web"]).unwrap();
-    wait_until("the group to be gone", PATIENCE, || {
+    wait_until("the removal of the control group", PATIENCE, || {
         let group = host.property(LAUNCHER, "ControlGroup")?;
         let group = format!("/sys/fs/cgroup{group}/suimon/web");
         Ok(!host.run_any(&["test", "-d", &group])?.is_ok())
@@ -277,8 +277,7 @@ fn a_power_plan_is_put_back_after_a_daemon_that_was_killed() {
         wait_until("the plan", PATIENCE, || Ok(cpus.settings() == HIGH)).unwrap();
         assert_eq!(json(&host, &["power", "show"])["effect"], "full");
         systemctl(&host, arguments);
-        wait_until("the settings to be put back", PATIENCE, || Ok(cpus.settings() == BEFORE))
-            .unwrap();
+        wait_until("the restored settings", PATIENCE, || Ok(cpus.settings() == BEFORE)).unwrap();
         wait_until("the unit to end", PATIENCE, || {
             let state = host.property(DAEMON, "ActiveState")?;
             Ok(["inactive", "failed"].contains(&state.as_str()))

@@ -13,7 +13,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 
 fn json(machine: &mut IovMachine, arguments: &str) -> Result<Value> {
     let output = machine.suimon_well(&format!("{arguments} --json"))?;
-    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
+    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` printed {output}"))
 }
 
 /// Returns the line of `ip link show` about a VF.
@@ -33,7 +33,7 @@ fn expect_error(
     let output = machine.suimon(arguments)?;
     ensure!(output.code == code, "`suimon {arguments}`: {} {}", output.code, output.stdout);
     for part in parts {
-        ensure!(output.stdout.contains(part), "`suimon {arguments}` said {}", output.stdout);
+        ensure!(output.stdout.contains(part), "`suimon {arguments}` printed {}", output.stdout);
     }
     Ok(())
 }

@@ -137,7 +137,8 @@ impl<'a> Site<'a> {
 
     fn json(&mut self, index: usize, arguments: &str) -> Result<Value> {
         let output = self.machine.suimon_well_of(NODES[index], &format!("{arguments} --json"))?;
-        serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
+        serde_json::from_str(&output)
+            .with_context(|| format!("`suimon {arguments}` printed {output}"))
     }
 
     /// Waits until the NIC's `iov` status at the VM's current node fulfils a condition, and returns
@@ -185,7 +186,7 @@ impl<'a> Site<'a> {
             if bytes.into_iter().zip(before).all(is_enough) {
                 return Ok(());
             }
-            ensure!(Instant::now() < until, "TCP does not go on: {before:?}, then {bytes:?}");
+            ensure!(Instant::now() < until, "TCP does not continue: {before:?}, then {bytes:?}");
         }
     }
 
@@ -207,7 +208,7 @@ impl<'a> Site<'a> {
         ))?;
         let mut samples: Vec<(u64, u64)> = Vec::new();
         while !self.machine.run_any("cat /tmp/moved", PATIENCE)?.is_ok() {
-            ensure!(started.elapsed() < PATIENCE, "it does not move");
+            ensure!(started.elapsed() < PATIENCE, "the migration does not end");
             // The queries use the same CPU as the VM.
             std::thread::sleep(Duration::from_secs(1));
             // The VM may have left this node already.
@@ -227,7 +228,10 @@ impl<'a> Site<'a> {
         }
         let output = self.machine.run("cat /tmp/moving; exit $(cat /tmp/moved)")?;
         println!("to node {to} in {:?} {output}", started.elapsed());
-        let (first, last) = samples.first().zip(samples.last()).context("it was not seen")?;
+        let (first, last) = samples
+            .first()
+            .zip(samples.last())
+            .context("no sample was taken during memory copying")?;
         let (bytes_out, bytes_in) = (last.0 - first.0, last.1 - first.1);
         println!("meanwhile the switch carried {bytes_out} B from it and {bytes_in} B to it");
         // If copying takes little time, there are too few samples of the counters.
@@ -244,7 +248,7 @@ impl<'a> Site<'a> {
     fn wait_no_vf_used(&mut self, index: usize) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         while self.json(index, &format!("vf show eth{index}"))?["vfs_in_use"] != 0 {
-            ensure!(Instant::now() < until, "the VF is not given back");
+            ensure!(Instant::now() < until, "the VF is still in use");
             std::thread::sleep(Duration::from_secs(1));
         }
         Ok(())

@@ -28,7 +28,7 @@ const CARRIED_MIN: u64 = 30_000;
 
 fn json(machine: &mut IovMachine, arguments: &str) -> Result<Value> {
     let output = machine.suimon_well(&format!("{arguments} --json"))?;
-    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
+    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` printed {output}"))
 }
 
 /// Host file with a switch with `iov` on the adapter, and a namespace guest.
@@ -163,7 +163,7 @@ fn wait_flow(machine: &mut IovMachine) -> Result<()> {
         if bytes.into_iter().zip(before).all(is_enough) {
             return Ok(());
         }
-        ensure!(Instant::now() < until, "TCP does not go on: {before:?}, then {bytes:?}");
+        ensure!(Instant::now() < until, "TCP does not continue: {before:?}, then {bytes:?}");
     }
 }
 
@@ -269,7 +269,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     };
     let until = Instant::now() + PLUG_LIMIT;
     while !is_without_vf(&mut machine)? {
-        ensure!(Instant::now() < until, "the guest does not let go of its VF");
+        ensure!(Instant::now() < until, "the guest does not release its VF");
         std::thread::sleep(Duration::from_secs(1));
     }
     println!("the VM has no VF any more");
@@ -290,7 +290,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     machine.suimon_well("vm kill web")?;
     let until = Instant::now() + PLUG_LIMIT;
     while json(&mut machine, "vf show eth0")?["vfs_in_use"] != 0 {
-        ensure!(Instant::now() < until, "the VF is not given back");
+        ensure!(Instant::now() < until, "the VF is still in use");
         std::thread::sleep(Duration::from_secs(1));
     }
     let host_status = machine.suimon_well("host show")?;

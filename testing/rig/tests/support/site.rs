@@ -209,7 +209,7 @@ impl Site {
         daemon.kill();
         daemon.restart(&self.rig).unwrap();
         let mut has_ended = false;
-        let result = wait_until("the VM to be found or to have ended", PATIENCE, || {
+        let result = wait_until("the VM to be adopted or to have ended", PATIENCE, || {
             let now = state(self.here());
             has_ended = now == "stopped" && qemus(&self.here().vms) == 0;
             Ok(has_ended || now == "running")
@@ -249,7 +249,7 @@ impl Site {
 
     /// Waits until the other node has no resource or process of the VM.
     fn is_nowhere_else(&self) {
-        wait_until("nothing of it to be at the other node", PATIENCE, || {
+        wait_until("the removal of the VM's resources from the other node", PATIENCE, || {
             let list_of = |kind: &str| self.there().daemon.json(&[kind, "list"]);
             let is_none = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
             Ok(is_none(&list_of("vm")?) && is_none(&list_of("nic")?) && is_none(&list_of("disk")?))
@@ -261,12 +261,12 @@ impl Site {
 
     /// Waits until the VM runs on its node, and the other node has no resource or process of it.
     pub fn is_only_here(&self) {
-        let runs = wait_until("the VM to run where it is", PATIENCE, || {
+        let runs = wait_until("the VM to run on its node", PATIENCE, || {
             Ok(state(self.here()) == "running")
         });
         runs.unwrap_or_else(|error| panic!("{error:#}: {}", self.describe_nodes()));
         self.is_nowhere_else();
-        wait_until("one process of QEMU, where the VM runs", PATIENCE, || {
+        wait_until("one QEMU process, on the VM's node", PATIENCE, || {
             Ok((qemus(&self.there().vms), qemus(&self.here().vms)) == (0, 1))
         })
         .unwrap();

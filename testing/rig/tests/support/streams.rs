@@ -37,7 +37,7 @@ pub fn tcp_stream(
             stream.write_all(bytes).unwrap_or_else(|error| panic!("{description}: {error}"));
         })
         .unwrap();
-        assert!(received.join().unwrap() == bytes, "{description}: it arrived as something else");
+        assert!(received.join().unwrap() == bytes, "{description}: the received bytes differ");
     });
 }
 

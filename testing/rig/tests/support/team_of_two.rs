@@ -145,7 +145,8 @@ impl TeamOfTwo {
 
     /// Waits until both members are active and in agreement with the partner with this system ID.
     pub fn wait_whole(&self, partner: &str) {
-        wait_until("team that is whole", LIMIT, || is_whole(&self.status(), partner)).unwrap();
+        wait_until("a team with two active members", LIMIT, || is_whole(&self.status(), partner))
+            .unwrap();
     }
 }
 

@@ -51,7 +51,7 @@ fn lacpdus_of_open_vswitch_are_received_and_ours_are_heard() {
             let pdu = Lacpdu { version: 1, actor, partner: on_first, collector_max_delay: 0 };
             let limit = Instant::now() + LIMIT;
             loop {
-                assert!(Instant::now() < limit, "it has not heard of us");
+                assert!(Instant::now() < limit, "the bond has not processed the LACPDU");
                 sockets[0].send(pdu.to_frame(system).bytes()).unwrap();
                 if next_lacpdu(sockets[0].as_mut()).partner.system == system {
                     break;

@@ -88,7 +88,7 @@ impl Site {
         self.vm.begin(&format!("nc -w 90 {address} {PORT} < /tmp/sent")).unwrap();
         let received = receive(&listener);
         assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{label}");
-        assert!(received == self.bytes, "{label}: it arrived as something else");
+        assert!(received == self.bytes, "{label}: the received bytes differ");
         for light in &self.lights {
             assert_eq!(light.namespace.checksum_errors().unwrap(), 0, "{label}");
         }
@@ -168,7 +168,7 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
     {
         site.vm.run(&format!("ifconfig eth0 {mode}")).unwrap();
         let filter = site.vm.receive_filter().unwrap();
-        assert_eq!(filter[field], value, "the front-end was not asked: {filter}");
+        assert_eq!(filter[field], value, "the front-end got no command: {filter}");
         site.exchange(mode);
         // The VM must not receive frames between other guests.
         let before = site.counter("tx_bytes");
@@ -176,7 +176,10 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
         let arguments = ["ping", "-n", "-c", &count, "-i", "0.02", "-s", "1400", &other];
         site.lights[0].namespace.run(&arguments).unwrap();
         let received_bytes = site.counter("tx_bytes") - before;
-        assert!(received_bytes < PINGS * 1400, "{mode}: it saw {received_bytes} bytes of others");
+        assert!(
+            received_bytes < PINGS * 1400,
+            "{mode}: the VM received {received_bytes} bytes of other guests"
+        );
     }
     site.vm.run("ifconfig eth0 -promisc -allmulti").unwrap();
     site.exchange("no mode");
@@ -191,7 +194,7 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
         site.vm.address(&name, "10.77.0.9/24").unwrap();
         let filter = site.vm.receive_filter().unwrap();
         let vlans = filter["vlan-table"].as_array().unwrap();
-        assert!(vlans.contains(&json!(vlan)), "the front-end was not asked: {filter}");
+        assert!(vlans.contains(&json!(vlan)), "the front-end got no command: {filter}");
         let address = site.lights[0].address();
         if is_reached {
             assert!(site.vm.reaches(&address).unwrap(), "VLAN {vlan}");
@@ -215,7 +218,7 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
         let output = site.vm.run("cat /sys/class/net/eth0/address").unwrap();
         assert_eq!(output.trim(), mac);
         let filter = site.vm.receive_filter().unwrap();
-        assert_eq!(filter["main-mac"], mac, "the front-end was not asked: {filter}");
+        assert_eq!(filter["main-mac"], mac, "the front-end got no command: {filter}");
     };
     let port_of = |site: &Site, mac: &str| {
         let addresses = site.daemon.json(&["switch", "addresses", "lan"]).unwrap();
@@ -223,7 +226,10 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
         entry.map(|entry| entry["port"].as_str().unwrap().to_owned())
     };
     change(&mut site, OTHER_MAC);
-    assert!(site.vm.is_cut_from(&address).unwrap(), "it has another's address");
+    assert!(
+        site.vm.is_cut_from(&address).unwrap(),
+        "the guest uses an address that it may not have"
+    );
     // A missing reply alone does not show that the switch has processed the requests.
     let mut counters = serde_json::Value::Null;
     wait_until("frames dropped because of their source", LIMIT, || {
@@ -261,8 +267,14 @@ fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
         let features = site.vm.run("ethtool -k eth0").unwrap();
         assert!(features.contains("rx-gro-hw: off\n"), "{options}: {features}");
         site.exchange(options);
-        assert!(site.received_length(options) > LENGTH_MAX, "{options}: who told the switch?");
-        assert!(is_used(&site, "rx_tcp4_segmentation"), "{options}: who told the switch?");
+        assert!(
+            site.received_length(options) > LENGTH_MAX,
+            "{options}: the command reached the switch"
+        );
+        assert!(
+            is_used(&site, "rx_tcp4_segmentation"),
+            "{options}: the command reached the switch"
+        );
     }
     site.daemon.ok(&["offload", "set", "vm", "segmentation=off"]).unwrap();
     assert!(!is_used(&site, "rx_tcp4_segmentation"));

@@ -205,7 +205,7 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
         // As with a VF, the adapter has the address from before the guest has the NIC until the
         // guest has released it.
         adapter.set_egress(&adapter.tap)?;
-        plug(&mut guest, "the NIC is there")?;
+        plug(&mut guest, "the NIC to be added")?;
         wait_primary(&mut guest)?;
         wait_flow(&adapter.world, "the connection with the NIC")?;
         unplug(&mut guest)?;
@@ -226,5 +226,5 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
         );
         ensure!(guest.reaches(WORLD)?, "{direction}: the standby does not carry any more");
     }
-    daemon.json(&["nic", "show", "web"]).map(drop).context("the daemon is gone")
+    daemon.json(&["nic", "show", "web"]).map(drop).context("the daemon has ended")
 }

@@ -145,7 +145,7 @@ fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
             assert_eq!(hostile.front_end.get_number(17), 1);
             stream.wait_flow(expected).unwrap();
             drop(hostile);
-            wait_until("the front-end's end", LIMIT, || {
+            wait_until("the disconnected front-end", LIMIT, || {
                 Ok(daemon.json(&["nic", "show", "vm"])?["condition"]["reason"]
                     .as_str()
                     .is_some_and(|reason| reason.contains("disconnected")))
@@ -183,11 +183,12 @@ fn frames_whose_headers_lie_are_dropped_and_counted() {
             bytes.resize(12 + 100, 0x45);
             hostile.tx.add(&[112], false, false, &bytes).unwrap();
             hostile.kick();
-            wait_until("the frame's return", LIMIT, || Ok(!hostile.tx.reap().is_empty())).unwrap();
+            wait_until("the frame's used buffer", LIMIT, || Ok(!hostile.tx.reap().is_empty()))
+                .unwrap();
         }
-        stream.wait_flow("the others' stream beside lies").unwrap();
+        stream.wait_flow("the others' stream beside invalid headers").unwrap();
         let mut counters = serde_json::Value::Null;
-        wait_until("count of what was dropped", LIMIT, || {
+        wait_until("the counter of dropped frames", LIMIT, || {
             counters = daemon.json(&["nic", "show", "vm"])?["counters"].clone();
             let dropped = counters["rx_dropped"].as_array().cloned().unwrap_or_default();
             let malformed = dropped.iter().find(|counter| counter["reason"] == "malformed");

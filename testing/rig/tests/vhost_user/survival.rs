@@ -162,7 +162,7 @@ fn a_guest_moves_to_another_port_while_it_downloads() {
         has_moved.store(true, Ordering::Relaxed);
         let expected = sender.join().unwrap();
         let (moved, stood_still) = moved.unwrap();
-        println!("the guest stood still for {} ms", stood_still.as_millis());
+        println!("the guest was stopped for {} ms", stood_still.as_millis());
         (moved, expected)
     });
     drop(source);

@@ -298,7 +298,7 @@ fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
         let _ = front_end.write_all(bytes);
         let _ = front_end.read(&mut [0; 256]);
         if index % 10 == 9 {
-            stream.wait_flow("the others' stream beside nonsense").unwrap();
+            stream.wait_flow("the others' stream beside invalid messages").unwrap();
         }
     }
     println!("others: {} bit/s", stream.end().unwrap().bits_per_second);

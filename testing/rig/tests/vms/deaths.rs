@@ -62,7 +62,7 @@ impl Site {
     /// QEMU serves in the thread that reconnects its devices.
     fn wait_adopted(&self, process: &Value) {
         let mut status = Value::Null;
-        let result = wait_until("the VM to be found", PATIENCE, || {
+        let result = wait_until("the VM to be adopted", PATIENCE, || {
             status = self.show();
             ensure!(status["state"] != "stopped", "the VM has ended");
             Ok(status["state"] == "running")
@@ -153,10 +153,12 @@ fn die_often(kills: usize) {
         let (died, received) = (Instant::now(), site.received());
         site.daemon.restart(&site.rig).unwrap();
         // More bytes than a retransmitted segment, so the stream continues.
-        wait_until("the guest to send on", PATIENCE, || Ok(site.received() > received + 100_000))
-            .unwrap();
+        wait_until("further bytes of the guest", PATIENCE, || {
+            Ok(site.received() > received + 100_000)
+        })
+        .unwrap();
         nic.push(died.elapsed());
-        wait_until("the guest to write on", PATIENCE, || Ok(written(&mut guest) > count + 1))
+        wait_until("further writes of the guest", PATIENCE, || Ok(written(&mut guest) > count + 1))
             .unwrap();
         disk.push(died.elapsed());
         site.wait_adopted(&process);
@@ -168,11 +170,9 @@ fn die_often(kills: usize) {
     for (device, pauses) in [("NIC", &mut nic), ("disk", &mut disk)] {
         pauses.sort_unstable();
         let (median, longest) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
-        eprintln!(
-            "{device}: from a daemon's death to more of it: median {median:?}, longest {longest:?}"
-        );
+        eprintln!("{device}: from a kill to further data: median {median:?}, longest {longest:?}");
     }
-    eprintln!("{kills} deaths, {count} blocks written, all as written last");
+    eprintln!("{kills} kills, {count} writes, all blocks have the last contents");
 
     // A daemon that is stopped orderly does not end the VM either.
     site.daemon.stop().unwrap();

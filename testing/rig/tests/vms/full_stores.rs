@@ -194,7 +194,7 @@ fn check_user_pause(site: &mut Site, disk: &str, device: &str) {
     site.daemon.kill();
     site.free();
     site.daemon.restart(&site.rig).unwrap();
-    site.wait_vm("the VM to be found", |vm| vm["state"] == "paused");
+    site.wait_vm("the VM to be adopted", |vm| vm["state"] == "paused");
     std::thread::sleep(Duration::from_secs(12));
     assert_eq!(site.vm()["state"], "paused", "{disk}");
     site.daemon.ok(&["vm", "resume", "old"]).unwrap();
@@ -220,7 +220,7 @@ fn ended(site: &mut Site) {
         panic!("{error:#}: {}\n{}\n{log}", site.disk("v"), site.vm());
     }
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
-    wait_until("nothing to be queued", PATIENCE, || {
+    wait_until("no queued requests", PATIENCE, || {
         Ok(site.disk("v")["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
     })
     .unwrap();

@@ -62,7 +62,7 @@ impl Site {
     /// Returns the information of the guest agent. The daemon waits up to 3 s for a reply, which a
     /// guest with little CPU time may exceed several times.
     fn guest_info(&self) -> Value {
-        wait_for_value("an answer of the agent", PATIENCE, || {
+        wait_for_value("a reply of the agent", PATIENCE, || {
             self.daemon.json(&["vm", "guest", "web"]).map(Some)
         })
         .unwrap()
@@ -76,7 +76,8 @@ impl Site {
         assert!(self.refusal(&["vm", "guest", "web"]).contains("qemu-guest-agent"));
         guest.load("virtio_console", "").unwrap();
         guest.run(START_AGENT).unwrap();
-        wait_until("the agent to be there", PATIENCE, || Ok(self.show()["agent"] == true)).unwrap();
+        wait_until("the agent to be detected", PATIENCE, || Ok(self.show()["agent"] == true))
+            .unwrap();
         guest.run("mkfs.ext4 -q /dev/vda && mkdir /mnt && mount -t ext4 /dev/vda /mnt").unwrap();
         guest
     }
@@ -99,7 +100,7 @@ fn an_agent_tells_of_its_guest_and_turns_it_off() {
     let nic = interfaces.iter().find(|interface| interface["name"] == "eth0").unwrap();
     assert_eq!(nic["mac"], "52:54:00:79:00:01");
     assert!(nic["addresses"].as_array().unwrap().contains(&GUEST.into()), "{nic}");
-    let output = wait_for_value("an answer of the agent", PATIENCE, || {
+    let output = wait_for_value("a reply of the agent", PATIENCE, || {
         site.daemon.ok(&["vm", "guest", "web"]).map(Some)
     })
     .unwrap();
@@ -108,7 +109,7 @@ fn an_agent_tells_of_its_guest_and_turns_it_off() {
     // Without modules for its power button, this guest can be turned off by its agent only.
     site.daemon.ok(&["vm", "stop", "web", "--by", "agent", "--seconds", "200"]).unwrap();
     assert_eq!(site.show()["state"], "stopped");
-    assert_eq!(site.show()["reason"], Value::Null, "it is as it should be");
+    assert_eq!(site.show()["reason"], Value::Null, "an intended stop has no reason");
 }
 
 fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
@@ -138,7 +139,10 @@ fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
     assert!(!wrote(&mut guest));
     site.daemon.restart(&site.rig).unwrap();
     wait_until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
-    wait_until("that to be shown", PATIENCE, || Ok(site.show()["frozen_s"].is_null())).unwrap();
+    wait_until("the thawed state to be reported", PATIENCE, || {
+        Ok(site.show()["frozen_s"].is_null())
+    })
+    .unwrap();
 
     // The guest is thawed when the time limit has expired.
     site.daemon.ok(&["vm", "freeze", "web", "--seconds", "1"]).unwrap();

@@ -80,7 +80,7 @@ impl Site {
     /// and disks may work earlier.
     fn wait_adopted(&self, process: &Value) {
         let mut status = Value::Null;
-        let result = wait_until("the VM to be found", PATIENCE, || {
+        let result = wait_until("the VM to be adopted", PATIENCE, || {
             status = self.vm();
             ensure!(status["state"] != "stopped", "the VM has ended");
             Ok(status["state"] == "running")
@@ -134,7 +134,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
         assert!(received_bytes >= 1 << 20, "{direction}: {report:?}");
     }
     let mut counters = Value::Null;
-    let segmented = wait_until("segments that were cut", PATIENCE, || {
+    let segmented = wait_until("frames segmented by software", PATIENCE, || {
         counters = site.nic()["counters"].clone();
         Ok(counters["software_segmented"].as_u64() > Some(0))
     });
@@ -146,16 +146,19 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     let died = Instant::now();
     site.die_and_return();
     // QEMU before 8.0 does not reconnect, so the daemon unplugs the NIC and plugs it in again.
-    wait_until("the NIC to be back", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
+    wait_until("the NIC to be up", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
         .unwrap();
     eprintln!("from the daemon's death until the NIC is back: {:?}", died.elapsed());
     site.wait_adopted(&before["process"]);
-    wait_until("what was done to be told", PATIENCE, || {
+    wait_until("the event of the reconnected NIC", PATIENCE, || {
         Ok(site.event_texts(7020).contains("does not reconnect a legacy NIC"))
     })
     .unwrap();
     site.connect(&mut guest);
-    wait_until("nothing to wait", PATIENCE, || Ok(site.vm()["waits_for_start"].is_null())).unwrap();
+    wait_until("no change that waits for a start", PATIENCE, || {
+        Ok(site.vm()["waits_for_start"].is_null())
+    })
+    .unwrap();
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
     wait_until("the NIC to be down", PATIENCE, || Ok(site.nic()["condition"]["health"] == "down"))
         .unwrap();
@@ -189,7 +192,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
         let written = guest.run("cat /tmp/written").unwrap();
         let died = Instant::now();
         site.die_and_return();
-        wait_until("the guest to write on", PATIENCE, || {
+        wait_until("further writes of the guest", PATIENCE, || {
             Ok(guest.run("cat /tmp/written")? != written)
         })
         .unwrap();
@@ -239,7 +242,7 @@ fn comes_and_goes_with_a_start(site: &Site) {
     let create = "disk create late --store s --format raw --size-bytes 1MiB --controller ide";
     site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
     site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata,late"]).unwrap();
-    wait_until("it to be told", PATIENCE, || {
+    wait_until("the event of the disk that cannot be hot-plugged", PATIENCE, || {
         Ok(site.event_texts(7020).contains("cannot be hot-plugged"))
     })
     .unwrap();
@@ -271,7 +274,7 @@ fn a_bios_starts_from_an_ide_disk_of_ours() {
     let log = format!("{}/bare/console.log", site.vms.folder());
     let has_word =
         || fs::read_to_string(&log).is_ok_and(|content| content.contains(firmware::WORD));
-    wait_until("word of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
+    wait_until("greeting of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
 }
 
 mod full {

@@ -157,7 +157,7 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
     let folder = folder_of_user(&rig, "libvirt");
     let domain = domain(&vms, &daemon.ok(&["vm", "xml", "web"]).unwrap(), &folder);
     let mut libvirt = start(&rig, &domain, &folder);
-    wait_until("libvirt's word that the guest runs", PATIENCE, || {
+    wait_until("libvirt to report a running guest", PATIENCE, || {
         libvirt.check_running()?;
         Ok(libvirt.log().contains("guest running"))
     })
@@ -171,7 +171,7 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
 
     // QEMU connects to the next daemon as the elements specify.
     daemon.restart(&rig).unwrap();
-    wait_until("the peer again", PATIENCE, || guest.reaches(&peer.address())).unwrap();
+    wait_until("the reply of the peer", PATIENCE, || guest.reaches(&peer.address())).unwrap();
     for (device, disk, content) in [("vda", "web", "kept"), ("sda", "data", "also")] {
         let read =
             format!("dd if=/dev/{device} bs=512 count=1 iflag=direct 2>/dev/null | head -c 4");
@@ -182,7 +182,7 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
         // The counters begin at zero when the daemon starts.
         let read = || daemon.json(&["disk", "show", disk]);
         let is_counted = || Ok(read()?["counters"]["reads"]["bytes"].as_u64() > Some(0));
-        wait_until("what was read in the counters", PATIENCE, is_counted)
+        wait_until("the reads in the counters", PATIENCE, is_counted)
             .unwrap_or_else(|error| panic!("{error:#}: {:?}", read()));
     }
     libvirt.stop().unwrap();

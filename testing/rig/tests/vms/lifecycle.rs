@@ -110,13 +110,13 @@ fn a_guest_uses_its_nic_and_disk_turns_itself_off_and_finds_them_again() {
     guest.shut_down_on_power_button().unwrap();
     site.daemon.ok(&["vm", "stop", "web"]).unwrap();
     assert_eq!(site.show()["state"], "stopped");
-    assert!(!fs::exists(format!("/proc/{process}")).unwrap(), "its process is gone");
+    assert!(!fs::exists(format!("/proc/{process}")).unwrap(), "the process still exists");
     let mut guest = site.start();
     assert_eq!(guest.run("head -c 4 /dev/vda").unwrap(), "kept");
     assert!(site.refusal(&["vm", "delete", "web"]).contains("suimon vm stop web"));
     site.daemon.ok(&["vm", "kill", "web"]).unwrap();
     site.daemon.ok(&["vm", "delete", "web"]).unwrap();
-    assert!(!fs::exists(format!("{}/web", site.vms.folder())).unwrap(), "its folder is gone");
+    assert!(!fs::exists(format!("{}/web", site.vms.folder())).unwrap(), "the folder still exists");
     let nic = site.daemon.json(&["nic", "show", "web"]).unwrap();
     assert_eq!(nic["condition"]["health"], "down");
 }
@@ -128,7 +128,7 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     guest.run("ls /sys/class/net /sys/block").unwrap();
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more", "--disks", "web,more"]).unwrap();
     let present = "[ -e /sys/class/net/eth1 ] && [ -e /sys/block/vdb ]";
-    wait_until("the guest to have them", PATIENCE, || {
+    wait_until("the devices in the guest", PATIENCE, || {
         Ok(guest.run_any(present, PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -147,11 +147,12 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
 
     site.daemon.ok(&["vm", "set", "web", "--nics", "web", "--disks", "web"]).unwrap();
     let absent = "[ ! -e /sys/class/net/eth1 ] && [ ! -e /sys/block/vdb ]";
-    wait_until("the guest to have let go", PATIENCE, || {
+    wait_until("the removal of the devices in the guest", PATIENCE, || {
         Ok(guest.run_any(absent, PATIENCE)?.is_ok())
     })
     .unwrap();
-    wait_until("it to be told", PATIENCE, || Ok(site.events(7019).len() == 2)).unwrap();
+    wait_until("the events of the removed devices", PATIENCE, || Ok(site.events(7019).len() == 2))
+        .unwrap();
     // The events are recorded before the status changes.
     let mut status = Value::Null;
     let followed = wait_until("the status without the devices", PATIENCE, || {
@@ -169,7 +170,7 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     site.daemon.ok(&["vm", "delete", "second"]).unwrap();
     // The NIC can be added again: nothing of the first time conflicts.
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more"]).unwrap();
-    wait_until("the guest to have it again", PATIENCE, || {
+    wait_until("the NIC in the guest", PATIENCE, || {
         Ok(guest.run_any("[ -e /sys/class/net/eth1 ]", PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -209,7 +210,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     wait_until("the console to end", PATIENCE, || Ok(console.try_wait()?.is_some())).unwrap();
     assert!(console.wait().unwrap().success());
     drop(typed);
-    wait_until("the reset to be told", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
+    wait_until("the event of the reset", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
 }
 
 fn what_is_wrong_is_told_and_nothing_is_left() {
@@ -240,15 +241,17 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
         assert_eq!(answer.status, 202, "{}", answer.text);
     }
     let status = || site.show();
-    wait_until("the VM to be as it was", PATIENCE, || Ok(status()["config"]["cdrom"].is_null()))
-        .unwrap();
+    wait_until("the VM's earlier configuration", PATIENCE, || {
+        Ok(status()["config"]["cdrom"].is_null())
+    })
+    .unwrap();
     site.start();
     assert!(site.refusal(&["vm", "start", "web"]).contains("already running"));
     let process = site.show()["process"].to_string();
     run(&["kill", "-9", &process]).unwrap();
     site.wait_state("stopped");
     assert!(site.show()["reason"].to_string().contains("signal"), "{}", site.show());
-    wait_until("the end to be told", PATIENCE, || Ok(!site.events(7012).is_empty())).unwrap();
+    wait_until("the event of the end", PATIENCE, || Ok(!site.events(7012).is_empty())).unwrap();
     site.start();
 }
 

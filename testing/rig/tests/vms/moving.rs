@@ -136,5 +136,8 @@ fn whoever_dies_meanwhile_one_vm_goes_on() {
     begin_slowly(&site);
     run(&["kill", "-9", &process_of(site.here())]).unwrap();
     wait_until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
-    wait_until("nothing of it to come", PATIENCE, || Ok(qemus(&site.there().vms) == 0)).unwrap();
+    wait_until("the end of the VM at the destination", PATIENCE, || {
+        Ok(qemus(&site.there().vms) == 0)
+    })
+    .unwrap();
 }

@@ -37,7 +37,7 @@ fn check_image(site: &Site) {
     daemon.ok(&["disk", "delete", "web"]).unwrap();
     run(&["qemu-img", "check", "-f", "vhdx", &image(site)]).unwrap();
     let entries: Vec<_> = fs::read_dir(site.rig.path("store-one")).unwrap().collect();
-    assert_eq!(entries.len(), 1, "nothing is left of how the store was known: {entries:?}");
+    assert_eq!(entries.len(), 1, "files remain in the store: {entries:?}");
 }
 
 fn go_there_and_back(moves: usize) {
@@ -67,7 +67,11 @@ fn go_there_and_back(moves: usize) {
             (&disk["config"]["qos_policy"], &disk["state"]),
             (&"silver".into(), &"ready".into())
         );
-        assert_eq!(fs::metadata(image(&site)).unwrap().ino(), number, "it is the same file");
+        assert_eq!(
+            fs::metadata(image(&site)).unwrap().ino(),
+            number,
+            "the image file was replaced"
+        );
     }
     load.end(&mut guest);
     for (label, times) in [("in all", &mut totals), ("without a reply", &mut stood)] {
@@ -107,12 +111,13 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     let holder = File::open(image(&site)).unwrap();
     fcntl_lock(&holder, FlockOperation::NonBlockingLockShared).unwrap();
     let show_operation = || site.here().daemon.json(&["operation", "show", &operation]);
-    wait_until("that to fail", PATIENCE, || Ok(show_operation()?["state"] == "failed")).unwrap();
+    wait_until("the migration to fail", PATIENCE, || Ok(show_operation()?["state"] == "failed"))
+        .unwrap();
     let message = show_operation().unwrap()["error"]["message"].to_string();
     assert!(message.contains("cancelled the migration"), "{message}");
     site.is_only_here();
     drop(holder);
-    wait_until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
+    wait_until("the disk to be ready", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     load.check(&mut guest);
     load.end(&mut guest);
     drop(guest);
@@ -133,7 +138,7 @@ fn go_on_after_deaths() {
     site.move_it(&mut guest);
     load.check(&mut guest);
     let goes_on = site.leave_dies();
-    wait_until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
+    wait_until("the disk to be ready", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     if goes_on {
         load.end(&mut guest);
     }

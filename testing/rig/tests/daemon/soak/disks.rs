@@ -43,7 +43,7 @@ pub(super) fn vhost_user<'a>(
         arguments.extend(options.split_whitespace());
         arguments.extend(["1", "1", "32"]);
         // A disk serves one front-end at a time and rejects others.
-        wait_until("the front-end before to have left", PATIENCE, || {
+        wait_until("the previous front-end to be disconnected", PATIENCE, || {
             let status = site.daemon.get(&format!("/1.0/disks/{disk}"))?;
             Ok(status["vhost_user"]["queues"].as_u64().unwrap_or(0) == 0)
         })?;

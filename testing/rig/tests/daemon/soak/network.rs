@@ -103,7 +103,7 @@ fn send_frames(mut front_end: FrontEnd, violates: bool) {
         }
         rustix::io::write(&kick, &1_u64.to_ne_bytes()).unwrap();
         let mut reaped = 0;
-        super::bench::wait_for("frames taken", || {
+        super::bench::wait_for("used buffers", || {
             reaped += tx.reap().len();
             reaped == 8
         });

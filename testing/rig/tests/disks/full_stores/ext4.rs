@@ -28,7 +28,7 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let mut disk = Disk { client, file };
         let filler = Ballast::new(store, 8 * MIB);
         let wait_free_space = |free: u64| {
-            wait_until("the free space to be seen", PATIENCE, || {
+            wait_until("the free space to be reported", PATIENCE, || {
                 let store = daemon.json(&["store", "show", "s"])?;
                 Ok(store["free_bytes"].as_u64().is_some_and(|bytes| bytes <= free))
             })

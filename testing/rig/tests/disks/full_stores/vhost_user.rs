@@ -56,7 +56,7 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     guest.run(&format!("rm -f /tmp/done; {}", write(512))).unwrap();
     wait_queued(&daemon, "d");
     drop(guest);
-    wait_until("nothing to be queued", PATIENCE, || {
+    wait_until("no queued requests", PATIENCE, || {
         let disk_status = daemon.json(&["disk", "show", "d"])?;
         Ok(disk_status["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
     })

@@ -228,8 +228,10 @@ fn inject(host: &Host, disk: &mut Served, case: Case) {
 fn check_images(host: &mut Host, disks: &[Served]) {
     for disk in disks {
         let name = disk.format.name;
-        wait_until("clients gone", PATIENCE, || Ok(host.shown(name)["nbd"]["clients"] == 0))
-            .unwrap();
+        wait_until("closed connections of clients", PATIENCE, || {
+            Ok(host.shown(name)["nbd"]["clients"] == 0)
+        })
+        .unwrap();
         let said = host.daemon.cli(&["disk", "check", name]).unwrap();
         let all = said.stdout.clone() + &said.stderr;
         assert!(said.is_ok() && all.contains("no damage was found"), "{name}: {all}");

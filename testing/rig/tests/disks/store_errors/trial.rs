@@ -38,7 +38,10 @@ impl Host {
 
     /// Waits until the daemon has noticed that the clients' connections have ended.
     pub(super) fn wait_unused(&self, disk: &str) {
-        wait_until("clients gone", PATIENCE, || Ok(self.get(disk)["nbd"]["clients"] == 0)).unwrap();
+        wait_until("closed connections of clients", PATIENCE, || {
+            Ok(self.get(disk)["nbd"]["clients"] == 0)
+        })
+        .unwrap();
     }
 }
 
