@@ -1,10 +1,10 @@
 //! Fuzz oracle of the server side of NBD (`suimon_nbd`): checks what the server makes of arbitrary
 //! bytes of a client.
 //!
-//! The input is two bytes of configuration, followed by the bytes that a client sends. The handshake
-//! parses them as a whole and byte by byte, and both must agree; its replies are parsed as by a
-//! client. The remaining bytes are requests: each is checked again field by field, executed on a disk
-//! with a known pattern, and its reply is parsed and compared.
+//! The input is two bytes of configuration, followed by the bytes that a client sends. The
+//! handshake parses them as a whole and byte by byte, and both must agree; its replies are parsed
+//! as by a client. The remaining bytes are requests: each is checked again field by field, executed
+//! on a disk with a known pattern, and its reply is parsed and compared.
 
 use suimon_nbd::{
     BlockSizes, Export, ExportSpec, Features, Framing, GREETING, NbdError, Negotiated,

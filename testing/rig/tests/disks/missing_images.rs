@@ -137,8 +137,8 @@ const INTERRUPTED: usize = 3;
 /// Maximum number of kills; some come after the commit.
 const KILLS_MAX: usize = 60;
 
-/// Returns true if a new image has its name and a VHDX was opened, which writes its headers. The daemon
-/// sets the modification time of a new image to one second before its creation.
+/// Returns true if a new image has its name and a VHDX was opened, which writes its headers. The
+/// daemon sets the modification time of a new image to one second before its creation.
 fn is_in_use(image: &str) -> bool {
     fs::metadata(image).is_ok_and(|found| {
         let since_mark = |time: SystemTime| found.modified().ok()?.duration_since(time).ok();

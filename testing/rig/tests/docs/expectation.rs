@@ -1,9 +1,9 @@
 //! Comparison of a command's output with the output in a page.
 //!
 //! Runs of white space are equal, and empty lines do not count. Numbers with their unit prefixes,
-//! durations, points in time, MAC addresses and UUIDs each equal all others of their kind. Digits that are
-//! part of a word (`eth0`, `node-2`) and IPv4 addresses are compared as they are. `...` stands for any
-//! number of lines, or for any text within a line.
+//! durations, points in time, MAC addresses and UUIDs each equal all others of their kind. Digits
+//! that are part of a word (`eth0`, `node-2`) and IPv4 addresses are compared as they are. `...`
+//! stands for any number of lines, or for any text within a line.
 
 use std::sync::LazyLock;
 

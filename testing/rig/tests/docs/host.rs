@@ -1,5 +1,5 @@
-//! The file system in which a page is executed: the machine's, with directories of the page's own where an
-//! administrator of Suimon writes.
+//! The file system in which a page is executed: the machine's, with directories of the page's own
+//! where an administrator of Suimon writes.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

@@ -1,5 +1,5 @@
-//! VLAN isolation: frames with stacks of VLAN tags (double tagging) through the switch, Open vSwitch
-//! and the bridge of Linux, whose ports are configured alike.
+//! VLAN isolation: frames with stacks of VLAN tags (double tagging) through the switch, Open
+//! vSwitch and the bridge of Linux, whose ports are configured alike.
 
 mod model;
 mod recorder;
@@ -221,8 +221,8 @@ fn through_open_vswitch(rig: &Rig, probes: &[Probe]) -> Vec<Sight> {
     recorder.record(probes, &markers())
 }
 
-/// Records all broadcasts on a bridge of Linux. Its untagged network is VLAN 1. `None` if the kernel
-/// has no VLAN filtering (`CONFIG_BRIDGE_VLAN_FILTERING`).
+/// Records all broadcasts on a bridge of Linux. Its untagged network is VLAN 1. `None` if the
+/// kernel has no VLAN filtering (`CONFIG_BRIDGE_VLAN_FILTERING`).
 fn through_linux_bridge(rig: &Rig, probes: &[Probe]) -> Option<Vec<Sight>> {
     const BRIDGE: &str = "bridge0";
     let bridge_namespace = Namespace::new(rig, "bridge").unwrap();

@@ -137,8 +137,9 @@ impl PacketTap {
         Some((VnetHeader::decode_short(header), bytes.to_vec()))
     }
 
-    /// Returns the next frame as it was on the link: the kernel removes the first tag, of type 0x8100
-    /// or 0x88a8, and describes it in ancillary data. `None` if no frame arrives within `patience`.
+    /// Returns the next frame as it was on the link: the kernel removes the first tag, of type
+    /// 0x8100 or 0x88a8, and describes it in ancillary data. `None` if no frame arrives within
+    /// `patience`.
     ///
     /// # Panics
     /// The kernel reports an error.

@@ -109,8 +109,8 @@ impl Port {
         Self::nic(name, vlan, NO_VLANS)
     }
 
-    /// Returns a trunk port. Without a native VLAN (0), its untagged frames are those of the untagged
-    /// network.
+    /// Returns a trunk port. Without a native VLAN (0), its untagged frames are those of the
+    /// untagged network.
     pub(super) fn trunk(name: &'static str, vlans: RangeInclusive<u16>, native: u16) -> Self {
         Self::nic(name, native, vlans)
     }
@@ -129,8 +129,8 @@ impl Port {
         self.untagged == vlan || self.tagged.contains(&vlan)
     }
 
-    /// Returns the VLAN of a frame from the port, and the tags inside that are payload to the switch;
-    /// `None` if the frame is dropped.
+    /// Returns the VLAN of a frame from the port, and the tags inside that are payload to the
+    /// switch; `None` if the frame is dropped.
     pub(super) fn classify(&self, stack: &[Tag]) -> Option<(u16, Stack)> {
         match stack {
             [first, inner @ ..] if first.kind == 0x8100 && first.vlan() > 0 => {
