@@ -10,7 +10,7 @@ use suimon_ports::{PortFault, QueueHost};
 use suimon_processor_tests::Supply;
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::workers::{Bench, wait_for};
+use crate::bench::{Bench, wait_for};
 
 /// Longer than the data plane waits for a worker in any call.
 const LONG: Duration = Duration::from_millis(11_500);
