@@ -1,4 +1,4 @@
-//! Receive coalescing of a batch of any frames, cut again and compared.
+//! Fuzz target: receive coalescing of a batch of frames (see `coalesce_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

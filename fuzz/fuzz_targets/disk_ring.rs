@@ -1,4 +1,4 @@
-//! Rings of disks in memory that holds any bytes.
+//! Fuzz target: virtio-blk rings in arbitrary guest memory (see `disk_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

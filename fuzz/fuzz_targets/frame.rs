@@ -1,4 +1,5 @@
-//! Admission, wire form, segmentation and checksums on arbitrary bytes.
+//! Fuzz target: ingress validation, wire format, segmentation and checksums of one frame (see
+//! `frame_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any partner, link and clock.
+//! Fuzz target: LACP with arbitrary frames, link changes and time steps (see `lacp_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

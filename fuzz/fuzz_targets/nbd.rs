@@ -1,4 +1,4 @@
-//! Any client of a disk that is exported.
+//! Fuzz target: arbitrary bytes of an NBD client, received by the server (see `nbd_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

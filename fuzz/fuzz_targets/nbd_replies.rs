@@ -1,4 +1,5 @@
-//! Any server of a disk that is copied.
+//! Fuzz target: arbitrary bytes of an NBD server, received by the client (see
+//! `nbd_replies_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

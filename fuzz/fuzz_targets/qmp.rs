@@ -1,4 +1,5 @@
-//! Any QEMU, which may be in its guest's hand.
+//! Fuzz target: arbitrary bytes of QEMU, which a guest may control, on a QMP socket (see
+//! `qmp_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any recording, which anybody may have written.
+//! Fuzz target: recordings of policies with arbitrary contents (see `recording_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

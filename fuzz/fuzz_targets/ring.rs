@@ -1,4 +1,4 @@
-//! Rings in memory that holds any bytes.
+//! Fuzz target: split virtio-net rings in arbitrary guest memory (see `ring_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

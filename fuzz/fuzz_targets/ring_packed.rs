@@ -1,4 +1,4 @@
-//! Packed rings in memory that holds any bytes.
+//! Fuzz target: packed virtio-net rings in arbitrary guest memory (see `packed_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Any QEMU on the stream of a NIC that it emulates.
+//! Fuzz target: arbitrary bytes of QEMU on the stream socket of an emulated NIC (see
+//! `stream_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

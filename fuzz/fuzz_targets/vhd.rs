@@ -1,4 +1,4 @@
-//! Any file as a VHD, and any requests to it.
+//! Fuzz target: an arbitrary file opened as a VHD, and requests to it (see `vhd_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Any VHDX image, and a guest that uses it.
+//! Fuzz target: damaged VHDX images, and requests to them (see `vhdx_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

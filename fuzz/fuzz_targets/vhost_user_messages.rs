@@ -1,4 +1,4 @@
-//! Any sequence of vhost-user messages.
+//! Fuzz target: arbitrary sequences of vhost-user messages (see `vhost_user_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

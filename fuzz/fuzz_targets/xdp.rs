@@ -1,4 +1,4 @@
-//! AF_XDP queues whose kernel does anything at all.
+//! Fuzz target: AF_XDP queues whose rings the kernel changes arbitrarily (see `xdp_oracle`).
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,11 +1,10 @@
-//! Judges what `suimon-frame` joins of one batch.
+//! Fuzz oracle of receive coalescing (`suimon-frame`).
 //!
-//! The input is a list of orders, [`ORDER_BYTES`] each: which flow sends, how much,
-//! with which flags, whether something in its headers is altered (with checksums
-//! that fit) or damaged (with checksums that do not), and to which egress it goes.
-//! The batch is joined; then everything is cut and completed as for an egress
-//! without offloads, before and after. Each flow must show the same bytes in the same
-//! order.
+//! The input is a list of records of [`ORDER_BYTES`] bytes, one per frame: flow, payload size,
+//! flags, whether a header field is altered (with correct checksums) or damaged (with wrong
+//! checksums), and egress. The batch is coalesced. Before and after that, the oracle segments all
+//! frames and completes their checksums, as for an egress without offloads. Each flow must contain
+//! the same bytes in the same order.
 
 use suimon_frame::{
     BATCH_FRAMES_MAX, Checksum, CoalesceTarget, Coalesced, Frame, Offloads, VnetHeader, coalesce,
@@ -15,22 +14,22 @@ use suimon_frame::{
 use super::frame_oracle::naive_sum;
 use super::frame_sample::Sample;
 
-/// Bytes of one order.
+/// Length of an input record, which describes one frame, in bytes.
 pub const ORDER_BYTES: usize = 8;
 
 const FLOWS: usize = 4;
 const ALL: Offloads = Offloads { udp_segmentation: true, ..Offloads::TCP };
 
-/// What became of the batch.
+/// Number of frames in the batch, and number of frames that coalescing removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Joined {
-    /// Frames of the batch.
+    /// Frames that ingress validation admitted to the batch.
     pub frames: usize,
-    /// Frames that were absorbed.
+    /// Frames that were merged into an earlier frame.
     pub absorbed: usize,
 }
 
-/// What flows remember from one frame to the next.
+/// Header fields of the next frame of a flow, and payload bytes per segment.
 #[derive(Clone, Copy)]
 struct Flow {
     sequence: u32,
@@ -38,23 +37,24 @@ struct Flow {
     segment_bytes: u16,
 }
 
-/// One frame as it is seen at an egress without offloads: the tag and the bytes.
+/// Frame as an egress without offloads sends it: VLAN tag (TCI) and bytes.
 type Shown = (Option<u16>, Vec<u8>);
 
-/// Joins the batch that `input` orders.
+/// Builds the batch that `input` describes, coalesces it and checks the result.
 ///
 /// # Panics
-/// The code under test got something wrong.
+///
+/// The result violates a rule of coalescing.
 pub fn check(input: &[u8]) -> Joined {
     let mut flows: [Flow; FLOWS] = std::array::from_fn(|index| Flow {
-        // One flow wraps around, in both of its numbers.
+        // The sequence numbers and IPv4 identifications of one flow wrap around.
         sequence: [7, u32::MAX - 3000, 1 << 31, 0][index],
         identification: [0xfffe, 0, 77, 0][index],
         segment_bytes: [1448, 300, 1428, 257][index],
     });
     let (mut frames, mut lanes) = (Vec::new(), Vec::new());
     for order in input.chunks_exact(ORDER_BYTES).take(BATCH_FRAMES_MAX + 3) {
-        let order: &[u8; ORDER_BYTES] = order.try_into().expect("a whole order");
+        let order: &[u8; ORDER_BYTES] = order.try_into().expect("a complete record");
         if let Some(frame) = frame_of(order, &mut flows, frames.len()) {
             frames.push(frame);
             lanes.push(lane_of(order));
@@ -88,7 +88,7 @@ fn lane_of(order: &[u8; ORDER_BYTES]) -> CoalesceTarget {
     }
 }
 
-/// The next frame of a flow; `None` if it is none that a port lets in.
+/// Returns the next frame of a flow; `None` if ingress validation rejects it.
 fn frame_of(
     order: &[u8; ORDER_BYTES],
     flows: &mut [Flow; FLOWS],
@@ -98,7 +98,7 @@ fn frame_of(
     let index = usize::from(selector & 3);
     let flow = &mut flows[index];
     let step = usize::from(flow.segment_bytes);
-    // Mostly whole segments; several as one large frame; something else.
+    // Most sizes are one whole segment; others are a large frame or a partial segment.
     let (payload_bytes, segment_bytes) = match size {
         0..=0x9f => (step, None),
         0xa0..=0xaf => (step * usize::from(size - 0x9d), Some(flow.segment_bytes)),
@@ -164,7 +164,8 @@ fn frame_of(
     frame.validate_ingress(&header, ALL).ok().map(|()| frame)
 }
 
-/// Makes the checksums fit whatever the headers say now.
+/// Writes the correct IPv4 and transport checksums for the current headers; with `is_partial` the
+/// transport field contains the sum of the pseudo-header only.
 fn seal(bytes: &mut [u8], sample: &Sample, transport_at: usize, is_partial: bool) {
     let network_at = 14 + 4 * sample.tags.len();
     let mut addresses = network_at + 8..network_at + 40;
@@ -188,7 +189,7 @@ fn put(bytes: &mut [u8], offset: usize, value: u16) {
     bytes[offset..offset + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// What an egress without offloads sends of a frame. The frame stays as it is.
+/// Returns the frames that an egress without offloads sends for `frame`, which is not changed.
 fn show(frame: &mut Frame) -> Vec<Shown> {
     let tag = frame.meta.tag.map(suimon_frame::VlanTag::tci);
     if frame.meta.gso.is_none() {
@@ -198,26 +199,28 @@ fn show(frame: &mut Frame) -> Vec<Shown> {
         return vec![(tag, plain.bytes().to_vec())];
     }
     let mut observed = Vec::new();
-    let mut segments = segment(frame, false).expect("what was let in or joined can be cut");
+    let mut segments =
+        segment(frame, false).expect("an admitted or coalesced frame can be segmented");
     while let Some(segment) = segments.next_segment() {
         observed.push((tag, segment.bytes().to_vec()));
     }
     observed
 }
 
-/// Whatever was joined is a frame that its egress takes and that a peer lets in.
+/// Checks that each coalesced frame is accepted by its egress and passes ingress validation at a
+/// peer.
 fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced) {
     for (index, frame) in frames.iter().enumerate() {
         assert_eq!(frame.meta.is_coalesced, coalesced.is_merged(index), "at {index}");
         if !frame.meta.is_coalesced {
             continue;
         }
-        assert!(!coalesced.was_merged_away(index), "a unit was absorbed by another");
+        assert!(!coalesced.was_merged_away(index), "a coalesced frame was merged into another");
         let CoalesceTarget::Egress(_, offloads) = lanes[index] else {
-            panic!("joined for no egress")
+            panic!("coalesced without an egress")
         };
-        let gso = frame.meta.gso.expect("a joined frame is a large one");
-        assert!(offloads.accepts(gso), "a frame that its egress does not take");
+        let gso = frame.meta.gso.expect("a coalesced frame is a large one");
+        assert!(offloads.accepts(gso), "a frame that its egress does not accept");
         assert!(matches!(frame.meta.checksum, Checksum::Partial { .. }));
         let wire = frame.wire_format();
         let tag = wire.tag.iter().flatten().copied();
@@ -225,13 +228,14 @@ fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced)
             wire.front.iter().copied().chain(tag).chain(wire.rest.iter().copied()).collect();
         let mut readmitted = Frame::new(0);
         readmitted.fill(&bytes);
-        readmitted.validate_ingress(&wire.header, ALL).expect("a peer lets a joined frame in");
+        readmitted.validate_ingress(&wire.header, ALL).expect("a peer admits a coalesced frame");
         assert_eq!((readmitted.bytes(), readmitted.meta.gso), (frame.bytes(), frame.meta.gso));
         assert_eq!(readmitted.meta.checksum, frame.meta.checksum);
     }
 }
 
-/// Per egress, each flow together with what nothing may overtake shows the same.
+/// Checks per egress that each flow has the same frames in the same order before and after. Frames
+/// to several egresses and IP fragments, which no frame may overtake, belong to every flow.
 fn check_order(lanes: &[CoalesceTarget], before: &[Vec<Shown>], after: &[Vec<Shown>]) {
     let keys: Vec<Key> = before.iter().map(|frame_segments| Key::of(frame_segments)).collect();
     for (lane, key) in lanes.iter().zip(&keys) {
@@ -253,10 +257,10 @@ fn check_order(lanes: &[CoalesceTarget], before: &[Vec<Shown>], after: &[Vec<Sho
     assert_eq!(count(before), count(after));
 }
 
-/// What keeps its order.
+/// Flow whose frames must keep their order.
 #[derive(Debug, PartialEq, Eq)]
 enum Key {
-    /// A TCP connection's direction: addresses and ports.
+    /// One direction of a TCP connection: IP addresses and ports.
     Tcp(Vec<u8>),
     Fragment,
     Other,

@@ -1,11 +1,11 @@
-//! Rings of disks in memory that holds any bytes.
+//! Fuzz oracle of virtio-blk rings: rings in arbitrary guest memory.
 //!
-//! The first bytes choose the ring, the rest is the VM's memory from its start. What a
-//! device must be asked is worked out from that memory by a plain reading of virtio 1.3,
-//! sections 2.7, 2.8 and 5.2.6, up to the first chain that it answers itself. Checked:
-//! the ring asks for that and nothing else, and faults where the driver broke a rule;
-//! whatever comes later is within the disk, and no tag is used twice; every change is in
-//! the log of written pages.
+//! The first four bytes select the ring; the others are the start of the guest's memory. A
+//! straightforward parser of virtio 1.3, sections 2.7, 2.8 and 5.2.6, computes from that memory the
+//! requests that the ring must pass to the disk, up to the first chain that the ring completes
+//! itself. The oracle checks that the ring passes exactly these requests and fails where the driver
+//! violated the specification; that later requests are within the disk and no tag is used twice;
+//! and that every changed page is in the dirty log.
 
 use std::sync::Arc;
 
@@ -28,12 +28,16 @@ const EVENT_IDX: u64 = 1 << 29;
 const VERSION_1: u64 = 1 << 32;
 const RING_PACKED: u64 = 1 << 34;
 
-/// The longest indirect table that is always accepted.
+/// Number of entries of an indirect table that a device must accept in any ring.
 const TABLE_ENTRIES_MAX: usize = 1024;
 const DISK_SECTORS: u64 = 64;
 const CALLS: usize = 6;
 
-/// Runs a ring over the memory described by `input`.
+/// Runs a ring over the guest memory described by `input`.
+///
+/// # Panics
+///
+/// The ring violates a rule above.
 pub fn check(input: &[u8]) {
     let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
     let [size, flags, base, mode] = *choice;
@@ -43,7 +47,7 @@ pub fn check(input: &[u8]) {
     let is_packed = features & RING_PACKED != 0;
     let size = if is_packed { u16::from(size % 65) } else { 1 << (size % 7) };
     let mut memory = GuestImage::new(image);
-    // Random addresses are hardly ever inside memory; bring them near it.
+    // Random addresses are rarely in guest memory; move them there.
     if mode & 1 != 0 {
         memory.bring_near(16 * usize::from(size));
     }
@@ -52,18 +56,18 @@ pub fn check(input: &[u8]) {
     Ring { size, features, base, records: Records::chosen_by(mode), memory }.check();
 }
 
-/// Why nothing more is expected.
+/// Reason why the expected requests end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Nothing more is available.
+    /// No further chain is available.
     Empty,
-    /// The driver broke a rule.
+    /// The driver violated the specification.
     Broken,
-    /// The ring answers a chain itself, which may change all that follows.
+    /// The ring completes a chain itself, which may change the memory of all later chains.
     Inside,
 }
 
-/// What the disk is asked: kind of request, first byte and length.
+/// Request to the disk: virtio-blk request type, offset and length in bytes.
 type Asked = (u32, u64, u64);
 
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +75,7 @@ struct Descriptor {
     addr: u64,
     len: u64,
     flags: u16,
-    /// `next`, or of a packed ring the buffer id.
+    /// `next` field of a split descriptor, or buffer ID of a packed one.
     next: u16,
 }
 
@@ -121,8 +125,8 @@ impl Ring {
                 received.as_ref().map_or(under_way.len() - before, |count| *count),
                 under_way.len() - before
             );
-            // What an in-flight region of any content makes a ring do first is not worked
-            // out here.
+            // The requests that a ring resubmits from an arbitrary in-flight region are not
+            // computed here.
             if call == 0 && !self.records.has_inflight() {
                 compare(&expected, end, &under_way, received.is_err());
             }
@@ -139,7 +143,7 @@ impl Ring {
         guest.check_log(&self.memory);
     }
 
-    /// What the disk is asked, in order.
+    /// Returns the expected requests in order, and why they end there.
     fn read_ring(&self, memory: &[u8]) -> (Vec<Asked>, End) {
         let (chains, mut end) = if self.has(RING_PACKED) {
             self.packed_chains(memory)
@@ -161,7 +165,8 @@ impl Ring {
         (requests, end)
     }
 
-    /// The buffers of each chain that is available; `None` for one that is broken.
+    /// Returns the descriptors of each available chain of a split ring, `None` for an invalid one,
+    /// and why the list ends there.
     fn split_chains(&self, memory: &[u8]) -> (Vec<Option<Vec<Descriptor>>>, End) {
         let addresses = self.addresses();
         let available = addresses.available as usize;
@@ -228,7 +233,7 @@ impl Ring {
         (chains, End::Empty)
     }
 
-    /// Puts an indirect table in its place.
+    /// Replaces an indirect descriptor by its table's descriptors; `None` if the table is invalid.
     fn resolve(&self, memory: &[u8], mut chain: Vec<Descriptor>) -> Option<Vec<Descriptor>> {
         let Some(index) = chain.iter().position(|entry| entry.flags & INDIRECT != 0) else {
             return Some(chain);
@@ -268,7 +273,8 @@ impl Ring {
         }
     }
 
-    /// What the disk is asked; `None` if it is not.
+    /// Returns the request of a chain with these readable bytes and this many writable bytes before
+    /// the status; `None` if the ring rejects it.
     fn judge(&self, (readable, space): &(Vec<u8>, u64)) -> Option<Asked> {
         let kind = number(readable, 0, 4) as u32;
         let payload = &readable[16..];
@@ -296,7 +302,8 @@ impl Ring {
     }
 }
 
-/// The readable bytes of a chain, and how many writable ones are before the status.
+/// Returns the readable bytes of a chain, and the number of writable bytes before the status byte;
+/// `None` if the chain is invalid.
 fn read_parts(memory: &[u8], chain: &[Descriptor]) -> Option<(Vec<u8>, u64)> {
     let (mut readable, mut writable, mut was_writable) = (Vec::new(), 0_u64, false);
     for buffer in chain {
@@ -331,14 +338,15 @@ fn compare(expected: &[Asked], end: End, actual: &[DiskRequest], has_failed: boo
                 DiskOp::Flush => 4,
                 DiskOp::Discard => 11,
                 DiskOp::WriteZeroes { .. } => 13,
-                DiskOp::Status { .. } => unreachable!("a ring does not ask"),
+                DiskOp::Status { .. } => unreachable!("a ring requests no status"),
             };
             (kind, request.range.offset(), request.range.len())
         })
         .collect();
     match end {
         End::Empty => assert_eq!((&actual[..], has_failed), (expected, false)),
-        // Chains are looked at some at a time before the first of them is taken.
+        // The ring parses several chains before it passes on the first of them, so requests before
+        // the invalid chain may be missing.
         End::Broken => {
             assert!(has_failed && expected.starts_with(&actual), "{expected:?} {actual:?}");
         }
@@ -359,7 +367,7 @@ fn check_requests(queue: &dyn DiskQueue, under_way: &[DiskRequest]) {
     }
 }
 
-/// Answers every second of those under way, the last first; in the last call all of them.
+/// Completes every second request in flight, newest first; in the last call all of them.
 fn answer_some(queue: &mut dyn DiskQueue, under_way: &mut Vec<DiskRequest>, call: usize) {
     for index in (0..under_way.len()).rev() {
         if index % 2 == call % 2 || call + 1 == CALLS {
@@ -378,7 +386,7 @@ fn descriptor(memory: &[u8], offset: usize, is_packed: bool) -> Descriptor {
     Descriptor { addr: number(memory, offset, 8), len: number(memory, offset + 8, 4), flags, next }
 }
 
-/// The little-endian number in so many bytes.
+/// Returns the little-endian number of `bytes` bytes at `offset`.
 fn number(memory: &[u8], offset: usize, bytes: usize) -> u64 {
     memory[offset..offset + bytes].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }

@@ -1,38 +1,39 @@
-//! Judges what `suimon-frame` makes of one frame from outside.
+//! Fuzz oracle of a single untrusted frame (`suimon-frame`).
 //!
-//! Input: one byte of control, twelve bytes of virtio-net header, the frame.
-//! Control bits: 0 checksum, 1 TCP/IPv4, 2 TCP/IPv6, 3 ECN, 4 UDP allowed;
-//! 5 segments with partial checksums.
+//! Input: one control byte, twelve bytes of virtio-net header, the frame. Control bits: 0 checksum,
+//! 1 TCP/IPv4, 2 TCP/IPv6, 3 ECN, 4 UDP are permitted offloads; 5 creates segments with partial
+//! checksums.
 
 use suimon_frame::{
     Checksum, Frame, Gso, GsoKind, Offloads, VNET_HEADER_BYTES, VnetHeader, complete_checksum,
     flow_hash, segment,
 };
 
-/// Bytes before the frame.
+/// Length of the control byte and virtio-net header before the frame, in bytes.
 pub const PREFIX_BYTES: usize = 1 + VNET_HEADER_BYTES;
-/// Control: everything allowed.
+/// Control byte with all offloads permitted.
 pub const ALLOW_ALL: u8 = 0x1f;
-/// Control: segments with partial checksums.
+/// Control bit that creates segments with partial checksums.
 pub const PARTIAL_SEGMENTS: u8 = 0x20;
 
-/// What became of the input.
+/// Result of ingress validation of the input's frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was not admitted.
+    /// The frame was rejected.
     Refused,
-    /// It was admitted with nothing left to do.
+    /// The frame was admitted without offload metadata.
     Plain,
-    /// It was admitted with a partial checksum.
+    /// The frame was admitted with a partial checksum.
     Partial,
-    /// It was admitted as a large frame of so many segments.
+    /// The frame was admitted as a large frame of this many segments.
     Large(usize),
 }
 
-/// Feeds one input through admission, wire form, segmentation and checksums.
+/// Applies ingress validation, wire format, segmentation and checksum completion to one input.
 ///
 /// # Panics
-/// The code under test got something wrong.
+///
+/// A result differs from the oracle's.
 pub fn check(input: &[u8]) -> Outcome {
     let Some((prefix, bytes)) = input.split_first_chunk::<PREFIX_BYTES>() else {
         return Outcome::Refused;
@@ -75,7 +76,7 @@ pub fn check(input: &[u8]) -> Outcome {
     }
 }
 
-/// The wire shows the very bytes that came in, and a header that says the same.
+/// Checks that the wire format contains the original bytes and an equivalent virtio-net header.
 fn check_wire(frame: &Frame, expected: &VnetHeader, bytes: &[u8]) {
     let wire = frame.wire_format();
     let mut actual = wire.front.to_vec();
@@ -101,7 +102,7 @@ fn check_wire(frame: &Frame, expected: &VnetHeader, bytes: &[u8]) {
     }
 }
 
-/// What goes out can come in again and is the same.
+/// Checks that a frame in wire format passes ingress validation and remains equal.
 fn check_readmission(frame: &Frame, allowed: Offloads) {
     let wire = frame.wire_format();
     let mut readmitted = Frame::new(0);
@@ -113,7 +114,8 @@ fn check_readmission(frame: &Frame, allowed: Offloads) {
     assert_eq!(readmitted.meta, frame.meta);
 }
 
-/// Completing stores the complement of the sum, and nothing else changes.
+/// Checks that completion writes the complement of the sum into the checksum field, and changes no
+/// other byte.
 fn check_completion(frame: &mut Frame, start: usize, offset: usize) {
     let mut expected = frame.bytes().to_vec();
     let checksum = match !naive_sum(&expected[start..]) {
@@ -134,7 +136,7 @@ fn check_segments(
 ) -> Outcome {
     let layout = Layout::find(frame.bytes(), gso.kind);
     assert_eq!(layout.transport_at, start, "the checksum starts elsewhere");
-    // A sender leaves the pseudo-header's sum in the field; random bytes do not.
+    // A sender stores the sum of the pseudo-header in the field; random bytes do not contain it.
     let transport_bytes = frame.len() - start;
     let pseudo = naive_sum(&layout.pseudo_header(frame.bytes(), transport_bytes));
     frame.bytes_mut()[start + offset..start + offset + 2].copy_from_slice(&pseudo.to_be_bytes());
@@ -168,7 +170,7 @@ fn check_segments(
     Outcome::Large(count)
 }
 
-/// Where the headers of a large frame lie, found the plain way.
+/// Offsets of the headers of a large frame, parsed straightforwardly.
 struct Layout {
     network_at: usize,
     is_ipv6: bool,
@@ -218,7 +220,7 @@ impl Layout {
         [addresses, &length, &[0, 0, 0, protocol]].concat()
     }
 
-    /// The segment as it must be, every field from its definition.
+    /// Returns the expected segment, with each header field computed from its definition.
     fn expected(
         &self,
         original: &[u8],
@@ -279,7 +281,8 @@ fn set(bytes: &mut [u8], offset: usize, value: usize) {
     bytes[offset..offset + 2].copy_from_slice(&value.to_be_bytes());
 }
 
-/// RFC 1071, as it reads: 16-bit words, carries added back, odd byte padded.
+/// Returns the Internet checksum's one's complement sum (RFC 1071): 16-bit words, carries added
+/// back, an odd last byte padded with zero.
 pub fn naive_sum(bytes: &[u8]) -> u16 {
     let mut sum = 0u32;
     for word in bytes.chunks(2) {

@@ -1,35 +1,35 @@
-//! Frames as real senders make them, for seeds and property tests.
+//! Frames as guests and hosts send them, for fuzz seeds and property tests.
 
 use suimon_frame::VnetHeader;
 
 use super::frame_oracle::naive_sum;
 
-/// A frame to be sent with a virtio-net header.
+/// Parameters of a frame with a virtio-net header.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// IPv6 instead of IPv4.
+    /// True for IPv6, false for IPv4.
     pub is_ipv6: bool,
-    /// UDP instead of TCP.
+    /// True for UDP, false for TCP.
     pub is_udp: bool,
-    /// VLAN tags in the bytes: type and control information.
+    /// VLAN tags in the frame, outermost first: TPID and TCI.
     pub tags: Vec<(u16, u16)>,
-    /// IPv4 options in 4-byte units.
+    /// Length of the IPv4 options in 4-byte units.
     pub option_words: usize,
-    /// IPv6 extension headers: kind, and length in 8-byte units beyond the first.
+    /// IPv6 extension headers: type, and length in 8-byte units after the first eight bytes.
     pub extensions: Vec<(u8, u8)>,
-    /// TCP options in 4-byte units.
+    /// Length of the TCP options in 4-byte units.
     pub tcp_option_words: usize,
-    /// TCP flags.
+    /// Flags byte of the TCP header.
     pub tcp_flags: u8,
-    /// Source port.
+    /// TCP or UDP source port.
     pub source_port: u16,
     /// TCP sequence number.
     pub sequence: u32,
     /// IPv4 identification.
     pub identification: u16,
-    /// Payload bytes per segment; `None` for a frame that is not large.
+    /// Payload bytes per segment; `None` if the frame is not to be segmented.
     pub segment_bytes: Option<u16>,
-    /// Payload.
+    /// Transport payload.
     pub payload: Vec<u8>,
 }
 
@@ -53,7 +53,7 @@ impl Default for Sample {
 }
 
 impl Sample {
-    /// The virtio-net header that goes with the frame.
+    /// Returns the virtio-net header of the frame.
     pub fn header(&self) -> VnetHeader {
         let ecn = if !self.is_udp && self.tcp_flags & 0x80 != 0 { VnetHeader::GSO_ECN } else { 0 };
         let kind = match (self.is_udp, self.is_ipv6) {
@@ -72,12 +72,12 @@ impl Sample {
         }
     }
 
-    /// The oracle's input: control, header, frame.
+    /// Returns the input of `frame_oracle`: control byte, virtio-net header, frame.
     pub fn input(&self, control: u8) -> Vec<u8> {
         [&[control], &self.header().encode()[..], &self.bytes()].concat()
     }
 
-    /// The frame's bytes, with the pseudo-header's sum in the checksum field.
+    /// Returns the frame's bytes, with the sum of the pseudo-header in the checksum field.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0x52, 0x54, 0, 0, 0, 2, 0x52, 0x54, 0, 0, 0, 1];
         for (kind, tci) in &self.tags {

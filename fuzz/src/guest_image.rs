@@ -1,5 +1,4 @@
-//! A VM's memory made from any bytes, with one ring in it, for the oracles of both
-//! forms of ring.
+//! Guest memory with arbitrary contents and one ring, for the oracles of split and packed rings.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -13,19 +12,19 @@ use suimon_ring::{
     RingFeatures, RingLog, RingSetup, RingTracking,
 };
 
-/// Length of the memory.
+/// Size of the guest's memory in bytes.
 pub const MEMORY_BYTES: usize = 0x4_0000;
-/// Pages of it, and bytes of the log that has a bit for each.
+/// Number of pages of the memory. The dirty log has one bit per page.
 const PAGES: usize = MEMORY_BYTES / 4096;
 const LOG_BYTES: usize = PAGES / 8;
 
-/// What a ring is to write down.
+/// Selection of the dirty log and the in-flight region that a ring uses.
 #[derive(Clone, Copy, Debug)]
 pub struct Records(u8);
 
 impl Records {
-    /// The choice in these bits: that of value 2 stands for the log, that of value 4
-    /// for the in-flight region. The others are not looked at.
+    /// Creates the selection: bit 1 (value 2) enables the dirty log, bit 2 (value 4) the in-flight
+    /// region. Other bits are ignored.
     pub fn chosen_by(bits: u8) -> Self {
         Self(bits)
     }
@@ -34,19 +33,20 @@ impl Records {
         self.0 & 2 != 0
     }
 
-    /// Whether there is an in-flight region, which then holds any bytes.
+    /// Returns true if the ring has an in-flight region, whose initial contents are arbitrary.
     pub fn has_inflight(self) -> bool {
         self.0 & 4 != 0
     }
 }
 
-/// The memory as it is before a ring runs.
+/// Contents of the guest's memory before a ring runs.
 pub struct GuestImage {
     bytes: Vec<u8>,
 }
 
 impl GuestImage {
-    /// Memory that starts with these bytes; the rest is 0.
+    /// Creates a memory that begins with `start`, truncated to [`MEMORY_BYTES`]; the remainder is
+    /// 0.
     pub fn new(start: &[u8]) -> Self {
         let mut bytes = vec![0_u8; MEMORY_BYTES];
         let used = start.len().min(MEMORY_BYTES);
@@ -54,7 +54,8 @@ impl GuestImage {
         Self { bytes }
     }
 
-    /// Cuts the addresses in the first descriptors so that most lie in memory.
+    /// Masks the addresses of the descriptors in the first `table_bytes` bytes to 19 bits, so that
+    /// about half of them are in the memory.
     pub fn bring_near(&mut self, table_bytes: usize) {
         for descriptor in self.bytes[..table_bytes].chunks_exact_mut(16) {
             descriptor[3..8].fill(0);
@@ -66,7 +67,7 @@ impl GuestImage {
         &self.bytes
     }
 
-    /// The memory as a device maps it, in two regions, and the setup of a ring.
+    /// Maps the memory as a device does, in two regions, and creates the setup of a ring.
     pub fn open(&self, size: u32, features: u64, base: u16, addresses: RingAddresses) -> OpenGuest {
         let file = memfd();
         file.write_all_at(&self.bytes, 0).unwrap();
@@ -92,7 +93,11 @@ impl GuestImage {
         OpenGuest { file, memory, setup, log: memfd(), logs: Cell::new(false) }
     }
 
-    /// Panics unless `after` differs from this at most in these places.
+    /// Checks that `after` equals this memory outside the ranges `may_change`.
+    ///
+    /// # Panics
+    ///
+    /// A byte outside the ranges differs.
     pub fn check_unchanged(&self, after: &[u8], may_change: &[Range<usize>]) {
         let (mut before, mut after) = (self.bytes.clone(), after.to_vec());
         for range in may_change {
@@ -106,7 +111,7 @@ impl GuestImage {
     }
 }
 
-/// Memory that a device has mapped.
+/// Guest memory mapped by a device, with the setup of one ring.
 pub struct OpenGuest {
     file: File,
     pub memory: Arc<GuestMemory>,
@@ -116,15 +121,15 @@ pub struct OpenGuest {
 }
 
 impl OpenGuest {
-    /// The memory as it stands.
+    /// Returns a copy of the memory's current contents.
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = vec![0; MEMORY_BYTES];
         self.file.read_exact_at(&mut bytes, 0).unwrap();
         bytes
     }
 
-    /// What the ring is to write down. An in-flight region holds the end of the
-    /// VM's memory.
+    /// Creates the dirty log and in-flight region that `chosen` selects. The in-flight region is
+    /// filled with bytes of the guest's memory.
     pub fn records(&self, chosen: Records, is_packed: bool, used_addr: u64) -> RingTracking {
         let mut records = RingTracking::default();
         if chosen.has_log() {
@@ -137,19 +142,23 @@ impl OpenGuest {
         if chosen.has_inflight() && queue_size > 0 {
             let layout = InflightLayout { queues: 1, queue_size, is_packed };
             let (region, fd) = Inflight::create(layout).unwrap();
-            // Behind the ring, where the input still reaches.
+            // The range is after the ring, and fuzz inputs are long enough to reach it.
             let from = 1100;
             let bytes = &self.bytes()[from..from + layout.bytes() as usize];
             let file = File::from(fd);
             file.write_all_at(bytes, 0).unwrap();
-            // Of most versions nothing more would be seen.
+            // A ring rejects most version numbers, so only 0 and 1 are used.
             file.write_all_at(&[bytes[8] & 1, 0], 8).unwrap();
             records.inflight = region.queue(0);
         }
         records
     }
 
-    /// Panics unless every page that differs from `before` is in the log.
+    /// Checks that each page that differs from `before` is in the dirty log, if there is one.
+    ///
+    /// # Panics
+    ///
+    /// A changed page is missing.
     pub fn check_log(&self, before: &GuestImage) {
         if !self.logs.get() {
             return;

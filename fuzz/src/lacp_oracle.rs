@@ -1,9 +1,9 @@
-//! What any partner, link and clock may make of a team of two members that speaks LACP.
+//! Fuzz oracle of LACP: a team of two members with an arbitrary partner, link changes and clock.
 //!
-//! The input is a script: links come and go, time passes, frames arrive that a partner
-//! would send, that nobody would send, and that were sent from here. After each step the
-//! frames that leave are read byte by byte (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3), and
-//! what the team says of itself is held against what it told its owner to do.
+//! The input is a script of link changes, time steps, and frames: valid LACPDUs of a partner,
+//! invalid frames, and the team's own frames. After each step the oracle parses the transmitted
+//! frames (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3) and compares the reported state of the team with
+//! the actions that it emitted.
 
 use core::time::Duration;
 
@@ -15,24 +15,25 @@ use suimon_teaming::lacp::{Activity, Lacp, LacpAction, LacpPortSpec, LacpSpec, L
 const MEMBERS: usize = 2;
 const SYSTEM: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const FRAME_BYTES: usize = 124;
-/// Frames of one kind that may leave a member within a second (6.4.16).
+/// Maximum number of frames of one kind that a member may transmit in one second (IEEE
+/// 802.1AX-2014, 6.4.16).
 const SENT_MAX: usize = 3;
 const SECOND: Duration = Duration::from_secs(1);
-/// Polls without time passing after which nothing may be due any more.
+/// Number of polls at one time after which no deadline may be due.
 const POLLS_MAX: usize = 8;
-/// Steps of a script that are carried out.
+/// Maximum number of steps executed of a script.
 const STEPS_MAX: usize = 400;
 
-/// What a script came to, so that seeds can be known to lead somewhere.
+/// Statistics of a script, with which tests verify that seeds reach the intended states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// LACPDUs that left.
+    /// LACPDUs transmitted.
     pub lacpdus: usize,
-    /// Marker Responses that left.
+    /// Marker Responses transmitted.
     pub marker_responses: usize,
-    /// Whether both members carried frames at once.
+    /// True if both members distributed frames at the same time.
     pub used_both: bool,
-    /// Whether a member that carried frames was taken out of use.
+    /// True if a distributing member was stopped.
     pub was_stopped: bool,
 }
 
@@ -41,9 +42,9 @@ struct Member {
     has_link: bool,
     collecting: bool,
     distributing: bool,
-    /// The last LACPDU from here.
+    /// Last LACPDU that the member transmitted.
     sent: Option<[u8; FRAME_BYTES]>,
-    /// When LACPDUs and Marker Responses left.
+    /// Transmission times of LACPDUs, and of Marker Responses.
     times: [Vec<Time>; 2],
 }
 
@@ -55,10 +56,11 @@ struct World {
     outcome: Outcome,
 }
 
-/// Carries the script out and judges every step.
+/// Executes the script and checks the team after each step.
 ///
 /// # Panics
-/// A promise is broken.
+///
+/// The team violates the standard, or its reported state differs from its actions.
 pub fn check(input: &[u8]) -> Outcome {
     let mut script = input.iter().copied();
     let mut world = World::new(script.next().unwrap_or(0));
@@ -150,15 +152,15 @@ impl World {
         let speed_mbps = if options & 2 == 0 { 10_000 } else { 1000 };
         let link = (options & 1 != 0).then_some(Link { speed_mbps, full_duplex: options & 4 == 0 });
         self.members[index].has_link = link.is_some();
-        self.lacp.handle_link(self.members[index].id, link, self.now).expect("it is a member");
+        self.lacp.handle_link(self.members[index].id, link, self.now).expect("the member exists");
     }
 
     fn arrive(&mut self, index: usize, frame: &[u8]) {
-        let before = self.lacp.member_state(self.members[index].id).expect("it is a member");
+        let before = self.lacp.member_state(self.members[index].id).expect("the member exists");
         let answer = self.lacp.handle_frame(self.members[index].id, frame, self.now);
-        let after = self.lacp.member_state(self.members[index].id).expect("it is a member");
+        let after = self.lacp.member_state(self.members[index].id).expect("the member exists");
         if answer.is_err() {
-            // A wrong frame is counted and changes nothing else.
+            // An invalid frame is counted and changes no other state.
             let count = |state: &suimon_teaming::lacp::MemberState| {
                 state.counters.illegal_rx + state.counters.unknown_rx
             };
@@ -168,7 +170,8 @@ impl World {
         }
     }
 
-    /// A LACPDU as a partner sends it: that knows us or not, that is in sync or not.
+    /// Returns a LACPDU of a partner: `options` selects its system, its state and whether it
+    /// contains the team's information.
     fn partner_frame(&self, index: usize, options: u8, next: &mut impl FnMut() -> u8) -> Vec<u8> {
         let mut frame =
             vec![0x01, 0x80, 0xc2, 0, 0, 2, 2, 0, 0, 0, 9, index as u8, 0x88, 0x09, 1, 1];
@@ -190,7 +193,7 @@ impl World {
         frame
     }
 
-    /// Does what is due until nothing is.
+    /// Executes all due actions and then checks the reported state.
     fn settle(&mut self) {
         let mut actions = Vec::new();
         for _ in 0..POLLS_MAX {
@@ -202,7 +205,7 @@ impl World {
                 return self.compare();
             }
         }
-        panic!("something is always due");
+        panic!("the deadline never advances");
     }
 
     fn carry_out(&mut self, action: &LacpAction) {
@@ -234,10 +237,10 @@ impl World {
         }
     }
 
-    /// What the team says of itself is what it told.
+    /// Checks that the reported state of each member matches the actions emitted so far.
     fn compare(&mut self) {
         for member in &self.members {
-            let state = self.lacp.member_state(member.id).expect("it is a member");
+            let state = self.lacp.member_state(member.id).expect("the member exists");
             assert_eq!(
                 (state.is_collecting, state.is_distributing, state.link.is_some()),
                 (member.collecting, member.distributing, member.has_link)
@@ -250,13 +253,13 @@ impl World {
     }
 }
 
-/// Reads a frame that leaves, and says whether it is a Marker Response.
+/// Checks a transmitted frame. Returns true for a Marker Response, false for a LACPDU.
 fn judge(frame: &[u8; FRAME_BYTES], port: u8) -> bool {
     assert_eq!(frame[..6], [0x01, 0x80, 0xc2, 0, 0, 2]);
     assert_eq!(frame[6..12], [2, 0, 0, 0, 1, port]);
     assert_eq!(frame[12..14], [0x88, 0x09]);
     if frame[14] == 2 {
-        // Version 1, a Marker Response of 16 octets, the terminator.
+        // Version 1, a Marker Response TLV of 16 octets, the terminator.
         assert_eq!(frame[15..18], [1, 2, 16]);
         assert_eq!(frame[34..], [0; 90]);
         return true;
@@ -267,7 +270,8 @@ fn judge(frame: &[u8; FRAME_BYTES], port: u8) -> bool {
     assert_eq!(frame[33..38], [0, 0, 0, 2, 20]);
     assert_eq!(frame[53..58], [0, 0, 0, 3, 16]);
     assert_eq!(frame[60..], [0; 64]);
-    // Distributing without collecting, and both without sync, are no states (6.4.15).
+    // Distributing without collecting, and collecting without synchronization, are invalid states
+    // (6.4.15).
     let state = frame[32];
     assert!(state & 0x20 == 0 || state & 0x10 != 0);
     assert!(state & 0x10 == 0 || state & 0x08 != 0);

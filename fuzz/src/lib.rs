@@ -1,11 +1,11 @@
-//! Oracles for fuzzing, shared with the crates' own tests, which include them by
-//! path and replay `corpus/` with them.
+//! Fuzz oracles. The tests of the crates under test include the files by path and replay `corpus/`
+//! with them.
 //!
-//! An oracle is written apart from the code it judges, as plainly as possible:
-//! it shares no parser and no arithmetic with it.
+//! An oracle is written independently of the code under test, as straightforwardly as possible: it
+//! shares no parser and no arithmetic with it.
 //!
-//! `cargo +nightly fuzz run frame`. What the fuzzer adds to `corpus/` stays
-//! local; an input that found a bug is checked in as `corpus/<target>/bug-<what>`.
+//! Run a target with `cargo +nightly fuzz run frame`. Inputs that the fuzzer adds to `corpus/`
+//! remain local; an input that revealed a defect is committed as `corpus/<target>/bug-<subject>`.
 #![forbid(unsafe_code)]
 
 pub mod coalesce_oracle;

@@ -1,16 +1,16 @@
-//! A client's side of NBD, as plainly as possible: what it sends, and what it reads of the
-//! server's answers (`doc/proto.md` of the NBD project, and its extension
-//! `EXTENDED_HEADERS`). What a server may not send is a panic.
+//! A straightforward NBD client: encodes requests, and parses the server's replies (`doc/proto.md`
+//! of the NBD project, and its extension `EXTENDED_HEADERS`). The functions panic if the server's
+//! bytes violate the protocol.
 
 use suimon_nbd::Framing;
 
-/// Types of replies to options.
+/// Option reply types `NBD_REP_…`.
 pub const ACK: u32 = 1;
 pub const SERVER: u32 = 2;
 pub const INFO: u32 = 3;
 pub const META_CONTEXT: u32 = 4;
 
-/// Commands.
+/// Command types `NBD_CMD_…`.
 pub const READ: u16 = 0;
 pub const WRITE: u16 = 1;
 pub const DISC: u16 = 2;
@@ -20,7 +20,7 @@ pub const CACHE: u16 = 5;
 pub const WRITE_ZEROES: u16 = 6;
 pub const BLOCK_STATUS: u16 = 7;
 
-/// Flags of commands.
+/// Command flags `NBD_CMD_FLAG_…`.
 pub const FUA: u16 = 1;
 pub const NO_HOLE: u16 = 2;
 pub const DF: u16 = 4;
@@ -28,7 +28,7 @@ pub const REQ_ONE: u16 = 8;
 pub const FAST_ZERO: u16 = 16;
 pub const PAYLOAD_LEN: u16 = 32;
 
-/// An option with its data.
+/// Encodes an option request with its data.
 pub fn option(code: u32, data: &[u8]) -> Vec<u8> {
     let mut bytes = b"IHAVEOPT".to_vec();
     bytes.extend(code.to_be_bytes());
@@ -37,12 +37,12 @@ pub fn option(code: u32, data: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A string after its length.
+/// Encodes a string: its length in four bytes, then its bytes.
 pub fn string(text: &str) -> Vec<u8> {
     [&(text.len() as u32).to_be_bytes(), text.as_bytes()].concat()
 }
 
-/// `NBD_OPT_INFO` (6) or `NBD_OPT_GO` (7).
+/// Encodes `NBD_OPT_INFO` (`code` 6) or `NBD_OPT_GO` (7).
 pub fn info(code: u32, name: &str, requests: &[u16]) -> Vec<u8> {
     let mut data = string(name);
     data.extend((requests.len() as u16).to_be_bytes());
@@ -50,7 +50,7 @@ pub fn info(code: u32, name: &str, requests: &[u16]) -> Vec<u8> {
     option(code, &data)
 }
 
-/// `NBD_OPT_LIST_META_CONTEXT` (9) or `NBD_OPT_SET_META_CONTEXT` (10).
+/// Encodes `NBD_OPT_LIST_META_CONTEXT` (`code` 9) or `NBD_OPT_SET_META_CONTEXT` (10).
 pub fn meta(code: u32, name: &str, queries: &[&str]) -> Vec<u8> {
     let mut data = string(name);
     data.extend((queries.len() as u32).to_be_bytes());
@@ -58,7 +58,7 @@ pub fn meta(code: u32, name: &str, queries: &[&str]) -> Vec<u8> {
     option(code, &data)
 }
 
-/// A request's header.
+/// Header of a request in the transmission phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
     pub flags: u16,
@@ -69,7 +69,7 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// As it is sent; a compact one has the lower 32 bits of the length.
+    /// Encodes the header. A compact header contains the lower 32 bits of the length.
     pub fn bytes(&self, framing: Framing) -> Vec<u8> {
         let extended = framing == Framing::Extended;
         let magic: u32 = if extended { 0x21e4_1c71 } else { 0x2560_9513 };
@@ -87,7 +87,7 @@ impl Ask {
     }
 }
 
-/// Takes big-endian fields off the front.
+/// Reader of big-endian fields; each field is removed from the start of the slice.
 pub struct Fields<'a>(pub &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -97,13 +97,17 @@ impl<'a> Fields<'a> {
         field
     }
 
-    /// A number of so many bytes.
+    /// Removes a number of `bytes` bytes.
+    ///
+    /// # Panics
+    ///
+    /// Fewer bytes remain.
     pub fn number(&mut self, bytes: usize) -> u64 {
         self.take(bytes).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
     }
 }
 
-/// A reply to an option.
+/// Reply to an option.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OptionReply {
     pub option: u32,
@@ -112,14 +116,18 @@ pub struct OptionReply {
 }
 
 impl OptionReply {
-    /// The message of an error.
+    /// Returns the text of an error reply.
+    ///
+    /// # Panics
+    ///
+    /// The reply is no error, or its text is too long or not UTF-8.
     pub fn message(&self) -> &str {
         assert!(self.kind >> 31 == 1 && self.data.len() <= 4096);
-        std::str::from_utf8(&self.data).expect("a message is text")
+        std::str::from_utf8(&self.data).expect("an error message is UTF-8")
     }
 }
 
-/// The replies that these bytes are.
+/// Parses bytes that consist of complete option replies.
 pub fn option_replies(bytes: &[u8]) -> Vec<OptionReply> {
     let mut fields = Fields(bytes);
     let mut replies = Vec::new();
@@ -132,22 +140,26 @@ pub fn option_replies(bytes: &[u8]) -> Vec<OptionReply> {
     replies
 }
 
-/// A whole reply to a request.
+/// Complete reply to a request, collected from all its chunks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     pub cookie: u64,
-    /// The error, if there was one, and where.
+    /// Error code, and the offset of the error if the reply contains one; `None` without error.
     pub error: Option<(u32, Option<u64>)>,
     pub message: String,
-    /// What was read, with the offsets where it belongs.
+    /// Data that was read, with the offset on the disk.
     pub data: Vec<(u64, Vec<u8>)>,
-    /// Holes, offset and length.
+    /// Holes that were read: offset and length in bytes.
     pub holes: Vec<(u64, u64)>,
-    /// Lengths and states.
+    /// Block status extents: length in bytes and status flags.
     pub extents: Vec<(u64, u64)>,
 }
 
-/// Reads one whole reply to `ask` off the front of `bytes`.
+/// Parses a complete reply to `ask` and removes it from the start of `bytes`.
+///
+/// # Panics
+///
+/// The bytes are incomplete or violate the protocol.
 pub fn answer(framing: Framing, ask: &Ask, bytes: &mut &[u8]) -> Answer {
     let mut fields = Fields(bytes);
     let mut answer = Answer { cookie: ask.cookie, ..Answer::default() };
@@ -173,11 +185,11 @@ pub fn answer(framing: Framing, ask: &Ask, bytes: &mut &[u8]) -> Answer {
     answer
 }
 
-/// Reads a chunk; returns whether it is the last one.
+/// Parses one chunk into `answer`. Returns true if it is the last chunk of the reply.
 fn chunk(framing: Framing, ask: &Ask, fields: &mut Fields<'_>, answer: &mut Answer) -> bool {
     let extended = framing == Framing::Extended;
     let magic = if extended { 0x6e8a_278c } else { 0x668e_33ef };
-    assert_ne!(framing, Framing::Simple, "chunks were not agreed on");
+    assert_ne!(framing, Framing::Simple, "structured replies were not negotiated");
     assert_eq!(fields.number(4), magic, "magic of a chunk");
     let (flags, kind) = (fields.number(2), fields.number(2));
     assert!(flags <= 1);
@@ -202,7 +214,7 @@ fn chunk(framing: Framing, ask: &Ask, fields: &mut Fields<'_>, answer: &mut Answ
         }
         5 | 6 => {
             assert_eq!(kind == 6, extended);
-            assert!(answer.extents.is_empty(), "one chunk for each context");
+            assert!(answer.extents.is_empty(), "more than one block status chunk for a context");
             assert_eq!(payload.number(4), 1, "the context that was selected");
             let width = if extended { 8 } else { 4 };
             let count = extended.then(|| payload.number(4));
@@ -216,7 +228,8 @@ fn chunk(framing: Framing, ask: &Ask, fields: &mut Fields<'_>, answer: &mut Answ
             let error = payload.number(4) as u32;
             assert_ne!(error, 0);
             let bytes = payload.number(2) as usize;
-            let message = std::str::from_utf8(payload.take(bytes)).expect("a message is text");
+            let message =
+                std::str::from_utf8(payload.take(bytes)).expect("an error message is UTF-8");
             message.clone_into(&mut answer.message);
             answer.error = Some((error, (kind == 0x8002).then(|| payload.number(8))));
         }

@@ -1,5 +1,5 @@
-//! A disk of a known pattern, exported: requests are carried out on it, and the replies
-//! read as a client reads them.
+//! Exported disk with known contents: executes requests, and checks the encoded replies as a client
+//! parses them.
 
 use suimon_nbd::{
     ChunkKind, ExtentState, Framing, NbdCommand, REPLY_BYTES_MAX, Request, RequestParser,
@@ -8,13 +8,13 @@ use suimon_nbd::{
 
 use super::nbd_client::{Answer, Ask, BLOCK_STATUS, DF, READ, REQ_ONE, answer};
 
-/// Bytes of the disk, and of its pieces that are alike.
+/// Size of the disk in bytes. Within each [`PIECE_BYTES`] the allocation state is constant.
 pub const DISK_BYTES: u64 = 1 << 20;
 const PIECE_BYTES: u64 = 4096;
-/// Bytes of buffers for extents: some do not have room for all.
+/// Size of the buffer for a block status reply in bytes. Some replies do not fit completely.
 const STATUS_BYTES: usize = 1024;
 
-/// How a piece of the disk is allocated: data, a hole, zeroes that are allocated.
+/// Returns the allocation state at `offset`: data, a hole, or allocated zeroes.
 fn state_at(offset: u64) -> ExtentState {
     match offset / PIECE_BYTES % 5 {
         1 => ExtentState::HOLE | ExtentState::ZERO,
@@ -27,7 +27,7 @@ fn byte_at(offset: u64) -> u8 {
     if state_at(offset).has(ExtentState::ZERO) { 0 } else { (offset % 251) as u8 | 1 }
 }
 
-/// The disk from here on, piece by piece.
+/// Returns the extents from `offset` without end, one per [`PIECE_BYTES`].
 fn extents_from(offset: u64) -> impl Iterator<Item = StatusExtent> {
     let mut position = offset;
     std::iter::from_fn(move || {
@@ -38,10 +38,11 @@ fn extents_from(offset: u64) -> impl Iterator<Item = StatusExtent> {
     })
 }
 
-/// Answers a request from the disk, and reads the answer.
+/// Executes a request, encodes the reply and checks it as a client parses it.
 ///
 /// # Panics
-/// The answer is not the disk's.
+///
+/// The reply differs from the disk's contents or violates the protocol.
 pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, request: Request) {
     let mut output = Vec::new();
     let mut head = [0; REPLY_BYTES_MAX];
@@ -52,7 +53,7 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
             let extents = extents_from(range.offset);
             let chunks = transmission.read_chunks(request.reply_to, range, dont_fragment, extents);
             for chunk in chunks {
-                let used = chunk.encode_head(&mut head).expect("there is room");
+                let used = chunk.encode_head(&mut head).expect("the buffer is large enough");
                 output.extend_from_slice(&head[..used]);
                 if chunk.kind() == ChunkKind::Data {
                     let end = chunk.offset() + u64::from(chunk.length());
@@ -64,7 +65,7 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
             covered = range.length;
             let mut out = [0xff; STATUS_BYTES];
             let reply = transmission.block_status(request.reply_to, range, first_only, &mut out);
-            let mut reply = reply.expect("there is room");
+            let mut reply = reply.expect("the buffer is large enough");
             for extent in extents_from(range.offset) {
                 if !reply.push(extent) {
                     break;
@@ -74,7 +75,7 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
             output.extend_from_slice(&out[..used]);
         }
         _ => {
-            let used = request.reply_to.done(&mut head).expect("there is room");
+            let used = request.reply_to.done(&mut head).expect("the buffer is large enough");
             output.extend_from_slice(&head[..used]);
         }
     }
@@ -89,15 +90,16 @@ pub fn carry_out(transmission: &RequestParser, framing: Framing, ask: &Ask, requ
     }
 }
 
-/// All of the range is there, once, and as the disk has it.
+/// Checks that a read reply contains each byte of the range once, with the disk's contents.
 fn judge_read(ask: &Ask, answer: &Answer) {
     let mut read = vec![None; ask.length as usize];
     let parts = answer.data.iter().map(|(offset, data)| (*offset, data.clone()));
     let holes = answer.holes.iter().map(|(offset, length)| (*offset, vec![0; *length as usize]));
     for (offset, data) in parts.chain(holes) {
         for (position, byte) in (offset..).zip(data) {
-            let slot = &mut read[usize::try_from(position - ask.offset).expect("it is inside")];
-            assert_eq!(slot.replace(byte), None, "a byte twice");
+            let slot = &mut read
+                [usize::try_from(position - ask.offset).expect("the offset is in the range")];
+            assert_eq!(slot.replace(byte), None, "a byte was returned twice");
         }
     }
     for (position, byte) in (ask.offset..).zip(read) {
@@ -106,14 +108,15 @@ fn judge_read(ask: &Ask, answer: &Answer) {
     assert!(ask.flags & DF == 0 || answer.data.len() == 1 && answer.holes.is_empty());
 }
 
-/// Extents are the disk's, differ from their neighbours, and do not exceed the range.
+/// Checks that the extents match the disk, that adjacent ones differ, and that they end within
+/// `covered` bytes.
 fn judge_extents(ask: &Ask, covered: u64, answer: &Answer) {
     let mut offset = ask.offset;
     let mut before = None;
     for (length, state) in &answer.extents {
-        assert_ne!(before.replace(*state), Some(*state), "neighbours of one state");
+        assert_ne!(before.replace(*state), Some(*state), "adjacent extents with the same state");
         let end = offset + length;
-        // Within a piece nothing changes.
+        // The state is constant within a piece.
         while offset < end {
             assert_eq!(u64::from(state_at(offset).bits()), *state, "at {offset}");
             offset = end.min((offset / PIECE_BYTES + 1) * PIECE_BYTES);

@@ -1,10 +1,10 @@
 //! Fuzz oracle of the server side of NBD (`suimon_nbd`): checks what the server makes of arbitrary
 //! bytes of a client.
 //!
-//! The input is two bytes of configuration, followed by the bytes that a client sends. The handshake
-//! parses them as a whole and byte by byte, and both must agree; its replies are parsed as by a
-//! client. The remaining bytes are requests: each is checked again field by field, executed on a disk
-//! with a known pattern, and its reply is parsed and compared.
+//! The input is two bytes of configuration, followed by the bytes that a client sends. The
+//! handshake parses them as a whole and byte by byte, and both must agree; its replies are parsed
+//! as by a client. The remaining bytes are requests: each is checked again field by field, executed
+//! on a disk with a known pattern, and its reply is parsed and compared.
 
 use suimon_nbd::{
     BlockSizes, Export, ExportSpec, Features, Framing, GREETING, NbdError, Negotiated,
@@ -18,39 +18,40 @@ use super::nbd_client::{
 };
 use super::nbd_disk::{DISK_BYTES, carry_out};
 
-/// The longest read and write of the small disks.
+/// Maximum length in bytes of a read or write on the exports.
 const PAYLOAD_MAX: u32 = 64 * 1024;
 const PAYLOAD_BYTES_MAX: u64 = 32 << 20;
 const OPTIONS_MAX: usize = 256;
 
-/// What an input came to, so that seeds can be known to lead somewhere.
+/// Statistics of an input, with which tests verify that seeds reach the intended states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Options that were answered and refused.
+    /// Options that the server acknowledged, and those that it rejected.
     pub answered: usize,
     pub refused: usize,
-    /// How an export was entered, if one was.
+    /// Framing of the negotiated export; `None` if none was negotiated.
     pub framing: Option<Framing>,
-    /// Requests that were carried out and refused.
+    /// Requests that were executed, and those that were rejected.
     pub carried_out: usize,
     pub turned_down: usize,
-    /// Whether the client left, in the handshake or after it.
+    /// True if the client disconnected properly, in the handshake or later.
     pub has_left: bool,
-    /// Whether the connection could not go on.
+    /// True if the server closed the connection because of a protocol error.
     pub was_cut: bool,
 }
 
-/// Feeds the input to a server, and judges all that it does.
+/// Feeds the input to a server and checks its replies.
 ///
 /// # Panics
-/// A promise is broken.
+///
+/// The server violates the protocol.
 pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let Some((config, bytes)) = input.split_first_chunk::<2>() else { return outcome };
     let exports = exports(config[0]);
     let complete = shake_hands(&exports, config[1], bytes, usize::MAX);
     let by_bytes = shake_hands(&exports, config[1], bytes, 1);
-    assert_eq!(complete, by_bytes, "the same bytes in other pieces");
+    assert_eq!(complete, by_bytes, "the result depends on how the bytes are split");
     let HandshakeResult { steps, output, end, consumed } = complete;
     outcome.answered =
         steps.iter().filter(|step| matches!(step, ServerStep::OptionAcknowledged)).count();
@@ -68,7 +69,7 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome
 }
 
-/// A disk with every feature or with few, and one of large blocks.
+/// Returns two exports with the features that `config` selects, and one with 4 KiB blocks.
 fn exports(config: u8) -> Vec<Export> {
     let bit = |bit: u8| config & 1 << bit != 0;
     let features = Features {
@@ -94,14 +95,14 @@ fn exports(config: u8) -> Vec<Export> {
             block_sizes,
             features,
         };
-        Export::new(spec).expect("it can be exported")
+        Export::new(spec).expect("the export is valid")
     };
     vec![disk("a", sizes), disk("", sizes), disk("large", BlockSizes { min: 4096, ..sizes })]
 }
 
 #[derive(Debug, PartialEq)]
 enum End {
-    /// It may go on.
+    /// More bytes are needed.
     Open,
     Left,
     Cut,
@@ -116,7 +117,7 @@ struct HandshakeResult {
     consumed: usize,
 }
 
-/// A handshake, of bytes that come in pieces of at most this size.
+/// Runs a handshake with these bytes, received in chunks of at most `piece` bytes.
 fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> HandshakeResult {
     let mode = [TlsMode::Off, TlsMode::Allowed, TlsMode::Required][usize::from(config % 3)];
     let mut handshake = ServerHandshake::new(mode);
@@ -134,11 +135,11 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Ha
         let chunk = &rest[..rest.len().min(piece)];
         let result = handshake.handle_bytes(exports, chunk, &mut shaken.output);
         let Ok(ServerProgress { consumed, step }) = result else {
-            // Nobody asks how far it had come.
+            // The number of consumed bytes is not defined after an error.
             (shaken.end, shaken.consumed) = (End::Cut, 0);
             let before = shaken.output.len();
             assert!(handshake.handle_bytes(exports, &[0; 64], &mut shaken.output).is_err());
-            assert_eq!(shaken.output.len(), before, "an answer after the end");
+            assert_eq!(shaken.output.len(), before, "a reply after an error");
             return shaken;
         };
         assert!(consumed <= chunk.len());
@@ -151,7 +152,7 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Ha
                 }
             }
             ServerStep::StartTls => {
-                handshake.handle_tls_started().expect("it was asked for");
+                handshake.handle_tls_started().expect("the client requested TLS");
                 shaken.steps.push(ServerStep::OptionAcknowledged);
             }
             ServerStep::Aborted => {
@@ -168,10 +169,10 @@ fn shake_hands(exports: &[Export], config: u8, bytes: &[u8], piece: usize) -> Ha
     }
 }
 
-/// Reads what was answered: a final reply to each option, and nothing that is not one.
+/// Checks the handshake's output: exactly one final reply for each option, in order.
 fn judge_replies(output: &[u8], end: &End, steps: &[ServerStep]) {
     let output = output.strip_prefix(&GREETING).expect("the greeting comes first");
-    // An export that was asked for by its name comes without the head of a reply.
+    // The reply to `NBD_OPT_EXPORT_NAME` has no option reply header.
     let tail = match end {
         End::Negotiated(_) => [134, 10].into_iter().find(|bytes| {
             let index = output.len().checked_sub(*bytes);
@@ -179,7 +180,8 @@ fn judge_replies(output: &[u8], end: &End, steps: &[ServerStep]) {
         }),
         _ => None,
     };
-    // Ten bytes into the 134 would be zeroes; a size is none.
+    // Ten bytes before the end of the 134-byte form are zeroes, which cannot be mistaken for the
+    // size.
     let replies = option_replies(&output[..output.len() - tail.unwrap_or(0)]);
     let mut finals = replies.iter().filter(|reply| reply.kind == ACK || reply.kind >> 31 == 1);
     for step in steps {
@@ -221,7 +223,7 @@ fn judge_replies(output: &[u8], end: &End, steps: &[ServerStep]) {
     }
 }
 
-/// What a request deserves: to be carried out, or an error.
+/// Expected treatment of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     CarryOut,
@@ -261,7 +263,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
                 outcome.was_cut = true;
                 return;
             }
-            Ok(ParsedHeader::Incomplete) => panic!("the header is all there"),
+            Ok(ParsedHeader::Incomplete) => panic!("the header is complete"),
             Ok(ParsedHeader::Disconnect) => {
                 assert_eq!(verdict, Verdict::Leave);
                 outcome.has_left = true;
@@ -271,7 +273,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
                 assert_eq!(verdict, Verdict::Fail(refused.error.code()), "{ask:?}");
                 assert_eq!(u64::from(refused.payload_bytes), payload);
                 let mut out = [0; REPLY_BYTES_MAX];
-                let used = refused.encode(&mut out).expect("there is room");
+                let used = refused.encode(&mut out).expect("the buffer is large enough");
                 judge_error(framing, &ask, &out[..used], refused.error.code());
                 outcome.turned_down += 1;
             }
@@ -297,7 +299,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
     }
 }
 
-/// Whether a payload asks for the one context, within the disk.
+/// Returns true if the payload selects the only context and a valid range of the disk.
 fn names_the_context(ask: &Ask, payload: &[u8]) -> bool {
     let mut fields = Fields(payload);
     let length = fields.number(8);
@@ -305,12 +307,12 @@ fn names_the_context(ask: &Ask, payload: &[u8]) -> bool {
     length > 0 && ends && fields.number(4) == 1 && ask.offset % 4096 == 0 && length % 4096 == 0
 }
 
-/// Whether bytes follow: those of a write always do, whether flagged or not.
+/// Returns true if a payload follows the header. A write always has one, with or without the flag.
 fn brings_payload(framing: Framing, ask: &Ask) -> bool {
     ask.kind == WRITE || framing == Framing::Extended && ask.flags & PAYLOAD_LEN != 0
 }
 
-/// What the specification says of a request, one sentence after the other.
+/// Returns the treatment that the specification requires, rule by rule.
 fn verdict(negotiated: &Negotiated, ask: &Ask) -> Verdict {
     let features = negotiated.export.features();
     let sizes = negotiated.export.block_sizes();

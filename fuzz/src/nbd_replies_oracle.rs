@@ -1,23 +1,24 @@
-//! Our NBD client's side against any server: what a server sends says the same in whatever
-//! pieces it comes, and each reply has the bytes that the protocol gives it (`doc/proto.md`,
-//! sections "Simple reply message" and "Structured reply chunk message").
+//! Fuzz oracle of the client side of NBD: the parser's results must not depend on how the server's
+//! bytes are split, and each reply must have the length that the protocol specifies
+//! (`doc/proto.md`, sections "Simple reply message" and "Structured reply chunk message").
 
 use suimon_nbd::{
     ClientHandshake, ClientStep, ParsedReply, RemoteExport, ReplyContent, ReplyReader,
 };
 
-/// What a handshake came to.
+/// Result of a client's handshake.
 #[derive(Debug, PartialEq)]
 pub enum Shaken {
-    /// It awaits more.
+    /// The client needs more bytes.
     Waits,
-    /// The export is agreed on; so many bytes are left.
+    /// An export was negotiated; the number counts the remaining bytes.
     Agreed(RemoteExport, usize),
-    /// The server is of no use.
+    /// The client rejected the server, with this error.
     Refused(String),
 }
 
-/// Hands a handshake the bytes, so many at a time; what it sent, and what came of it.
+/// Feeds the bytes to a client's handshake in chunks of at most `piece` bytes. Returns the client's
+/// output and the result.
 fn shake(bytes: &[u8], piece: usize) -> (Vec<u8>, Shaken) {
     let mut client = ClientHandshake::new("disk").expect("the name is short");
     let (mut output, mut received, mut rest) = (Vec::new(), Vec::new(), bytes);
@@ -26,10 +27,10 @@ fn shake(bytes: &[u8], piece: usize) -> (Vec<u8>, Shaken) {
             Ok(progress) => progress,
             Err(error) => return (output, Shaken::Refused(error.to_string())),
         };
-        assert!(progress.consumed <= received.len(), "it takes what is there");
+        assert!(progress.consumed <= received.len(), "more bytes were consumed than received");
         received.drain(..progress.consumed);
         match progress.step {
-            ClientStep::Continue => assert!(progress.consumed > 0, "it gets on"),
+            ClientStep::Continue => assert!(progress.consumed > 0, "no byte was consumed"),
             ClientStep::Negotiated(export) => {
                 return (output, Shaken::Agreed(export, received.len() + rest.len()));
             }
@@ -43,7 +44,7 @@ fn shake(bytes: &[u8], piece: usize) -> (Vec<u8>, Shaken) {
     }
 }
 
-/// Bytes of a reply's head and of what of its payload says what it is, as the protocol has it.
+/// Returns the length of a reply without read data, according to the protocol.
 fn head_bytes(bytes: &[u8]) -> usize {
     match bytes[..4] {
         [0x67, 0x44, 0x66, 0x98] => 16,
@@ -56,7 +57,7 @@ fn replies(mut bytes: &[u8]) {
     while let Ok(reply) = ReplyReader.read(bytes) {
         let ParsedReply::Chunk { consumed, content, .. } = &reply else {
             let ParsedReply::Incomplete { required } = reply else { return };
-            assert!(required > bytes.len(), "it is not all there");
+            assert!(required > bytes.len(), "a complete reply was reported as incomplete");
             return;
         };
         assert_eq!(*consumed, head_bytes(bytes));
@@ -80,7 +81,12 @@ fn replies(mut bytes: &[u8]) {
     }
 }
 
-/// The first byte says whether a handshake follows, and in what pieces.
+/// Checks the parser of the server's bytes. The first byte selects replies (0), or a handshake and
+/// its chunk size. Returns the result of the handshake.
+///
+/// # Panics
+///
+/// The results depend on how the bytes are split, or a length is wrong.
 pub fn check(input: &[u8]) -> Option<Shaken> {
     let (first, bytes) = input.split_first()?;
     if *first == 0 {
@@ -88,6 +94,10 @@ pub fn check(input: &[u8]) -> Option<Shaken> {
         return None;
     }
     let complete = shake(bytes, bytes.len().max(1));
-    assert_eq!(shake(bytes, usize::from(*first)), complete, "in pieces as in one");
+    assert_eq!(
+        shake(bytes, usize::from(*first)),
+        complete,
+        "the result depends on how the bytes are split"
+    );
     Some(complete.1)
 }

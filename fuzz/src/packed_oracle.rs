@@ -1,11 +1,11 @@
-//! Packed rings in memory that holds any bytes at all.
+//! Fuzz oracle of packed virtio-net rings in arbitrary guest memory.
 //!
-//! The first bytes choose the ring, the rest is the VM's memory from its start:
-//! descriptor ring, driver's and device's event suppression. Before each call the
-//! frames that a device must find are worked out from the memory as it stands, by
-//! a plain reading of virtio 1.3, section 2.8. Checked: the ring finds these and
-//! nothing else and faults only where the driver broke a rule; no byte changes
-//! that may not; every change is in the log of written pages.
+//! The first four bytes select the ring; the others are the start of the guest's memory: descriptor
+//! ring, then the driver's and the device's event suppression. Before each call a straightforward
+//! parser of virtio 1.3, section 2.8, computes from the current memory the frames that a device
+//! must receive. The oracle checks that the ring receives exactly these and fails only where the
+//! driver violated the specification; that no other byte changes; and that every changed page is in
+//! the dirty log.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -28,15 +28,19 @@ const EVENT_IDX: u64 = 1 << 29;
 const VERSION_1: u64 = 1 << 32;
 const RING_PACKED: u64 = 1 << 34;
 const IN_ORDER: u64 = 1 << 35;
-/// The longest indirect table that is always accepted.
+/// Number of entries of an indirect table that a device must accept in any ring.
 const TABLE_ENTRIES_MAX: usize = 1024;
 
 thread_local! {
-    /// Made once: its buffers are large.
+    /// Batch shared by all runs of a thread, because its buffers are large.
     static BATCH: RefCell<FrameBatch> = RefCell::new(FrameBatch::new());
 }
 
-/// Runs both kinds of ring over the memory described by `input`.
+/// Runs a transmit and a receive ring over the guest memory described by `input`.
+///
+/// # Panics
+///
+/// A ring violates a rule above.
 pub fn check(input: &[u8]) {
     let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
     let [size, flags, base, mode] = *choice;
@@ -45,7 +49,7 @@ pub fn check(input: &[u8]) {
     let chosen = bits.iter().enumerate().filter(|(index, _)| flags >> index & 1 != 0);
     let features = chosen.fold(VERSION_1 | RING_PACKED, |features, (_, bit)| features | bit);
     let mut memory = GuestImage::new(image);
-    // Random addresses are hardly ever inside memory; bring them near it.
+    // Random addresses are rarely in guest memory; move them there.
     if mode & 1 != 0 {
         memory.bring_near(16 * usize::from(size));
     }
@@ -55,7 +59,7 @@ pub fn check(input: &[u8]) {
     ring.check_receive();
 }
 
-/// A descriptor as it stands in memory.
+/// Descriptor as stored in guest memory.
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     addr: u64,
@@ -63,12 +67,12 @@ struct Descriptor {
     flags: u16,
 }
 
-/// What stands in the ring from some position on.
+/// Chains available from some position of the ring.
 #[derive(Debug, Default)]
 struct Expected {
-    /// The bytes of each chain, and the descriptors it takes.
+    /// Bytes of each chain, and the number of its descriptors.
     chains: Vec<(Vec<u8>, u16)>,
-    /// The driver broke a rule behind them.
+    /// True if the driver violated the specification after these chains.
     is_broken: bool,
 }
 
@@ -97,8 +101,8 @@ impl Ring {
         else {
             return;
         };
-        // What an in-flight region of any content makes a ring do first is not
-        // worked out here.
+        // The frames that a ring resubmits from an arbitrary in-flight region are not computed
+        // here.
         let is_known = !self.records.has_inflight();
         BATCH.with_borrow_mut(|batch| {
             for _ in 0..8 {
@@ -126,7 +130,7 @@ impl Ring {
         self.check_unchanged(&guest.bytes(), false);
     }
 
-    /// The position behind so many chains.
+    /// Returns the ring position (index, wrap counter in bit 15) after `chains` chains from `from`.
     fn position(&self, from: u16, expected: &Expected, chains: usize) -> u16 {
         let steps: u32 =
             expected.chains[..chains].iter().map(|(_, descriptors)| u32::from(*descriptors)).sum();
@@ -135,7 +139,7 @@ impl Ring {
         (index % u32::from(self.size)) as u16 | (from & 0x8000) ^ ((rounds % 2) as u16) << 15
     }
 
-    /// Reads what is available from a position on, once around at most.
+    /// Parses the available chains from position `from`, at most one round of the ring.
     fn read_ring(&self, memory: &[u8], from: u16) -> Expected {
         let mut expected = Expected::default();
         let mut offset = from & 0x7fff;
@@ -170,7 +174,7 @@ impl Ring {
         expected
     }
 
-    /// The bytes of a transmit chain; `None` if the driver broke a rule.
+    /// Returns the bytes of a transmit chain; `None` if the driver violated the specification.
     fn read_chain(&self, memory: &[u8], chain: &[Descriptor]) -> Option<Vec<u8>> {
         let mut buffers = Vec::new();
         for part in chain {
@@ -189,8 +193,8 @@ impl Ring {
             if !is_allowed {
                 return None;
             }
-            // A table may leave memory behind the point where the chain is refused
-            // for its length.
+            // The table may exceed the memory after the descriptor at which the chain becomes too
+            // long.
             let available = (end.min(MEMORY_BYTES as u64)).saturating_sub(table) / 16;
             for index in 0..available {
                 buffers.push(descriptor(memory, (table + 16 * index) as usize));
@@ -202,7 +206,7 @@ impl Ring {
         let mut bytes = Vec::new();
         for buffer in &buffers {
             let end = buffer.addr.checked_add(buffer.len as u64)?;
-            // No byte is needed of a buffer that has none.
+            // The address of an empty buffer is not used.
             if buffer.flags & WRITE != 0 || (end > MEMORY_BYTES as u64 && buffer.len > 0) {
                 return None;
             }
@@ -239,9 +243,9 @@ impl Ring {
         self.check_unchanged(&guest.bytes(), true);
     }
 
-    /// Every byte is as it was but the device's event suppression, the tails of
-    /// descriptors and the writable buffers. Buffers of indirect tables and of an
-    /// in-flight region are not known here, so those rings are let off.
+    /// Checks that bytes changed only in the device's event suppression, in the last eight bytes of
+    /// descriptors and in writable buffers. Rings with indirect tables or an in-flight region are
+    /// not checked, because their buffers are not known here.
     fn check_unchanged(&self, after: &[u8], may_fill_buffers: bool) {
         let is_let_off = self.features & INDIRECT_DESC != 0 || self.records.has_inflight();
         if may_fill_buffers && is_let_off {
@@ -257,7 +261,7 @@ impl Ring {
             }
             let start = described.addr.min(MEMORY_BYTES as u64);
             let end = (start + described.len as u64).min(MEMORY_BYTES as u64);
-            // A buffer over the ring changes what the ring says.
+            // A buffer that overlaps the ring changes its descriptors.
             if start < events as u64 + 8 {
                 return;
             }
@@ -267,13 +271,17 @@ impl Ring {
     }
 }
 
-/// What was received is what stood there, in order, less what is no frame.
+/// Checks that the received frames are those of the expected chains in order, except for invalid
+/// frames.
 fn compare(expected: &Expected, frames: &[Frame], count: usize, failed: bool) {
-    assert!(count <= expected.chains.len(), "{count} chains out of nowhere");
+    assert!(count <= expected.chains.len(), "{count} chains, more than are available");
     if failed {
-        assert!(expected.is_broken, "a fault without reason");
+        assert!(expected.is_broken, "a fault without a violation");
     } else if count == 0 {
-        assert!(expected.chains.is_empty() && !expected.is_broken, "nothing was taken");
+        assert!(
+            expected.chains.is_empty() && !expected.is_broken,
+            "an available chain was not received"
+        );
     }
     let mut chains = expected.chains[..count].iter();
     for frame in frames {
@@ -282,7 +290,7 @@ fn compare(expected: &Expected, frames: &[Frame], count: usize, failed: bool) {
         bytes.extend(wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice()));
         bytes.extend(wire.rest);
         let is_expected = chains.any(|(chain, _)| chain.len() > 12 && chain[12..] == bytes[..]);
-        assert!(is_expected, "a frame that nobody sent");
+        assert!(is_expected, "a frame that was not sent");
     }
 }
 

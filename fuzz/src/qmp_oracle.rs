@@ -1,7 +1,7 @@
-//! What any QEMU's bytes may make of the reader of QMP.
+//! Fuzz oracle of the reader of QMP messages.
 //!
-//! The input is all that QEMU sends. It is read whole, byte by byte, and in pieces of odd length;
-//! what comes of it is held against the same lines, cut here and read one by one.
+//! The input is the byte stream of QEMU. It is read as a whole, byte by byte, and in chunks of
+//! seven bytes; the messages are compared with the input's lines, each parsed separately.
 
 use serde_json::Value;
 use suimon_qmp::{
@@ -12,7 +12,7 @@ use suimon_qmp::{
     qom_properties, run_state,
 };
 
-/// What an input came to, so that seeds can be known to lead somewhere.
+/// Statistics of an input, with which tests verify that seeds reach the intended states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// Messages of each kind.
@@ -20,14 +20,15 @@ pub struct Outcome {
     pub returns: usize,
     pub errors: usize,
     pub events: usize,
-    /// Whether the reader gave up.
+    /// True if the reader failed.
     pub was_cut: bool,
 }
 
-/// Reads the input, and judges all that comes of it.
+/// Reads the input, and checks all messages and their decoded contents.
 ///
 /// # Panics
-/// A promise is broken.
+///
+/// The reader or a decoder violates a rule.
 pub fn check(input: &[u8]) -> Outcome {
     let expected = read(input, usize::MAX);
     for chunk_bytes in [1, 7] {
@@ -70,7 +71,11 @@ fn read(input: &[u8], chunk_bytes: usize) -> (Vec<QmpMessage>, Option<QmpReadErr
                 Ok(Some(message)) => messages.push(message),
                 Ok(None) => break,
                 Err(error) => {
-                    assert_eq!(reader.poll_message(), Err(error.clone()), "an error stays");
+                    assert_eq!(
+                        reader.poll_message(),
+                        Err(error.clone()),
+                        "an error is not permanent"
+                    );
                     return (messages, Some(error));
                 }
             }
@@ -79,7 +84,8 @@ fn read(input: &[u8], chunk_bytes: usize) -> (Vec<QmpMessage>, Option<QmpReadErr
     (messages, None)
 }
 
-/// The same bytes from an agent in a guest, behind the answer that it begins with.
+/// Reads the input as the byte stream of a guest agent, after the 0xff byte that precedes its first
+/// response.
 fn read_agent(input: &[u8]) {
     let command = AgentCommand::Info;
     let mut reader = AgentReader::new();
@@ -90,13 +96,13 @@ fn read_agent(input: &[u8]) {
         let names = agent_interfaces(&value).into_iter().map(|interface| Some(interface.name));
         for text in texts.into_iter().chain(names).flatten() {
             assert!(text.chars().count() <= AGENT_TEXT_CHARS_MAX, "{text:?} is too long");
-            assert!(!text.chars().any(char::is_control), "{text:?} is not fit to be shown");
+            assert!(!text.chars().any(char::is_control), "{text:?} contains control characters");
         }
         let _ = (agent_is_frozen(&value), agent_count(command, &value));
     }
 }
 
-/// Each whole line that is no blank one is a message, up to the first that cannot be one.
+/// Checks that each complete non-empty line is a message, up to the first invalid one.
 fn judge(input: &[u8], messages: &[QmpMessage], error: Option<&QmpReadError>) {
     let mut offset = 0;
     let mut expected = messages.iter();
@@ -119,12 +125,12 @@ fn judge(input: &[u8], messages: &[QmpMessage], error: Option<&QmpReadError>) {
             if fails {
                 break;
             }
-            assert!(is_one, "what is no QMP was read at {offset}");
+            assert!(is_one, "a line that is not QMP was accepted at {offset}");
             assert!(expected.next().is_some(), "the message at {offset} is missing");
         }
         offset += line.len();
     }
-    assert!(expected.next().is_none(), "a message that nobody sent");
+    assert!(expected.next().is_none(), "a message that was not sent");
 }
 
 /// Checks a text that becomes part of an error or event.

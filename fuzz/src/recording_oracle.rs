@@ -1,6 +1,7 @@
-//! What any bytes may make of the reader of recordings, and of the policies that it drives.
+//! Fuzz oracle of the reader of policy recordings, and of the policies that it replays.
 //!
-//! The input is a block's body. Whatever begins in it is begun, and told what follows.
+//! The input is the body of a block. Each policy whose record of an initial state is valid is
+//! created and receives the recorded steps.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +10,22 @@ use suimon_recording::{
     records,
 };
 
-/// What an input came to, so that seeds can be known to lead somewhere.
+/// Statistics of an input, with which tests verify that seeds reach the intended states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Policies that began.
+    /// Policies created from a recorded initial state.
     pub begun: usize,
-    /// What they were told and understood.
+    /// Recorded steps that a policy executed.
     pub steps: usize,
-    /// Whether something was refused.
+    /// True if a record, an initial state or a step was rejected.
     pub refused: bool,
 }
 
-/// Reads the input, and judges all that comes of it.
+/// Reads the input, replays its policies, and encodes the input as a block again.
 ///
 /// # Panics
-/// A promise is broken.
+///
+/// The reader or a policy violates a rule.
 pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let mut machines = BTreeMap::<StreamId, Box<dyn PolicyReplay>>::new();
@@ -38,7 +40,7 @@ pub fn check(input: &[u8]) -> Outcome {
             }
             Err(other) => panic!("{other}"),
         };
-        assert!(offset >= 1000 && offset >= last, "records are where they are");
+        assert!(offset >= 1000 && offset >= last, "wrong offset of a record");
         last = offset;
         match record {
             Record::Begin { stream, at, kind, initial_state: birth, .. } => {

@@ -1,6 +1,5 @@
-//! Replays a fuzz target's corpus against its oracle within a crate's own tests,
-//! which include this file by path: inputs as they are, damaged and cut short, and
-//! bytes of no origin.
+//! Replays a fuzz target's corpus with its oracle in the tests of the crate under test, which
+//! include this file by path: inputs as committed, damaged and truncated ones, and random bytes.
 
 use std::path::Path;
 
@@ -8,30 +7,30 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use proptest::test_runner::TestRunner;
 
-/// Damaged and random inputs tried, each.
+/// Number of damaged inputs, and of random inputs.
 const CASES: u32 = 400;
-/// Fewer inputs than this and the corpus is not there.
+/// Minimum number of inputs in a corpus; fewer mean that the corpus is missing.
 const SEEDS_MIN: usize = 3;
 
-/// The inputs checked in for a target, in a fixed order.
+/// Returns the committed inputs of a target, sorted.
 fn corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{folder:?}: {error}"));
     let mut inputs: Vec<_> =
         entries.map(|entry| std::fs::read(entry.unwrap().path()).unwrap()).collect();
     inputs.sort();
-    assert!(inputs.len() >= SEEDS_MIN, "{folder:?}: the seeds are gone");
+    assert!(inputs.len() >= SEEDS_MIN, "{folder:?}: the seeds are missing");
     inputs
 }
 
-/// Every input of the corpus passes.
+/// Checks each input of the corpus.
 pub fn corpus_passes(target: &str, check: impl Fn(&[u8])) {
     for input in corpus(target) {
         check(&input);
     }
 }
 
-/// Inputs of the corpus with some bytes changed, some of them cut short, pass.
+/// Checks inputs of the corpus with some bytes changed, some of them truncated.
 pub fn damaged_corpus_passes(target: &str, check: impl Fn(&[u8])) {
     let corpus = corpus(target);
     let damage = (
@@ -52,7 +51,7 @@ pub fn damaged_corpus_passes(target: &str, check: impl Fn(&[u8])) {
     });
 }
 
-/// Any bytes pass.
+/// Checks random bytes.
 pub fn any_bytes_pass(check: impl Fn(&[u8])) {
     run(prop::collection::vec(any::<u8>(), 0..700), |input| check(&input));
 }

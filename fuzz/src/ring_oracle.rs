@@ -1,10 +1,9 @@
-//! Split rings in memory that holds any bytes at all.
+//! Fuzz oracle of split virtio-net rings in arbitrary guest memory.
 //!
-//! The first bytes choose the ring, the rest is the VM's memory from its start:
-//! descriptor table, available ring, used ring. Checked: nothing hangs or
-//! crashes, no frame is longer than one may be, no byte changes outside the used
-//! ring and the buffers that the driver described as writable, and every change
-//! is in the log of written pages.
+//! The first four bytes select the ring; the others are the start of the guest's memory: descriptor
+//! table, available ring, used ring. The oracle checks that the ring neither hangs nor panics; that
+//! no frame exceeds the maximum length; that bytes change only in the used ring and in buffers that
+//! the driver declared writable; and that every changed page is in the dirty log.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -23,17 +22,21 @@ const IN_ORDER: u64 = 1 << 35;
 const WRITE: u64 = 2;
 
 thread_local! {
-    /// Made once: its buffers are large.
+    /// Batch shared by all runs of a thread, because its buffers are large.
     static BATCH: RefCell<FrameBatch> = RefCell::new(FrameBatch::new());
 }
 
-/// Runs both kinds of ring over the memory described by `input`.
+/// Runs a transmit and a receive ring over the guest memory described by `input`.
+///
+/// # Panics
+///
+/// A ring violates a rule above.
 pub fn check(input: &[u8]) {
     let Some((choice, image)) = input.split_first_chunk::<4>() else { return };
     let [size_log, flags, base, mode] = *choice;
     let size = 1_u16 << (size_log % 7);
     let mut memory = GuestImage::new(image);
-    // Random addresses are hardly ever inside memory; bring them near it.
+    // Random addresses are rarely in guest memory; move them there.
     if mode & 1 != 0 {
         memory.bring_near(16 * usize::from(size));
     }
@@ -124,8 +127,8 @@ impl Ring {
         self.check_unchanged(&guest.bytes(), true);
     }
 
-    /// Every byte outside the used ring and the writable buffers is as it was.
-    /// Buffers of indirect tables are not known here, so those rings are let off.
+    /// Checks that bytes changed only in the used ring and in writable buffers. Rings with indirect
+    /// tables are not checked, because their buffers are not known here.
     fn check_unchanged(&self, after: &[u8], may_fill_buffers: bool) {
         if may_fill_buffers && self.features & INDIRECT_DESC != 0 {
             return;
@@ -133,8 +136,8 @@ impl Ring {
         let ring_end = self.used_at() + 8 * usize::from(self.size) + 6;
         let mut may_change: Vec<_> = std::iter::once(self.used_at()..ring_end).collect();
         if may_fill_buffers {
-            // A driver may place a buffer over the descriptor table itself; what
-            // the table says then depends on when it is read.
+            // A driver may place a buffer over the descriptor table; the descriptors then depend on
+            // when the ring reads them.
             let table = &self.memory.bytes()[..16 * usize::from(self.size)];
             for descriptor in table.chunks_exact(16) {
                 let word = |offset: usize| {

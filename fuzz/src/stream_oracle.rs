@@ -1,26 +1,27 @@
-//! What any QEMU's bytes may make of the reader of frames in a stream.
+//! Fuzz oracle of the reader of frames in a stream of an emulated NIC.
 //!
-//! The input is the stream. It is read whole, byte by byte, and in pieces of odd length; what comes
-//! of it is held against a walk from length to length.
+//! The input is the byte stream of QEMU. It is read as a whole, byte by byte, and in chunks of odd
+//! length; the frames are compared with a separate parser of the length prefixes.
 
 use suimon_stream_nic::framing::{FramingError, Reader};
 
-/// What QEMU's `net/net.h` says of the longest frame, in its own words.
+/// Maximum length of a frame in bytes, as QEMU's `net/net.h` defines it.
 const NET_BUFSIZE: usize = 4096 + 65_536;
 
-/// What an input came to, so that seeds can be known to lead somewhere.
+/// Statistics of an input, with which tests verify that seeds reach the intended states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whole frames.
+    /// Complete frames.
     pub frames: usize,
-    /// Whether a length ended the stream.
+    /// True if an invalid length ended the stream.
     pub was_cut: bool,
 }
 
-/// Reads the input, and judges all that comes of it.
+/// Reads the input and checks the frames.
 ///
 /// # Panics
-/// A promise is broken.
+///
+/// The frames differ from the separate parser's, or depend on how the bytes are split.
 pub fn check(input: &[u8]) -> Outcome {
     let (expected, was_cut) = walk(input);
     for chunk_bytes in [usize::MAX, 1, 7, 1500] {
@@ -54,7 +55,7 @@ fn read(input: &[u8], chunk_bytes: usize) -> (Vec<Vec<u8>>, Option<FramingError>
     loop {
         let is_ready = reader.is_ready();
         let frame = reader.next_frame().map(|frame| frame.map(<[u8]>::to_vec));
-        assert_eq!(is_ready, !matches!(frame, Ok(None)), "it is said whether there is something");
+        assert_eq!(is_ready, !matches!(frame, Ok(None)), "a complete frame is reported as ready");
         match frame {
             Ok(Some(frame)) => frames.push(frame),
             Ok(None) => {

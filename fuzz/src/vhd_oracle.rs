@@ -1,9 +1,9 @@
-//! What any file may make of a VHD.
+//! Fuzz oracle of VHD images.
 //!
-//! The input is a script and a file. If the file opens, each answer lies within it, no two
-//! sectors of the disk are in one place, and what the script writes and discards is there,
-//! before and after opening again, as a plain model has it. Footers, checksums and the
-//! bounds of the answers are looked at here byte by byte.
+//! The input is a script and a file. If the file can be opened, each located sector is within the
+//! file, no two sectors of the disk share a location, and reads return what the script wrote and
+//! discarded, before and after the image is opened again. The oracle checks footers, checksums and
+//! locations independently of the code under test.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,35 @@ use suimon_image::{ByteRange, Image, ImageExtent, Location, Translation};
 use suimon_vhd::{Access, DiskType, OpenOptions, SizeSource, Vhd, check as check_image};
 
 const SECTOR: u64 = 512;
-/// Blocks of a disk that are looked at, and sectors of each.
+/// Number of blocks that are checked, and of sectors checked in each.
 const BLOCKS_MAX: u64 = 64;
 const SECTORS_MAX: u64 = 40;
-/// Larger blocks are read only: a file in memory has no holes.
+/// Maximum block size in bytes of images that are written. Larger blocks are only read, because a
+/// file in memory is not sparse.
 const WRITTEN_BLOCK_MAX: u64 = 64 << 10;
-/// Steps of a script that are carried out.
+/// Maximum number of steps executed of a script.
 const STEPS_MAX: usize = 64;
-/// What a sector that was in the image from the start holds, or what was written.
+/// Expected contents by sector number: initial contents, or what was written.
 type Model = BTreeMap<u64, Vec<u8>>;
 
-/// What an input came to, so that seeds can be known to lead somewhere.
+/// Statistics of an input, with which tests verify that seeds reach the intended states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// How blocks are kept, if the file opens.
+    /// Disk type of the image; `None` if it could not be opened.
     pub opened: Option<DiskType>,
-    /// Sectors that were found in the file.
+    /// Checked sectors that are allocated in the file.
     pub in_file: u64,
-    /// Writes.
+    /// Executed writes.
     pub writes: u64,
-    /// Sectors that a discard made zeros.
+    /// Sectors that a discard zeroed.
     pub discarded: u64,
 }
 
-/// Opens, checks, reads and writes an image, and judges every answer.
+/// Opens, checks, reads and writes an image, and checks each result.
 ///
 /// # Panics
-/// A promise is broken.
+///
+/// A result violates a rule above.
 pub fn check(input: &[u8]) -> Outcome {
     let mut outcome = Outcome::default();
     let Some((&[options, steps], rest)) = input.split_first_chunk() else { return outcome };
@@ -58,7 +60,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let vhd = match open(Access::Read) {
         Ok(vhd) => vhd,
         Err(error) => {
-            assert!(report.is_damaged(), "{error}, and nothing is found");
+            assert!(report.is_damaged(), "{error}, but the check reports no damage");
             return outcome;
         }
     };
@@ -78,7 +80,7 @@ pub fn check(input: &[u8]) -> Outcome {
     if disk.image.disk_geometry().block > WRITTEN_BLOCK_MAX {
         return outcome;
     }
-    disk.image = open(Access::Write).expect("what can be read can be written");
+    disk.image = open(Access::Write).expect("a readable image can be opened for writing");
     compare(&mut disk, &model);
     for step in script.chunks_exact(3).take(STEPS_MAX) {
         if step[0] % 8 == 7 {
@@ -98,7 +100,8 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome
 }
 
-/// Gives footers at both ends, and the header that each names, checksums that fit.
+/// Writes correct checksums into the footers at both ends, and into the dynamic header that each
+/// refers to.
 fn mend(image: &mut [u8]) {
     let fix = |bytes: &mut [u8], offset: usize| {
         bytes[offset..offset + 4].fill(0);
@@ -121,7 +124,7 @@ fn range(sector: u64, sectors: u64) -> ByteRange {
     ByteRange::new(sector * SECTOR, sectors * SECTOR).unwrap()
 }
 
-/// The sectors that are looked at: the first of the first blocks, and the disk's last.
+/// Returns the sectors to check: the first ones of the first blocks, and the last of the disk.
 fn sectors(vhd: &Vhd) -> Vec<u64> {
     let geometry = vhd.disk_geometry();
     assert!(geometry.size > 0 && geometry.size % SECTOR == 0 && geometry.size <= 2040 << 30);
@@ -136,7 +139,8 @@ fn sectors(vhd: &Vhd) -> Vec<u64> {
     sectors
 }
 
-/// Each sector is in one place, within `len` bytes of the file; how many are there.
+/// Checks that each sector has a separate location within the first `len` bytes of the file.
+/// Returns the number of allocated sectors.
 fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 {
     let mut offsets = Vec::new();
     for sector in sectors {
@@ -144,7 +148,10 @@ fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 
         while let Translation::NeedsMetadata(need) =
             disk.image.translate_read(range(*sector, 1), &mut extents).unwrap()
         {
-            assert!(extents.is_empty() && need.end() <= len, "{need} is asked for");
+            assert!(
+                extents.is_empty() && need.end() <= len,
+                "invalid request for metadata: {need}"
+            );
             let bytes = disk_bytes(disk, need);
             disk.image.handle_metadata(need, &bytes).unwrap();
         }
@@ -157,7 +164,7 @@ fn judge_places(disk: &mut TestDisk<'_, Vhd>, sectors: &[u64], len: u64) -> u64 
     let count = offsets.len() as u64;
     offsets.sort_unstable();
     offsets.dedup();
-    assert_eq!(offsets.len() as u64, count, "two sectors are in one place");
+    assert_eq!(offsets.len() as u64, count, "two sectors share a location");
     count
 }
 

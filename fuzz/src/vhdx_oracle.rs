@@ -1,9 +1,9 @@
-//! What a VHDX file may say, and what must be true if it opens nevertheless.
+//! Fuzz oracle of damaged VHDX images.
 //!
-//! The input chooses an image, damages it and then uses it as a guest would. Damage can be
-//! made good by right checksums, so that it gets behind them. If the image opens, every
-//! answer lies in the file, no two blocks share space, and reading and writing agree with
-//! plain bytes.
+//! The input selects an image, damages it, and then issues requests as a guest does. Damaged
+//! structures may get correct checksums, so that the damage is not rejected by them. If the image
+//! can be opened, each located byte is within the file, no two blocks share space, and reads return
+//! what was written.
 
 use std::io;
 
@@ -12,33 +12,33 @@ use suimon_image::{ByteRange, FileError, Image, ImageExtent, ImageFile, Location
 use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids, check as check_image};
 
 const MB: u64 = 1 << 20;
-/// Bytes of the disk before it is damaged.
+/// Size of the disk in bytes before it is damaged.
 const DISK: u64 = 3 * MB + 4096;
-/// Files do not get longer than this.
+/// Maximum length of the image file in bytes; longer writes fail.
 const FILE_MAX: u64 = 48 * MB;
-/// Bytes of the disk that are compared.
+/// Number of bytes of the disk that are read and compared.
 const WINDOW: u64 = 4 * MB;
-/// Bytes that are asked for at once.
+/// Maximum length in bytes of one range that is located.
 const QUESTION: u64 = 1 << 30;
-/// Questions about one disk: 512 GB of it.
+/// Maximum number of located ranges: 512 GiB of the disk.
 const QUESTIONS_MAX: u64 = 512;
 const DAMAGES_MAX: usize = 16;
 const REQUESTS_MAX: usize = 24;
 
-/// What an input came to, so that seeds can be known to lead somewhere.
+/// Statistics of an input, with which tests verify that seeds reach the intended states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// It was opened for reading.
+    /// True if the image was opened for reading.
     pub was_read: bool,
-    /// It was opened for writing.
+    /// True if the image was opened for writing.
     pub was_opened: bool,
-    /// Writes that were done.
+    /// Executed writes.
     pub writes: usize,
-    /// Entries of the log that were replayed.
+    /// Log entries that were replayed.
     pub replayed: usize,
 }
 
-/// A file that does not grow without bound.
+/// File in memory with a maximum length of [`FILE_MAX`].
 struct Bounded(MemoryFile);
 
 impl Bounded {
@@ -70,7 +70,7 @@ impl ImageFile for Bounded {
     }
 
     fn zero(&self, offset: u64, len: u64) -> Result<(), FileError> {
-        // What is behind the end stays so.
+        // Zeroing does not extend the file.
         let len = len.min(self.len()?.saturating_sub(offset));
         if len == 0 { Ok(()) } else { self.0.zero(offset, len) }
     }
@@ -80,10 +80,11 @@ impl ImageFile for Bounded {
     }
 }
 
-/// Damages an image, opens it and judges what it says.
+/// Damages an image, opens it, and checks the results.
 ///
 /// # Panics
-/// A promise is broken.
+///
+/// A result violates a rule above.
 pub fn check(input: &[u8]) -> Outcome {
     let mut script = input.iter().copied();
     let mut next = || script.next().unwrap_or(0);
@@ -103,7 +104,7 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome.replayed = report.log_entries;
     let header_fault = |field: &str| field.starts_with("Header") || field.starts_with("RegionT");
     assert!(report.faults.iter().all(|fault| header_fault(fault.field)), "{report:?}");
-    assert!(file.log().is_empty(), "opened for reading");
+    assert!(file.log().is_empty(), "opening for reading changed the file");
     judge_places(&mut reader, &file);
     let window = WINDOW.min(reader.disk_geometry().size);
     let sector = u64::from(reader.disk_geometry().logical_sector);
@@ -116,7 +117,7 @@ pub fn check(input: &[u8]) -> Outcome {
     outcome
 }
 
-/// An image as it was left: closed or not, with some blocks and some of them discarded.
+/// Creates an image with some written and some discarded blocks, properly closed or not.
 fn image(options: u8) -> Vec<u8> {
     let file = MemoryFile::default();
     let parent = (options & 1 != 0).then(|| ParentLocator::new(Guid::new(9)));
@@ -131,14 +132,14 @@ fn image(options: u8) -> Vec<u8> {
         data_write: Guid::new(2),
         disk_id: Guid::new(3),
     };
-    spec.create(&file).expect("it can be made");
-    let image = Vhdx::open(&file, &guids(0)).expect("it was made here");
+    spec.create(&file).expect("the image can be created");
+    let image = Vhdx::open(&file, &guids(0)).expect("the new image can be opened");
     let mut disk = TestDisk { image, file: &file, parent: None };
-    let range = |offset, len| ByteRange::new(offset, len).expect("it is small");
-    disk.write(MB - 4096, &[1; 8192]).expect("it is open");
+    let range = |offset, len| ByteRange::new(offset, len).expect("the range is valid");
+    disk.write(MB - 4096, &[1; 8192]).expect("the image can be written");
     disk.flush().expect("files in memory do not fail");
-    disk.write(2 * MB, &[2; 4096]).expect("it is open");
-    disk.discard(range(0, 2 * MB)).expect("it is open");
+    disk.write(2 * MB, &[2; 4096]).expect("the image can be written");
+    disk.discard(range(0, 2 * MB)).expect("the image can be written");
     disk.flush().expect("files in memory do not fail");
     if options & 16 == 0 {
         disk.image.close(&file).expect("files in memory do not fail");
@@ -151,8 +152,9 @@ fn guids(index: u128) -> WriteGuids {
     WriteGuids { file_write: guid(4), data_write: guid(5), log: guid(6) }
 }
 
-/// Changes up to 8 bytes of a structure: which one, where in it, what and how. The
-/// structure's checksum becomes right if `mode` says so.
+/// Damages the image: overwrites up to 8 bytes of a structure, or truncates the file. `area`
+/// selects the structure, `low` and `high` the offset in it; `mode` selects width and position of
+/// the value, and whether the structure's checksum is corrected.
 fn inflict(bytes: &mut Vec<u8>, [area, low, high, value, mode]: [u8; 5]) {
     const KB: usize = 1 << 10;
     let megabyte = MB as usize;
@@ -180,12 +182,12 @@ fn inflict(bytes: &mut Vec<u8>, [area, low, high, value, mode]: [u8; 5]) {
     }
 }
 
-/// Writes right checksums into headers, region tables and the log's entry.
+/// Writes the correct checksum into a header, region table or log entry at `start`.
 fn make_good(bytes: &mut [u8], start: usize, area: u8) {
     let len = match area {
         0 | 1 => 4096,
         2 | 3 => 64 << 10,
-        // The entry's length is at 8 of it.
+        // The length of a log entry is at its offset 8.
         7 => match bytes.get(start + 8..start + 12).map(<[u8; 4]>::try_from) {
             Some(Ok(len)) => u32::from_le_bytes(len) as usize,
             _ => return,
@@ -199,7 +201,7 @@ fn make_good(bytes: &mut [u8], start: usize, area: u8) {
     structure[4..8].copy_from_slice(&checksum);
 }
 
-/// CRC-32C, bit by bit: reflected, polynomial 0x1edc6f41.
+/// Returns the CRC-32C (reflected polynomial 0x82f63b78), computed with a table.
 fn crc(bytes: &[u8]) -> u32 {
     let mut table = [0_u32; 256];
     for (byte, entry) in (0_u32..).zip(&mut table) {
@@ -210,7 +212,7 @@ fn crc(bytes: &[u8]) -> u32 {
         .fold(!0, |crc, byte| table[usize::from((crc ^ u32::from(*byte)) as u8)] ^ crc >> 8)
 }
 
-/// Every byte of the disk has one place, in the file, and no two have the same.
+/// Checks that the located bytes of the disk are within the file and that no two share a location.
 fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
     let size = image.disk_geometry().size;
     let file_len = file.len().expect("files in memory do not fail").next_multiple_of(MB);
@@ -235,7 +237,7 @@ fn judge_places(image: &mut Vhdx, file: &MemoryFile) {
     }
 }
 
-/// Asks where bytes are; `false` if a page of metadata cannot be read.
+/// Locates `range`. Returns false if a page of metadata cannot be read.
 fn located(
     image: &mut Vhdx,
     file: &MemoryFile,
@@ -243,16 +245,16 @@ fn located(
     extents: &mut Vec<ImageExtent>,
 ) -> bool {
     for _ in 0..1 << 16 {
-        let located = image.translate_read(range, extents).expect("it is a range of the disk");
+        let located = image.translate_read(range, extents).expect("the range is within the disk");
         let Translation::NeedsMetadata(page) = located else { return true };
         assert!(page.len() <= MB, "{page}");
         let mut bytes = vec![0; page.len() as usize];
         if file.read_at(page.offset(), &mut bytes).is_err() {
             return false;
         }
-        image.handle_metadata(page, &bytes).expect("it was asked for");
+        image.handle_metadata(page, &bytes).expect("the metadata was requested");
     }
-    panic!("it asks for metadata without end")
+    panic!("metadata is requested without end")
 }
 
 fn read(image: Vhdx, file: &dyn ImageFile, window: u64) -> Option<Vec<u8>> {
@@ -261,7 +263,7 @@ fn read(image: Vhdx, file: &dyn ImageFile, window: u64) -> Option<Vec<u8>> {
     disk.read(ByteRange::new(0, window)?).ok()
 }
 
-/// A disk and what it must have.
+/// Guest with the expected contents of its disk.
 struct Guest<'a> {
     file: &'a Bounded,
     expected: Vec<u8>,
@@ -270,7 +272,7 @@ struct Guest<'a> {
 }
 
 impl Guest<'_> {
-    /// Does what the script says, and compares.
+    /// Executes the requests of the script and compares the disk. Returns the number of writes.
     fn run(mut self, mut image: Vhdx, next: &mut impl FnMut() -> u8) -> usize {
         let mut writes = 0;
         for index in 0..REQUESTS_MAX {
@@ -290,10 +292,10 @@ impl Guest<'_> {
                     self.expected[offset as usize..(offset + len) as usize].fill(kind);
                     disk.write(offset, &vec![kind; len as usize])
                 }
-                2 => disk.discard(ByteRange::new(offset, len).expect("it is small")).map(
+                2 => disk.discard(ByteRange::new(offset, len).expect("the range is valid")).map(
                     |retained| {
                         let mut position = offset;
-                        let end = ByteRange::new(offset + len, 0).expect("it is small");
+                        let end = ByteRange::new(offset + len, 0).expect("the range is valid");
                         for range in retained.into_iter().chain([end]) {
                             self.expected[position as usize..range.offset() as usize].fill(0);
                             position = range.end();
@@ -303,7 +305,7 @@ impl Guest<'_> {
                 _ => disk.flush(),
             };
             image = disk.image;
-            // The file is full, or ends where a sector bitmap should be.
+            // The file is full, or ends where a sector bitmap is expected.
             if result.is_err() {
                 return writes;
             }
@@ -317,11 +319,14 @@ impl Guest<'_> {
                     return writes;
                 }
                 let guids = guids(2 + index as u128);
-                image = Vhdx::open(self.file, &guids).expect("what was written here opens");
+                image = Vhdx::open(self.file, &guids).expect("the written image can be opened");
             }
         }
         let actual = read(image, self.file, self.window);
-        assert!(actual.is_none_or(|actual| actual == self.expected), "it has something else");
+        assert!(
+            actual.is_none_or(|actual| actual == self.expected),
+            "the disk has different contents"
+        );
         writes
     }
 }

@@ -1,9 +1,10 @@
-//! Any sequence of messages, as a front-end might send it.
+//! Fuzz oracle of vhost-user: an arbitrary sequence of messages of a front-end.
 //!
-//! The input is cut into messages: request, flags, descriptors, payload. Checked: nothing crashes,
-//! no queue is handed over twice, none is left when the device is gone, no ring is taken back that
-//! [`VhostUserDevice::stops`] lacks, and an answer is as long as its header says. What is no
-//! request stands for what happens beside them: a fault is asked for, the MTU changes.
+//! The input is split into messages: request, flags, descriptors, payload. The oracle checks that
+//! the device does not panic; that no queue is attached twice, and none remains attached after the
+//! device is dropped; that no ring is stopped that [`VhostUserDevice::rings_to_stop`] omits; and
+//! that a reply has the length in its header. Values that are no request stand for other events:
+//! reading a fault, and changing the MTU.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -25,19 +26,20 @@ use suimon_vhost_user::{
 
 const MESSAGES_MAX: usize = 64;
 const MEMORY_BYTES: u64 = 0x1_0000;
-/// No request has a code from here on.
+/// First value of the request byte that stands for another event, because no request has such a
+/// code.
 const BESIDE: u8 = 0xf0;
 
-/// Keeps track of queues, and of nothing else.
+/// Queue host that records the attached queues and the number of detached ones.
 #[derive(Default)]
 struct Register(Mutex<BTreeSet<Queue>>, AtomicUsize);
 
-/// A queue of the one port or disk there is.
+/// Direction and index of a queue of the only port or disk.
 type Queue = (Direction, u16);
 
 impl Register {
     fn enter(&self, id: QueueId) {
-        assert!(self.0.lock().unwrap().insert((id.direction, id.index)), "{id:?} twice");
+        assert!(self.0.lock().unwrap().insert((id.direction, id.index)), "{id:?} attached twice");
     }
 }
 
@@ -60,7 +62,7 @@ impl QueueHost for Register {
 impl DiskQueueHost for Register {
     fn attach(&self, disk: DiskId, index: u16, _queue: Box<dyn DiskQueue>) {
         let queue = (Direction::Ingress, index);
-        assert!(self.0.lock().unwrap().insert(queue), "{index} of {disk:?} twice");
+        assert!(self.0.lock().unwrap().insert(queue), "{index} of {disk:?} attached twice");
     }
     fn detach(&self, _disk: DiskId, index: u16) {
         self.1.fetch_add(1, Ordering::Relaxed);
@@ -71,7 +73,11 @@ impl DiskQueueHost for Register {
     }
 }
 
-/// Sends the messages in `input` to a NIC, and to a disk.
+/// Sends the messages in `input` to a NIC and to a disk.
+///
+/// # Panics
+///
+/// A device violates a rule above.
 pub fn check(input: &[u8]) {
     check_device(input, 2, |host| {
         let nic = NicModel {
@@ -97,7 +103,7 @@ pub fn check(input: &[u8]) {
     });
 }
 
-/// The same for one device, of whose queues each is made of so many rings.
+/// Sends the messages to one device whose queues have `rings` rings each.
 fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Model, Offer)) {
     let host = Arc::new(Register::default());
     let (model, offer) = model(host.clone());
@@ -120,7 +126,7 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
             header.map(u32::to_ne_bytes).as_flattened().try_into().unwrap();
         if *request >= BESIDE {
             device.set_mtu(68 + u16::from(*flags));
-            assert!(device.take_fault().is_none(), "no ring was driven");
+            assert!(device.take_fault().is_none(), "no ring was processed, so none has a fault");
             continue;
         }
         let Ok(header) = Header::decode(&header) else { continue };
@@ -129,7 +135,7 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
         };
         let detached = || host.1.load(Ordering::Relaxed);
         let stops = device.rings_to_stop(&message);
-        // Every other message is executed as the device's task does it.
+        // Half of the messages are executed as by the device's task, which stops the rings first.
         if kinds & 32 == 0 {
             assert!(device.try_stop(stops, Duration::ZERO), "the register returns rings at once");
             assert!(!device.has_running(stops));
@@ -137,7 +143,7 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
         let before = detached();
         let is_one = !device.has_running(stops);
         let handled = device.handle(message);
-        assert!(!is_one || detached() == before, "a ring was taken back that {stops:?} lacks");
+        assert!(!is_one || detached() == before, "a ring was detached that {stops:?} omits");
         match handled {
             Ok(Some(reply)) => {
                 let bytes = reply.encode(header.request);
@@ -152,10 +158,10 @@ fn check_device(input: &[u8], rings: usize, model: impl Fn(Arc<Register>) -> (Mo
         assert!(usize::from(device.running_queues()) * rings <= host.0.lock().unwrap().len());
     }
     drop(device);
-    assert!(host.0.lock().unwrap().is_empty(), "a queue was left behind");
+    assert!(host.0.lock().unwrap().is_empty(), "a queue remains attached");
 }
 
-/// Up to seven descriptors: eventfds, memory or sockets.
+/// Returns up to seven descriptors of one kind: eventfds, memory or sockets.
 fn descriptors(kinds: u8) -> Vec<OwnedFd> {
     (0..kinds & 7)
         .map(|_| {

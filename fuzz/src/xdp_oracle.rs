@@ -1,11 +1,11 @@
-//! AF_XDP queues whose kernel does anything at all.
+//! Fuzz oracle of AF_XDP queues whose rings the kernel changes arbitrarily.
 //!
-//! The input is a script of steps of eight bytes: what the kernel does to the rings, as it
-//! should or as it never would, and what the switch asks of the queue meanwhile. Checked:
-//! nothing hangs or crashes; a frame that is received is what lies where the ring says; the
-//! queue writes nothing but its own indices, entries and chunks; what it gives the kernel
-//! lies in its chunks. With a kernel that keeps to the protocol, too: every chunk is in one
-//! place at a time, and frames come out on the other side as they went in.
+//! The input is a script of steps of eight bytes: changes of the rings by the kernel, valid or
+//! invalid, and calls of the switch. The oracle checks that the queue neither hangs nor panics;
+//! that a received frame has the bytes at the ring's addresses; that the queue writes only its own
+//! indices, entries and chunks; and that the addresses it passes to the kernel are in its chunks.
+//! While the kernel follows the protocol, each chunk also has only one owner at a time, and frames
+//! are sent as submitted and in order.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -19,26 +19,26 @@ use suimon_frame::{Frame, FrameBatch, VlanTag};
 use suimon_netdev::XdpOnFile as Layout;
 use suimon_ports::TransmitResult;
 
-/// Steps of a script, by the lower three bits of their first byte.
+/// Kinds of steps: lower three bits of a step's first byte.
 pub mod step {
-    /// The switch receives.
+    /// The switch receives frames.
     pub const RECEIVE: u8 = 0;
-    /// The switch sends a frame of so many bytes (16 bits), with a tag if the next is odd.
+    /// The switch sends a frame. Bytes 1 and 2: length; byte 3: VLAN tag if odd.
     pub const SEND: u8 = 1;
-    /// The switch says that this was all for now.
+    /// The switch flushes the queue.
     pub const FLUSH: u8 = 2;
-    /// The switch goes to sleep.
+    /// The switch arms notifications and disarms them.
     pub const ARM: u8 = 3;
-    /// The kernel has received: length (16 bits), options, whether it is more, how far into
-    /// its chunk (16 bits). It takes a chunk that it was given if the length's last byte
-    /// but one is even; otherwise the address is made of these.
+    /// The kernel receives into a chunk. Bytes 1 and 2: length; 3: options; 4: whether the frame
+    /// continues; 5 and 6: offset in the chunk. If byte 7 is even, the kernel uses a chunk from the
+    /// fill ring; otherwise bytes 3, 5 and 6 are an arbitrary address.
     pub const ARRIVE: u8 = 4;
-    /// The kernel has sent the oldest that it was given, or says an address (24 bits) if
-    /// the last byte is odd.
+    /// The kernel completes the oldest transmission, or, if byte 7 is odd, the address in bytes 1
+    /// to 3.
     pub const COMPLETE: u8 = 5;
-    /// The kernel changes an index: which, and to what (32 bits).
+    /// The kernel overwrites a ring index: which one (byte 1), and the value (bytes 2 to 5).
     pub const INDEX: u8 = 6;
-    /// The kernel wants to be woken, for each of the four rings.
+    /// The kernel sets or clears the need-wakeup flag of each of the four rings.
     pub const FLAGS: u8 = 7;
 }
 
@@ -49,24 +49,28 @@ const UMEM_BYTES: usize = 2 * RECEIVE_BYTES;
 const CONTINUED: u32 = 1;
 
 thread_local! {
-    /// Made once: its buffers are large.
+    /// Batch shared by all runs of a thread, because its buffers are large.
     static BATCH: RefCell<FrameBatch> = RefCell::new(FrameBatch::new());
 }
 
-/// What a script led to.
+/// Statistics of a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Frames that the switch was given.
+    /// Frames that the switch received.
     pub received: usize,
-    /// Frames that were refused, for they do not lie in chunks or are none.
+    /// Frames that the queue rejected because they are not in chunks, or are too short for a frame.
     pub malformed: u64,
-    /// Frames that the switch could hand over.
+    /// Frames that the queue accepted for transmission.
     pub sent: usize,
-    /// Whether the kernel kept to the protocol.
+    /// True if the kernel followed the protocol in all steps.
     pub is_honest: bool,
 }
 
-/// Runs a script. The first byte chooses the MTU.
+/// Runs a script. The first byte selects the MTU.
+///
+/// # Panics
+///
+/// The queue violates a rule above.
 pub fn check(input: &[u8]) -> Outcome {
     let Some((choice, script)) = input.split_first() else { return Outcome::default() };
     let mtu = if choice & 1 == 0 { 1500 } else { 9000 };
@@ -94,7 +98,7 @@ pub fn check(input: &[u8]) -> Outcome {
     bench.outcome
 }
 
-/// How far the kernel has read what it is given.
+/// Consumer indices of the rings that the kernel consumes.
 #[derive(Default)]
 struct Taken {
     fill: u32,
@@ -105,16 +109,16 @@ struct Bench {
     file: File,
     queue: Layout,
     outcome: Outcome,
-    /// Chunks that the kernel was given to receive into, by an honest account.
+    /// Chunks that the kernel may receive into; valid while it follows the protocol.
     filled: VecDeque<u64>,
     taken: Taken,
-    /// The entry of the RX ring that the switch comes to next.
+    /// RX ring index of the next entry that the switch reads.
     next: u32,
-    /// Frames that were sent and have not left, with their bytes.
+    /// Wire format of the frames submitted and not completely sent, oldest first.
     unsent: VecDeque<Vec<u8>>,
-    /// Bytes of the oldest that have left.
+    /// Bytes of the oldest unsent frame that were sent.
     written: usize,
-    /// The file as it was before the switch's step.
+    /// Contents of the file before the switch's call.
     before: Vec<u8>,
 }
 
@@ -159,7 +163,7 @@ impl Bench {
         bytes
     }
 
-    /// Has the switch do something, and looks what it wrote.
+    /// Calls the switch's side, and checks what it wrote to the file.
     fn watched<T>(&mut self, act: impl FnOnce(&mut Layout) -> T) -> T {
         self.before = self.snapshot();
         let result = act(&mut self.queue);
@@ -169,7 +173,8 @@ impl Bench {
         result
     }
 
-    /// Its own indices; entries of the rings it fills; chunks it sends from.
+    /// Checks that only the switch's indices, the entries of the rings that it fills, and the
+    /// chunks for transmission changed.
     fn check_written(&self) {
         let after = self.snapshot();
         let entries = |ring: u64, bytes: u64| {
@@ -177,7 +182,7 @@ impl Bench {
             first..first + u64::from(Layout::CHUNKS) * bytes
         };
         let word = |ring: u64, offset: u64| ring + offset..ring + offset + 4;
-        // In the order in which they lie there.
+        // In ascending order of offset.
         let may_change = [
             word(Layout::RX_AT, Layout::CONSUMER_AT),
             word(Layout::FILL_AT, Layout::PRODUCER_AT),
@@ -199,12 +204,11 @@ impl Bench {
         assert_eq!(offset, after.len());
     }
 
-    /// Whatever the kernel may receive into is a chunk to be received into, and none
-    /// twice.
+    /// Checks that the fill ring contains only chunks for reception, each once.
     fn look_at_fill(&mut self) {
         for index in 0..Layout::CHUNKS {
             let chunk = u64::from_ne_bytes(self.entry(Layout::FILL_AT, index));
-            assert!(chunk < RECEIVE_BYTES as u64, "{chunk:#x} is not received into");
+            assert!(chunk < RECEIVE_BYTES as u64, "{chunk:#x} is not a chunk for reception");
             assert_eq!(chunk % Layout::CHUNK_BYTES as u64, 0);
         }
         let end = self.word(Layout::FILL_AT, Layout::PRODUCER_AT);
@@ -216,25 +220,25 @@ impl Bench {
                 self.filled.push_back(u64::from_ne_bytes(self.entry(Layout::FILL_AT, index)));
             }
             let distinct: BTreeSet<u64> = self.filled.iter().copied().collect();
-            assert_eq!(distinct.len(), self.filled.len(), "a chunk was given twice");
+            assert_eq!(distinct.len(), self.filled.len(), "a chunk is in the fill ring twice");
         }
-        // This kernel takes all at once.
+        // The simulated kernel consumes all entries at once.
         self.taken.fill = end;
         self.set_word(Layout::FILL_AT, Layout::CONSUMER_AT, end);
     }
 
-    /// Whatever the kernel is to send lies in one chunk to be sent from.
+    /// Checks that each TX ring entry is within one chunk for transmission.
     fn look_at_tx(&mut self) {
         for index in 0..Layout::CHUNKS {
             let (address, len, options) = self.piece(Layout::TX_AT, index);
             if (address, len, options) == (0, 0, 0) {
-                // It was never written.
+                // The entry was never written.
                 continue;
             }
             let is_inside = (RECEIVE_BYTES as u64..UMEM_BYTES as u64).contains(&address);
-            assert!(is_inside, "{address:#x} is not sent from");
+            assert!(is_inside, "{address:#x} is not in a chunk for transmission");
             let offset = address as usize % Layout::CHUNK_BYTES;
-            assert!(offset + len <= Layout::CHUNK_BYTES, "{len} bytes leave a chunk");
+            assert!(offset + len <= Layout::CHUNK_BYTES, "{len} bytes exceed a chunk");
         }
         if self.outcome.is_honest {
             let end = self.word(Layout::TX_AT, Layout::PRODUCER_AT);
@@ -262,16 +266,16 @@ impl Bench {
         });
         self.next = self.next.wrapping_add(descriptors);
         self.outcome.received += received.len();
-        // Those that were refused are left out of what was found.
+        // The queue drops invalid frames.
         let mut valid = expected.into_iter().flatten().filter(|bytes| is_frame(bytes));
         for bytes in received {
             assert_eq!(Some(bytes), valid.next());
         }
-        assert_eq!(valid.next(), None, "a frame was refused");
+        assert_eq!(valid.next(), None, "a valid frame was not received");
     }
 
-    /// The frames that the RX ring holds to their end, as the kernel's documentation has
-    /// it, and in how many entries; `None` for one that does not lie in chunks.
+    /// Returns the complete frames in the RX ring according to the kernel's documentation, `None`
+    /// for a frame outside of chunks, and the number of their entries.
     fn expected(&self) -> (Vec<Option<Vec<u8>>>, u32) {
         let end = self.word(Layout::RX_AT, Layout::PRODUCER_AT);
         let available = end.wrapping_sub(self.next).min(Layout::CHUNKS);
@@ -316,7 +320,7 @@ impl Bench {
     fn arrive(&mut self, len: [u8; 2], options: u8, continues: u8, offset: [u8; 2], mode: u8) {
         let len = u32::from(u16::from_le_bytes(len));
         let (address, len, options) = if mode & 1 == 0 {
-            // An honest kernel has room in its ring, and a chunk.
+            // A valid kernel needs a free entry and a chunk.
             let waiting = self
                 .word(Layout::RX_AT, Layout::PRODUCER_AT)
                 .wrapping_sub(self.word(Layout::RX_AT, Layout::CONSUMER_AT));
@@ -361,7 +365,7 @@ impl Bench {
         self.set_word(Layout::COMPLETION_AT, Layout::PRODUCER_AT, index.wrapping_add(1));
     }
 
-    /// What leaves is what was sent, in order.
+    /// Checks that the sent bytes are those of the oldest submitted frame.
     fn check_sent(&mut self, address: u64, len: usize, options: u32) {
         if !self.outcome.is_honest || address >= UMEM_BYTES as u64 {
             return;
@@ -404,7 +408,8 @@ fn wire(frame: &Frame) -> Vec<u8> {
     [wire.front, wire.tag.as_ref().map_or(&[], |tag| &tag[..]), wire.rest].concat()
 }
 
-/// An Ethernet header, and behind a tag another type.
+/// Returns true if the bytes contain an Ethernet header, and after an 802.1Q tag another type
+/// field.
 fn is_frame(bytes: &[u8]) -> bool {
     bytes.len() >= if bytes.get(12..14) == Some(&[0x81, 0]) { 18 } else { 14 }
 }

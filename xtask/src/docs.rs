@@ -59,7 +59,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         }
     }
     if drifted.is_empty() {
-        println!("docs: {} generated files are as the code says", generated.len());
+        println!("docs: {} generated files match the code", generated.len());
         return Ok(());
     }
     bail!("{}\nrun `cargo xtask docs` and commit the result", drifted.join("\n"))

@@ -1,8 +1,9 @@
 //! Test programs that have not changed since all their tests passed. `make test` does not run them
-//! again: with the same program, files, installed packages, kernel and seeds, the result is the same.
+//! again: with the same program, files, installed packages, kernel and seeds, the result is the
+//! same.
 //!
-//! Programs of packages that start programs of other packages always run, and those of this package,
-//! which read the sources of all others.
+//! Programs of packages that start programs of other packages always run, and those of this
+//! package, which read the sources of all others.
 
 use std::collections::BTreeMap;
 use std::fs;

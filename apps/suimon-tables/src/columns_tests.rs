@@ -84,7 +84,7 @@ fn columns_have_a_meaning_and_tables_are_there_once() {
         for column in columns.all {
             assert!(column.meaning.ends_with('.'), "{}: {}", column.title, column.meaning);
         }
-        assert!(names.insert((columns.commands, columns.row)), "{} is there twice", columns.row);
+        assert!(names.insert((columns.commands, columns.row)), "{} occurs twice", columns.row);
     }
 }
 

@@ -23,7 +23,8 @@ pub(crate) struct ApplyFlags {
     #[arg(short, long, value_name = "FILE")]
     file: String,
     /// Accept minimums that exceed 90 % of the capacity of a store, or on a store of unknown
-    /// capacity.
+    /// capacity. Also end `shared` of stores with disks, or leave the cluster with disks on shared
+    /// stores, whose IOPS the cluster then does not limit.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

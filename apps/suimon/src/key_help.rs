@@ -74,8 +74,8 @@ const fn effect_of(effect: ChangeEffect, kind: ResourceKind) -> Option<&'static 
     Some(match (effect, kind) {
         (ChangeEffect::Live, _) => return None,
         (ChangeEffect::LiveOnTap, _) => {
-            "applies at once on a TAP NIC; on a vhost-user NIC, the link is down until the VM has \
-             reconnected"
+            "applies at once on a TAP or legacy NIC; on a vhost-user NIC, the link is down until the \
+             VM has reconnected"
         }
         (ChangeEffect::Replace, ResourceKind::Uplink) => {
             "reopens the device, which interrupts its traffic"

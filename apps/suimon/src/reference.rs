@@ -50,7 +50,7 @@ fn host_file() -> String {
          | replace | Closes and reopens the port or disk, or the store with all of its disks. Traffic \
          of the port stops, and requests of the disks are queued, until it is open and its clients have \
          reconnected; NBD clients are disconnected. Other objects are not affected. |\n\
-         | live on TAP | As *live* on a TAP NIC, as *replace* on a vhost-user NIC. |\n\
+         | live on TAP | As *live* on a TAP or legacy NIC, as *replace* on a vhost-user NIC. |\n\
          | when a VM starts | Running VMs keep the former value until their next start. |\n\
          | at daemon start | Takes effect when the daemon starts next. |\n\
          | another resource | The name identifies the object: another name denotes another object. |\n\
@@ -166,9 +166,9 @@ fn events() -> String {
          Numbers and names never change their meaning: 1xxx host, other nodes and cluster, 2xxx switch, 3xxx NIC, 4xxx \
          uplink and team, 5xxx worker and queue, 6xxx store, disk and Storage QoS, 7xxx VM, 8xxx power, 9xxx SR-IOV.\n\n\
          Events that guests, clients and network peers can cause at will (connections, protocol violations, link changes, \
-         failed requests) are limited per subject: of more than 10 events of one kind within 10 s, the last one is \
-         reported at the end of that time. It has the time of its occurrence, and the number of these events in the \
-         field `events`. Kinds that report opposite states, such as link up and link down, are limited together.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
+         failed requests) are limited per subject: the first 10 events of one kind within 10 s are reported at once; of \
+         further ones, only the last is reported, at the end of the 10 s and then every 10 s while more occur. It has the time \
+         of its occurrence, and in the field `events` the number of events for which it stands. Kinds that report opposite states, such as link up and link down, are limited together.\n\n| id | name | severity | meaning |\n|---|---|---|---|\n",
     );
     for kind in EventKind::ALL {
         text.push_str(&format!(

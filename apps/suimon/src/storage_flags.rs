@@ -26,9 +26,10 @@ impl KindFlag for Force {
     fn help(kind: ResourceKind) -> &'static str {
         match kind {
             ResourceKind::Store => {
-                "Accept minimums that exceed 90 % of the capacity of the store, or on a store of \
-                 unknown capacity. Also end `shared` of a store with disks, whose IOPS the cluster \
-                 then does not limit"
+                "With `set`: accept that the minimums of the store's disks exceed 90 % of its \
+                 capacity, or that its capacity becomes unknown, and permit `--shared=false` while \
+                 disks are in the store, whose IOPS the cluster then does not limit. No effect on a \
+                 store without disks"
             }
             _ => {
                 "Accept minimums that exceed 90 % of the capacity of the store, or on a store of \

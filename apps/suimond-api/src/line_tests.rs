@@ -50,8 +50,8 @@ async fn both_directions_carry_bytes_concurrently_without_loss_or_reordering() {
     });
     let mut read = Vec::new();
     far_reads.read_to_end(&mut read).await.unwrap();
-    assert!(read == out, "what went out came as it was");
-    assert!(reads_near.await.unwrap() == inbound, "what came back came as it was");
+    assert!(read == out, "the outgoing bytes differ");
+    assert!(reads_near.await.unwrap() == inbound, "the returned bytes differ");
     writes_near.await.unwrap();
     writes_far.await.unwrap();
     task.await.unwrap().unwrap();
@@ -101,7 +101,7 @@ async fn a_closed_end_ends_the_connection_after_its_bytes_are_delivered() {
     task.await.unwrap().unwrap();
     let (mut far, read) = last.await.unwrap();
     assert!(read == pattern(100_000));
-    assert!(far.write_all(b"hello?").await.is_err(), "nobody is there");
+    assert!(far.write_all(b"hello?").await.is_err(), "the connection is still open");
     // Without the detection, the line would end with TCP's timeout after about 15 minutes.
     assert!(started.elapsed() < Duration::from_secs(120));
 

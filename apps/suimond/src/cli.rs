@@ -11,8 +11,11 @@ const AFTER_HELP: &str = "\
 Exit codes:
   0  orderly stop (SIGTERM, SIGINT), or the requested output was printed
   1  the host, or another daemon with this state directory, prevents the start
-  2  the command line is invalid; without stored state or with --check: `[api]` or `[console]`
-  3  without stored state or with --check: the host file is rejected
+  2  the command line is invalid, or all errors of a rejected host file concern `[api]` or
+     `[console]`
+  3  the host file is rejected for another reason
+
+With stored state, a rejected host file does not prevent the start (event 1008); --check fails.
 
 Examples:
   suimond --config /etc/suimon/host.toml

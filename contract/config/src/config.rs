@@ -283,7 +283,8 @@ pub struct NicConfig {
     /// absent, a TAP NIC gets a random, permanent address when it is added, and a NIC in `nics` of
     /// a VM when the VM first names it. Any other NIC without `mac` may use every source address;
     /// the first one is bound to the NIC until the guest disconnects: other NICs may not send from
-    /// it.
+    /// it. A change is rejected while the NIC is plugged into a running VM, because its guest keeps
+    /// the former address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, example = "52:54:00:12:34:56")]
     pub mac: Option<MacAddr>,

@@ -7,8 +7,8 @@ use crate::Form;
 pub enum ChangeEffect {
     /// The change applies without interrupting traffic.
     Live,
-    /// As `Live` on a TAP device. A vhost-user VM reads the value only when it connects, so the
-    /// port is replaced and the VM reconnects.
+    /// As `Live` on a TAP or legacy NIC. A vhost-user VM reads the value only when it connects, so
+    /// the port is replaced and the VM reconnects.
     LiveOnTap,
     /// The resource is replaced: its traffic is interrupted.
     Replace,

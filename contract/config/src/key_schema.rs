@@ -119,7 +119,9 @@ fn description_of(kind: ResourceKind, key: &Key) -> String {
     match key.effect {
         ChangeEffect::Live => meaning,
         ChangeEffect::LiveOnTap => {
-            format!("{meaning} A change replaces a vhost-user NIC and is live on a TAP device.")
+            format!(
+                "{meaning} A change replaces a vhost-user NIC, and is live on a TAP or legacy NIC."
+            )
         }
         ChangeEffect::Replace => format!("{meaning} A change replaces the resource."),
         ChangeEffect::NextBoot => format!("{meaning} A change takes effect when a VM starts."),

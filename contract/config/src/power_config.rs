@@ -106,8 +106,9 @@ pub struct PowerConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parking: Option<bool>,
     /// Poll budget in microseconds: time for which a worker polls its queues after the last frame
-    /// or request before it sleeps. The budget is extended to up to four times while device
-    /// completions arrive within it. The value of the plan if absent.
+    /// or request before it sleeps. While a worker waits for completions of devices and these
+    /// arrive soon enough, it polls for longer, up to four times this time. The value of the plan
+    /// if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub poll_us: Option<u32>,
     /// High mark of dynamic VMQ: load in percent of a worker's time above which VMQ moves queues

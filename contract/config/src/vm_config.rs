@@ -43,7 +43,8 @@ pub enum VmAccelerator {
 pub struct VmConfig {
     /// Name of the VM, unique among VMs.
     pub name: Name,
-    /// Number of virtual CPUs.
+    /// Number of virtual CPUs. A running VM gets more at once, up to `cpus_max`; fewer take effect
+    /// at its next start.
     #[serde(default = "default_cpus")]
     pub cpus: u16,
     /// Largest number of virtual CPUs that `cpus` can be raised to while the VM runs; `cpus` if

@@ -170,7 +170,7 @@ impl ErrorCode {
             Self::AlreadyExists => "A resource of this kind and name exists already.",
             Self::InUse => "The resource is in use, or another resource refers to it.",
             Self::Overcommitted => {
-                "The minimums of a store exceed 90 % of its capacity. The change can be forced."
+                "The minimums of a store exceed 90 % of its capacity. The change can be forced (`--force`, in the API `force=true`)."
             }
             Self::DeviceMissing => {
                 "A device, file, namespace, directory or CPU does not exist on this host."

@@ -27,7 +27,7 @@ const PLANE_POLL: Duration = Duration::from_millis(250);
 /// Interval at which the settings of configured adapters with SR-IOV are checked.
 const PF_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Interval at which the free space of stores is queried.
+/// Interval at which stores are checked, and their free space is queried.
 const STORES_QUERY: Duration = Duration::from_secs(10);
 
 /// Maximum number of commands handled before their events are committed. Also the maximum number of
@@ -51,6 +51,8 @@ pub(crate) struct Controller {
     pub(crate) state_store: StateStoreWatch,
     /// Stores that were reported as nearly full.
     pub(crate) nearly_full: BTreeSet<Name>,
+    /// Stores that were reported as failed.
+    pub(crate) failed_stores: BTreeSet<Name>,
     pub(crate) iov: IovController,
     /// Threads that drive the NIC teams.
     pub(crate) teams: TeamThreads,

@@ -64,6 +64,7 @@ pub(crate) fn start_up(
         stores_queried_at: Instant::now(),
         state_store: StateStoreWatch::default(),
         nearly_full: BTreeSet::new(),
+        failed_stores: BTreeSet::new(),
         iov: IovController::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::streams::{Pair, transfer};
 use super::*;
 use crate::watched_link::WatchSubject;
 

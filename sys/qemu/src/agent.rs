@@ -55,6 +55,18 @@ struct AgentSession {
     deadline: Instant,
 }
 
+/// Returns the error for a connection to `peer` of QEMU that cannot be opened before the previous
+/// one is closed.
+pub(crate) fn not_closed(peer: &str) -> VmError {
+    let text = format!(
+        "the previous connection to the {peer} is not closed yet: QEMU delays the close, or the \
+         daemon cannot start the thread that closes it. If the limit of threads is reached \
+         (`TasksMax` of the suimond service, `kernel.threads-max`), raise it; otherwise kill the VM \
+         (`suimon vm kill`)"
+    );
+    VmError::new(VmErrorKind::Timeout, text)
+}
+
 fn silent() -> VmError {
     let text = "the guest agent does not respond; check that it runs in the guest (Debian: \
                 package qemu-guest-agent)";
@@ -91,10 +103,7 @@ impl AgentSession {
     fn begin(port: AgentPort<'_>, limit: Duration) -> Result<Self, VmError> {
         let deadline = Instant::now() + limit;
         if !port.closing.wait(limit) {
-            let text = "the previous connection to the guest agent is not closed yet: QEMU attached \
-                        a descriptor to its data and delays the close, or the host has no thread \
-                        left; end the VM if the host has threads";
-            return Err(VmError::new(VmErrorKind::Timeout, text));
+            return Err(not_closed("guest agent"));
         }
         let remaining = deadline.saturating_duration_since(Instant::now());
         let connected = connect_in(port.folder, AGENT_SOCKET, remaining)

@@ -294,10 +294,7 @@ impl Vm for QemuVm {
     fn console(&self) -> Result<OwnedFd, VmError> {
         let _taking = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.console_closing.wait(CONSOLE_LIMIT) {
-            let text = "the previous connection to the serial console is not closed yet: QEMU \
-                        attached a descriptor to its data and delays the close, or the host has no \
-                        thread left; end the VM if the host has threads";
-            return Err(VmError::new(VmErrorKind::Timeout, text));
+            return Err(agent::not_closed("serial console"));
         }
         if !self.console_chardev()?.is_disconnected() {
             let name = &self.identity.name;

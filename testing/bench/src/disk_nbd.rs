@@ -101,7 +101,7 @@ const CLIENT: &str = concat!(include_str!("nbd_wire.h"), include_str!("nbd_clien
 /// Reported value of a measurement.
 #[derive(Clone, Copy)]
 enum Figure {
-    /// Requests per second. A client that saturates its CPU bounds it.
+    /// Requests per second. The client bounds the rate if it saturates its CPU.
     Rate,
     /// Requests per second of CPU time that the server used, independent of the client.
     Thrift,
@@ -113,7 +113,8 @@ const FIGURES: [Figure; 2] = [Figure::Rate, Figure::Thrift];
 struct Server {
     program: Program,
     socket: String,
-    /// Dropped after the program has ended.
+    /// Rig of the server's folder; declared last, so that it is dropped after the program has
+    /// ended.
     rig: Rig,
 }
 

@@ -24,10 +24,11 @@ const DEPTH: u32 = 32;
 const WINDOW: Duration = Duration::from_secs(2);
 /// Measurements of the engine per sample.
 const MEASUREMENTS: usize = 9;
-/// Requests that the simulated device of the engine completes per turn.
+/// Maximum number of requests that the engine's simulated device completes between two rounds of
+/// the worker.
 pub(crate) const ENDS: usize = 16;
 
-/// Total and busy disks, their limits, and name and description of the case.
+/// A case: numbers of disks (total, busy), their limits, name and description.
 type Case = ([u32; 2], QosLimits, &'static str, &'static str);
 
 const CASES: [Case; 4] = [

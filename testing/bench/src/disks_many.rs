@@ -11,7 +11,7 @@ use suimon_disk_tests::{EngineLoad, QosLimits};
 use crate::disk_qos::{ENDS, engine_pair};
 use crate::report::Work;
 
-/// Total and busy disks.
+/// Numbers of disks of each load: total, and with requests.
 const SIZES: [[u32; 2]; 4] = [[10, 10], [100, 100], [1000, 1000], [1000, 1]];
 
 /// Kind of load, with its name and description.

@@ -47,7 +47,7 @@ fn suimon() -> Result<f64> {
     used(daemon.process())
 }
 
-/// Starts VMs whose drivers run and wait.
+/// Starts the VMs. Their drivers run and poll, but send no frames.
 fn vms(rig: &Rig, sockets: &[String]) -> Result<Vec<Testpmd>> {
     let start = |(nth, pair): (usize, &[String])| {
         let macs = [0, 1].map(|port| format!("02:00:00:00:{nth:02x}:{port:02x}"));

@@ -36,7 +36,7 @@ pub(crate) struct LacpPartner {
     thread: Option<JoinHandle<()>>,
 }
 
-/// State shared by the threads.
+/// State shared by the partner's thread and the benchmark.
 #[derive(Default)]
 struct Told {
     stop: AtomicBool,

@@ -89,7 +89,7 @@ impl Lan {
     /// Waits until the kernel forwards what these NICs send.
     fn wait_kernel_path(&self, nics: &[&str]) -> Result<()> {
         let Between::Suimon { daemon } = &self.between else { return Ok(()) };
-        wait_until("the kernel's path to be taken", KERNEL_PATH_LIMIT, || {
+        wait_until("forwarding by the kernel", KERNEL_PATH_LIMIT, || {
             for guest in &self.guests[1..] {
                 guest.ping(&address(0))?;
             }

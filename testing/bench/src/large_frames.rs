@@ -86,7 +86,7 @@ fn measure_pair(
         }
     }
     let suimon = through_suimon(program, under_way)?;
-    let copied = suimon.copied.context("the VMs do not say what was copied")?;
+    let copied = suimon.copied.context("the VMs did not print the copied bytes")?;
     let [from, to] = copied.buffers;
     copying.peer = format!("Copying the same frames from {from} buffers to {to}, no switch");
     copying.push(Pair { peer: copied.sample, suimon: suimon.switched });
@@ -143,7 +143,8 @@ fn run_vms(rig: &Rig, arguments: &[String]) -> Result<Run> {
         let log = vms.log();
         let last = log.lines().last().unwrap_or_default();
         ensure!(status.success(), "the VMs ended ({status}): {last}");
-        let [rate] = figures(&log, "switched").context("the VMs do not say what arrived")?;
+        let [rate] =
+            figures(&log, "switched").context("the VMs did not print the received bytes")?;
         Ok(rate * GBITS_PER_GB)
     })?;
     let copied = figures(&vms.log(), "copied").map(|[rate, from, to]| Copied {

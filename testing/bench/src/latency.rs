@@ -28,7 +28,7 @@ struct Peer {
     name: &'static str,
     title: &'static str,
     measure: fn() -> Result<Quantiles>,
-    /// Reason why it cannot be measured on this machine.
+    /// Reason why the peer cannot be measured on this machine; `None` if it can.
     missing: Option<&'static str>,
 }
 
@@ -149,7 +149,7 @@ fn latency_during_stream(network: Through) -> Result<Quantiles> {
         let before = received_bytes(to)?;
         let stream = scope.spawn(|| iperf::measure(from, &address(1), STREAM_SECONDS, &[]));
         // The start of the stream is not measured.
-        wait_until("stream to ping beside", STREAM_START_LIMIT, || {
+        wait_until("stream beside the pings", STREAM_START_LIMIT, || {
             Ok(received_bytes(to)? >= before + STREAM_START_BYTES)
         })?;
         let quantiles = ping(&lan, 2, 3, &BESIDE_A_STREAM);
@@ -183,7 +183,7 @@ fn parse_times(output: &str) -> Vec<f64> {
 fn quantiles(mut times: Vec<f64>) -> Result<Quantiles> {
     times.sort_by(f64::total_cmp);
     let quantile = |hundredths: usize| times.get(times.len() * hundredths / 100).copied();
-    quantile(50).zip(quantile(99)).map(|(p50, p99)| [p50, p99]).context("ping told no time")
+    quantile(50).zip(quantile(99)).map(|(p50, p99)| [p50, p99]).context("ping printed no time")
 }
 
 #[cfg(test)]

@@ -4,9 +4,9 @@
 //! pairs' ratios and their spread. The samples are written to `target/bench/`, the table to
 //! `docs/benchmarks.md`. A peer that is not installed is reported as not measured.
 //!
-//! The first argument (`make bench PART=NAME`) names a group, `network` or `disks`, whose section of
-//! that page is replaced, or one part, which is printed only. `BENCH_PAIRS` sets the number of pairs
-//! (5).
+//! The first argument (`make bench PART=NAME`) names a group, `network` or `disks`, whose section
+//! of that page is replaced, or one part, which is printed only. `BENCH_PAIRS` sets the number of
+//! pairs (5).
 #![forbid(unsafe_code)]
 
 mod bond;

@@ -1,5 +1,5 @@
-//! Benchmark of a connection between two nodes, which carries the memory of a migrating VM: from one
-//! Unix socket through TLS over the loopback device to another.
+//! Benchmark of a connection between two nodes, which carries the memory of a migrating VM: from
+//! one Unix socket through TLS over the loopback device to another.
 //!
 //! Peers: client and server of OpenSSL with a pipe at each end, and TCP without TLS as the upper
 //! bound, which is the limit of the kernel.

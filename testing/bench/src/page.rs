@@ -1,5 +1,5 @@
-//! Layout of `docs/benchmarks.md`: one section per group of benchmarks, each with the machine it ran
-//! on, because groups are measured at different times.
+//! Layout of `docs/benchmarks.md`: one section per group of benchmarks, each with the machine it
+//! ran on, because groups are measured at different times.
 
 /// Introduction before the first section.
 const PREAMBLE: &str = "# Benchmarks

@@ -108,7 +108,7 @@ pub(crate) struct Work {
     pub(crate) bar: Option<Bar>,
     /// Pairs in the order of measurement; empty if not measured.
     pub(crate) pairs: Vec<Pair>,
-    /// Reason why it was not measured.
+    /// Reason why the comparison was not measured; `None` if it was.
     pub(crate) missing: Option<String>,
 }
 

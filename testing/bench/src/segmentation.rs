@@ -114,7 +114,7 @@ fn measure_kernel(namespace: &Namespace, program: &str, mode: &str, pieces: usiz
     let output = namespace.run(&[program, DEVICE, &seconds, mode])?;
     let mut figures = output.split_whitespace().map(str::parse::<f64>);
     let (Some(Ok(ns)), Some(Ok(piece_count))) = (figures.next(), figures.next()) else {
-        anyhow::bail!("the kernel's time is not told: {output}");
+        anyhow::bail!("the kernel's time was not printed: {output}");
     };
     // The device also receives one or two other frames.
     ensure!(

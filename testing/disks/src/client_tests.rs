@@ -13,7 +13,7 @@ fn complete_requests(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
     let mut requests_all = Vec::new();
     for count in 0..requests {
         client.receive(32, &mut requests_all).unwrap();
-        assert_eq!(requests_all.len() - count, 4, "always as many under way as its depth");
+        assert_eq!(requests_all.len() - count, 4, "always as many requests in flight as the depth");
         assert!(client.arm() == ArmResult::Armed);
         let under_way: BTreeSet<u32> =
             requests_all[count..].iter().map(|request| request.tag).collect();

@@ -100,8 +100,8 @@ pub fn request_cost_ns(load: &EngineLoad) -> Result<f64> {
 }
 
 /// Returns the CPU time per request in nanoseconds of two workers that share a store, each with the
-/// disks and clients of `load`. `in_threads`: the workers run at the same time, so that they contend
-/// for the store's budget; otherwise their rounds alternate on one thread.
+/// disks and clients of `load`. `in_threads`: the workers run at the same time, so that they
+/// contend for the store's budget; otherwise their rounds alternate on one thread.
 ///
 /// # Errors
 /// The limits are rejected, or the process has no descriptor or thread left.

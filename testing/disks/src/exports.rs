@@ -63,7 +63,7 @@ impl DiskExports {
         NbdHost::new(Arc::clone(self) as _, self.runtime())
     }
 
-    /// Returns the shape of a disk; `None` if it does not exist.
+    /// Returns the geometry of a disk; `None` if it does not exist.
     #[must_use]
     pub fn shape(&self, disk: OpenedDisk) -> Option<DiskGeometry> {
         self.disks().iter().find(|exported| exported.disk == disk).map(|exported| exported.shape)
@@ -205,7 +205,8 @@ impl NbdExports for DiskExports {
     fn attach(&self, name: &str, queue: NbdQueue) -> Result<(), String> {
         let disks = self.disks();
         let export = disks.iter().find(|exported| exported.export.name() == name);
-        let disk = export.context("it is gone").map_err(|error| error.to_string())?.disk;
+        let disk =
+            export.context("the export no longer exists").map_err(|error| error.to_string())?.disk;
         drop(disks);
         self.worker.add_queue(disk, Box::new(queue)).map_err(|error| error.to_string())
     }

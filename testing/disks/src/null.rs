@@ -31,9 +31,11 @@ impl NullIo {
         Self::ending(CAPACITY)
     }
 
-    /// Creates a backend that returns at most `told_at_once` completions per poll, in order.
+    /// Creates a backend that returns at most `told_at_once` completions per poll, in the order of
+    /// submission.
     ///
     /// # Errors
+    ///
     /// The process has no descriptor left.
     pub fn ending(told_at_once: usize) -> std::io::Result<Self> {
         let ended = VecDeque::with_capacity(CAPACITY);

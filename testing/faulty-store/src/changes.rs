@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use fuser::{Errno, TimeOrNow};
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT};
 
-/// Changes of attributes other than the length.
+/// Changes of file attributes other than the length; `None` keeps the attribute.
 pub(crate) struct Changes {
     pub(crate) mode: Option<u32>,
     pub(crate) owner: (Option<u32>, Option<u32>),

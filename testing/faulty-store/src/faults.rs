@@ -8,7 +8,7 @@ use std::time::Duration;
 use fuser::Errno;
 use suimon_test_programs::{FaultEffect, StoreFault, StoreOperation};
 
-/// What becomes of an operation.
+/// Result of admitting an operation: executed as requested, or with an injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     Proceed,

@@ -205,7 +205,7 @@ impl Filesystem for PassThrough {
             Err(errno) => return reply.error(errno),
         };
         for (at, (kind, name)) in names.into_iter().enumerate().skip(offset as usize) {
-            // The kernel does not use the node numbers of a listing.
+            // The kernel ignores the node numbers in a directory listing.
             if reply.add(INodeNo(u64::MAX), at as u64 + 1, kind, name) {
                 break;
             }
@@ -252,7 +252,7 @@ impl Filesystem for PassThrough {
         reply: ReplyLseek,
     ) {
         let offset = u64::try_from(offset).unwrap_or(0);
-        // The kernel submits these two only (lseek(2)).
+        // The kernel submits only `SEEK_DATA` and `SEEK_HOLE` (lseek(2)).
         let place = if whence == 3 { SeekFrom::Data(offset) } else { SeekFrom::Hole(offset) };
         match self.seek(node, handle, place) {
             Ok(found) => reply.offset(i64::try_from(found).unwrap_or(i64::MAX)),

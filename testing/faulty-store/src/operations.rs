@@ -34,7 +34,7 @@ struct State {
 }
 
 impl State {
-    /// Returns the number of a newly opened file.
+    /// Stores a newly opened file and returns its handle.
     fn add_handle(&mut self, node: INodeNo, file: File) -> FileHandle {
         let file = Arc::new(file);
         self.nodes.handle_opened(node, &file);

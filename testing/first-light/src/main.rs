@@ -86,7 +86,7 @@ impl Scene {
     fn set(rig: &Rig, stop: &StopSignal) -> Result<(Self, GuestConsole)> {
         say("making the guest's kernel and initramfs (once), from Debian's kernel package");
         let vms = HostedVms::with(rig, &disks::programs())?;
-        let check = || if stop.is_asked() { bail!("asked to stop") } else { Ok(()) };
+        let check = || if stop.is_asked() { bail!("stop requested") } else { Ok(()) };
         check()?;
         say("making the outside world: a namespace with nginx and iperf3 behind two veths");
         let world = Namespace::new(rig, "world")?;

@@ -10,53 +10,54 @@ use crate::cases::{self, Case};
 use crate::probe::Probe;
 use crate::setup::Setup;
 
-/// Judges a device's LACP (IEEE 802.1AX) from the far end of its links.
+/// Tests a device's LACP (IEEE 802.1AX) from the far ends of its links.
 ///
-/// Exit code: 0 if no case failed, 1 if one did, 2 if the suite could not do its work.
+/// Exit code: 0 if no case failed, 1 if a case failed, 2 if the suite failed to execute a case.
 #[derive(Debug, Parser)]
 #[command(name = "lacp-conformance", version)]
 pub(crate) struct Options {
     /// Interfaces of this host; each is the far end of a member of one team of the device
     #[arg(value_name = "INTERFACE", required_unless_present = "list")]
     pub(crate) interfaces: Vec<String>,
-    /// What the device is, for the report
+    /// Description of the device for the report
     #[arg(long, default_value = "device")]
     pub(crate) device: String,
     /// Prints the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Lists the cases with their clauses and ends
+    /// Lists the cases with their clauses, without running them
     #[arg(long)]
     pub(crate) list: bool,
-    /// Runs only these cases, or those whose name begins so, such as `receive.`
+    /// Runs only the cases with these names or name prefixes, such as `receive.`
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     pub(crate) only: Vec<String>,
-    /// Leaves these cases out, or those whose name begins so
+    /// Skips the cases with these names or name prefixes
     #[arg(long, value_name = "CASE", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
-    /// Runs also what waits for the long timers (30 s, 90 s)
+    /// Also runs cases that wait for the long timers (30 s, 90 s)
     #[arg(long)]
     pub(crate) long: bool,
-    /// Tells every LACPDU on standard error, but for those of floods: `<` heard, `>` said
+    /// Prints every LACPDU except for floods to standard error: `<` received, `>` sent
     #[arg(long)]
     pub(crate) trace: bool,
-    /// By how much the device's timers may be off, in milliseconds
+    /// Maximum deviation of the device's timers, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 250)]
     pub(crate) tolerance_ms: u64,
-    /// By how much the times seen by this host may be off, in milliseconds
+    /// Maximum error of the times measured by this host, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..500))]
     pub(crate) jitter_ms: u64,
-    /// How long a member may take to come into use, in seconds
+    /// Maximum time for a member to come into use, in seconds
     #[arg(long, value_name = "S", default_value_t = 15)]
     pub(crate) establish_s: u64,
-    /// An IPv4 address behind the team, to see whether frames pass
+    /// IPv4 address of a host behind the team, with which the suite tests whether frames are
+    /// forwarded
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) probe: Option<Ipv4Addr>,
-    /// The free address of the same network that asks for it
+    /// Unused address of the same network, from which the probes are sent
     #[arg(long, value_name = "ADDRESS", requires = "probe")]
     pub(crate) probe_from: Option<Ipv4Addr>,
-    /// A shell command that takes the link `$INTERFACE` to `$STATE` (up or down), in place
-    /// of `ip link set`
+    /// Shell command that sets the link `$INTERFACE` to `$STATE` (up or down), instead of `ip link
+    /// set`
     #[arg(long, value_name = "COMMAND")]
     pub(crate) link_command: Option<String>,
 }

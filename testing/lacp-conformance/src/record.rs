@@ -27,7 +27,7 @@ pub(crate) fn lacpdus(received: &[Heard]) -> impl DoubleEndedIterator<Item = (Du
     received.iter().filter_map(|received| Some((received.time, received.lacpdu()?)))
 }
 
-/// Returns the maximum number of times in one interval shorter than `window`.
+/// Returns the maximum number of times that are within one interval shorter than `window`.
 pub(crate) fn most_within(times: &[Duration], window: Duration) -> usize {
     let mut max_count = 0;
     let mut first = 0;

@@ -21,7 +21,8 @@ type Pass = Arc<dyn Fn(Time) + Send + Sync>;
 pub struct TestClockRuntime {
     now: Now,
     give_way: GiveWay,
-    /// Advances the clock to a deadline, if waits with a deadline do not block.
+    /// Function that advances the clock to a deadline, if waits with a deadline do not block;
+    /// otherwise `None`.
     pass: Option<Pass>,
     /// Kernel thread ID of the thread started last.
     thread: Arc<AtomicU64>,

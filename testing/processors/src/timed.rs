@@ -58,7 +58,7 @@ pub struct TimedSource {
     pub frames: EndlessSource,
     /// While the gate is closed, polls return no frame.
     pub gate: Gate,
-    /// Number of remaining batches.
+    /// Number of batches that remain to be delivered.
     pub left: u64,
     /// Clock that each poll advances.
     pub clock: Clock,

@@ -98,7 +98,8 @@ impl EngineDisks {
         self.loop_device.as_ref().context("there is no loop device")
     }
 
-    /// The pass-through disk occupies a separate store completely.
+    /// Calls `run` with the store folder and plan of a disk. The pass-through disk has a separate
+    /// store, which it occupies completely.
     fn with<T>(
         &self,
         form: (DiskFormat, DiskKind),

@@ -92,8 +92,8 @@ impl Etcd {
         Self::start_at(rig, "127.0.0.1", None, None)
     }
 
-    /// Starts the members with TLS and passwords. The files are those of [`create_certificates`]; in
-    /// addition, `suimon.password` and `other.password` contain the passwords of a user that may
+    /// Starts the members with TLS and passwords. The files are those of [`create_certificates`];
+    /// in addition, `suimon.password` and `other.password` contain the passwords of a user that may
     /// access the keys below `prefix` and of one that may not.
     ///
     /// # Errors

@@ -93,8 +93,8 @@ impl FaultyStore {
         &self.files
     }
 
-    /// Injects a fault from now on. Of several rules for an operation, the oldest one that injects a
-    /// fault applies.
+    /// Injects a fault from now on. Of several rules for an operation, the oldest one that injects
+    /// a fault applies.
     ///
     /// # Errors
     /// The program has ended.

@@ -102,9 +102,9 @@ pub fn run_on(folder: &Path, target: FioTarget<'_>, job: &str) -> Result<FioResu
 pub fn result(output: &str) -> Result<FioResult> {
     // Messages may precede the JSON.
     let json_text =
-        output.find('{').map(|json_start| &output[json_start..]).context("fio tells nothing")?;
+        output.find('{').map(|json_start| &output[json_start..]).context("fio printed no JSON")?;
     let result: Value = serde_json::from_str(json_text).context("fio's output")?;
-    let jobs = result["jobs"].as_array().context("fio tells of no jobs")?;
+    let jobs = result["jobs"].as_array().context("fio reported no jobs")?;
     let sum = |kind: &str| jobs.iter().filter_map(|job| job[kind]["iops"].as_f64()).sum();
     let count =
         |kind: &str| jobs.iter().filter_map(|job| job[kind]["total_ios"].as_u64()).sum::<u64>();

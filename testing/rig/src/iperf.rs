@@ -276,7 +276,7 @@ fn read(text: &str, expected: Option<&str>) -> Result<Report> {
     let json: Value = serde_json::from_str(text)
         .with_context(|| format!("iperf3 printed no JSON: {}", text.trim()))?;
     if let Some(error) = json["error"].as_str().filter(|error| Some(*error) != expected) {
-        bail!("iperf3 says: {error}");
+        bail!("iperf3 reported: {error}");
     }
     let end = &json["end"];
     let received = end["sum_received"]["bits_per_second"].as_f64();

@@ -47,7 +47,8 @@ pub struct QueueMove {
     pub because: String,
 }
 
-/// Switch with an uplink, `up`, and namespace guests that can load it. Dropped from the top.
+/// Switch with the uplink `up` and namespace guests that can load it. Fields are dropped from the
+/// top.
 #[derive(Debug)]
 pub struct LoadedHost {
     daemon: Daemon,
@@ -106,7 +107,7 @@ impl LoadedHost {
 
     /// Waits until guests reach the servers, and the queues are placed as without load.
     fn wait_ready(&self) -> Result<()> {
-        wait_until("guests that reach the world", LIMIT, || {
+        wait_until("guests that reach the servers", LIMIT, || {
             let mut reach = self.guests.iter().map(|guest| guest.namespace.ping(WORLD));
             Ok(reach.all(|reaches| reaches.unwrap_or(false)))
         })?;
@@ -138,7 +139,7 @@ impl LoadedHost {
     /// # Errors
     /// The queues are not on one worker in time.
     pub fn wait_packed(&self) -> Result<()> {
-        wait_until("queues on one processor", LIMIT, || Ok(self.workers_in_use()? == 1))
+        wait_until("queues on one worker", LIMIT, || Ok(self.workers_in_use()? == 1))
     }
 
     /// Loads the switch with UDP at this rate from each guest, or with more than a worker can
@@ -194,7 +195,7 @@ impl LoadedHost {
             }
             last = sample;
         }
-        bail!("the load goes on")
+        bail!("the load has not ended")
     }
 
     /// Returns the moves by VMQ since a time.

@@ -99,7 +99,7 @@ impl Namespace {
     /// Returns true once `address` replies to a ping, false if it replies to none in a minute. Use
     /// [`Self::is_cut_from`] for addresses that must not reply.
     pub fn reaches(&self, address: &str) -> bool {
-        wait_until(&format!("answer from {address}"), LIMIT, || self.ping(address)).is_ok()
+        wait_until(&format!("ping reply from {address}"), LIMIT, || self.ping(address)).is_ok()
     }
 
     /// Returns true if one ping gets a reply within a second.

@@ -46,7 +46,7 @@ pub enum NbdFailure {
 impl std::fmt::Display for NbdFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Gone(error) => write!(f, "the server is gone: {error}"),
+            Self::Gone(error) => write!(f, "the server has ended: {error}"),
             Self::Refused(code) => write!(f, "the server answered with error {code}"),
         }
     }
@@ -111,10 +111,10 @@ impl NbdClient {
         }
     }
 
-    /// The same client, which waits for answers for as long as it takes.
+    /// Returns the same client without a time limit for replies.
     #[must_use]
     pub fn patient(self) -> Self {
-        // A timeout of none cannot be refused.
+        // Removing the timeout cannot fail.
         let _ = self.stream.set_read_timeout(None);
         self
     }

@@ -167,7 +167,7 @@ impl Process {
         used.with_context(|| format!("{} has no thread {prefix}", self.name))
     }
 
-    /// Returns the end of its log.
+    /// Returns the last lines of the log.
     pub fn last_words(&self) -> String {
         let log = self.log();
         let lines: Vec<&str> = log.lines().collect();

@@ -1,4 +1,5 @@
-//! The reference page of metrics and alerts: tables that `suimond` prints, and the shipped alert rules.
+//! The reference page of metrics and alerts: tables that `suimond` prints, and the shipped alert
+//! rules.
 
 use anyhow::{Context, Result, bail};
 

@@ -76,7 +76,7 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     assert!(first.lines == second.lines && first.trace == second.trace);
     assert_ne!(first.trace, other.trace);
     let swarm = Options { seed: 1, is_swarm: true, records_lines: false };
-    assert!(super::run::run(&scenario, swarm).is_err(), "it says nothing of swarms");
+    assert!(super::run::run(&scenario, swarm).is_err(), "the scenario has no swarm");
 }
 
 /// Verifies that assumed, unpublished parameters do not determine the result: half and twice of

@@ -106,7 +106,7 @@ pub(crate) const CLUSTER_HEARTBEATS: Columns = Columns {
         text("HEARTBEAT OF", "node", "Node that wrote the heartbeat."),
         text("CLUSTER", "cluster", "Cluster of that node."),
         number("IOPS", "delivered_iops", IOPS, "Delivered IOPS of its disks on the store."),
-        number("RESERVED", "reserved_iops", IOPS, "IOPS reserved for it."),
+        number("RESERVED", "reserved_iops", IOPS, "IOPS that are reserved for that node."),
         number("AGE", "age_ms", "ms", "Age of the heartbeat. Nodes write one every 5 s."),
         text(
             "REMARK",
@@ -133,8 +133,18 @@ pub(crate) const CLUSTER_FLOWS: Columns = Columns {
             "Guaranteed IOPS on the shared store: `min_iops`, or the demand if that is lower and the disk had no requests \
              for part of the time.",
         ),
-        number("DEMAND", "demand_iops", IOPS, "IOPS that the clients submitted."),
-        number("DELIVERED", "delivered_iops", IOPS, "Delivered IOPS."),
+        number(
+            "DEMAND",
+            "demand_iops",
+            IOPS,
+            "IOPS that the clients submitted in about the last second, as the node last reported them.",
+        ),
+        number(
+            "DELIVERED",
+            "delivered_iops",
+            IOPS,
+            "Delivered IOPS of about the last second, as the node last reported them.",
+        ),
         text(
             "ABOVE GUARANTEE",
             "aggressors[].disk, aggressors[].node, aggressors[].delivered_iops",

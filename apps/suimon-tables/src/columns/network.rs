@@ -164,8 +164,8 @@ pub(crate) const TEAM_MEMBERS: Columns = Columns {
             "SPEED",
             "speed_mbps",
             "Mbit/s",
-            "Speed that the device reports; `–` if it reports none. The team then counts the member as fast as \
-             its slowest member of known speed.",
+            "Speed that the device reports; `–` if it reports none. Load balancing then treats the member as being \
+             as fast as the slowest active member of known speed.",
         ),
         number("RX", "rx_bps", "bit/s", "Rate of traffic from the wire in the last second."),
         number(

@@ -13,7 +13,12 @@ pub(crate) const PFS: Columns = Columns {
         number("VFS", "config.vfs", "", "Configured number of virtual functions."),
         number("ENABLED", "adapter.vfs_enabled", "", "Virtual functions that exist."),
         number("IN USE", "adapter.vfs_in_use", "", "Virtual functions in use."),
-        HEALTH,
+        text(
+            "HEALTH",
+            "condition.health, condition.reason",
+            "`up`: the configuration of the adapter is in effect. `failed`: it is not; the reason follows, and \
+             the daemon retries after 1 s, doubling to 30 s.",
+        ),
     ],
 };
 

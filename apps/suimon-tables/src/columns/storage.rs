@@ -62,7 +62,7 @@ pub(crate) const STORES: Columns = Columns {
             "LATENCY",
             "latency_ns",
             "ns",
-            "Current time of a request in the device; `–` without recent requests.",
+            "Mean time of a request in the device, at present; `–` without recent requests.",
         ),
         number(
             "DEPTH",

@@ -92,9 +92,9 @@ pub(super) const HELP: &[Help] = &[
          interruption. No option moves or converts the image: with another `--store` or \
          `--file`, the disk uses the file of that name there. If this file is missing, the change \
          fails; `--create-image` creates a new image instead: an empty one, or with `parent` a \
-         child with the content of the parent. `--dry-run` shows which. Without other options, \
-         `--create-image` does so for a failed disk whose file is missing; an existing file is \
-         never overwritten.",
+         child with the content of the parent. `--dry-run` shows which of the two would be \
+         created. Without other options, `--create-image` creates the missing image of a failed \
+         disk; an existing file is never overwritten.",
         &[
             "suimon disk set web --qos-max-iops 1000",
             "suimon disk set web --on-full error",

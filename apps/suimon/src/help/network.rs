@@ -175,7 +175,9 @@ pub(super) const PORTS: &[Help] = &[
         "A change of `backend`, `socket`, `mode`, `device`, `netns` or `queues`, and on a \
          vhost-user NIC of `mac` or `mtu`, closes and reopens the port: the NIC loses its link \
          until the VM has reconnected, usually within seconds. Other keys apply without \
-         interruption. The VM continues to run.",
+         interruption. The VM continues to run. While the NIC is plugged into a running VM, a \
+         change of `backend` or `mac` fails with exit code 6, because the guest keeps the former \
+         device and address: stop the VM first.",
         &[
             "suimon nic set web --vlan 20",
             "suimon nic set web --bandwidth-max-bps 1000000000",

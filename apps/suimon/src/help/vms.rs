@@ -32,9 +32,10 @@ pub(super) const HELP: &[Help] = &[
     ),
     keeps(
         "vm set",
-        "On a running VM, `nics`, `disks` and `cpus` are hot-plugged and hot-unplugged; give the \
-         complete list. The guest decides when it releases a device. Other keys take effect at the \
-         next start of the VM; `suimon vm show` lists them.",
+        "On a running VM, `nics` and virtio `disks` are hot-plugged and hot-unplugged; give the \
+         complete list. The guest decides when it releases a device. More `cpus` (up to \
+         `cpus_max`) are hot-plugged; fewer take effect at the next start of the VM, as do all \
+         other keys except `autostart`. `suimon vm show` lists what waits for the next start.",
         &[
             "suimon vm set web --nics web,backup --cpus 4",
             "suimon vm set web --memory-bytes 4GiB",

@@ -32,7 +32,8 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "vmq explain",
         "Prints one sentence per queue of the NIC or uplink: its load, its worker, why it was \
-         assigned to this worker, and why it stays there. `suimon vmq show` lists the names.",
+         assigned to this worker, and why it stays there. The column PORT of \
+         `suimon vmq show` lists the NICs and uplinks.",
         &["suimon vmq explain web", "suimon vmq explain wan"],
     ),
     reads(

@@ -141,7 +141,7 @@ fn operations() -> BTreeMap<String, (String, String)> {
         {
             let id = operation["operationId"].as_str().unwrap().to_owned();
             let endpoint = (method.to_uppercase(), path.clone());
-            assert!(operations.insert(id.clone(), endpoint).is_none(), "{id} is there twice");
+            assert!(operations.insert(id.clone(), endpoint).is_none(), "{id} occurs twice");
         }
     }
     operations

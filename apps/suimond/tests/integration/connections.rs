@@ -120,7 +120,7 @@ async fn a_new_connection_replaces_the_longest_idle_one_at_once() {
     let mut idle: VecDeque<_> = (0..600).map(|_| server.connect()).collect();
     let mut used = server.send_request("/short").await;
     assert!(head(&mut used).await.starts_with("HTTP/1.1 200"));
-    assert_eq!(started.elapsed(), Duration::ZERO, "it waited for somebody's time to run out");
+    assert_eq!(started.elapsed(), Duration::ZERO, "the server waited for a timeout");
     let turned_away = 601 - CONNECTIONS_MAX;
     for (index, stream) in idle.iter_mut().enumerate() {
         assert_eq!(is_closed(stream).await, index < turned_away, "connection {index}");

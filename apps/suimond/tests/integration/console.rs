@@ -176,7 +176,7 @@ async fn one_logs_in_with_a_code_of_the_daemon_once_or_with_the_token() {
     assert_eq!(logout.status(), 204);
     let (status, body) = query(&first).await;
     assert_eq!((status, body["errors"][0]["code"].as_str()), (401, Some("unauthorized")));
-    assert_eq!(query(&other).await.0, 200, "somebody else stays");
+    assert_eq!(query(&other).await.0, 200, "another session stays valid");
     // Without a console, the error explains how to configure one.
     let (status, body) = site.server.call(Method::POST, "/1.0/console/logins", "").await;
     assert_eq!(status, 404);
@@ -259,7 +259,7 @@ impl Events {
                 continue;
             }
             let frame = tokio::time::timeout(Duration::from_secs(90), self.body.frame());
-            let frame = frame.await.expect("something is told within 90 s")?.ok()?;
+            let frame = frame.await.expect("an event within 90 s")?.ok()?;
             self.text += std::str::from_utf8(frame.data_ref().unwrap()).unwrap();
         }
     }

@@ -267,7 +267,7 @@ async fn a_line_carries_both_directions_and_hands_on_that_one_ends() {
     let mut read = Vec::new();
     far.read_to_end(&mut read).await.unwrap();
     near.await.unwrap();
-    assert!(read == pattern(20_000_001), "what was sent came as it was");
+    assert!(read == pattern(20_000_001), "the received bytes differ");
     // The opposite direction continues.
     let received = tokio::task::spawn_blocking(move || {
         let mut read = Vec::new();

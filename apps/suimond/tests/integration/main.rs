@@ -5,6 +5,7 @@ mod api;
 mod arrivals;
 mod connections;
 mod console;
+mod endpoints;
 mod failed_listeners;
 mod far_nodes;
 mod host_file;

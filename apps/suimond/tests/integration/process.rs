@@ -182,7 +182,7 @@ fn a_kill_in_the_middle_of_a_change_leaves_no_socket_behind() {
         running.0.wait().unwrap();
         hits += usize::from(sockets_in(&vms) < 65);
     }
-    assert!(hits > 0, "the kills came too late to say anything");
+    assert!(hits > 0, "no kill came during a change");
     let running = start(directory.path(), "state", &socket);
     let nics = exchange(&socket, "GET /1.0/nics", "");
     let expected_sockets = if nics.ends_with("[]") { 1 } else { 65 };

@@ -96,9 +96,12 @@ fn step_event(step: &PlanStep) -> Option<EventDraft> {
         // The event of the change covers changes of the host's own settings.
         _ => return None,
     };
+    // The note of a VM lists the keys that take effect at its next start.
+    let note = step.note.as_ref().filter(|_| event == EventKind::VmChanged);
+    let changed = note.map(|note| format!("was changed; {note}"));
     let predicate = match step.action {
         PlanAction::Create => "was created",
-        PlanAction::ChangeLive => "was changed live",
+        PlanAction::ChangeLive => changed.as_deref().unwrap_or("was changed live"),
         PlanAction::Replace => "was replaced; its traffic or I/O was interrupted",
         PlanAction::Delete => "was deleted",
     };

@@ -425,6 +425,18 @@ fn records_of_removed_stores_and_clusters_are_deleted() {
     wait_until("only the host's identity is recorded", || state_keys(&first) == ["self"]);
 }
 
+#[test]
+fn a_node_that_leaves_while_etcd_does_not_respond_reports_what_remains_in_the_cluster() {
+    let cluster = FakeCluster::default();
+    let first = node(&cluster, "n1", 500);
+    wait_until("the first node has a reservation of 564 IOPS", || cap(&first).reserved_iops == 564);
+    cluster.set(Faults { is_unreachable: true, ..Faults::default() });
+    apply_forced(&first, "");
+    let event = first.wait_event(EventKind::ClusterLeft.id());
+    assert_eq!(event.fields["released"], "false");
+    assert!(event.text.contains("suimon cluster remove n1"), "{}", event.text);
+}
+
 /// Any holder of etcd's credentials can write keys.
 #[test]
 fn invalid_names_of_members_are_ignored_and_damaged_records_remove_no_member() {

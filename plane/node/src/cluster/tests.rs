@@ -378,6 +378,9 @@ fn a_node_that_leaves_gives_back_its_reservations() {
     let operation = first.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     wait_until("the store has no limit on the first node", || first.disks.caps().is_empty());
+    let event = first.wait_event(EventKind::ClusterLeft.id());
+    assert_eq!((event.subject.as_str(), event.fields["released"].as_str()), ("cluster", "true"));
+    assert_eq!((event.fields["cluster"].as_str(), event.fields["node"].as_str()), ("lab", "n1"));
     wait_until("one member record remains", || cluster.keys("/suimon/lab/members/").len() == 1);
     second.apply_ok(&host(&config("n2", 8000)));
     wait_until("the second node has a reservation of 8064 IOPS", || {

@@ -67,7 +67,8 @@ impl Disks {
             StoreEvent::MinimumUnmet(unmet) => Some(self.unmet(&store, unmet)),
             StoreEvent::MinimumMet { holder, lasted: duration } => {
                 let text = format!(
-                    "The minimum is met again, or the demand is below it, after {} s.",
+                    "After {} s, the minimum is met again, or there are requests for less than half \
+                     of the time.",
                     duration.as_secs()
                 );
                 let draft = EventDraft::new(EventKind::MinimumMet, self.holder(*holder), text);
@@ -91,13 +92,14 @@ impl Disks {
     /// Returns the event that the estimated capacity of a store is too low for its minimums.
     fn too_little(store: &Name, low: &CapacityLow) -> EventDraft {
         let text = format!(
-            "For {} s the store has delivered {} IOPS with requests queued, but {} IOPS are \
-             needed for minimums of {} IOPS: not all can be met at once. Lower minimums, or move \
-             disks to another store; `suimon store measure {store}` measures the capacity.",
+            "For {} s the store has delivered {} IOPS with requests queued. Its minimums of {} IOPS \
+             require a capacity of {} IOPS, of which they may use 90 %: not all can be met at once. \
+             Lower minimums, or move disks to another store; `suimon store measure {store}` measures \
+             the capacity.",
             low.lasting.as_secs(),
             low.estimate_iops,
-            low.needed_iops,
-            low.reserved_iops
+            low.reserved_iops,
+            low.needed_iops
         );
         EventDraft::new(EventKind::CapabilityLow, format!("store/{store}"), text)
             .with("lasting_s", low.lasting.as_secs())

@@ -1,6 +1,8 @@
-//! Space of stores: periodic queries, warnings, and requests queued for lack of space.
+//! Space of stores: periodic queries, failed stores, warnings, and requests queued for lack of
+//! space.
 
 mod control;
+mod failures;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,6 +29,8 @@ pub(crate) struct StoreSpaces(Arc<Mutex<Spaces>>);
 #[derive(Debug, Default)]
 struct Spaces {
     known: BTreeMap<PathBuf, StoreSpace>,
+    /// Results of the last checks of stores: that the store can be read, or the reason why not.
+    checks: BTreeMap<PathBuf, Result<(), String>>,
     /// Stores with a query in progress.
     queried: BTreeSet<PathBuf>,
 }
@@ -42,8 +46,16 @@ impl StoreSpaces {
         lock(&self.0).known.get(path).copied()
     }
 
-    fn retain(&self, is_used: impl Fn(&Path) -> bool) {
-        lock(&self.0).known.retain(|path, _| is_used(path));
+    /// Returns the result of the last check of a store; `None` if it was not checked yet.
+    fn check(&self, path: &Path) -> Option<Result<(), String>> {
+        lock(&self.0).checks.get(path).cloned()
+    }
+
+    /// Removes the space of stores that are not open, and the results for stores that are not used.
+    fn retain(&self, is_open: impl Fn(&Path) -> bool, is_used: impl Fn(&Path) -> bool) {
+        let mut spaces = lock(&self.0);
+        spaces.known.retain(|path, _| is_open(path));
+        spaces.checks.retain(|path, _| is_used(path));
     }
 
     /// Begins a query; `None` if one is in progress.
@@ -54,8 +66,10 @@ impl StoreSpaces {
 }
 
 impl Query {
-    fn set(&self, space: StoreSpace) {
-        lock(&self.spaces.0).known.insert(self.path.clone(), space);
+    fn set(&self, space: Option<StoreSpace>, check: Result<(), String>) {
+        let mut spaces = lock(&self.spaces.0);
+        spaces.known.extend(space.map(|space| (self.path.clone(), space)));
+        spaces.checks.insert(self.path.clone(), check);
     }
 }
 

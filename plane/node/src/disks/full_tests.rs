@@ -1,6 +1,7 @@
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ByteSize, DiskOnFull, EventKind, HostConfig, StorageState};
+use suimon_ports::testing::MemoryStore as MemoryFiles;
 use suimon_storage::FullPolicy;
 
 use crate::testing::{DISK_STORE, Harness, host, wait_until};
@@ -124,4 +125,30 @@ fn a_store_shows_the_sizes_of_its_disks_and_warns_before_it_is_full() {
         !harness.events(EventKind::StoreHasSpace.id()).is_empty()
     });
     assert_eq!(harness.events(EventKind::StoreNearlyFull.id()).len(), 1);
+}
+
+#[test]
+fn a_store_whose_directory_vanishes_is_reported_until_it_is_there_again() {
+    let harness = Harness::with_store();
+    // A store without disks has no other event.
+    let stores = "[[store]]\nname = \"fast\"\npath = \"/srv/fast\"\n\
+                  [[store]]\nname = \"other\"\npath = \"/srv/other\"\n";
+    harness.disks.put_store("/srv/other", MemoryFiles::default());
+    harness.apply_ok(&host(stores));
+    let failed = |name: &str| harness.node.store(name).unwrap().state == StorageState::Failed;
+    let store = harness.disks.take_store(DISK_STORE);
+    wait_until("the store is shown as failed", || failed("fast"));
+    let event = harness.wait_event(EventKind::StoreFailed.id());
+    assert_eq!(
+        (event.subject.as_str(), event.fields["path"].as_str()),
+        ("store/fast", "/srv/fast")
+    );
+    assert!(event.text.contains(&event.fields["reason"]), "{}", event.text);
+    assert!(harness.events(EventKind::StoreRecovered.id()).is_empty());
+    harness.disks.put_store(DISK_STORE, store);
+    let event = harness.wait_event(EventKind::StoreRecovered.id());
+    assert_eq!(event.subject, "store/fast");
+    assert_eq!(harness.events(EventKind::StoreFailed.id()).len(), 1);
+    // The status is unknown, too, if its query takes longer than 200 ms.
+    wait_until("the other store is shown as ready", || !failed("other"));
 }

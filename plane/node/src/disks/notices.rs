@@ -245,8 +245,9 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> EventDraft 
         QueueKey::Mirror => "The connection that copies the disk to another node".to_owned(),
     };
     let text = format!(
-        "{queue_label} was closed, because the host cannot serve it: {detail}. Check the memory \
-         and the file descriptors of the daemon."
+        "{queue_label} was closed, because the host cannot serve it: {detail}. Raise \
+         `LimitNOFILE` of the suimond service, or free memory; then reset the VM, reconnect the \
+         client, or repeat the migration."
     );
     EventDraft::new(EventKind::DiskQueueFailed, entry.label(), text).with("detail", detail)
 }

@@ -77,6 +77,15 @@ impl OpenStores {
         Ok(files)
     }
 
+    /// Checks that the path of a store exists. Does not open the store. Blocks while the store does
+    /// not respond.
+    ///
+    /// # Errors
+    /// The error of the query.
+    pub(super) fn check(&self, path: &Path) -> Result<(), StoreFileError> {
+        self.source.identity(path).map(drop)
+    }
+
     /// Returns the stores that are open. Does not block.
     pub(super) fn opened_stores(&self) -> Vec<(PathBuf, Arc<dyn StoreFiles>)> {
         let slots = self.lock();

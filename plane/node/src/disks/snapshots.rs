@@ -50,8 +50,8 @@ const KEEP_MINIMUMS: ChangeOptions = ChangeOptions {
 /// Returns the error of a snapshot that was taken, if the disk cannot be opened with its new file.
 fn taken_but_not_open(file: &StoreFile, error: ApiError) -> ApiError {
     let message = format!(
-        "the snapshot was taken, and the image of the disk is {file}, but it cannot be opened, which \
-         the daemon tries again: {}",
+        "the snapshot was taken, and the image of the disk is {file} now, but it cannot be opened, \
+         and the daemon retries: {}",
         error.message
     );
     ApiError { message, ..error }

@@ -168,18 +168,18 @@ fn a_job_on_a_stalled_store_delays_nothing_else_and_continues() {
 fn queries_of_a_store_that_stalls_have_one_thread_and_make_it_silent() {
     let (harness, store) = ready();
     let disks = &harness.node.shared().disks;
-    let path = std::path::Path::new(DISK_STORE);
+    let (path, stores) = (std::path::Path::new(DISK_STORE), harness.node.config().stores);
     wait_until("no thread works on the store", || disks.threads.running_on(path) == 0);
     store.set_stalled(true);
     for _ in 0..100 {
-        disks.query_stores();
+        disks.query_stores(&stores);
     }
     assert_eq!(disks.threads.running_on(path), 1);
     assert_others_go_on(&harness, "one");
     wait_until("the store is silent", || disks.threads.check(path).is_err());
     store.set_stalled(false);
     wait_until("the store is not silent", || disks.threads.check(path).is_ok());
-    disks.query_stores();
+    disks.query_stores(&stores);
     wait_until("no thread works on the store", || disks.threads.running_on(path) == 0);
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn denied_event(denied: &DeniedCall) -> EventDraft {
     let text = format!(
         "A {thread_group} thread called {call}, which is not in its allow list, and the kernel \
          denied it; {count} such calls since the start. The daemon has a defect or was \
-         compromised: save its log and restart it."
+         compromised: save its log, restart it, and report the defect."
     );
     EventDraft::new(EventKind::SystemCallRefused, "host", text)
         .with("call", call)

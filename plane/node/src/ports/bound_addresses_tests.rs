@@ -254,5 +254,5 @@ fn the_event_of_a_move_names_both_ports_and_the_number_of_moves() {
     let event = harness.wait_event(EventKind::NicAddressMoved.id());
     assert_eq!(event.subject, "nic/db");
     assert_eq!((event.fields["from"].as_str(), event.fields["moves"].as_str()), ("tap", "3"));
-    assert!(event.text.contains("3 moves"), "{}", event.text);
+    assert!(event.text.contains("last report: 3"), "{}", event.text);
 }

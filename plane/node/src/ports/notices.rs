@@ -148,10 +148,9 @@ impl Controller {
     fn report_move(&mut self, mac: MacAddr, (from, to): (PortId, PortId), moves: u64) {
         let labels = self.shared.port_labels();
         let (Some(from), Some(to)) = (labels.get(&from), self.shared.port_key(to)) else { return };
-        let count = CountedNoun::new(moves, "move");
         let text = format!(
-            "The address {mac} moved to this port from {from} ({count} of addresses to this port \
-             since the last report). Set `mac` of NICs whose address must not move."
+            "The address {mac} moved to this port from {from} (addresses moved to this port since the \
+             last report: {moves}). Set `mac` of NICs whose address must not move."
         );
         let draft = EventDraft::new(EventKind::NicAddressMoved, &to, text);
         self.drafts.push(draft.with("mac", mac).with("from", from).with("moves", moves));

@@ -37,7 +37,8 @@ pub(super) fn settings_events(apply_result: &ApplyResult) -> Vec<EventDraft> {
     if !apply_result.not_restored.is_empty() {
         let text = format!(
             "{} of CPUs could not be restored to the former values; the daemon retries when CPUs \
-             come online or at its next start. The fields list them with the reason.",
+             come online or at its next start. The fields list up to {EVENT_ITEMS_MAX} of them with \
+             the reason; `suimon power show` lists all with their former values.",
             CountedNoun::new(apply_result.not_restored.len(), "setting")
         );
         let draft = EventDraft::new(EventKind::PowerRestoreFailed, "power", text);
@@ -69,7 +70,8 @@ pub(super) fn in_effect(
              of workers are in effect."
         ),
         (None, _) => format!(
-            "Power plan {plan} is in effect in part; the fields list the settings that are not."
+            "Power plan {plan} is in effect in part; the fields list up to {EVENT_ITEMS_MAX} settings \
+             that are not, `suimon power show` lists all."
         ),
     };
     let draft = EventDraft::new(EventKind::PowerPlanIncomplete, "power", text).with("plan", plan);

@@ -212,6 +212,8 @@ fn nics_and_cpus_change_while_it_runs() {
     assert_eq!(status.nics, [name("more"), name("web")]);
     assert_eq!(status.waits_for_start, ["memory_bytes"]);
     assert_eq!(harness.vms.commands(), ["web plug nic more /run/more", "web SetCpus(2)"]);
+    let event = harness.wait_event(EventKind::VmChanged.id());
+    assert_eq!(event.text, "vm/web was changed; memory_bytes at the next start of the VM.");
 
     patch(&harness, r#"{"nics": ["web"]}"#);
     wait_until("the unplug is requested", || harness.vms.commands().len() == 3);

@@ -150,6 +150,7 @@ impl Repeat {
             | EventKind::StoreHasSpace
             | EventKind::VmPausedForSpace
             | EventKind::VmContinuedWithSpace => (Group::State("space"), None),
+            EventKind::StoreFailed | EventKind::StoreRecovered => (Group::State("store"), None),
             EventKind::LacpPartnerChanged => (Group::Kind(kind.id()), Some("member")),
             _ => (Group::Kind(kind.id()), None),
         };

@@ -178,14 +178,15 @@ fn the_last_reported_state_is_the_last_received() {
 }
 
 #[test]
-fn opposite_states_of_full_stores_are_merged() {
+fn opposite_states_of_stores_are_merged() {
     let pairs = [
+        [EventKind::StoreFailed, EventKind::StoreRecovered],
         [EventKind::DiskFull, EventKind::DiskHasSpace],
         [EventKind::StoreNearlyFull, EventKind::StoreHasSpace],
         [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace],
     ];
-    for [full, has_space] in pairs {
-        assert_eq!(Repeat::for_kind(full), Repeat::for_kind(has_space));
+    for [begin, end] in pairs {
+        assert_eq!(Repeat::for_kind(begin), Repeat::for_kind(end));
     }
 }
 

@@ -65,7 +65,7 @@ fn one_leader_is_elected_and_its_late_writes_are_rejected() {
     let span = Duration::from_secs(10);
     let (leased, lease) = (Instant::now(), leader.lease(span).unwrap());
     let ClusterElection::Elected(term) = leader.elect(key, b"one", lease.as_ref()).unwrap() else {
-        panic!("nobody else is there");
+        panic!("the first candidate is not elected");
     };
     // Repeating the election changes nothing.
     assert_eq!(leader.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
@@ -87,7 +87,7 @@ fn one_leader_is_elected_and_its_late_writes_are_rejected() {
     eventually("the removal of the key", || (observer.values(key) == ["-"]).then_some(()));
     let ClusterElection::Elected(next) = candidate.elect(key, b"two", second.as_ref()).unwrap()
     else {
-        panic!("nobody is elected");
+        panic!("the second candidate is not elected");
     };
     assert!(next > term);
     let late = leader.commit(&fence, &[put("/suimon/grant", "late")]).unwrap();

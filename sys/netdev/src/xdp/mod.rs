@@ -44,6 +44,8 @@ pub use on_memory::XdpOnFile;
 
 #[cfg(test)]
 mod corpus_tests;
+#[cfg(test)]
+mod device_tests;
 /// Exploration of interleavings for tests, shared with the tests of virtqueues in `sys/ring`.
 #[cfg(test)]
 #[path = "../../../ring/src/interleaving.rs"]

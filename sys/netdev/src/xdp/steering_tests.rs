@@ -201,7 +201,7 @@ fn missing_queues_and_failures_to_undo_are_tolerated() {
     assert!(!steering.state().is_exclusive);
     device.change(|inner| inner.refuses_to_remove = true);
     steering.set(&[]);
-    assert_eq!(steering.state().rules.len(), 1, "it is still there, and is told");
+    assert_eq!(steering.state().rules.len(), 1, "the rule still exists and is reported");
     device.change(|inner| inner.refuses_to_remove = false);
     drop(steering);
     assert_eq!(device.rules(), []);

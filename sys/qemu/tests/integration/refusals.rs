@@ -178,7 +178,8 @@ fn names_that_would_break_out() {
     }
 }
 
-/// Process of another user, started by [`processes_of_other_users_are_refused`], that connects to the launcher.
+/// Process of another user, started by [`processes_of_other_users_are_refused`], that connects to
+/// the launcher.
 #[test]
 #[ignore = "child process of processes_of_other_users_are_refused"]
 fn stranger() {

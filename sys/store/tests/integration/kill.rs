@@ -90,8 +90,5 @@ fn every_acknowledged_commit_survives_kill_and_none_is_half_there() {
         assert!(log.iter().all(|(_, filler)| filler.windows(2).all(|pair| pair[0] == pair[1])));
         acknowledged = first;
     }
-    assert!(
-        total > COMMITS,
-        "only {total} commits were made: the kills came too early to say anything"
-    );
+    assert!(total > COMMITS, "only {total} commits were made: the kills came too early");
 }

@@ -27,7 +27,7 @@ fn serve(disk: DiskSpec, client: ClientSpec, requests: u64) -> Arc<Answers> {
     let client = Client::new(client, Arc::new(never_readable().unwrap()));
     let answers = client.answers();
     worker.add_queue(disk, Box::new(client)).unwrap();
-    wait_until("answers", LIMIT, || Ok(answers.done() + answers.failed() >= requests)).unwrap();
+    wait_until("completions", LIMIT, || Ok(answers.done() + answers.failed() >= requests)).unwrap();
     worker.detach_clients(disk);
     worker.close_disk(disk).unwrap();
     assert_eq!(answers.failed(), 0);

@@ -114,8 +114,8 @@ impl Store {
         }
     }
 
-    /// Asserts that an image without a parent is valid and has the expected content for all
-    /// programs.
+    /// Asserts that an image without a parent is valid and has the expected content according to
+    /// Suimon, QEMU and libvhdi.
     fn everybody_agrees(&self, plan: &DiskPlan) {
         let file = plan.file.as_ref().unwrap().as_str();
         let (image, raw) = (self.bench.path(file), self.bench.path("raw"));
@@ -292,7 +292,7 @@ fn a_fixed_disk_for_which_there_is_no_room_is_not_begun() {
     let size = Some(space.total_bytes / 4096 * 4096 + 4096);
     let fixed = plan(DiskFormat::Raw, DiskKind::Fixed, "fixed.raw");
     let result = seeded(|seeds| create(&store.files, &DiskPlan { size, ..fixed.clone() }, seeds));
-    // It does not count as full: no space that others free would be enough.
+    // The error is not that the store is full: no amount of freed space would suffice.
     let error = result.unwrap_err();
     assert!(!error.is_full() && error.to_string().contains("free"), "{error}");
     seeded(|seeds| create(&store.files, &DiskPlan { size: Some(MB), ..fixed }, seeds)).unwrap();

@@ -82,7 +82,7 @@ fn serve(worker: &DiskWorker, folder: &Path) -> Vec<LimitedDisk> {
     (0..DISKS).map(add).collect()
 }
 
-/// Counters of all disks, read at a time between `before` and `after`.
+/// Counters of all disks, read between the times `before` and `after`.
 struct Seen {
     before: Instant,
     after: Instant,
@@ -125,7 +125,8 @@ fn sixty_four_disks_get_their_maximum_in_every_window() {
     let disks = serve(&worker, folder.path());
     let last = disks.last().unwrap();
     let is_served = |disk: &LimitedDisk| disk.answers.done() > 0;
-    wait_until("an answer for each disk", PATIENCE, || Ok(disks.iter().all(is_served))).unwrap();
+    wait_until("a completed request of each disk", PATIENCE, || Ok(disks.iter().all(is_served)))
+        .unwrap();
     let (started, mut due) = (Instant::now(), 0.0);
     let (mut since, mut max, before) = (started, MAX, last.answers.done());
     let mut samples = vec![take_sample(&disks)];

@@ -36,7 +36,7 @@ impl Dice {
     }
 }
 
-/// Workers with disks in a directory.
+/// Storage workers with disks in a temporary directory.
 struct Bench {
     folder: tempfile::TempDir,
     exports: Arc<DiskExports>,
@@ -91,8 +91,8 @@ fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-/// Load of a guest: writes, zeros and flushes at random offsets in its part of the disk. Counts the
-/// completed requests.
+/// Generates a guest's load: writes, zeros and flushes at random offsets in the range `part` of the
+/// disk, until `stop` is set. Adds the completed requests to `requests`.
 fn guest(
     client: &NbdConnection,
     part: (u64, u64),
@@ -116,7 +116,7 @@ fn guest(
     }
 }
 
-/// Runs `run` while guests use the disk. The guests have stopped when this returns.
+/// Calls `run` while guests use the disk, and returns its result after the guests have stopped.
 fn while_used<T>(bench: &Bench, disk: OpenedDisk, seed: u64, run: impl FnOnce() -> T) -> T {
     let clients: Vec<NbdConnection> = (0..3).map(|_| bench.client(disk)).collect();
     let (stop, requests) = (AtomicBool::new(false), AtomicU64::new(0));

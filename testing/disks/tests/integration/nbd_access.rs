@@ -96,7 +96,7 @@ fn who_is_one_too_many_is_turned_away_until_another_leaves() {
         (0..NbdLimits::EXPORT.connections_max).map(|_| come_in().unwrap()).collect();
     assert!(come_in().is_err());
     connections.pop();
-    wait_until("a place that is free again", PATIENCE, || Ok(come_in().is_ok())).unwrap();
+    wait_until("a connection slot that is free again", PATIENCE, || Ok(come_in().is_ok())).unwrap();
 }
 
 #[test]

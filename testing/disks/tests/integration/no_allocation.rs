@@ -38,8 +38,8 @@ static ALLOCATOR: Counting = Counting;
 
 const STORE: StoreId = StoreId(1);
 
-/// Returns the number of allocations of `processors` workers, and the number of requests completed
-/// in the same time.
+/// Returns the number of allocations of `workers` workers while `depth` requests per client are
+/// outstanding, and the number of requests completed in the same time.
 fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
     let mut now = Time::from_ns(1 << 40);
     let mut store = Store::new(Capacity::Declared(10_000_000));

@@ -30,7 +30,7 @@ fn assert_survives(deaths: u64, change: impl FnOnce(&mut GuestDisk), options: &s
     // The load continues until the test ends it, regardless of the duration of the restarts.
     vm.start_verifying("/dev/vda").unwrap();
     for death in 0..deaths {
-        wait_until("VM that is back", PATIENCE, || Ok(served_disk.log().contains("Negotiated")))
+        wait_until("reconnected VM", PATIENCE, || Ok(served_disk.log().contains("Negotiated")))
             .unwrap();
         let before = written(&mut vm);
         wait_until("writes", PATIENCE, || Ok(written(&mut vm) > before + WRITES_PER_LIFE)).unwrap();

@@ -127,7 +127,7 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     // Space is freed after the change is durable, which the guest's flush causes.
     let flush = "dd if=/bin/busybox of=/dev/vda bs=4096 count=1 conv=fsync";
     run_ok(&format!("blkdiscard /dev/vda && {flush}"));
-    wait_until("space that is given back", PATIENCE, || Ok(allocated(&file) < 16 * MIB)).unwrap();
+    wait_until("released space", PATIENCE, || Ok(allocated(&file) < 16 * MIB)).unwrap();
     run_ok("mkfs.ext4 -q -E nodiscard /dev/vda && mkdir /mnt && mount /dev/vda /mnt");
     let empty = allocated(&file);
     run_ok(
@@ -137,8 +137,7 @@ fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
     run_ok("echo 3 >/proc/sys/vm/drop_caches; md5sum -c /tmp/sum");
     run_ok("cp -r /usr /mnt/ && diff -r /usr /mnt/usr && rm /mnt/large && sync && fstrim /mnt");
     run_ok("echo more >/mnt/more && sync");
-    wait_until("space that is given back", PATIENCE, || Ok(allocated(&file) < empty + 32 * MIB))
-        .unwrap();
+    wait_until("released space", PATIENCE, || Ok(allocated(&file) < empty + 32 * MIB)).unwrap();
     run_ok("umount /mnt && e2fsck -fn /dev/vda");
     vm.check_disks().unwrap();
     drop(vm);

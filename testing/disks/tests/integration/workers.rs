@@ -88,7 +88,8 @@ impl Bench {
     }
 }
 
-/// The limit is common to both disks on different workers: each worker dispatches only its loan.
+/// The limit is common to both disks on different workers: each worker dispatches only its share of
+/// the budget.
 ///
 /// Only this upper bound is asserted, because load on the machine cannot break it. That both disks
 /// together reach the limit is tested in virtual time

@@ -66,7 +66,7 @@ pub(super) fn await_lacpdu(
     Ok(find(session))
 }
 
-/// Returns a description of the last LACPDU of the device on a link.
+/// Returns a description of the last LACPDU that the device sent on a link.
 pub(super) fn last_words(session: &Session<'_>, interface: usize) -> String {
     session.seats[interface].last().map_or("no LACPDU".to_owned(), describe)
 }
@@ -92,7 +92,8 @@ pub(super) fn information_lifetime(session: &Session<'_>) -> Result<Duration, St
     }
 }
 
-/// Sends a last LACPDU on every link and stops all partners; returns the time.
+/// Sends a last LACPDU on every link and silences all partners. Returns the time of the last
+/// transmission.
 pub(super) fn fall_silent(session: &mut Session<'_>) -> Result<Duration, Stop> {
     for interface in 0..session.seats.len() {
         session.say(interface)?;

@@ -10,7 +10,7 @@ use crate::verdict::{CaseResult, fail};
 
 pub(crate) const CASES: &[Case] = &[Case::new(
     "loopback.reflected",
-    "a link on which the device hears itself does not come into use",
+    "a link on which the device receives its own LACPDUs does not come into use",
     "6.4.14.1 (ports joined by one link do not share an aggregator)",
     reflected,
 )];

@@ -117,7 +117,7 @@ fn wrong_lengths(session: &mut Session<'_>) -> CaseResult {
             require(is_valid, "the whole of it or nothing", || describe(&pdu))?;
         }
         let Some(last) = seat.lacpdus_since(start).pop() else {
-            return fail("LACPDUs go on", last_words(session, ONE));
+            return fail("further LACPDUs", last_words(session, ONE));
         };
         let is_applied = last.1.partner.state == SIGN;
         outcomes.push(format!("{name} {}", if is_applied { "taken" } else { "ignored" }));

@@ -78,7 +78,7 @@ fn port_moves(session: &mut Session<'_>) -> CaseResult {
     let Some((time, pdu)) =
         await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, has_new_port)?
     else {
-        return fail("the partner's new port told back", last_words(session, ONE));
+        return fail("the partner's new port reported back", last_words(session, ONE));
     };
     let expected = "out of sync, neither collecting nor distributing, in the first LACPDU that \
                     has the new port";

@@ -13,7 +13,7 @@ use crate::verdict::{CaseResult, Stop, fail, not_applicable, require};
 pub(crate) const CASES: &[Case] = &[
     Case::new(
         "passive.silent-until-spoken-to",
-        "a passive device sends nothing to a partner of which it knows nothing",
+        "a passive device sends nothing before it has received an LACPDU",
         "6.4.1, 6.4.13 (NO_PERIODIC)",
         silent,
     ),

@@ -12,7 +12,7 @@ use crate::verdict::{CaseResult, Stop, not_applicable, require};
 pub(crate) const CASES: &[Case] = &[
     Case::new(
         "periodic.fast",
-        "a partner with the short timeout hears an LACPDU each second",
+        "a partner with the short timeout gets an LACPDU each second",
         "6.4.13 (FAST_PERIODIC), 6.4.4 Fast_Periodic_Time, 6.4.10",
         fast,
     ),
@@ -24,7 +24,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::new(
         "periodic.slow-to-fast",
-        "a partner that changes to the short timeout hears at once, then each second",
+        "a partner that changes to the short timeout gets an LACPDU at once, then each second",
         "6.4.13 (SLOW_PERIODIC to PERIODIC_TX)",
         slow_to_fast,
     ),
@@ -36,7 +36,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::new(
         "periodic.slow",
-        "a partner with the long timeout hears an LACPDU each 30 seconds",
+        "a partner with the long timeout gets an LACPDU each 30 seconds",
         "6.4.13 (SLOW_PERIODIC), 6.4.4 Slow_Periodic_Time",
         slow,
     )

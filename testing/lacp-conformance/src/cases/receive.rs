@@ -15,7 +15,7 @@ use crate::verdict::{CaseResult, Stop, fail, not_applicable, require};
 pub(crate) const CASES: &[Case] = &[
     Case::new(
         "receive.echo",
-        "the partner's information is recorded and told back exactly",
+        "the partner's information is recorded and reported back exactly",
         "6.4.9 recordPDU",
         echo,
     ),
@@ -27,7 +27,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::new(
         "receive.ntt",
-        "a partner that has another view of the device is told at once",
+        "a partner with a wrong view of the device gets an LACPDU at once",
         "6.4.9 update_NTT, 6.4.12",
         ntt,
     ),
@@ -40,7 +40,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::new(
         "receive.defaulted",
-        "three seconds after it expired, it is replaced by the defaults, and the device says so",
+        "three seconds after it expired, it is replaced by the defaults, and the device reports them",
         "6.4.12 (DEFAULTED), 6.4.9 update_Default_Selected, 6.4.15 (DETACHED sets NTT)",
         defaulted,
     ),
@@ -185,7 +185,7 @@ fn defaulted(session: &mut Session<'_>) -> CaseResult {
     let expected = format!("defaulted {} after the last word", seconds(lifetime));
     let Some((time, pdu)) = await_lacpdu(session, ONE, limit, is_defaulted)? else {
         if session.seats[ONE].device.is_some_and(|info| !info.state.has(State::ACTIVITY)) {
-            return not_applicable("the device is passive and says nothing any more");
+            return not_applicable("the device is passive and sends no more LACPDUs");
         }
         let last = session.seats[ONE].heard.last().map_or(silent, |last| last.time);
         let (last, last_text) = (seconds(last - silent), last_words(session, ONE));

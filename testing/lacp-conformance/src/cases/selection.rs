@@ -33,7 +33,7 @@ pub(crate) const CASES: &[Case] = &[
     .with_two(),
     Case::new(
         "selection.individual",
-        "links whose partner says that they are individual never share the aggregator",
+        "links whose partner reports them as individual never share the aggregator",
         "6.4.14.1 (Individual links), 6.3.6",
         individual,
     )
@@ -74,7 +74,7 @@ fn individual(session: &mut Session<'_>) -> CaseResult {
     let limit = session.setup.immediate_limit() * 2;
     let pdu = await_lacpdu(session, ONE, limit, |pdu| !pdu.partner.state.has(State::AGGREGATION))?;
     if pdu.is_none() {
-        return fail("the partner told back as individual", last_words(session, ONE));
+        return fail("the partner reported back as individual", last_words(session, ONE));
     }
     never_both(session)
 }

@@ -17,7 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::new(
         "traffic.ends-with-sync",
-        "a device that says neither takes no frames from the link",
+        "a device that reports neither accepts no frames from the link",
         "6.4.15 (ATTACHED)",
         ends_with_sync,
     ),
@@ -68,7 +68,7 @@ fn ends_with_sync(session: &mut Session<'_>) -> CaseResult {
     };
     let limit = session.setup.immediate_limit() * 2;
     if !session.run_until(limit, stopped)? {
-        return not_applicable("it still says collecting or distributing: see mux.follows-sync");
+        return not_applicable("it still reports collecting or distributing: see mux.follows-sync");
     }
     for interface in 0..session.seats.len() {
         if is_answered(session, interface)? {

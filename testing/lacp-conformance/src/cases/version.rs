@@ -9,18 +9,18 @@ use crate::session::Session;
 use crate::verdict::{CaseResult, Stop, fail};
 
 pub(crate) const CASES: &[Case] = &[
-    Case::new("version.two", "an LACPDU of version 2 is taken", "6.4.2.3, 6.4.12", |session| {
+    Case::new("version.two", "an LACPDU of version 2 is accepted", "6.4.2.3, 6.4.12", |session| {
         check_accepted(session, |frame| frame[15] = 2)
     }),
     Case::new(
         "version.unknown",
-        "an LACPDU of version 255 is taken",
+        "an LACPDU of version 255 is accepted",
         "6.4.2.3, 6.4.12",
         |session| check_accepted(session, |frame| frame[15] = 255),
     ),
     Case::new(
         "version.reserved-fields",
-        "an LACPDU with other than zeros where the standard reserves is taken",
+        "an LACPDU with nonzero reserved octets is accepted",
         "6.4.2.3, 6.4.12",
         |session| {
             check_accepted(session, |frame| {
@@ -32,7 +32,7 @@ pub(crate) const CASES: &[Case] = &[
     ),
     Case::new(
         "version.more-tlvs",
-        "an LACPDU of version 2 with TLVs that the device does not know is taken",
+        "an LACPDU of version 2 with unknown TLVs is accepted",
         "6.4.2.3, 6.4.2.4",
         |session| {
             check_accepted(session, |frame| {
@@ -72,8 +72,8 @@ fn check_accepted(session: &mut Session<'_>, change: fn(&mut Vec<u8>)) -> CaseRe
         change(&mut frame);
         session.send(ONE, &frame)?;
         if await_lacpdu(session, ONE, PATIENCE, |pdu| pdu.partner.state == SIGN)?.is_some() {
-            return Ok("told back".to_owned());
+            return Ok("reported back".to_owned());
         }
     }
-    fail(format!("partner state told back: {SIGN}"), last_words(session, ONE))
+    fail(format!("partner state reported back: {SIGN}"), last_words(session, ONE))
 }

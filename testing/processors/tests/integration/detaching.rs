@@ -10,7 +10,7 @@ use suimon_ports::{PortFault, QueueHost};
 use suimon_processor_tests::Supply;
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::workers::{Bench, wait_for};
+use crate::bench::{Bench, wait_for};
 
 /// Longer than the data plane waits for a worker in any call.
 const LONG: Duration = Duration::from_millis(11_500);
@@ -35,7 +35,7 @@ impl State {
     }
 }
 
-/// Lets the worker go on when the test ends, also by a panic.
+/// Unblocks the worker when dropped, also if the test panics.
 struct OpensAtEnd(Arc<State>);
 
 impl Drop for OpensAtEnd {
@@ -71,7 +71,7 @@ fn a_queue_is_detached_only_when_its_worker_has_dropped_it() {
     let id = QueueId { port: PortId(0), direction: Direction::Ingress, index: 1 };
     bench.plane.attach_source(id, Blocking { state: Arc::clone(&state) }.source());
     wait_for("the worker to be blocked", || state.is_entered.load(Ordering::SeqCst));
-    // One call after the other: the second finds the queue requested back already.
+    // The calls are sequential: the second finds the queue already requested back.
     let detach = |call: fn(&suimon_switch::DataPlane, QueueId)| {
         let (plane, state) = (bench.plane.clone(), Arc::clone(&state));
         thread::spawn(move || {

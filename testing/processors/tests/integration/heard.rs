@@ -69,6 +69,6 @@ fn who_is_heard_of_elsewhere_stays_known_and_news_win_over_what_is_older() {
     assert_eq!(view_at(121, Some(heard(1, 110))), Some((0, 6)), "that was before");
     assert_eq!(view_at(122, Some(heard(1, 121))), Some((1, 1)), "it has moved");
     assert_eq!(view_at(123, Some(heard(9, 123))), Some((1, 2)), "there is no such port");
-    assert_eq!(view_at(140, None), None, "nobody has heard of it since");
+    assert_eq!(view_at(140, None), None, "the address was not reported again");
     plane.stop();
 }

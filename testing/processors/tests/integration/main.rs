@@ -3,10 +3,12 @@
 
 mod answers;
 mod bandwidth;
+mod bench;
 mod confined;
 mod detaching;
 mod heard;
 mod no_allocation;
+mod ports;
 mod queue_costs;
 mod source_addresses;
 mod stages;

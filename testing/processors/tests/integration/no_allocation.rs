@@ -133,7 +133,7 @@ fn frames_cost_no_allocation() {
         let (frames, allocations) = run(source, 1, WorkerId(0));
         assert_eq!(allocations, 0, "for {frames} frames that stay with their processor");
         // A worker allocates buffers for frames in transit to other workers when their number
-        // reaches a new maximum: at most 1024 plus one batch of 32, each with a parcel. The number
+        // reaches a new maximum: at most 1024 plus one batch of 32, each with a message. The number
         // depends on the delay of the receiving worker. Both workers send to each other, and each
         // has lists that grow.
         let (frames, allocations) = run(source, 2, WorkerId(1));

@@ -113,7 +113,7 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
         .collect();
     let (from, to) = (queue(0, Direction::Ingress), queue(1, Direction::Egress));
     let mut before = (0, 0);
-    // On one processor, on two, and on one again: what is known goes with the queue.
+    // With one worker, with two, and with one again: the measured cost moves with the queue.
     for (from_at, to_at) in [(0, 0), (0, 1), (1, 1), (1, 0)] {
         plane.move_queue(from, WorkerId(from_at)).unwrap();
         plane.move_queue(to, WorkerId(to_at)).unwrap();

@@ -5,7 +5,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
 use suimon_switch::SwitchNotice;
 
-use crate::workers::{Bench, frame, mac, wait_for};
+use crate::bench::{Bench, frame, mac, wait_for};
 
 /// Waits for the next report and returns it.
 fn report(bench: &Bench) -> SwitchNotice {

@@ -22,7 +22,7 @@ const FRAMES: usize = 200;
 const FRONT_BYTES: usize = 100;
 const FRAME_BYTES: usize = 20_000;
 
-/// Memory of one payload.
+/// Payload memory of one frame, which is overwritten when the frame releases it.
 struct Lent(Mutex<Vec<u8>>);
 
 impl TailMemory for Lent {
@@ -53,7 +53,7 @@ struct Lender {
 
 impl Supply for Lender {
     fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
-        assert!(self.lent.is_empty(), "what was lent is released before more is taken");
+        assert!(self.lent.is_empty(), "payloads are released before the next batch");
         let mut waiting = self.guest.waiting.lock().unwrap();
         let before = batch.len();
         while !waiting.is_empty() {

@@ -245,7 +245,7 @@ fn members_come_and_go_and_the_team_counts_what_they_carried_in_it() {
     assert_eq!(round(&bench, 2), [64, 0]);
     bench.members[1].sender.send(&arp(STRANGER));
     bench.settle();
-    assert!(bench.nothing_is_left(), "it is nobody's");
+    assert!(bench.nothing_is_left(), "a frame of a removed member was delivered");
     assert_eq!(carried(&bench), (128, 0));
     // The member joins again, in a different order.
     let members: Vec<TeamMember> = members.into_iter().rev().collect();

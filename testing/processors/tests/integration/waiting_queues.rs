@@ -50,7 +50,7 @@ struct Arrivals(Arc<Seen>);
 impl FrameSink for Arrivals {
     fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, PortFault> {
         let sent_round = self.0.sent.swap(0, Ordering::Relaxed);
-        assert_ne!(sent_round, 0, "a frame that nobody sent");
+        assert_ne!(sent_round, 0, "a frame that was not sent");
         self.0.delays.lock().unwrap().push(self.0.round.load(Ordering::Relaxed) - sent_round);
         Ok(TransmitResult::Accepted)
     }

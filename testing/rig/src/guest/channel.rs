@@ -76,7 +76,7 @@ impl Channel {
         }
         self.commands += 1;
         let line = format!("{} {command}\n", self.commands);
-        self.stream.write_all(line.as_bytes()).context("the guest's serial line is gone")
+        self.stream.write_all(line.as_bytes()).context("the guest's serial line is closed")
     }
 
     /// Returns the result of the command sent last.
@@ -117,7 +117,7 @@ impl Channel {
             }
             let mut buffer = [0; 4096];
             match self.stream.read(&mut buffer) {
-                Ok(0) => bail!("the guest is gone{}", self.last_words()),
+                Ok(0) => bail!("the guest has ended{}", self.last_words()),
                 Ok(length) => self.unread.extend_from_slice(&buffer[..length]),
                 Err(error)
                     if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}

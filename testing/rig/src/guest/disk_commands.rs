@@ -97,7 +97,7 @@ impl Guest {
         let pattern = "i/o error|not a head|blocked for more|reset|remount|ext4-fs error";
         let output =
             self.run_any(&format!("dmesg | grep -iE '{pattern}'"), Duration::from_secs(120))?;
-        ensure!(output.stdout.is_empty(), "the guest's kernel says: {}", output.stdout);
+        ensure!(output.stdout.is_empty(), "errors in the guest's kernel log: {}", output.stdout);
         Ok(())
     }
 
@@ -136,7 +136,7 @@ impl Guest {
             Ok(read.stdout.trim().parse::<i32>().ok())
         })?;
         let output = self.run(&format!("cat {VERIFY}-said"))?;
-        ensure!(code == 0, "the disk is not as it was written: {output}");
+        ensure!(code == 0, "the disk's contents differ from what was written: {output}");
         Ok(output)
     }
 
@@ -148,7 +148,7 @@ impl Guest {
     pub fn finish_verifying(&mut self, limit: Duration) -> Result<String> {
         let Output { code, stdout, .. } = self.finish(limit)?;
         if code != 0 {
-            bail!("the disk is not as it was written: {stdout}");
+            bail!("the disk's contents differ from what was written: {stdout}");
         }
         Ok(stdout)
     }

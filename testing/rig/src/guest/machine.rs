@@ -128,7 +128,7 @@ impl Guest {
         let console = rig.path(&rig.unique("console"));
         let extra = ["-incoming".to_owned(), format!("unix:{address}")];
         let mut guest = Self::launch(rig, spec, accelerator()?, &console, &extra)?;
-        wait_until("place for the moving guest", LINE_LIMIT, || {
+        wait_until("QEMU of the migrating guest", LINE_LIMIT, || {
             guest.process.check_running()?;
             Ok(Path::new(address).exists())
         })?;

@@ -19,7 +19,7 @@ pub(crate) struct Monitor {
 
 impl Monitor {
     pub(crate) fn connect(socket: &Path) -> Result<Self> {
-        let stream = UnixStream::connect(socket).context("QEMU's monitor is gone")?;
+        let stream = UnixStream::connect(socket).context("QEMU's monitor is closed")?;
         stream.set_read_timeout(Some(ANSWER_LIMIT))?;
         let mut monitor = Self { reader: BufReader::new(stream) };
         monitor.line()?;

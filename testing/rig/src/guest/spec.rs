@@ -17,8 +17,8 @@ pub enum Boot {
     /// Kernel and initramfs, which continues with the root file system on `vda` (see
     /// [`make_root_disk`](crate::make_root_disk)).
     RootDisk,
-    /// Firmware, from the VM's disk. The booted program executes no commands; [`Guest::console`](super::Guest::console)
-    /// returns its output.
+    /// Firmware, from the VM's disk. The booted program executes no commands;
+    /// [`Guest::console`](super::Guest::console) returns its output.
     Firmware,
 }
 

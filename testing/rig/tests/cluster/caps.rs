@@ -1,10 +1,12 @@
-//! What nodes may do of a shared store, and what their disks do of it.
+//! Rates that the cluster grants to nodes on a shared store, and the requests that their disks
+//! complete.
 //!
-//! A busy machine changes how much disks do, but neither what the cluster lets them do nor that
-//! they do no more. So minimums and the use of what is left are looked at in the nodes' caps, and
-//! maximums in the number of requests that were completed. That backlogged disks reach their caps
-//! is tested in virtual time (`policy/storage_qos/tests`, `plane/storage/src/qos_tests.rs`, and of
-//! clusters `apps/sim/src/storage/cluster_tests.rs`); rates are printed here.
+//! Load on the machine changes how many requests disks complete, but neither the granted rates nor
+//! the fact that disks do not exceed them. Therefore minimums and the use of the remaining capacity
+//! are checked in the granted rates, and maximums in the number of completed requests. That
+//! backlogged disks reach their granted rates is tested in virtual time
+//! (`policy/storage_qos/tests`, `plane/storage/src/qos_tests.rs`, and for clusters
+//! `apps/sim/src/storage/cluster_tests.rs`); the rates are printed here.
 
 use std::time::{Duration, Instant};
 
@@ -12,24 +14,24 @@ use serde_json::Value;
 use suimon_rig::{Daemon, DiskCounts, Sampling, wait_until};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
-/// Load that outlasts any test; the test ends it.
+/// Duration of a load in seconds, longer than any test; the test stops the load.
 pub(crate) const LASTS_S: u32 = 1800;
-/// Maximums hold in every window of this length.
+/// Length of the windows in each of which a maximum holds.
 pub(crate) const WINDOW: Duration = Duration::from_secs(5);
 
-/// What a node may do of a store or of a policy, and what its disks do of that.
+/// Rate that the cluster grants to a node on a store or a policy, and rate of the node's disks.
 #[derive(Clone, Debug)]
 pub(crate) struct Cap {
-    /// Now.
+    /// Currently granted rate in operations per second.
     pub(crate) iops: u64,
-    /// Without the cluster, too.
+    /// Rate that the node keeps when its lease expires, in operations per second.
     pub(crate) reserved: u64,
-    /// Delivered over the last 5 s.
+    /// Rate delivered to all disks of the node over the last 5 s, in operations per second.
     pub(crate) delivered: u64,
 }
 
 impl Cap {
-    /// Reads a `ClusterCap` and what all disks of the node got.
+    /// Reads a `ClusterCap` of the API and the delivered rate of all disks of the node.
     pub(crate) fn read(cap: &Value, daemon: &Daemon) -> Self {
         let flows = daemon.json(&["qos", "flows"]).unwrap();
         let delivered_iops =
@@ -39,14 +41,14 @@ impl Cap {
         Self { iops: number("iops"), reserved: number("reserved_iops"), delivered }
     }
 
-    /// True if the disks do so much of the cap that they may want more than it.
+    /// Returns true if the disks use at least 90 % of the granted rate, so that it may limit them.
     fn holds_back(&self) -> bool {
         self.delivered * 10 >= self.iops * 9
     }
 }
 
-/// Waits until nodes together may do at least 95 % of so much, or none of them is held back by
-/// its cap because the machine lets them do less. Returns their caps.
+/// Waits until the nodes together are granted at least 95 % of `due`, or no node is limited by its
+/// granted rate because the machine delivers less. Returns the granted rates.
 pub(crate) fn wait_used(description: &str, due: u64, caps: impl Fn() -> Vec<Cap>) -> Vec<Cap> {
     let mut last = Vec::new();
     let used = wait_until(description, PATIENCE, || {
@@ -59,11 +61,12 @@ pub(crate) fn wait_used(description: &str, due: u64, caps: impl Fn() -> Vec<Cap>
     last
 }
 
-/// Disks together complete no more requests in any window between two moments than `max` allows.
+/// Asserts that the disks together complete no more requests in any window between two instants
+/// than `max` (in operations per second) permits.
 ///
-/// The counts are of requests that were completed within the window at most, so that a busy
-/// machine cannot make them too many. To `max` comes 2 %, what it carries in the 20 ms that disks
-/// may make up for, and `depth` requests that were dispatched before the window.
+/// A counted request was completed within the window, so load on the machine cannot increase the
+/// counts. Permitted in addition to `max` are 2 %, the requests of the catch-up time of 20 ms, and
+/// `depth` requests that were dispatched before the window.
 pub(crate) fn assert_within(
     description: &str,
     counts: &[DiskCounts],
@@ -84,7 +87,7 @@ pub(crate) fn assert_within(
     );
 }
 
-/// The same from now on for a little more than one window.
+/// As [`assert_within`], for a little more than one window that begins now.
 pub(crate) fn assert_within_now(
     description: &str,
     disks: &[(&Daemon, &str)],

@@ -1,10 +1,10 @@
-//! Three daemons on an array that others limit, and what goes wrong with them: one stands still for
-//! half a minute, one is cut off from etcd, etcd's leader and the daemon that divides the store die.
-//! Whoever reaches the store has what was promised, what is left is used, and all together never
-//! ask for more than the store can do.
+//! Three daemons on an array of limited throughput, with faults: one daemon is stopped for half a
+//! minute, one is disconnected from etcd, and etcd's leader and the daemon that divides the store
+//! are killed. Nodes that reach the store keep their reservations, the remaining capacity is used,
+//! and all nodes together never exceed the store's capacity.
 //!
-//! Meanwhile another array of theirs does a third of what it is said to: a minimum there is not met, and
-//! it is told who has it instead.
+//! Meanwhile a second array delivers a third of its declared capacity: a minimum there is not met,
+//! and the daemons report which disk uses the capacity instead.
 
 use std::path::Path;
 use std::time::Instant;
@@ -18,24 +18,24 @@ use suimon_rig::{
 
 use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_now, wait_used};
 
-/// What QEMU's throttle lets the array do.
+/// Throughput of the array, limited by QEMU's throttle.
 const ARRAY_BYTES_PER_S: u64 = 28_000_000;
-/// What it is said to be able to do, in operations of 8 KiB a second: a little less.
+/// Declared capacity of the array in operations of 8 KiB per second, slightly below its throughput.
 const CAPABILITY: u64 = 3000;
 const GOLD: u64 = 1200;
 const SILVER: u64 = 600;
-/// What each node with disks has at least.
+/// Minimum reservation of each node with disks.
 const FLOOR: u64 = 64;
-/// The event of a minimum of a shared store that is not met.
+/// Event id: the minimum of a disk on a shared store is not met.
 const MINIMUM_UNMET: u32 = 6211;
 const NODES: [&str; 3] = ["n1", "n2", "n3"];
-/// Disks by nodes, and how many requests of each are outstanding.
+/// Disk of each node, and its number of outstanding requests.
 const DISKS: [(&str, u32); 3] = [("gold", 12), ("silver", 4), ("bulk", 16)];
-/// What QEMU's throttle lets the other array do, 488 operations of 8 KiB a second, and what it is said
-/// to be able to do.
+/// Throughput of the second array, which is 488 operations of 8 KiB per second, and its declared
+/// capacity in such operations.
 const LATE_BYTES_PER_S: u64 = 4_000_000;
 const LATE_CAPABILITY: u64 = 1500;
-/// What is promised to its disk on the first node. The one on the second is promised nothing.
+/// Minimum of the second array's disk on the first node. The disk on the second node has none.
 const WISH: u64 = 900;
 const LATE_DISKS: [(&str, u64); 2] = [("wish", WISH), ("thief", 0)];
 
@@ -48,7 +48,8 @@ struct Site {
     rig: Rig,
 }
 
-/// A node with its disk on the array, and one on the other where there is one.
+/// Returns the host file of a node with its disk on the array, and its disk on the second array if
+/// it has one.
 fn host(rig: &Rig, index: usize, endpoints: &str, [array, late_disk]: [&SlowDisk; 2]) -> String {
     let socket = rig.path(&format!("{}.nbd", NODES[index]));
     let store = |name: &str, slow_disk: &SlowDisk, iops: u64| {
@@ -94,7 +95,7 @@ impl Site {
             let host = host(&rig, index, &etcd.endpoints_of(index), [&array, &late_disk]);
             Daemon::start(&rig, &host).unwrap()
         };
-        // The first one divides both stores, and is never cut off.
+        // The first node divides both stores, and is never disconnected.
         let first = start(0);
         let leads = |store_status: &Value| store_status["leader"] == NODES[0];
         wait_until("the first node to lead", PATIENCE, || Ok(stores(&first).iter().all(leads)))
@@ -102,12 +103,14 @@ impl Site {
         let daemons = std::iter::once(first).chain((1..NODES.len()).map(start)).collect();
         let site = Self { daemons, etcd, network, _array: array, _late: late_disk, rig };
         let is_ready = |daemon| leader(daemon).is_some() && reserved(daemon) == FLOOR;
-        wait_until("all nodes to have a floor", PATIENCE, || Ok(site.daemons.iter().all(is_ready)))
-            .unwrap();
+        wait_until("all nodes to have a minimum reservation", PATIENCE, || {
+            Ok(site.daemons.iter().all(is_ready))
+        })
+        .unwrap();
         site
     }
 
-    /// Writes disks, each of another node, so that what is read is the array's.
+    /// Writes the disks, each over a different node, so that later reads are served by the array.
     fn fill<'a>(&self, disks: impl Iterator<Item = &'a str>) {
         let folder = self.rig.path("fill");
         std::fs::create_dir_all(&folder).unwrap();
@@ -129,7 +132,7 @@ impl Site {
         DISKS.into_iter().enumerate().map(begin).collect()
     }
 
-    /// The same of the array that does too little.
+    /// Starts load on the disks of the second array.
     fn load_late(&self) -> Vec<LastingLoad> {
         let begin = |(index, (disk, _)): (usize, (&str, u64))| {
             LastingLoad::begin(&self.rig, &self.socket(index), &[disk], 8, LASTS_S).unwrap()
@@ -137,7 +140,7 @@ impl Site {
         LATE_DISKS.into_iter().enumerate().map(begin).collect()
     }
 
-    /// What a node may do of the array, and what its disk there does.
+    /// Returns the rate granted to a node on the array, and the rate of its disk there.
     fn cap(&self, node: usize) -> Cap {
         let daemon = &self.daemons[node];
         let cap = store(daemon)["cap"].take();
@@ -148,14 +151,14 @@ impl Site {
         Cap { delivered: delivered.unwrap_or(0), ..Cap::read(&cap, daemon) }
     }
 
-    /// A node may do what its disk's minimum is, whatever happens to others, and to itself.
+    /// Asserts that the node's reserved and granted rates are at least its disk's minimum.
     fn assert_minimum(&self, node: usize, minimum: u64) {
         let cap = self.cap(node);
         let name = DISKS[node].0;
         assert!(cap.reserved >= minimum && cap.iops >= minimum, "{name}: {cap:?} of {minimum}");
     }
 
-    /// Which node divides the store, as this one knows.
+    /// Returns the node that divides the store, according to the node `known_to`.
     fn leader(&self, known_to: usize) -> Option<usize> {
         let name = leader(&self.daemons[known_to])?;
         NODES.iter().position(|node| *node == name)
@@ -212,20 +215,20 @@ fn fail_one_after_the_other() {
     wait_used("all with minimums", CAPABILITY, || caps_of(&site));
     assert_wish_is_unmet(&site.daemons[2]);
 
-    // The third node, which wants most, stands still. What was promised to it is kept for it; all
-    // else is used.
+    // The third node, which has the highest demand, is stopped. Its reservation is kept; all other
+    // capacity is used.
     site.daemons[2].process().signal(Signal::STOP);
     wait_used("both others", CAPABILITY - FLOOR, || {
         site.assert_minimum(0, GOLD);
         site.assert_minimum(1, SILVER);
         vec![site.cap(0), site.cap(1)]
     });
-    // The node stands still for the minute after which an unmet minimum is reported.
+    // The node remains stopped for the minute after which an unmet minimum is reported.
     assert_unmet_reported(&site.daemons[0]);
 
     cut_off(&site);
     site.daemons[2].process().signal(Signal::CONT);
-    wait_until("who stood still to have more than its floor", PATIENCE, || {
+    wait_until("the resumed node to get more than its minimum reservation", PATIENCE, || {
         site.assert_minimum(0, GOLD);
         let cap = site.cap(2);
         Ok(cap.iops > FLOOR && cap.delivered > 0)
@@ -242,8 +245,8 @@ fn fail_one_after_the_other() {
     until_alive(&mut site, killed);
 }
 
-/// Kills etcd's leader and the daemon that divides the store, or another one if that is gold's own.
-/// Returns the daemon that was killed, when etcd has another leader.
+/// Kills etcd's leader and the daemon that divides the store, or the third one if the first one
+/// divides it. Returns the index of the killed daemon once etcd has another leader.
 fn kill_leaders(site: &mut Site) -> usize {
     let member = site.etcd.leader().unwrap();
     site.etcd.kill(member).unwrap();
@@ -263,13 +266,13 @@ fn kill_leaders(site: &mut Site) -> usize {
     killed
 }
 
-/// The second node is cut off from etcd, without a word. It may do what is reserved for it; the
-/// first uses the rest.
+/// Drops etcd's packets to the second node silently. Its granted rate falls to its reservation; the
+/// first node uses the rest.
 fn cut_off(site: &Site) {
     site.network.cut(1).unwrap();
     let cut = Instant::now();
     let mut isolated_cap = site.cap(1);
-    let is_alone = wait_until("the lease of who is cut off to end", PATIENCE, || {
+    let is_alone = wait_until("the lease of the disconnected node to expire", PATIENCE, || {
         isolated_cap = site.cap(1);
         site.assert_minimum(0, GOLD);
         site.assert_minimum(1, SILVER);
@@ -283,10 +286,11 @@ fn cut_off(site: &Site) {
     site.network.mend(1).unwrap();
 }
 
-/// Who is cut off from etcd sees on the store itself what the first node does there.
+/// Waits until the disconnected node reads the first node's heartbeat, written after `cut`, from
+/// the store.
 fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
     let mut heartbeats = Value::Null;
-    let result = wait_until("the first node to be seen on the store", PATIENCE, || {
+    let result = wait_until("the first node's heartbeat on the store", PATIENCE, || {
         let since = cut.elapsed().as_millis() as u64;
         heartbeats = store(daemon)["heartbeats"].take();
         let first = heartbeats
@@ -294,7 +298,7 @@ fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
             .into_iter()
             .flatten()
             .find(|heartbeat| heartbeat["node"] == NODES[0]);
-        // Not from before it was cut off.
+        // The heartbeat must have been written after the disconnection.
         Ok(first.is_some_and(|first| {
             first["is_other_cluster"] == false
                 && first["delivered_iops"].as_u64() > Some(0)
@@ -302,13 +306,13 @@ fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
         }))
     });
     result.unwrap_or_else(|error| panic!("{error:#}: {heartbeats}"));
-    eprintln!("  seen on the store: {heartbeats}");
+    eprintln!("  heartbeats on the store: {heartbeats}");
 }
 
-/// Waits until each node knows what the disk lacks, and who has it.
+/// Waits until the node reports the unmet minimum and the disk that exceeds its own.
 fn assert_wish_is_unmet(daemon: &Daemon) {
     let mut flows = Value::Null;
-    let result = wait_until("the unmet minimum to be known", PATIENCE, || {
+    let result = wait_until("the unmet minimum in the flows of the cluster", PATIENCE, || {
         flows = daemon.json(&["qos", "flows", "--cluster"])?;
         let late_flow =
             flows.as_array().into_iter().flatten().find(|flow| flow["disk"] == LATE_DISKS[0].0);
@@ -323,9 +327,9 @@ fn assert_wish_is_unmet(daemon: &Daemon) {
     result.unwrap_or_else(|error| panic!("{error:#}: {flows:#}"));
 }
 
-/// The minimum was not met for a minute: the event says who has it.
+/// Waits for the event about the unmet minimum, which names the disk that exceeds its own.
 fn assert_unmet_reported(daemon: &Daemon) {
-    let event = wait_for_value("the unmet minimum to be told", PATIENCE, || {
+    let event = wait_for_value("the event about the unmet minimum", PATIENCE, || {
         let events = daemon.json(&["event", "list", "--severity", "warning"])?;
         let mut matching = events.as_array().into_iter().flatten();
         Ok(matching.find(|event| event["id"] == MINIMUM_UNMET).cloned())
@@ -339,7 +343,7 @@ fn assert_unmet_reported(daemon: &Daemon) {
     assert!(iops > 0, "{event}");
 }
 
-/// The daemon that was killed comes back and is a node of the cluster as before.
+/// Restarts the killed daemon and waits until all nodes are alive.
 fn until_alive(site: &mut Site, killed: usize) {
     let rig = &site.rig;
     site.daemons[killed].restart(rig).unwrap();

@@ -1,6 +1,6 @@
-//! Two daemons with one directory, an etcd of three members, and fio on their disks over NBD: what
-//! nodes may do of a store that they share. etcd has TLS and passwords. The store's declared capability is far below what the
-//! device does, so that whatever holds it is ours.
+//! Two daemons with one directory, an etcd of three members, and fio on their disks over NBD: rates
+//! granted to nodes on a shared store. etcd uses TLS and passwords. The store's declared capacity
+//! is far below the throughput of the device, so that only Suimon limits the rates.
 
 use std::fs;
 use std::net::TcpListener;
@@ -14,16 +14,16 @@ use suimon_rig::{
 
 use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_now, wait_used};
 
-/// What the store is said to be able to do, in operations of 8 KiB a second.
+/// Declared capacity of the store in operations of 8 KiB per second.
 const CAPABILITY: u64 = 4000;
 const MINIMUM: u64 = 2000;
 const MAXIMUM: u64 = 600;
-/// Requests of each disk at once.
+/// Outstanding requests of each disk.
 const DEPTH: u32 = 16;
-/// The disks of the second node.
+/// Disks of the second node.
 const BULK: [&str; 2] = ["bulk-a", "bulk-b"];
 
-/// A host with these disks, each with its own keys of `qos`.
+/// Returns the host file of a node with these disks and the keys of their `qos` tables.
 fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
     let store = rig.path("san");
     fs::create_dir_all(&store).unwrap();
@@ -50,7 +50,7 @@ fn socket(rig: &Rig, node: &str) -> String {
     rig.path(&format!("{node}.nbd"))
 }
 
-/// All disks of a node read as much as they get, until that is stopped.
+/// Starts unlimited reads from disks of a node, until the load is stopped.
 fn load(rig: &Rig, node: &str, disks: &[&str]) -> LastingLoad {
     LastingLoad::begin(rig, &socket(rig, node), disks, DEPTH, LASTS_S).unwrap()
 }
@@ -67,12 +67,12 @@ fn reserved(daemon: &Daemon) -> u64 {
     cluster(daemon)["stores"][0]["cap"]["reserved_iops"].as_u64().unwrap_or_default()
 }
 
-/// What a node may do of the store now.
+/// Returns the rate of the store that is currently granted to the node.
 fn cap(daemon: &Daemon) -> Cap {
     Cap::read(&cluster(daemon)["stores"][0]["cap"], daemon)
 }
 
-/// The first node may do what its disk's minimum is, whatever happens to others.
+/// Asserts that the first node's reserved and granted rates are at least its disk's minimum.
 fn assert_minimum(first: &Daemon) {
     let cap = cap(first);
     assert!(cap.reserved >= MINIMUM && cap.iops >= MINIMUM, "{cap:?} of {MINIMUM}");
@@ -85,17 +85,15 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let bulk = [("bulk-a", "weight = 100"), ("bulk-b", "weight = 100")];
     let mut second = Daemon::start(&rig, &host(&rig, &etcd, "n2", &bulk)).unwrap();
     let is_ready = |daemon: &Daemon| leader(daemon).is_some() && reserved(daemon) == 64;
-    wait_until(
-        "both nodes to have a floor",
-        PATIENCE,
-        || Ok(is_ready(&first) && is_ready(&second)),
-    )
+    wait_until("both nodes to have a minimum reservation", PATIENCE, || {
+        Ok(is_ready(&first) && is_ready(&second))
+    })
     .unwrap();
     let members = cluster(&first)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
     who_is_not_let_in_is_told_why(&rig, &etcd);
 
-    // All want all there is; then one has a minimum; meanwhile etcd's leader dies.
+    // All disks are under load; then one gets a minimum; then etcd's leader is killed.
     eprintln!("minimum:");
     let started = Instant::now();
     let loads = [load(&rig, "n1", &["gold"]), load(&rig, "n2", &BULK)];
@@ -108,21 +106,21 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let lists_disk = |flows: &Value, disk| {
         flows.as_array().is_some_and(|flows| flows.iter().any(|flow| flow["disk"] == disk))
     };
-    wait_until("all disks to be named", PATIENCE, || {
+    wait_until("all disks in the flows of the cluster", PATIENCE, || {
         let flows = first.json(&["qos", "flows", "--cluster"])?;
         Ok(["gold", BULK[0], BULK[1]].iter().all(|disk| lists_disk(&flows, *disk)))
     })
     .unwrap();
     let killed = etcd.leader().unwrap();
     etcd.kill(killed).unwrap();
-    // Meanwhile, and until another one leads, the minimum is reserved.
+    // The minimum remains reserved until etcd has another leader.
     let without_leader = Instant::now();
     wait_until("another leader of etcd", PATIENCE, || {
         assert_minimum(&first);
         Ok(etcd.leader().is_some() && without_leader.elapsed() > WINDOW)
     })
     .unwrap();
-    wait_until("etcd to be heard again", PATIENCE, || {
+    wait_until("the connection to etcd", PATIENCE, || {
         assert_minimum(&first);
         Ok(cluster(&first)["condition"]["health"] == "up")
     })
@@ -135,18 +133,19 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
 
     maximums_hold_and_a_daemon_dies(&rig, &first, &mut second);
 
-    // Who leaves gives back what is reserved.
+    // A node that leaves the cluster releases its reservation.
     let output = second.cli(&["cluster", "leave"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("bulk-a"), "{output:?}");
     second.ok(&["cluster", "leave", "--force"]).unwrap();
-    wait_until("it to be out", PATIENCE, || {
+    wait_until("the node to leave the cluster", PATIENCE, || {
         Ok(cluster(&first)["members"].as_array().unwrap().len() == 1)
     })
     .unwrap();
 }
 
-/// Another host that would be a node: the wrong authority, an etcd whose certificate has expired, a wrong
-/// password and a user that may do nothing. Each is told apart, and the host is as it was.
+/// Attempts to join with a wrong CA certificate, an expired certificate of etcd, a wrong password,
+/// and a user without permissions. Each is reported with its reason, and the host's configuration
+/// remains unchanged.
 fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
     let host = Daemon::start(rig, "").unwrap();
     let before = host.ok(&["export"]).unwrap();
@@ -188,8 +187,8 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
             "--password-file",
             &file,
         ];
-        // Members of etcd write to the disk that all tests share, and may not answer for seconds.
-        let result = wait_for_value("an answer of etcd", PATIENCE, || {
+        // etcd's members write to a disk that all tests share, and may not respond for seconds.
+        let result = wait_for_value("a reply of etcd", PATIENCE, || {
             Ok(Some(host.cli(&arguments)?)
                 .filter(|output| !output.stderr.contains("no reply in time")))
         });
@@ -200,7 +199,8 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
     }
 }
 
-/// The other node's disks have a maximum; then its daemon dies, leader or not.
+/// The disks of the second node get a maximum; then its daemon is killed, whether or not it is the
+/// leader.
 fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemon) {
     eprintln!("maximum:");
     for disk in BULK {
@@ -223,7 +223,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
     wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(first)]);
     second.kill();
     other.stop().unwrap();
-    wait_until("the other node to be missed", PATIENCE, || {
+    wait_until("the killed node to be reported as dead", PATIENCE, || {
         assert_minimum(first);
         let members = cluster(first)["members"].take();
         Ok(members.as_array().unwrap().iter().any(|member| member["is_alive"] == false))
@@ -234,8 +234,8 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
     assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());
     gold.stop().unwrap();
-    wait_until("somebody to lead", PATIENCE, || Ok(leader(first).is_some())).unwrap();
-    wait_until("the node that died to be back", PATIENCE, || {
+    wait_until("a leader of the store", PATIENCE, || Ok(leader(first).is_some())).unwrap();
+    wait_until("the restarted node to be alive", PATIENCE, || {
         let members = cluster(first)["members"].clone();
         Ok(members.as_array().unwrap().iter().all(|member| member["is_alive"] == true))
     })

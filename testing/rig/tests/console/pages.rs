@@ -1,5 +1,5 @@
-//! The web console in Chromium, with a daemon whose disks and uplinks are under load. The browser tests
-//! are in `console/test/browser`.
+//! The web console in Chromium, with a daemon whose disks and uplinks are under load. The browser
+//! tests are in `console/test/browser`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,7 +14,7 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../console");
 const DISK_LIMIT: Duration = Duration::from_secs(120);
 /// Limit of the browser tests, below that of the test runner, so that their output is shown.
 const BROWSER_LIMIT: Duration = Duration::from_secs(500);
-/// The same in the full tier.
+/// Time limit of the browser tests in the full tier.
 const FULL_BROWSER_LIMIT: Duration = Duration::from_secs(1500);
 const PLAN: &str = include_str!("../../../../lab/plans/vmq-teaming.toml");
 const LAB_LIMIT: Duration = Duration::from_secs(300);
@@ -59,8 +59,8 @@ fn host(
     text
 }
 
-/// Starts TCP streams in both directions between a NIC and a host behind both uplinks. The rate is low,
-/// so that the browser gets the CPUs.
+/// Starts TCP streams in both directions between a NIC and a host behind both uplinks. The rate is
+/// low, so that the browser gets the CPUs.
 fn load_uplinks(rig: &Rig, world: &Namespace, ends: &[String], web: &Namespace) -> [Process; 2] {
     world.run(&["ip", "link", "add", "wan", "type", "bridge"]).unwrap();
     for end in ends {
@@ -113,8 +113,9 @@ fn check_pages(is_full_tier: bool) {
         let is_ready = || Ok(daemon.json(&["disk", "show", disk])?["state"] == "ready");
         wait_until("the disks", DISK_LIMIT, is_ready).unwrap();
     }
-    // More than the maximum that the browser sets, and little, so that the browser gets the CPUs: fio's
-    // `rate_iops` would use all CPU time for its waits if the machine was busy when fio started.
+    // More than the maximum that the browser sets, and little, so that the browser gets the CPUs:
+    // fio's `rate_iops` would use all CPU time for its waits if the machine was busy when fio
+    // started.
     let socket = rig.path("nbd.sock");
     let targets = ["gold", "noisy"].map(|disk| fio::FioTarget::Nbd { socket: &socket, disk });
     let job = "rw=randread bs=8k iodepth=2 thinktime=1s thinktime_blocks=600 \

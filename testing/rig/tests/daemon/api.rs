@@ -1,4 +1,4 @@
-//! The API as curl sees it: errors, operations, metrics, who may connect.
+//! The API, tested with curl: errors, operations, metrics, access control.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use suimon_rig::{Daemon, Rig, private_lan, program, run_any, wait_for_value};
 
-/// A program that takes longer hangs.
+/// Time limit of a program.
 const LIMIT: Duration = Duration::from_secs(120);
 
 const GOOD: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
-/// Method, path, body; status (0: any refusal), code and field expected.
+/// Request and expected error: method, path, body, status (0: any error), code, field.
 type Wrong = (&'static str, &'static str, Option<&'static str>, u16, &'static str, &'static str);
 
 #[test]
@@ -180,7 +180,7 @@ fn metrics_are_as_prometheus_wants_them() {
     ] {
         assert!(text.contains(metric), "{metric} is missing in:\n{text}");
     }
-    // Prometheus' own opinion of syntax, names and help.
+    // Prometheus checks syntax, names and help texts.
     let file = rig.path("metrics");
     fs::write(&file, &text).unwrap();
     let arguments = ["sh", "-c", "promtool check metrics <\"$0\"", &file];

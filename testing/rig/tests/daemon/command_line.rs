@@ -1,4 +1,4 @@
-//! The programs from outside: cancelling, TLS and token, Ctrl-C on a terminal.
+//! The programs as users run them: cancellation, TLS and token, Ctrl-C on a terminal.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -28,7 +28,7 @@ fn an_operation_is_cancelled_through_the_command_line() {
         Process::start(&rig, "suimon", &command).unwrap()
     };
     let mut capture = suimon(&["nic", "capture", "a", "-w", &file]);
-    let id = wait_for_value("an operation under way", LIMIT, || {
+    let id = wait_for_value("a running operation", LIMIT, || {
         let operations = daemon.json(&["operation", "list"])?;
         let running = operations.as_array().into_iter().flatten().find(|o| o["state"] == "running");
         Ok(running.map(|operation| operation["id"].to_string()))
@@ -40,11 +40,11 @@ fn an_operation_is_cancelled_through_the_command_line() {
     assert_eq!(cancelled.code, 0, "{cancelled:?}");
     assert_eq!(watch.wait(LIMIT).unwrap().code(), Some(7), "{}", watch.log());
     assert!(watch.log().contains("was cancelled"), "{}", watch.log());
-    // A capture that was cancelled is a whole file.
+    // The file of a cancelled capture is complete.
     assert_eq!(capture.wait(LIMIT).unwrap().code(), Some(0), "{}", capture.log());
     assert_eq!(fs::read(&file).unwrap()[..4], [0x0a, 0x0d, 0x0d, 0x0a]);
     assert_eq!(daemon.json(&["operation", "show", &id]).unwrap()["state"], "cancelled");
-    // What has ended stays as it ended; what never was is not found.
+    // Cancelling an operation that has ended has no effect; an unknown operation is not found.
     let repeated = daemon.json(&["operation", "cancel", &id]).unwrap();
     assert_eq!(repeated["state"], "cancelled");
     assert_eq!(daemon.cli(&["operation", "cancel", "4711"]).unwrap().code, 4);
@@ -110,12 +110,11 @@ fn curl_reaches_the_api_over_tcp_with_tls_and_the_token() {
         answer.stdout.ends_with("\n401") && answer.stdout.contains("unauthorized"),
         "{answer:?}"
     );
-    // Who does not trust the certificate gets no further than that: code 60 of curl.
+    // Without trust in the certificate, curl fails with code 60.
     assert_eq!(curl("/1.0", &["--header", &bearer]).code, 60);
 }
 
-/// A command of `suimon` on a terminal of its own, between two looks at the
-/// terminal's settings.
+/// Command of `suimon` on a separate terminal, whose settings are printed before and after it.
 struct Terminal {
     child: Child,
     keys: ChildStdin,
@@ -126,7 +125,7 @@ impl Terminal {
     fn new(daemon: &Daemon, arguments: &str) -> Self {
         let suimon = program("suimon").unwrap();
         let socket = daemon.socket();
-        // The shell is in the foreground too, and stays. A new terminal has no size.
+        // The shell is in the foreground too and ignores the signal. A new terminal has no size.
         let script = format!(
             "trap : INT; stty rows 24 cols 100; echo before=$(stty -g); {suimon} --socket {socket} \
              {arguments}; echo code=$?; echo after=$(stty -g)"
@@ -160,7 +159,7 @@ impl Terminal {
             .unwrap_or_else(|error| panic!("{error}: {:?}", self.text()));
     }
 
-    /// Presses Ctrl-C; gives the exit code when the terminal is as it was.
+    /// Sends Ctrl-C, asserts that the terminal's settings are restored, and returns the exit code.
     fn interrupt(&mut self) -> String {
         self.keys.write_all(b"\x03").unwrap();
         self.wait_for("after=");
@@ -198,12 +197,12 @@ fn ctrl_c_ends_top_and_the_screen_is_what_it_was() {
     let rig = Rig::new().unwrap();
     let daemon = Daemon::start(&rig, LAN).unwrap();
     let mut terminal = Terminal::new(&daemon, "top --interval 100");
-    // Words are drawn one by one.
+    // Words are drawn separately.
     terminal.wait_for("quits,");
     assert_eq!(terminal.interrupt(), "0");
     let text = terminal.text();
     let position = |sequence: &str| text.rfind(sequence).unwrap_or_else(|| panic!("{text:?}"));
-    // The alternate screen is entered and left, and the cursor is there again.
+    // The alternate screen is entered and left, and the cursor is visible again.
     let (entered, exited) = (position("\x1b[?1049h"), position("\x1b[?1049l"));
     assert!(entered < exited && exited < position("code="), "{text:?}");
     assert!(position("\x1b[?25l") < position("\x1b[?25h"), "{text:?}");

@@ -1,5 +1,4 @@
-//! What a running daemon has given up, and what happens when somebody takes one of
-//! its processors over.
+//! Privileges and system calls of a running daemon, and the reaction to a compromised worker.
 
 use std::fs;
 use std::thread;
@@ -19,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// CAP_SYS_ADMIN.
 const KEPT: u64 = 1 << 1 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 14 | 1 << 21;
 
-/// Number, name and status of each thread of a process.
+/// Returns id, name and contents of `/proc/…/status` of each thread of a process.
 fn threads(process: u32) -> Vec<(u32, String, String)> {
     let mut threads = Vec::new();
     for entry in fs::read_dir(format!("/proc/{process}/task")).unwrap().flatten() {
@@ -91,8 +90,8 @@ fn workers_and_front_ends_have_no_privilege_under_traffic() {
                 kinds.0 += u32::from(is_processor);
                 kinds.1 += u32::from(serves_sockets);
                 assert_eq!((set(&status, "CapEff"), set(&status, "CapPrm")), (0, 0), "{name}");
-                // Two of the process, one of the thread, and for threads that start others one that
-                // hides `clone3`.
+                // Two filters of the process, one of the thread, and for threads that start others
+                // one that hides `clone3`.
                 assert_eq!(filters, 3 + u32::from(serves_sockets), "{name}");
             } else {
                 assert_eq!(set(&status, "CapPrm") & !KEPT, 0, "{name}");
@@ -162,8 +161,8 @@ fn a_daemon_that_is_not_confined_says_so() {
     }
 }
 
-/// With calls that an attacker would make first. Paths are places in the thread's own
-/// memory; what they hold does not matter.
+/// The test makes calls that an attacker would make first. Paths are addresses on the thread's
+/// stack; their contents are irrelevant.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn a_worker_that_is_taken_over_is_refused_and_told_of() {
@@ -177,7 +176,7 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
         worker_threads.retain(|(_, name, _)| name.starts_with("processor-"));
         worker_threads
     };
-    wait_until("sleep of the processor", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
+    wait_until("the worker to sleep", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
         .unwrap();
     let worker = processors()[0].0;
     let hijacked = Hijacked::take(worker);
@@ -191,10 +190,10 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
     ] {
         assert_eq!(hijacked.call(call, arguments), -i64::from(libc::EPERM), "{name}");
     }
-    // What a processor may do works in its hand too, so it was the filter that refused.
+    // A permitted call succeeds in the same way, so the filter rejected the others.
     assert_eq!(hijacked.call(libc::SYS_gettid, [0; 4]), i64::from(worker));
     drop(hijacked);
-    wait_until("event of the refusal", LIMIT, || {
+    wait_until("event of the rejected calls", LIMIT, || {
         let events = daemon.json(&["event", "list", "--severity", "error"])?;
         let mut events = events.as_array().cloned().unwrap_or_default();
         events.retain(|event| event["id"] == 1012);
@@ -204,7 +203,7 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
     .unwrap();
     let host_status = daemon.json(&["host", "show"]).unwrap();
     assert_eq!(host_status["confinement"]["refused_calls"], 5);
-    // The thread goes on with its work.
+    // The thread continues its work.
     assert!(a.namespace.reaches(&b.address()));
     daemon.expect_refusals();
 }

@@ -1,4 +1,5 @@
-//! What survives a crash, what is left behind, and what an idle host costs.
+//! Persistence of the configuration and of TAP devices across crashes, cleanup at the daemon's end,
+//! and the CPU usage of an idle host.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 /// Deadline of conditions and commands that take less than a second on an idle machine.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// The highest VLAN (IEEE 802.1Q, table 9-2).
+/// Highest VLAN ID (IEEE 802.1Q, table 9-2).
 const VLANS: u32 = 4094;
 
 #[test]
@@ -40,8 +41,8 @@ fn die_often(rounds: u32) {
     let cli = program("suimon").unwrap();
     let mut acknowledged = 0u32;
     for round in 0..rounds {
-        // Changes run while the kill comes: after so many of them and at another moment of the
-        // next one each time.
+        // The daemon is killed during a change: each round after a different number of changes and
+        // a different delay.
         let (socket, cli) = (daemon.socket().to_owned(), cli.clone());
         let changed = Arc::new(AtomicU32::new(0));
         let counted = Arc::clone(&changed);
@@ -67,8 +68,8 @@ fn die_often(rounds: u32) {
         let (last, attempted) = changes.join().unwrap();
         daemon.restart(&rig).unwrap();
         let vlan = daemon.json(&["nic", "show", "a"]).unwrap()["config"]["vlan"].to_string();
-        // The last change that was acknowledged, or the one under way; a round
-        // in which nothing was acknowledged cannot tell the former.
+        // The VLAN is that of the last acknowledged change or of the one in progress. A round
+        // without an acknowledged change cannot check this.
         match last {
             Some(last) => {
                 acknowledged += 1;
@@ -78,7 +79,10 @@ fn die_often(rounds: u32) {
         }
         daemon.wait_up("nic", "a").unwrap();
     }
-    assert!(acknowledged >= rounds / 2, "only {acknowledged} of {rounds} rounds saw a change");
+    assert!(
+        acknowledged >= rounds / 2,
+        "only {acknowledged} of {rounds} rounds had an acknowledged change"
+    );
     // No sequence is assigned twice; each kill skips the rest of a reserved block.
     let events = daemon.json(&["event", "list", "--limit", "10000"]).unwrap();
     let sequences: Vec<u64> =
@@ -103,10 +107,10 @@ fn a_new_daemon_adopts_the_taps_of_a_killed_one() {
     daemon.restart(&rig).unwrap();
     assert!(a.namespace.reaches(&b.address()), "the guests keep devices and addresses");
     assert_eq!((index(a), index(b)), before);
-    // Deleting a NIC deletes the TAP that was made for it.
+    // Deleting a NIC deletes the TAP device that was created for it.
     daemon.ok(&["nic", "delete", "a"]).unwrap();
     let link_output = a.namespace.run_any(&["ip", "link", "show", "eth0"], LIMIT).unwrap();
-    assert!(!link_output.is_ok(), "the TAP stayed");
+    assert!(!link_output.is_ok(), "the TAP device still exists");
 }
 
 #[test]
@@ -202,10 +206,10 @@ fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|name| (name, ""));
     let (mut daemon, guests) = private_lan(&rig, &names).unwrap();
     assert!(guests[0].namespace.reaches(&guests[7].address()));
-    // What guests send when they come up is over.
+    // The frames that guests send when their devices come up have been forwarded.
     wait_asleep(&daemon);
-    // CPU time over the time that passed; both are the kernel's, and neither grows with load. An
-    // idle daemon uses a fifth of this.
+    // Both the CPU time and the elapsed time are the kernel's, and load does not increase their
+    // ratio. An idle daemon uses a fifth of the limit.
     let (started, before) = (Instant::now(), daemon.process().cpu_time().unwrap());
     thread::sleep(Duration::from_secs(10));
     let (used, window) = (daemon.process().cpu_time().unwrap() - before, started.elapsed());
@@ -214,10 +218,10 @@ fn eight_idle_nics_cost_less_than_one_percent_of_a_cpu() {
     wait_asleep(&daemon);
 }
 
-/// Waits until a look at the daemon finds all of its processors asleep.
+/// Waits until the daemon reports all workers asleep.
 fn wait_asleep(daemon: &Daemon) {
     let mut workers = serde_json::Value::Null;
-    let result = wait_until("processors asleep", LIMIT, || {
+    let result = wait_until("sleeping workers", LIMIT, || {
         workers = daemon.json(&["worker", "list"])?;
         Ok(workers.as_array().unwrap().iter().all(|worker| worker["asleep"] == true))
     });
@@ -236,7 +240,7 @@ fn a_capture_is_read_by_others_and_disturbs_nobody() {
         let path = file.to_str().unwrap();
         let capture =
             scope.spawn(|| daemon.ok(&["nic", "capture", "a", "-w", path, "--count", "20"]));
-        wait_until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
+        wait_until("a running capture", LIMIT, || Ok(file.exists())).unwrap();
         let stream = scope.spawn(|| iperf::measure(&c.namespace, &b.address(), 3, &[]));
         wait_until("end of the capture", LIMIT, || {
             a.namespace.ping(&b.address())?;
@@ -251,7 +255,7 @@ fn a_capture_is_read_by_others_and_disturbs_nobody() {
     let summary = summarize_capture(&file).unwrap();
     assert_eq!(summary.lines.len(), 20, "{summary:?}");
     let lines = summary.lines.join("\n");
-    // Without times, which could contain the number of the port.
+    // Without timestamps, which could contain the port number.
     let described =
         suimon_rig::run(&["tcpdump", "-t", "-nn", "-r", file.to_str().unwrap()]).unwrap();
     assert!(

@@ -1,4 +1,4 @@
-//! The host file: every class of error, plans, and what an apply leaves.
+//! The host file: every class of errors, plans, and the state after an apply.
 
 use serde_json::Value;
 use suimon_rig::{Daemon, NamespaceGuest, Rig};
@@ -9,7 +9,7 @@ fn empty_daemon(rig: &Rig) -> Daemon {
     Daemon::start(rig, GOOD).unwrap()
 }
 
-/// A host file, the line at fault, the resource and the field.
+/// Invalid host files: description, text, line of the error, resource, and field.
 const WRONG: &[(&str, &str, u32, &str, &str)] = &[
     (
         "unknown key",
@@ -183,7 +183,8 @@ fn an_apply_is_planned_done_and_exported() {
     a.bring_up().unwrap();
     b.bring_up().unwrap();
     assert!(a.namespace.reaches(&b.address()));
-    // Applying the same again does nothing; what is exported is what was applied.
+    // Applying the same file again changes nothing, and the exported configuration equals the
+    // applied one.
     let revision = daemon.json(&["host", "show"]).unwrap()["revision"].clone();
     daemon.apply_ok(&host).unwrap();
     let exported = daemon.ok(&["export"]).unwrap();
@@ -194,7 +195,7 @@ fn an_apply_is_planned_done_and_exported() {
     daemon.ok(&["export", "--output", file.to_str().unwrap()]).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), exported);
 
-    // Live change, replacement and deletion are told apart.
+    // The plan distinguishes live changes, replacements and deletions.
     let changed = format!("{GOOD}{}", a.nic_toml("lan", "vlan = 20\nqueues = 2"));
     let plan = daemon.json_plan(&changed);
     let action = |resource: &str| {
@@ -225,7 +226,7 @@ fn an_apply_that_fails_half_way_leaves_everything_as_it_was() {
     b.bring_up().unwrap();
     assert!(a.namespace.reaches(&b.address()));
     let exported = daemon.ok(&["export"]).unwrap();
-    // The device exists in the namespace but is no TAP.
+    // The device exists in the namespace but is not a TAP device.
     b.namespace.run(&["ip", "link", "add", "br9", "type", "bridge"]).unwrap();
     let extended = format!(
         "{host}[[nic]]\nname = \"c\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"br9\"\nnetns = \"{}\"\n",
@@ -238,7 +239,7 @@ fn an_apply_that_fails_half_way_leaves_everything_as_it_was() {
     assert!(a.namespace.reaches(&b.address()));
 }
 
-/// The plan of an apply, as JSON.
+/// Plan of an apply as JSON.
 trait JsonPlan {
     fn json_plan(&mut self, host: &str) -> Value;
 }
@@ -261,7 +262,7 @@ fn a_worker_is_pinned_while_the_file_names_its_cpu() {
         let cpus = workers.as_array().unwrap().iter().map(|worker| worker["cpu"].clone());
         cpus.collect::<Vec<_>>()
     };
-    // Where the kernel lets each of the daemon's processors run.
+    // CPUs on which the kernel may run each worker.
     let affinities = |daemon: &mut Daemon| {
         let tasks = format!("/proc/{}/task", daemon.process().id());
         let tasks = std::fs::read_dir(tasks).unwrap().map(|task| task.unwrap().path());

@@ -1,5 +1,6 @@
-//! `scripts/isolated`, by which the test runner starts tests: however a test ends, nothing that it
-//! made stays; only the folder of a failed test does, and what it printed shows why it failed.
+//! `scripts/isolated`, with which the test runner starts tests: regardless of how a test ends,
+//! everything that it created is removed. Only the folder of a failed test is kept, and its output
+//! shows why it failed.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -12,11 +13,11 @@ use suimon_rig::{Rig, run, run_any, wait_until};
 
 const ISOLATED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/isolated");
 const LIMIT: Duration = Duration::from_secs(120);
-/// For how long a test is waited for after Ctrl-C.
+/// Time limit for a test to end after Ctrl-C.
 const SIGNAL_LIMIT: Duration = Duration::from_secs(5);
 
-/// Makes one of everything that a test makes, a process that has left its process group among them,
-/// and writes the folder's name into the file `$1`.
+/// Creates one object of each kind that tests create, including a process that has left its process
+/// group, and writes the folder's name to the file `$1`.
 const MAKE: &str = r#"
     ip netns add isolated-test
     mount -t tmpfs tmpfs /mnt
@@ -33,19 +34,20 @@ const MAKE: &str = r#"
     mv "$1.new" "$1"
 "#;
 
-/// A test under way, with everything made.
+/// Running test that has created all objects.
 struct Made {
     child: Child,
     folder: String,
-    /// The loop device on a file of its own mount, and its sequence number.
+    /// Path and sequence number of the loop device on a file of the test's own mount.
     device: (String, String),
-    /// Argument by which its process is found.
+    /// Argument of its process, by which the process is identified.
     seconds: String,
     _rig: Rig,
 }
 
 impl Made {
-    /// Starts a command that makes everything and then runs `suffix`. The number is the test's own.
+    /// Starts a command that creates all objects and then runs `suffix`. `number` must be unique to
+    /// the test.
     fn start(number: u8, suffix: &str) -> Self {
         let rig = Rig::new().unwrap();
         let file = rig.path("folder");
@@ -55,7 +57,7 @@ impl Made {
         command.env("NEXTEST_BINARY_ID", "isolation").env("NEXTEST_TEST_NAME", &seconds);
         command.env_remove("SUIMON_TEST_FOLDER").process_group(0);
         let child = command.stdout(Stdio::piped()).spawn().unwrap();
-        wait_until("everything to be made", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
+        wait_until("all objects to be created", LIMIT, || Ok(Path::new(&file).exists())).unwrap();
         let fields = fs::read_to_string(&file).unwrap();
         let fields: Vec<String> = fields.split_whitespace().map(str::to_owned).collect();
         let [folder, device, number] = <[String; 3]>::try_from(fields).unwrap();
@@ -68,10 +70,10 @@ impl Made {
         kill_process_group(group, signal).unwrap();
     }
 
-    /// Its process is gone, and with it its namespaces and what was mounted in them.
+    /// Checks that the process has ended, and with it its namespaces and mounts.
     fn check_process(&self) {
         let arguments = ["pgrep", "--full", &format!("^sleep {}", self.seconds)];
-        // 1: no process matches (pgrep(1)).
+        // Exit code 1: no process matches (pgrep(1)).
         wait_until("the end of its process", LIMIT, || Ok(run_any(&arguments, LIMIT)?.code == 1))
             .unwrap();
         assert!(!Path::new("/run/netns/isolated-test").exists());
@@ -86,7 +88,7 @@ impl Made {
     }
 }
 
-/// The device is not attached any more, or to something else.
+/// Checks that the device is detached, or attached to something else.
 fn check_detached((device, number): &(String, String)) {
     let name = device.trim_start_matches("/dev/");
     wait_until("the loop device to be detached", LIMIT, || {
@@ -97,8 +99,8 @@ fn check_detached((device, number): &(String, String)) {
     .unwrap();
 }
 
-/// No loop device is on a file in the folder. The kernel detaches one only when nobody has it open,
-/// and who looks for a free loop device opens them.
+/// Checks that no loop device is attached to a file in the folder. The kernel detaches a device
+/// only once it is not open, and programs that search for a free loop device open all.
 fn check_loop_devices(folder: &str) {
     let name = Path::new(folder).file_name().unwrap().to_str().unwrap();
     wait_until("the loop device to be detached", LIMIT, || {
@@ -138,7 +140,7 @@ fn nothing_stays_at_whatever_moment_ctrl_c_comes() {
     let rig = Rig::new().unwrap();
     let parent = rig.path("parent");
     fs::create_dir(&parent).unwrap();
-    // Beside other tests a start takes from 25 ms to some hundred.
+    // Beside other tests a start takes between 25 ms and several hundred.
     for ms in (0..80).step_by(4).chain((80..400).step_by(40)) {
         let mut child = with_parent(&parent, "sleep 36000").process_group(0).spawn().unwrap();
         let group = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
@@ -167,7 +169,7 @@ fn nothing_stays_of_a_killed_test_after_the_next_run() {
     test_process.signal(Signal::KILL);
     test_process.child.wait().unwrap();
     test_process.check_process();
-    // Its folder is locked until the last of its processes is gone.
+    // The folder is locked until its last process has ended.
     wait_until("its folder to be removed", LIMIT, || {
         run(&[ISOLATED, "--sweep", &test_process.folder])?;
         Ok(!Path::new(&test_process.folder).exists())
@@ -198,6 +200,6 @@ fn of_a_failed_test_the_folder_stays_and_its_logs_are_printed() {
     check_loop_devices(&folder);
     check_loop_devices(&kept_folder);
     check_detached(&device);
-    // Only failed tests leave their folders there.
+    // Only failed tests leave their folders.
     fs::remove_dir_all(&kept_folder).unwrap();
 }

@@ -1,4 +1,4 @@
-//! Starts with stored state, after a host file was edited, or while a listener cannot be used.
+//! Starts with stored state after the host file was edited, or while a listener cannot be used.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use suimon_rig::{Daemon, Rig, create_certificates, run, run_any, wait_until};
 
 /// Deadline of conditions that hold within ten seconds on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Address of no device of the test's namespace at first.
+/// Address that no device of the test's namespace has at first.
 const ADDRESS: &str = "192.0.2.9";
 
 /// Interval of the daemon's attempts to listen.
@@ -19,9 +19,9 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 const HOST: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n\
     [[nic]]\nname = \"web\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"latertap0\"\n\
     mac = \"52:54:00:00:00:01\"\n";
-/// Refused because of its text.
+/// Host file that is rejected because of a syntax error.
 const INVALID: &str = "[[switch]]\nname = \"lan\"\nkind = \"privat\"\n";
-/// Refused because the minimum needs `--force`. The NIC is missing.
+/// Host file that is rejected because the minimum requires `--force`. It does not contain the NIC.
 const TOO_MUCH: &str = "[[store]]\nname = \"s\"\npath = \"/srv\"\ncapacity_iops = 100\n\
     [[disk]]\nname = \"d\"\nstore = \"s\"\nformat = \"raw\"\nsize_bytes = \"1 MiB\"\n\
     qos = { min_iops = 500 }\n";

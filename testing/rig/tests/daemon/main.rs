@@ -1,4 +1,5 @@
-//! API, command line, host file, confinement, power, metrics, tested with third-party components. One module per subject.
+//! API, command line, host file, confinement, power, metrics, tested with third-party components.
+//! One module per subject.
 
 mod api;
 mod command_line;

@@ -1,5 +1,5 @@
-//! Alert rules and dashboard of `dist`: Prometheus takes them, alerts come when they are to, and
-//! each metric that they name is one that a daemon has.
+//! Alert rules and dashboard of `dist`: Prometheus accepts them, alerts fire as intended, and the
+//! daemon exports each metric that they use.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ const DIST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist");
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Metrics that a machine without energy counters does not have.
+/// Metrics that do not exist on machines without energy counters.
 const NOT_EVERYWHERE: [&str; 1] = ["suimon_power_watts"];
 
-/// The expressions of all panels and variables of the dashboard.
+/// Returns the expressions of all panels and variables of the dashboard.
 fn dashboard() -> Vec<String> {
     let text = fs::read_to_string(format!("{DIST}/grafana/suimon.json")).unwrap();
     let dashboard: Value = serde_json::from_str(&text).unwrap();
@@ -27,13 +27,14 @@ fn dashboard() -> Vec<String> {
     exprs
 }
 
-/// Names of ours in a text, without what Prometheus adds to those of counters.
+/// Returns the names of Suimon's metrics in a text, without the suffixes that Prometheus adds to
+/// those of counters.
 fn metrics_in(text: &str) -> BTreeSet<String> {
     let names = text.split(|byte: char| !byte.is_ascii_alphanumeric() && byte != '_');
     names.filter(|name| name.starts_with("suimon_")).map(str::to_owned).collect()
 }
 
-/// A daemon that has one of everything that metrics are about.
+/// Returns the metrics of a daemon that has an object of each kind with metrics.
 fn text_of_metrics(rig: &Rig) -> String {
     let world = Namespace::new(rig, "world").unwrap();
     let wires = ["l", "r"]

@@ -1,5 +1,6 @@
-//! The API against its OpenAPI document. Schemathesis sends generated requests, valid and invalid,
-//! to every operation, and follows the document's links. openapi-generator makes a client.
+//! Conformance of the API to its OpenAPI document. Schemathesis sends generated requests, valid and
+//! invalid, to every operation, and follows the document's links. openapi-generator creates a
+//! client.
 
 mod full {
     use std::env;
@@ -9,12 +10,12 @@ mod full {
 
     use suimon_rig::{Daemon, Etcd, Rig, create_certificates, run, run_any};
 
-    /// The test runner ends a test of the full tier after 30 minutes.
+    /// Below the time limit of the test runner for a test of the full tier, 30 minutes.
     const LIMIT: Duration = Duration::from_secs(28 * 60);
     const PORT: u16 = 8443;
     const TOKEN: &str = "token-of-the-openapi-tests";
 
-    /// A daemon that listens on TCP, and the tools that are run on it.
+    /// A daemon that listens on TCP, and the installed tools.
     struct Tested {
         daemon: Daemon,
         rig: Rig,
@@ -51,7 +52,7 @@ mod full {
             self.keys.join("ca-cert.pem").display().to_string()
         }
 
-        /// Runs a tool, which must succeed, with modules in these folders beside the installed ones.
+        /// Runs a tool, which must succeed, with these folders added to Python's module path.
         fn run(&self, folders: &[&Path], arguments: &[String]) {
             let modules = [self.installed.as_path()].into_iter().chain(folders.iter().copied());
             let modules: Vec<String> = modules.map(|folder| folder.display().to_string()).collect();
@@ -93,12 +94,12 @@ mod full {
         }
     }
 
-    /// Configuration, hooks and scripts.
+    /// Returns the path of a configuration, hook or script in the repository.
     fn checked_in(file: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi").join(file)
     }
 
-    /// Where `scripts/openapi-tools` installs the tools.
+    /// Returns the folder in which `scripts/openapi-tools` installs the tools.
     fn installed() -> PathBuf {
         let program_path = env::current_exe().unwrap();
         let tool_folders = program_path.ancestors().map(|folder| folder.join("tools/openapi"));

@@ -1,4 +1,4 @@
-//! The rig's own parts work, and leave nothing behind.
+//! The components of the rig work, and remove what they created.
 
 use std::path::Path;
 use std::time::Duration;
@@ -26,7 +26,7 @@ fn a_guest_boots_and_runs_commands() {
     assert!(!Path::new(&format!("/proc/{id}")).exists());
 }
 
-/// Orphans end all the time; each is told to the guest's first process.
+/// Orphaned processes end continuously, and the guest's init process reaps each.
 fn a_guest_hears_every_command_while_processes_end() {
     let rig = Rig::new().unwrap();
     let spec = GuestSpec { name: "orphans".to_owned(), ..GuestSpec::default() };
@@ -73,7 +73,7 @@ fn testpmd_circulates_frames_through_the_peer() {
     let mut testpmd = Testpmd::start(&rig, &spec).unwrap();
     assert_eq!(testpmd.stats().unwrap(), [PortStats::default(); 2]);
     testpmd.start_circulating().unwrap();
-    // Both threads that poll have a CPU for themselves only while nobody else wants one.
+    // The two polling threads have a CPU each only while no other process needs one.
     wait_until("frames to circulate", LIMIT, || Ok(testpmd.rate(Duration::from_secs(1))? > 1000.0))
         .unwrap();
 }

@@ -1,5 +1,5 @@
-//! Power plans of a running, confined daemon, on CPUs that are files: in effect, after its
-//! end and its death, and where nothing can be had.
+//! Power plans of a running, confined daemon, with a simulated sysfs: in effect, after the daemon's
+//! end or crash, and on CPUs without support.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,8 @@ const LIMIT: Duration = Duration::from_secs(90);
 
 const HOST: &str = "[power]\nplan = \"high-performance\"\n";
 
-/// A sysfs in a folder: two CPUs with `acpi-cpufreq` and one package with a counter.
+/// Simulated sysfs in a folder: two CPUs with `acpi-cpufreq` and one package with an energy
+/// counter.
 struct Sysfs(PathBuf);
 
 impl Sysfs {
@@ -58,7 +59,8 @@ impl Sysfs {
         fs::read_to_string(self.0.join(file)).unwrap().trim().to_owned()
     }
 
-    /// What a plan changes: governors, turbo, lowest frequencies, the deep idle state.
+    /// Returns the settings that a plan changes: governors, turbo, lowest frequency, the deep idle
+    /// state.
     fn settings(&self) -> Vec<String> {
         let files = [
             "cpufreq/policy0/scaling_governor",
@@ -89,13 +91,13 @@ fn a_plan_is_put_back_by_the_daemons_end_by_the_next_one_and_by_the_service_mana
     assert_eq!(status["effect"], "full", "{status}");
     assert_eq!(status["data_plane"]["poll_us"], 200);
 
-    // Killed; the next one knows what was there before it and its predecessor.
+    // After a crash: the next daemon restores the settings from before the first one.
     daemon.restart(&rig).unwrap();
     assert_eq!(sysfs.settings(), HIGH);
     daemon.ok(&["power", "unset"]).unwrap();
     assert_eq!(sysfs.settings(), BEFORE);
 
-    // Killed, and none follows.
+    // After a crash without another daemon: the service manager's command restores the settings.
     daemon
         .ok(&["power", "set", "custom", "governor=performance", "idle_latency_us_max=10"])
         .unwrap();
@@ -118,7 +120,7 @@ fn a_plan_is_put_back_by_the_daemons_end_by_the_next_one_and_by_the_service_mana
     );
     assert_eq!(sysfs.settings(), BEFORE);
 
-    // An orderly end.
+    // After an orderly stop.
     daemon.restart(&rig).unwrap();
     wait_until("the plan again", LIMIT, || Ok(sysfs.settings()[0] == "performance")).unwrap();
     assert!(daemon.stop().unwrap().success());
@@ -140,8 +142,8 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     assert!(events.contains("8004") && events.contains("8003"), "{events}");
 
     let counter = sysfs.0.join("class/powercap/intel-rapl:0/energy_uj");
-    // The counter is as late as this program is scheduled late, so that one reading may be wrong
-    // by any factor. Of several one is right, unless the daemon computes something else.
+    // The counter is late if this thread is not scheduled, so that a single reading may have any
+    // value. Of several readings one is correct, unless the daemon's computation is wrong.
     let mut readings = Vec::new();
     let right = std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -159,12 +161,12 @@ fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
     assert!(daemon.ok(&["top", "--once"]).unwrap().contains("WATTS"));
 }
 
-/// Counts as a package of 42 W does.
+/// Increments the counter at 42 W until `is_enough` returns true.
 fn count_42_watts(counter: &Path, is_enough: impl Fn() -> bool) {
     let started = Instant::now();
     while !is_enough() {
         let uj = 1_000_000 + 42 * started.elapsed().as_micros();
-        // In one go, so that nobody reads half of it.
+        // The file is replaced atomically, so that the daemon never reads half of it.
         let new_file = counter.with_extension("new");
         fs::write(&new_file, format!("{uj}\n")).unwrap();
         fs::rename(&new_file, counter).unwrap();
@@ -172,7 +174,7 @@ fn count_42_watts(counter: &Path, is_enough: impl Fn() -> bool) {
     }
 }
 
-/// This machine's own CPUs. Where they have a cpufreq driver all is put back.
+/// Uses this machine's CPUs. If they have a cpufreq driver, all settings are restored.
 #[test]
 fn the_cpus_of_this_machine_say_what_they_have() {
     let rig = Rig::new().unwrap();

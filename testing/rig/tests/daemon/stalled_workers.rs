@@ -1,5 +1,5 @@
-//! A worker that does not proceed. It is stopped as a blocking system call or a page fault would
-//! stop it: in the middle of a round, while it serves a disk.
+//! Worker that does not proceed. It is stopped in the middle of a round while it serves a disk, as
+//! by a blocking system call or a page fault.
 
 use std::os::unix::net::UnixDatagram;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 /// Longest round of a worker for which the daemon reports to systemd's watchdog: half of the
 /// interval that systemd requests here.
 const ROUND_MAX: Duration = Duration::from_secs(2);
-/// Duration of a worker's round from which on event 5006 is emitted (`plane/switch/src/pulse.rs`).
+/// Duration of a worker's round after which event 5006 is emitted (`plane/switch/src/pulse.rs`).
 const STALLED_AFTER: Duration = Duration::from_secs(5);
 /// Maximum of the disk without load in requests per second.
 const MAX: u32 = 200;
@@ -34,12 +34,12 @@ struct Site {
     daemon: Daemon,
     socket: String,
     load: Option<LastingLoad>,
-    /// Reports to the watchdog.
+    /// Times of reports to the watchdog.
     reports: Arc<Mutex<Vec<Instant>>>,
     _rig: Rig,
 }
 
-/// Records the times of reports to the watchdog.
+/// Records the times of reports received by the watchdog socket.
 fn record(socket: UnixDatagram) -> Arc<Mutex<Vec<Instant>>> {
     let reports: Arc<Mutex<Vec<Instant>>> = Arc::default();
     let recorded = Arc::clone(&reports);

@@ -1,4 +1,4 @@
-//! Threads of the daemon, however many devices it has.
+//! The number of the daemon's threads does not depend on the number of devices.
 
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -7,7 +7,8 @@ use suimon_rig::{Daemon, Rig, wait_for_value, wait_until};
 
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// The host with so many NICs, disks over vhost-user, and disks with an NBD server of their own.
+/// Returns a host file with `devices` NICs, disks over vhost-user, and disks with a separate NBD
+/// server.
 fn host(rig: &Rig, devices: usize) -> String {
     let store = rig.path("store");
     let mut host = format!(
@@ -29,8 +30,8 @@ fn host(rig: &Rig, devices: usize) -> String {
     host
 }
 
-/// Names of the daemon's threads in ascending order, without workers of io_uring, which the kernel
-/// starts and limits.
+/// Returns the names of the daemon's threads in ascending order, without io_uring workers, which
+/// the kernel starts and limits.
 fn threads(daemon: &mut Daemon) -> Vec<String> {
     let folder = format!("/proc/{}/task", daemon.process().id());
     let tasks = std::fs::read_dir(folder).unwrap().flatten();
@@ -41,7 +42,7 @@ fn threads(daemon: &mut Daemon) -> Vec<String> {
     names
 }
 
-/// Connects to each socket of that many devices, and sends nothing.
+/// Connects to the socket of each device without sending data.
 fn connect(rig: &Rig, devices: usize) -> Vec<UnixStream> {
     let sockets = (0..devices)
         .flat_map(|nth| ["nic", "disk", "nbd"].map(|kind| rig.path(&format!("{kind}-{nth}"))));
@@ -57,7 +58,7 @@ fn the_number_of_threads_does_not_depend_on_the_number_of_devices() {
     let mut daemon = Daemon::start(&rig, &host(&rig, 1)).unwrap();
     connect(&rig, 1);
     let mut with_one = Vec::new();
-    // Threads of calls that have ended are left for some seconds.
+    // Threads of blocking calls remain for some seconds after the call.
     wait_until("the same threads for a while", LIMIT, || {
         let before = std::mem::replace(&mut with_one, threads(&mut daemon));
         std::thread::sleep(Duration::from_secs(2));

@@ -1,9 +1,9 @@
-//! The daemon dies again and again while disks of all formats are written, freed, flushed
-//! and read over NBD: everything that was answered is there, flushed or not, and what was under way
-//! is old or new.
+//! The daemon is killed repeatedly while disks of all formats are written, discarded, flushed and
+//! read over NBD: every acknowledged write persists, flushed or not, and each block of a request in
+//! flight is old or new.
 //!
-//! `SUIMON_DISK_DEATHS` is how often in the full tier, `SUIMON_DISK_SEED` another sequence of
-//! moments.
+//! `SUIMON_DISK_DEATHS` sets the number of kills in the full tier, `SUIMON_DISK_SEED` the seed of
+//! their times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,16 +16,18 @@ use suimon_rig::{
 
 const DISKS: [(&str, &str); 3] = [("raw", "raw"), ("vhd", "vhd"), ("vhdx", "vhdx")];
 const DISK_BYTES: u64 = 256 << 20;
-/// Connections to each disk.
+/// Number of connections to each disk, each with a separate part of the disk.
 const OWNERS: usize = 4;
-/// How often the daemon dies in the fast tier, and in the full one unless told otherwise.
+/// Number of kills in the fast tier, and default in the full tier.
 const DEATHS: u64 = 4;
 const FULL_DEATHS: u64 = 100;
 const SEED: u64 = 0x5eed;
-/// A daemon dies after fewer requests of all clients than this. It is a count and not a time, so
-/// that as much is written from death to death on a busy machine as on an idle one.
+/// Upper bound of the requests of all clients after which the daemon is killed. It is a number of
+/// requests instead of a time, so that load on the machine does not reduce the writes between two
+/// kills.
 const LIFE_STEPS_MAX: u64 = 6000;
-/// One of so many daemons dies while it starts, within this time.
+/// One of this many daemons is also killed while it starts, within the following time in
+/// milliseconds.
 const DIES_AT_START: u64 = 6;
 const START_MS_MAX: u64 = 60;
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -48,7 +50,7 @@ fn host(rig: &Rig) -> String {
     format!("[[store]]\nname = \"fast\"\npath = \"{store}\"\n{}", disks.concat())
 }
 
-/// A disk's part with its owner, from one death to the next.
+/// Part of a disk with its disk's name; it persists over restarts of the daemon.
 struct Owned {
     disk: &'static str,
     part: DiskPart,
@@ -71,16 +73,16 @@ fn connect(socket: &str, disk: &str) -> NbdClient {
     .unwrap()
 }
 
-/// One life of the daemon.
+/// State of the load between a start and a kill of the daemon.
 #[derive(Default)]
 struct Life {
-    /// Requests of all owners that were completed.
+    /// Number of completed requests of all connections.
     steps: AtomicU64,
     is_killed: AtomicBool,
 }
 
-/// Begins the load of one owner, which ends when the daemon is gone; that must not be before it
-/// was killed.
+/// Starts the load of one part of a disk. It ends when the daemon has ended, which must not happen
+/// before the kill.
 fn begin(mut owned: Owned, socket: &str, life: &Arc<Life>) -> JoinHandle<Owned> {
     let mut client = connect(socket, owned.disk);
     let life = Arc::clone(life);
@@ -95,10 +97,10 @@ fn begin(mut owned: Owned, socket: &str, life: &Arc<Life>) -> JoinHandle<Owned> 
     })
 }
 
-/// Nobody finds anything wrong in what the daemon has left.
+/// Checks that Suimon and QEMU find no damage in the images that the daemon has left.
 fn check_files(rig: &Rig, daemon: &mut Daemon) {
     for (disk, _) in DISKS {
-        wait_until("clients gone", PATIENCE, || {
+        wait_until("closed connections of clients", PATIENCE, || {
             Ok(daemon.json(&["disk", "show", disk])?["nbd"]["clients"] == 0)
         })
         .unwrap();
@@ -109,7 +111,7 @@ fn check_files(rig: &Rig, daemon: &mut Daemon) {
     assert!(daemon.stop().unwrap().success());
     let file = |name: &str| rig.path(&format!("store/{name}"));
     run(&["qemu-img", "check", "-f", "vhdx", &file("vhdx.vhdx")]).unwrap();
-    // QEMU knows no check of this format; it reads all of it.
+    // QEMU has no check of this format; it reads all of the image.
     run(&["qemu-img", "convert", "-f", "vpc", "-O", "raw", &file("vhd.vhd"), &rig.path("copy")])
         .unwrap();
 }
@@ -167,7 +169,7 @@ fn die_often(deaths: u64) {
         owned.part.settle_all(&mut connect(&socket, owned.disk)).unwrap();
         totals += owned.part.done;
     }
-    println!("requests per life: {requests_per_life:?}; {at_start} more died while they started");
+    println!("requests between kills: {requests_per_life:?}; {at_start} more kills during starts");
     println!("{totals:?} in {:.1} s", started.elapsed().as_secs_f64());
     assert!(totals.writes > 0 && totals.freed > 0 && totals.flushes > 0, "{totals:?}");
     check_files(&rig, &mut daemon);

@@ -1,5 +1,5 @@
-//! A block device under a disk fails, or does not answer: the guest is told or waits, an
-//! event names the disk, and nobody else notices.
+//! A block device under a disk fails or does not respond: the guest gets an error or waits, an
+//! event names the disk, and other disks are not affected.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use suimon_rig::{BlockDevice, Daemon, NbdClient, NbdFailure, Rig, wait_for_value
 
 const DISK_BYTES: u64 = 32 << 20;
 const BLOCK: [u8; 4096] = [7; 4096];
-/// The kernel keeps what was read of the device, and reads a little ahead.
+/// Offsets that were not read before, which the kernel's cache and read-ahead do not contain.
 const UNREAD: [u64; 2] = [8 << 20, 24 << 20];
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A change that needs a store waits for it this long. One command takes some 10 ms of CPU time,
-/// so that a busy machine does not make it take as long.
+/// Time that a change which needs a store waits for it. One command takes about 10 ms of CPU time,
+/// so load on the machine does not make it take as long.
 const WAITS: Duration = Duration::from_secs(10);
 
-/// A daemon with a disk on a device, and one in a folder.
+/// Starts a daemon with a disk on the device and one in a folder.
 fn start(rig: &Rig, device: &BlockDevice) -> Daemon {
     let (store, socket) = (rig.path("store"), rig.path("nbd.sock"));
     std::fs::create_dir_all(&store).unwrap();
@@ -33,7 +33,7 @@ fn connect(rig: &Rig, disk: &str) -> NbdClient {
     NbdClient::connect(&rig.path("nbd.sock"), disk).unwrap()
 }
 
-/// The first event of this kind about the disk on the device.
+/// Waits for the first event with this id about the disk on the device.
 fn event(daemon: &Daemon, id: u32) -> Value {
     wait_for_value("the event", PATIENCE, || {
         let events = daemon.json(&["event", "list"])?;
@@ -78,7 +78,7 @@ fn a_device_that_fails_is_told_of_and_others_go_on() {
     assert!(daemon.stop().unwrap().success());
 }
 
-/// The flush may have lost data, so that a later one must not succeed.
+/// A failed flush may have lost data, so no later flush may succeed until the disk is reopened.
 #[test]
 fn a_disk_whose_flush_failed_is_faulted_until_it_is_reopened() {
     let rig = Rig::new().unwrap();
@@ -97,9 +97,10 @@ fn a_disk_whose_flush_failed_is_faulted_until_it_is_reopened() {
     healthy.write(0, &BLOCK, true).unwrap();
     daemon.ok(&["disk", "reopen", "bad"]).unwrap();
     assert_eq!(state(&daemon, "bad"), "ready");
-    // The device fails still, and the client's connection has outlived the pause.
+    // The device still fails. The client's connection persists over the reopening.
     bad.write(0, &BLOCK, true).unwrap_err();
-    wait_until("it is faulted again", PATIENCE, || Ok(state(&daemon, "bad") == "faulted")).unwrap();
+    wait_until("the disk is faulted again", PATIENCE, || Ok(state(&daemon, "bad") == "faulted"))
+        .unwrap();
     drop((bad, healthy));
     assert!(daemon.stop().unwrap().success());
 }
@@ -120,7 +121,7 @@ fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
     assert_eq!(event_found["fields"]["store"], "device", "{event_found}");
     assert_eq!((state(&daemon, "bad"), state(&daemon, "good")), ("stalled".into(), "ready".into()));
 
-    // Others work, and the daemon does what it is asked, while the device does not respond.
+    // The other disk works, and the daemon executes changes while the device does not respond.
     healthy.write(4096, &BLOCK, true).unwrap();
     let started = Instant::now();
     daemon.ok(&["disk", "set", "good", "--qos-max-iops", "1000"]).unwrap();
@@ -131,7 +132,7 @@ fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
     event(&daemon, 6117);
     wait_until("the disk ready", PATIENCE, || Ok(state(&daemon, "bad") == "ready")).unwrap();
 
-    // It stops although a request is with the device.
+    // The daemon stops although a request is pending on the device.
     device.stall();
     let mut bad = connect(&rig, "bad");
     let cut_off = std::thread::spawn(move || bad.read(UNREAD[1], &mut [0; 4096]));

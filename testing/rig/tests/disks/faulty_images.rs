@@ -1,5 +1,5 @@
-//! Images in the configuration that cannot be opened: the daemon starts, and they are repaired while it
-//! runs.
+//! Images in the configuration that cannot be opened: the daemon starts nevertheless, and the
+//! images are repaired while it runs.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use suimon_rig::{Daemon, NbdClient, Rig, run, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Disks whose images are faulty, and what is said of each.
+/// Disks with faulty images, and a part of the reported reason of each.
 const FAULTY: [(&str, &str); 4] = [
     ("footer", "Cookie"),
     ("format", "not an image of this format"),
@@ -37,14 +37,15 @@ fn host(rig: &Rig) -> String {
     format!("[[store]]\nname = \"s\"\npath = \"{}\"\n", rig.path("store")) + &disks.concat()
 }
 
-/// Images that are damaged, of another format, without a parent, and none at all.
+/// Creates a damaged image, an image of another format, and a folder in place of an image; a parent
+/// is missing.
 fn make_faulty(rig: &Rig) {
     let file = |name: &str| rig.path(&format!("store/{name}"));
     fs::create_dir(rig.path("store")).unwrap();
     for name in ["footer.vhd", "format.vhdx"] {
         run(&["qemu-img", "create", "-q", "-f", "vpc", &file(name), "16M"]).unwrap();
     }
-    // Both copies of the footer.
+    // Overwrites both copies of the footer.
     let mut bytes = fs::read(file("footer.vhd")).unwrap();
     let last = bytes.len() - 512;
     bytes[..512].fill(0);
@@ -86,11 +87,11 @@ fn faulty_images_keep_nothing_else_from_starting() {
         }))
     })
     .unwrap_or_else(|error| panic!("{error:#}: {events}"));
-    // The same at a later start.
+    // A later start has the same result.
     assert!(daemon.stop().unwrap().success());
     daemon.restart(&rig).unwrap();
     check(&rig, &daemon);
-    // A change by hand is made as a whole or not at all.
+    // A requested change is made completely or not at all.
     fs::copy(rig.path("store/format.vhdx"), rig.path("store/again.vhdx")).unwrap();
     let config = rig.path("more.toml");
     let repeated = disk_toml(&rig, "again", "vhdx", "kind = \"dynamic\"\nsize_bytes = \"16 MiB\"");
@@ -99,7 +100,7 @@ fn faulty_images_keep_nothing_else_from_starting() {
     let is_reported = output.stderr.contains("again.vhdx: FileIdentifier.Signature");
     assert!(!output.is_ok() && is_reported, "{}{}", output.stdout, output.stderr);
     assert!(!daemon.cli(&["disk", "show", "again"]).unwrap().is_ok());
-    // An image that is put right is opened.
+    // A repaired image is opened without a further change.
     let footer = rig.path("store/footer.vhd");
     run(&["qemu-img", "create", "-q", "-f", "vpc", &footer, "16M"]).unwrap();
     wait_until("the image is opened", PATIENCE, || Ok(disk(&daemon, "footer")["state"] == "ready"))

@@ -13,9 +13,9 @@ mod vhost_user;
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 const ENOSPC: u32 = 28;
-/// One disk and one store of each.
+/// Formats of the disks; each disk has a separate store.
 const FORMATS: [&str; 3] = ["raw", "vhd", "vhdx"];
-/// Bytes that a write of 64 KiB may take of a store: metadata of an empty image included.
+/// Maximum space in bytes that a write of 64 KiB to an empty image occupies, including metadata.
 const ONE_WRITE_MAX: u64 = MIB;
 
 struct Disk {
@@ -43,7 +43,7 @@ impl Disk {
     }
 }
 
-/// Disks whose requests fail at once if the store is full.
+/// Starts a daemon with disks whose requests fail immediately if the store is full.
 fn start(rig: &Rig) -> (Daemon, Vec<Mounted>) {
     start_with(rig, "on_full = \"error\"")
 }
@@ -73,7 +73,7 @@ fn a_full_store_fails_what_needs_space_and_nothing_else() {
         let before = fs::metadata(&file).unwrap().blocks() * 512;
         let client = NbdClient::connect(&rig.path("nbd.sock"), format).unwrap();
         let mut disk = Disk { client, file };
-        // The store has 24 MiB, and blocks of VHDX have 32.
+        // The store has 24 MiB, less than a VHDX block of 32 MiB.
         disk.write(0, 1, 64 << 10).unwrap();
         disk.client.flush().unwrap();
         let allocated = disk.allocated() - before;
@@ -88,12 +88,13 @@ fn a_full_store_fails_what_needs_space_and_nothing_else() {
         };
         assert!(matches!(error, NbdFailure::Refused(ENOSPC)), "{format}: {error}");
         assert!(written >= 20, "{format}: full after {written} MiB");
-        // What needs no space goes on.
+        // Requests that need no space succeed.
         disk.write(0, 3, 64 << 10).unwrap();
         disk.client.flush().unwrap();
         disk.check(0, 3);
         disk.check(64 * MIB, 2);
-        // Freed space is released after the metadata that refers to it, and then used again.
+        // Freed space is released after the metadata that refers to it was written, and is then
+        // reused.
         disk.client.write_zeroes(64 * MIB, 64 * MIB).unwrap();
         disk.client.flush().unwrap();
         wait_until("space is released", PATIENCE, || {
@@ -112,7 +113,7 @@ fn a_full_store_fails_what_needs_space_and_nothing_else() {
     drop(mounted);
 }
 
-/// Writes of all sizes to new places until many of them have failed.
+/// Writes of different sizes to unallocated offsets until 300 of them have failed.
 fn fill(disk: &mut Disk, seed: u64) {
     let mut chance = seed;
     let mut next = |limit: u64| {
@@ -147,13 +148,13 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
         for format in ["raw", "vhdx"] {
             wait_until(format, PATIENCE, || Ok(show_disk(format)?["state"] == "ready")).unwrap();
         }
-        // To open a VHD the daemon may need a page for each bitmap, and one for the footer.
+        // To open a VHD, the daemon may need a page for each bitmap and one for the footer.
         let larger = format!("remount,size={}m", 24 + seed);
         run(&["mount", "-o", &larger, &rig.path("vhd.store")]).unwrap();
         wait_until("the VHD is opened", PATIENCE, || Ok(show_disk("vhd")?["state"] == "ready"))
             .unwrap();
         for format in FORMATS {
-            // Whole blocks of every format: the client can free space.
+            // Discards whole blocks of every format, so that the client can free space.
             let mut client = NbdClient::connect(&rig.path("nbd.sock"), format).unwrap();
             let freed = client.write_zeroes(0, 32 * MIB);
             assert!(freed.is_ok(), "{format}: {freed:?}");
@@ -162,7 +163,7 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
     drop(mounted);
 }
 
-/// A store that is full but for a little, until the ballast is removed.
+/// File that fills a store up to a given number of bytes, until it is removed.
 struct Ballast(String);
 
 impl Ballast {
@@ -179,13 +180,13 @@ impl Ballast {
     }
 }
 
-/// Free bytes of a file system.
+/// Returns the free bytes of a file system.
 fn free_bytes(path: &str) -> u64 {
     let output = run(&["stat", "--file-system", "--format=%a %S", path]).unwrap();
     output.split_whitespace().map(|number| number.parse::<u64>().unwrap()).product()
 }
 
-/// Writes in a thread, so that the test goes on while they wait for space. Returns the first failure.
+/// Writes in a separate thread, because the writes wait for space. Returns the first failure.
 fn write_behind(
     socket: &str,
     disk: &str,
@@ -216,7 +217,8 @@ fn check_mib(client: &mut NbdClient, position: u64, byte: u8) {
     assert!(content.iter().all(|content_byte| *content_byte == byte), "MiB {position}");
 }
 
-/// A disk of each format, with snapshot, resize and merge, on a store that is full for so long each time.
+/// Writes, takes a snapshot, resizes and merges a disk of each format, each time on a store that is
+/// full for `hold_time`.
 fn clients_wait(hold_time: Duration) {
     let rig = Rig::new().unwrap();
     let (mut daemon, mounted) = start_with(&rig, "full_wait_s = 3600");
@@ -227,7 +229,7 @@ fn clients_wait(hold_time: Duration) {
         client.flush().unwrap();
         interrupted(&daemon, (format, store.path()), (&socket, &mut client), (64, 2), hold_time);
         daemon.ok(&["disk", "resize", format, "160MiB"]).unwrap();
-        // A client is told the size when it connects.
+        // A client receives the size when it connects.
         drop(client);
         let mut client = NbdClient::connect(&socket, format).unwrap();
         interrupted(&daemon, (format, store.path()), (&socket, &mut client), (140, 3), hold_time);
@@ -241,12 +243,12 @@ fn clients_wait(hold_time: Duration) {
                 (64, 4),
                 hold_time,
             );
-            // Its parent has nothing here.
+            // The parent has no data in this range.
             client.write(100 * MIB, &vec![5; 2 * MIB as usize], false).unwrap();
             client.flush().unwrap();
-            // A merge takes the disk out of service.
+            // A merge requires that the disk is not in use.
             drop(client);
-            wait_until("clients to be gone", PATIENCE, || {
+            wait_until("closed connections of clients", PATIENCE, || {
                 Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
             })
             .unwrap();
@@ -265,8 +267,8 @@ fn clients_wait(hold_time: Duration) {
     drop(mounted);
 }
 
-/// Four MiB are written, which find the store full; what has space goes on. They are there when there is
-/// space.
+/// Writes four MiB to a full store while requests that need no space succeed. The writes complete
+/// when there is space.
 fn interrupted(
     daemon: &Daemon,
     (disk, store): (&str, &str),
@@ -280,8 +282,8 @@ fn interrupted(
     assert_eq!(disk_status["state"], "full", "{disk_status}");
     std::thread::sleep(hold_time);
     check_mib(client, 0, 1);
-    // The first MiB was written before the store was full, perhaps to a layer below.
-    // A commit of an image with metadata may need space itself.
+    // The first MiB was written before the store was full, possibly to the parent image. A commit
+    // of an image with metadata may need space itself.
     if disk == "raw" {
         client.flush().unwrap();
     }
@@ -298,7 +300,7 @@ fn interrupted(
     .unwrap();
 }
 
-/// An operation that finds the store full waits for space and ends then.
+/// Checks that an operation on a full store waits for space and then succeeds.
 fn held_up(daemon: &Daemon, arguments: &[&str], filler: Ballast, hold_time: Duration) {
     let started = daemon.json(&[arguments, &["--no-wait"]].concat()).unwrap();
     let id = started["id"].to_string();
@@ -339,7 +341,7 @@ fn a_client_waits_no_longer_than_it_is_to() {
     let result = write_behind(&socket, "raw", (0, 1, 1)).join().unwrap();
     assert!(matches!(result, Err(NbdFailure::Refused(ENOSPC))), "{result:?}");
     assert!(started.elapsed() >= Duration::from_secs(2), "{:?}", started.elapsed());
-    // It is changed while a request waits.
+    // The waiting time is changed while a request waits.
     daemon.ok(&["disk", "set", "raw", "--full-wait-s", "3600"]).unwrap();
     let writing = write_behind(&socket, "raw", (0, 1, 1));
     wait_queued(&daemon, "raw");
@@ -352,7 +354,7 @@ fn a_client_waits_no_longer_than_it_is_to() {
     write_behind(&socket, "raw", (0, 1, 1)).join().unwrap().unwrap();
 }
 
-/// Clients that nobody here wrote.
+/// Tests independent clients.
 #[test]
 fn qemu_io_and_nbdcopy_wait_for_space() {
     let rig = Rig::new().unwrap();

@@ -1,4 +1,5 @@
-//! A disk over NBD for Linux' own client: in a VM, over its NIC and a switch of ours.
+//! A disk over NBD with the client of the Linux kernel: in a VM, over its NIC and a switch of
+//! Suimon.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -9,7 +10,7 @@ const VM_MAC: &str = "52:54:00:aa:00:01";
 const HOST: &str = "10.77.0.254";
 const VM: &str = "10.77.0.9";
 const DISK_BYTES: u64 = 64 << 20;
-/// The event.
+/// Event id: an NBD client was rejected.
 const CLIENT_REFUSED: u32 = 6114;
 const PATIENCE: Duration = Duration::from_secs(240);
 
@@ -25,12 +26,12 @@ fn host(rig: &Rig, device: &str, socket: &str) -> String {
     )
 }
 
-/// A port that nobody has, a moment ago.
+/// Returns a port that is currently unused.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// A VM with the tools of a client, on its address.
+/// Starts a VM with the NBD client's tools and assigns its address.
 fn vm(rig: &Rig, socket: &str) -> Guest {
     let programs = ["nbd-client", "mkfs.ext4", "e2fsck", "fio"];
     let spec = GuestSpec {
@@ -63,8 +64,11 @@ fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
     };
     let connect = format!("nbd-client {HOST} {port} /dev/nbd0 -N data -C 2 -b 4096");
     offer("192.0.2.0/24");
-    assert!(!vm.run_any(&connect, PATIENCE).unwrap().is_ok(), "another's address was let in");
-    wait_until("the event of the refusal", PATIENCE, || {
+    assert!(
+        !vm.run_any(&connect, PATIENCE).unwrap().is_ok(),
+        "a client with another address was admitted"
+    );
+    wait_until("the event of the rejected client", PATIENCE, || {
         let events = daemon.json(&["event", "list"])?;
         let mut rejections =
             events.as_array().into_iter().flatten().filter(|event| event["id"] == CLIENT_REFUSED);
@@ -84,7 +88,7 @@ fn a_vm_uses_a_disk_over_the_switch_with_the_kernels_client() {
          --iodepth=16 --fsync=16 --size=8m --verify=crc32c --output-format=terse");
     run("md5sum /mnt/file >/tmp/sum && umount /mnt && e2fsck -fn /dev/nbd0");
     run("nbd-client -d /dev/nbd0");
-    // Another connection finds it.
+    // A new connection returns the written data.
     run(&connect);
     run("mount /dev/nbd0 /mnt && md5sum -c /tmp/sum && umount /mnt");
     run("blkdiscard /dev/nbd0 && nbd-client -d /dev/nbd0");

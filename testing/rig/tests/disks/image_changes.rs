@@ -1,4 +1,5 @@
-//! Changes of image files beside and through the daemon: what they keep, and how failures are told.
+//! Changes of image files with and without the daemon: what they preserve, and how failures are
+//! reported.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown};
@@ -19,7 +20,7 @@ fn image_with(socket: &str, arguments: &[&str]) -> Output {
     run_any(&command, PATIENCE).unwrap()
 }
 
-/// `suimon image` without a daemon.
+/// Runs `suimon image` without a daemon.
 fn image(rig: &Rig, arguments: &[&str]) -> Output {
     image_with(&rig.path("none.sock"), arguments)
 }
@@ -38,8 +39,8 @@ fn modified(file: &str) -> (i64, i64) {
     (metadata.mtime(), metadata.mtime_nsec())
 }
 
-/// Children of a VHD know its content by the second of its last change. Opening it for writing and
-/// repairs change no content.
+/// Child images of a VHD identify their parent by its modification time in seconds. Opening the
+/// parent for writing and repairs change no content, so they must preserve the time.
 #[test]
 fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     let rig = Rig::new().unwrap();
@@ -50,7 +51,7 @@ fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     daemon.ok(&["disk", "snapshot", "web", "child.vhd"]).unwrap();
     assert!(daemon.stop().unwrap().success());
     let before = modified(&base);
-    wait_until("another second has come", PATIENCE, || {
+    wait_until("the next second", PATIENCE, || {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
         Ok(i64::try_from(now)? > before.0 + 1)
     })
@@ -63,7 +64,7 @@ fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     assert!(sound.is_ok() && modified(&base) == before, "{sound:?} {:?}", modified(&base));
     assert_eq!(parent().as_deref(), Some(base.as_str()));
 
-    // The copy of the footer, as another program may have left it.
+    // Damages the copy of the footer, as another program may do.
     let file = fs::File::options().write(true).open(&base).unwrap();
     let time = file.metadata().unwrap().modified().unwrap();
     file.write_all_at(&[0x5a; 8], 0).unwrap();
@@ -75,7 +76,7 @@ fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     let undone = image(&rig, &["repair", &base, "--undo", report["backup"].as_str().unwrap()]);
     assert!(undone.is_ok() && modified(&base) == before, "{undone:?} {:?}", modified(&base));
 
-    // The daemon opens it for writing and repairs the footer, but nobody writes.
+    // The daemon opens the parent for writing and repairs the footer, but no client writes.
     let with_child = host(&rig, "vhd", "child.vhd", "");
     daemon.restart(&rig).unwrap();
     daemon.apply_ok(&with_child).unwrap();
@@ -90,7 +91,7 @@ fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     assert_eq!(parent().as_deref(), Some(base.as_str()));
 }
 
-/// Records of a daemon of another user keep images from being changed, whoever asks.
+/// Redo records of a daemon of another user prevent changes of the image by any user.
 #[test]
 fn acknowledged_writes_of_another_users_daemon_are_kept() {
     let rig = Rig::new().unwrap();
@@ -103,7 +104,8 @@ fn acknowledged_writes_of_another_users_daemon_are_kept() {
     })
     .unwrap();
     let socket = daemon.socket().to_owned();
-    // New blocks until the daemon is killed: the last ones are in no image yet.
+    // The write allocates a block shortly before the daemon is killed, so it is in a record but not
+    // in the image.
     client.write(8 * MIB, &[7; 4096], false).unwrap();
     daemon.kill();
     let folder = format!("{socket}.redo");
@@ -118,7 +120,7 @@ fn acknowledged_writes_of_another_users_daemon_are_kept() {
         assert!(output.stderr.contains("completed writes"), "{output:?}");
     }
     assert_eq!(fs::read(&file).unwrap(), before);
-    // What cannot be read counts as there.
+    // An unreadable record directory prevents changes too.
     let renamed_folder = format!("{socket}.kept");
     fs::rename(&folder, &renamed_folder).unwrap();
     fs::write(&folder, "").unwrap();
@@ -128,8 +130,8 @@ fn acknowledged_writes_of_another_users_daemon_are_kept() {
     assert_eq!(image_with(&socket, &["repair", &file, "--dry-run"]).code, 0);
 }
 
-/// Whatever keeps an image from being checked has exit code 1, as `qemu-img check` has it: other codes
-/// are those of reports.
+/// Every reason for which an image cannot be checked results in exit code 1, as with `qemu-img
+/// check`; other codes are those of check reports.
 #[test]
 fn what_is_not_checked_has_the_exit_code_of_qemu_img() {
     let rig = Rig::new().unwrap();
@@ -163,7 +165,7 @@ fn what_is_not_checked_has_the_exit_code_of_qemu_img() {
     assert_eq!(image(&rig, &["check", &rig.path("store/disk.vhdx")]).code, 0);
 }
 
-/// Without suimond, or with another one, the error says what to do.
+/// If suimond is missing or has another version, the error names a remedy.
 #[test]
 fn a_tool_that_is_missing_or_fails_is_named() {
     let rig = Rig::new().unwrap();

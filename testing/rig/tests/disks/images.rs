@@ -10,7 +10,7 @@ use suimon_rig::{Daemon, Output, Process, Rig, program, run, run_any, wait_until
 const PATIENCE: Duration = Duration::from_secs(120);
 const MIB: usize = 1 << 20;
 
-/// `suimon image` without a daemon.
+/// Runs `suimon image` without a daemon.
 fn image(rig: &Rig, arguments: &[&str]) -> Output {
     let socket = rig.path("none.sock");
     let program = program("suimon").unwrap();
@@ -23,13 +23,14 @@ fn json(output: &Output) -> Value {
     serde_json::from_str(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"))
 }
 
-/// What QEMU's tool reports, and its exit code.
+/// Returns exit code and JSON output of `qemu-img`.
 fn qemu(arguments: &[&str]) -> (i32, Value) {
     let output = run_any(&[&["qemu-img"][..], arguments].concat(), PATIENCE).unwrap();
     (output.code, serde_json::from_str(&output.stdout).unwrap_or(Value::Null))
 }
 
-/// A raw file with content, and images of it that QEMU has made: format, kind, QEMU's word.
+/// Creates a raw file with content, and images of it with QEMU. Returns QEMU's format name, kind
+/// and path of each.
 fn qemu_images(rig: &Rig) -> Vec<(&'static str, &'static str, String)> {
     let mut bytes = vec![0; 20 * MIB];
     for (nth, byte) in (0_u32..).zip(&mut bytes[3 * MIB..9 * MIB]) {
@@ -67,7 +68,7 @@ fn has_content(rig: &Rig, qemu_format: &str, file: &str) {
     run(&["qemu-img", "compare", "-f", "raw", "-F", qemu_format, &content, file]).unwrap();
 }
 
-/// Overwrites bytes of a file, from its end if negative.
+/// Overwrites `len` bytes of a file. A negative offset counts from the end.
 fn damage(file: &str, damage_offset: i64, len: usize) {
     let opened = fs::File::options().write(true).open(file).unwrap();
     let end = opened.metadata().unwrap().len();
@@ -101,7 +102,7 @@ fn images_are_described_and_checked_as_qemu_does() {
         );
         let (code, _) = qemu(&["check", "--output=json", "-f", qemu_format, &file]);
         let output = image(&rig, &["check", &file]);
-        // QEMU checks no VHD.
+        // QEMU has no check for VHDs.
         assert_eq!(output.code, if qemu_format == "vpc" { 0 } else { code }, "{output:?}");
         assert_eq!(json(&output)["verdict"], "sound", "{output:?}");
     }
@@ -150,13 +151,14 @@ fn damaged_images_are_repaired_so_that_qemu_reads_their_content() {
         assert!(undone.is_ok() && fs::read(file).unwrap() == damaged, "{undone:?}");
         fs::remove_file(backup).unwrap();
     }
-    // What has no copy is reported and left as it is: an entry of the block allocation table.
+    // Damage without a redundant copy, in an entry of the block allocation table, is reported and
+    // not changed.
     qemu_images(&rig);
     damage(&vhd, 1536 + 4, 4);
     let damaged = fs::read(&vhd).unwrap();
     assert_eq!(image(&rig, &["repair", &vhd]).code, 2);
     assert_eq!(fs::read(&vhd).unwrap(), damaged);
-    // Leaks only.
+    // Damage that leaks space only.
     let opened = fs::File::options().write(true).open(&vhdx).unwrap();
     opened
         .set_len(opened.metadata().unwrap().len().next_multiple_of(1 << 20) + (40 << 20))
@@ -175,13 +177,13 @@ fn images_in_use_are_refused() {
     let arguments = ["qemu-nbd", "--persistent", "-f", "vhdx", "-k", &socket, &file];
     let arguments: Vec<String> = arguments.map(str::to_owned).into();
     let server = Process::start(&rig, "qemu-nbd", &arguments).unwrap();
-    wait_until("QEMU has the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
+    wait_until("QEMU to open the image", PATIENCE, || Ok(fs::exists(&socket)?)).unwrap();
     for arguments in [["info", &file].as_slice(), &["check", &file], &["repair", &file]] {
         let output = image(&rig, arguments);
         assert!(output.code == 1 && output.stderr.contains("in use"), "{arguments:?} {output:?}");
     }
     drop(server);
-    wait_until("the image is free", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok()))
+    wait_until("the image is unused", PATIENCE, || Ok(image(&rig, &["info", &file]).is_ok()))
         .unwrap();
 }
 
@@ -198,8 +200,8 @@ fn state(daemon: &Daemon) -> Value {
     daemon.json(&["disk", "show", "web"]).unwrap()
 }
 
-/// An existing child needs neither kind nor parent in the configuration; a moved parent is named with
-/// what repairs it, and set or linked again.
+/// An existing child image needs neither kind nor parent in the configuration. If the parent was
+/// moved, the error names the commands that set or relink it.
 #[test]
 fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
     let rig = Rig::new().unwrap();
@@ -218,7 +220,7 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
         (disk_status["state"].as_str(), &disk_status["config"]["kind"]),
         (Some("ready"), &Value::Null)
     );
-    // A file in service is refused, through the daemon and without it.
+    // A file that is in use is rejected, with the daemon and without it.
     let in_use = daemon.cli(&["image", "repair", "--store", "s", "child.vhdx"]).unwrap();
     assert!(in_use.code == 1 && in_use.stderr.contains("in use"), "{in_use:?}");
     let in_use = image(&rig, &["check", &store("child.vhdx")]);
@@ -246,7 +248,7 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
     assert_eq!(state(&daemon)["parent"], "moved/base.vhdx");
     assert!(daemon.ok(&["event", "list", "--id", "6141"]).unwrap().contains("child.vhdx"));
 
-    // The key in the configuration counts more than the image.
+    // The configuration's key takes precedence over the image's parent.
     assert!(daemon.stop().unwrap().success());
     fs::rename(store("moved/base.vhdx"), store("moved/again.vhdx")).unwrap();
     daemon.restart(&rig).unwrap();
@@ -258,7 +260,7 @@ fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
         daemon.cli(&["disk", "set", "web", "--kind", "dynamic", "--unset", "parent"]).unwrap();
     assert!(output.code == 3 && output.stderr.contains("differencing in the image"), "{output:?}");
     assert_eq!(state(&daemon)["state"], "ready");
-    // Without a daemon, from wherever.
+    // Without a daemon, with any working directory.
     assert!(daemon.stop().unwrap().success());
     let linked = image(&rig, &["relink", &store("child.vhdx"), &store("moved/again.vhdx")]);
     assert!(linked.is_ok(), "{linked:?}");

@@ -1,5 +1,5 @@
-//! Work on a disk's file that takes its time, by the command line: it shows how far it is, is
-//! cancelled in the middle and leaves the disk as it was, or is cut off and goes on by itself.
+//! Long jobs on a disk's file, started from the command line: they report progress, can be
+//! cancelled without a change of the disk, and continue after a crash of the daemon.
 
 use std::fs;
 use std::path::Path;
@@ -10,23 +10,23 @@ use suimon_rig::{Daemon, Rig, SlowDisk, run, run_any, wait_for_value, wait_until
 
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Rate of the device while nothing has to be seen in the middle.
+/// Throughput of the device while no progress has to be observed.
 const BYTES_PER_S: u64 = 48 * MIB;
-/// Rate while work is looked at: it takes 12 s and more, so that a test that gets little CPU time
-/// still sees it in the middle.
+/// Throughput while progress is observed: a job then takes at least 12 s, so that a test with
+/// little CPU time still observes it in progress.
 const SLOW_BYTES_PER_S: u64 = 2 * MIB;
-/// Rate after progress was seen: the work stays in the middle while it is looked at.
+/// Throughput after progress was observed, so that the job hardly proceeds during the checks.
 const STALLED_BYTES_PER_S: u64 = MIB / 16;
 const DATA_MIB: u64 = 24;
-/// After that, nothing that was read can change and have the same time.
+/// Time after which a file that was read cannot change without a change of its modification time.
 const SAME_TIME: Duration = Duration::from_millis(3100);
 
-/// A daemon with one disk on a slow device.
+/// Daemon with one disk on a slow device.
 struct Host {
     daemon: Daemon,
     disk: SlowDisk,
     socket: String,
-    /// What the disk holds.
+    /// Path of a file with the expected content of the disk.
     content: String,
     rig: Rig,
 }
@@ -53,7 +53,7 @@ impl Host {
         format!("nbd+unix:///d?socket={}", self.socket)
     }
 
-    /// Writes data, which work on the disk has to read or to write.
+    /// Writes data that a job has to read or to copy, and updates the expected content.
     fn write(&mut self, from_mib: u64) {
         let url = format!("nbd:unix:{}:exportname=d", self.socket);
         let write = format!("write -P {} {from_mib}M {DATA_MIB}M", 0x11 + from_mib);
@@ -68,10 +68,12 @@ impl Host {
         self.daemon.json(&["disk", "show", "d"]).unwrap()
     }
 
-    /// Connections end a little after the programs that had them.
+    /// Waits until the daemon has noticed that the clients' connections have ended.
     fn wait_unused(&self) {
-        wait_until("clients gone", PATIENCE, || Ok(self.disk_status()["nbd"]["clients"] == 0))
-            .unwrap();
+        wait_until("closed connections of clients", PATIENCE, || {
+            Ok(self.disk_status()["nbd"]["clients"] == 0)
+        })
+        .unwrap();
     }
 
     fn names(&self) -> Vec<String> {
@@ -86,20 +88,20 @@ impl Host {
         self.daemon.json(&["operation", "show", id]).unwrap()
     }
 
-    /// Begins work and waits until some of it is done, and not all. The device hardly proceeds from
-    /// then on, until [`Host::hurry`].
+    /// Starts a job and waits until it has made some progress. Then slows the device, so that the
+    /// job hardly proceeds until [`Host::hurry`]. Returns the operation's id.
     fn begin(&self, arguments: &[&str]) -> String {
         self.begin_then_at(arguments, STALLED_BYTES_PER_S)
     }
 
-    /// As [`Host::begin`], with this rate of the device after progress was seen.
+    /// As [`Host::begin`], with the device's throughput after progress was observed.
     fn begin_then_at(&self, arguments: &[&str], bytes_per_s: u64) -> String {
         self.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
         let started = self.daemon.json(&[arguments, &["--no-wait"]].concat()).unwrap();
         let id = started["id"].as_u64().unwrap().to_string();
         let now = wait_for_value("progress", PATIENCE, || {
             let now = self.daemon.json(&["operation", "show", &id])?;
-            assert_eq!(now["state"], "running", "it was too fast: {now}");
+            assert_eq!(now["state"], "running", "the job ended too early: {now}");
             Ok((now["steps_done"].as_u64() > Some(0)).then_some(now))
         })
         .unwrap();
@@ -115,18 +117,19 @@ impl Host {
         id
     }
 
-    /// The device is as fast again as it was before [`Host::begin`].
+    /// Restores the device's full throughput.
     fn hurry(&self) {
         self.disk.set_rate(BYTES_PER_S).unwrap();
     }
 
-    /// Kills the daemon. Its end waits for the requests that are in the device.
+    /// Kills the daemon. Its process ends only after its pending requests to the device.
     fn kill(&mut self) {
         self.disk.set_rate(SLOW_BYTES_PER_S).unwrap();
         self.daemon.kill();
     }
 
-    /// The disk serves what it has held.
+    /// Asserts that the disk is ready with its content, and that the store contains exactly these
+    /// files.
     fn assert_as_before(&self, names: &[&str]) {
         wait_until("the disk ready", PATIENCE, || Ok(self.disk_status()["state"] == "ready"))
             .unwrap();
@@ -137,16 +140,16 @@ impl Host {
         self.wait_unused();
     }
 
-    /// The next daemon goes on with the work that the one before was in, and ends it: from which byte
-    /// on. `nth` such event.
+    /// Starts the next daemon, which must complete the interrupted job and record the `nth` event
+    /// about it. Returns the offset in bytes from which the job continued.
     fn restart(&mut self, verb: &str, nth: usize) -> u64 {
         self.hurry();
         self.daemon.restart(&self.rig).unwrap();
         wait_until("the disk ready", PATIENCE, || Ok(self.disk_status()["state"] == "ready"))
             .unwrap();
-        // The disk is ready a moment before what was done is recorded.
+        // The disk is ready shortly before the end of the job is recorded.
         let mut operation = Value::Null;
-        let result = wait_until("the end of the work", PATIENCE, || {
+        let result = wait_until("the end of the job", PATIENCE, || {
             operation = self.operation("1");
             Ok(operation["state"] != "running")
         });
@@ -162,13 +165,16 @@ impl Host {
         fields["from_bytes"].as_str().unwrap().parse().unwrap()
     }
 
-    /// Work is cancelled in the middle, and done when it is begun again.
+    /// Cancels a job in progress, and then runs it again to its end. `before` and `after` are the
+    /// files in the store.
     fn cancel_and_begin_again(&self, arguments: &[&str], before: &[&str], after: &[&str]) {
         let id = self.begin(arguments);
         self.daemon.ok(&["operation", "cancel", &id]).unwrap();
         self.hurry();
-        wait_until("its end", PATIENCE, || Ok(self.operation(&id)["state"] == "cancelled"))
-            .unwrap();
+        wait_until("the end of the job", PATIENCE, || {
+            Ok(self.operation(&id)["state"] == "cancelled")
+        })
+        .unwrap();
         self.assert_as_before(before);
         let output = self.daemon.cli(&["operation", "watch", &id]).unwrap();
         assert!(!output.is_ok() && output.stderr.contains("cancelled"), "{}", output.stderr);
@@ -189,7 +195,7 @@ mod full {
     }
 }
 
-/// A check and a merge; in the full tier everything that is done to a disk's files.
+/// Cancels a check and a merge; in the full tier all kinds of jobs on a disk's file.
 fn cancel_work(is_full: bool) {
     let mut host = Host::start();
     host.cancel_and_begin_again(&["disk", "check", "d"], &["d.vhdx"], &["d.vhdx"]);
@@ -237,16 +243,17 @@ fn work_goes_on_where_it_was_when_the_daemon_ended() {
     host.write(DATA_MIB);
     let convert = ["disk", "convert", "d", "copy.vhd", "--format", "vhd"];
     let id = host.begin_then_at(&convert, SLOW_BYTES_PER_S);
-    // A file that was changed a moment ago, as by closing it, may change again unnoticed.
+    // A file that was just changed, for example by closing it, could change again without a new
+    // modification time.
     std::thread::sleep(SAME_TIME);
     assert_eq!(host.operation(&id)["state"], "running");
-    // What is written already may take its time at the slow rate. At this one the rest of the
-    // work takes 5 s and more, and the daemon is told to stop at once.
+    // Writing back what was written already may take long at the slow rate. At this rate the rest
+    // of the job takes at least 5 s, and the daemon is requested to stop immediately.
     host.disk.set_rate(8 * MIB).unwrap();
     assert!(host.daemon.stop().unwrap().success());
     assert_eq!(host.names(), [".copy.vhd.suimon-new", "d.vhdx"]);
     let start_mib = host.restart("convert", 1);
-    assert!(start_mib > 0, "nothing was kept of it");
+    assert!(start_mib > 0, "the job began from the start");
     host.assert_as_before(&["copy.vhd", "d.vhdx"]);
     assert!(host.daemon.stop().unwrap().success());
     let copy = format!("{}/copy.vhd", host.disk.path().display());
@@ -257,11 +264,11 @@ fn work_goes_on_where_it_was_when_the_daemon_ended() {
 #[test]
 fn who_watches_sees_a_bar() {
     let host = Host::start();
-    // It takes 6 s and more, so that the bar is drawn in the middle of it.
+    // The job takes at least 6 s, so that the progress bar is drawn in between.
     host.disk.set_rate(4 * MIB).unwrap();
     let suimon = suimon_rig::program("suimon").unwrap();
     assert!(Path::new(&suimon).exists());
-    // `script` gives it a terminal.
+    // `script` provides a terminal.
     let command = format!("{suimon} --socket {} disk compact d", host.daemon.socket());
     let typescript = host.rig.path("typescript");
     let output = run_any(&["script", "-qec", &command, &typescript], PATIENCE).unwrap();

@@ -1,6 +1,5 @@
-//! What is done to disks' files while the daemon serves them: disks that grow and get
-//! snapshots under load, merges, conversions, checks; QEMU's tools and fio tell whether all
-//! is as it should be.
+//! Jobs on disks' files while the daemon serves them: resizes and snapshots under load, merges,
+//! conversions, checks. QEMU's tools and fio verify the results.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -12,7 +11,7 @@ use suimon_rig::{Daemon, Process, Rig, run, wait_for_value, wait_until};
 const MIB: u64 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// A daemon with one disk for NBD clients.
+/// Daemon with one disk for NBD clients.
 struct Host {
     daemon: Daemon,
     store: String,
@@ -47,12 +46,15 @@ impl Host {
         wait_until("the disk ready", PATIENCE, || Ok(self.disk()["state"] == "ready")).unwrap();
     }
 
-    /// Connections end a little after the programs that had them.
+    /// Waits until the daemon has noticed that the clients' connections have ended.
     fn wait_unused(&self) {
-        wait_until("clients gone", PATIENCE, || Ok(self.disk()["nbd"]["clients"] == 0)).unwrap();
+        wait_until("closed connections of clients", PATIENCE, || {
+            Ok(self.disk()["nbd"]["clients"] == 0)
+        })
+        .unwrap();
     }
 
-    /// Copies the disk out, as a client has it.
+    /// Copies the disk over NBD to a file and returns its path.
     fn copy_out(&self, name: &str) -> String {
         let copy = self.rig.path(name);
         run(&["nbdcopy", &self.uri(), &copy]).unwrap();
@@ -79,7 +81,7 @@ impl Host {
         answer.json
     }
 
-    /// Waits until an operation has ended.
+    /// Waits until an operation has ended, and returns it.
     fn wait_end(&self, operation: &Value) -> Value {
         let path = format!("/1.0/operations/{}/wait?timeout_s=25", operation["id"]);
         wait_for_value("end of the operation", PATIENCE, || {
@@ -89,13 +91,13 @@ impl Host {
         .unwrap()
     }
 
-    /// Begins a conversion and cancels it in the middle. False if it ended before it could be
-    /// cancelled; then its result is removed again.
+    /// Starts a conversion and cancels it in progress. Returns false if it ended before; then its
+    /// result is removed.
     fn cancel_conversion(&self, body: &str) -> bool {
         let operation = self.start_job("convert", Some(body));
         let path = format!("/1.0/operations/{}", operation["id"]);
         let mut now = Value::Null;
-        let wait_result = wait_until("it shows where it is", PATIENCE, || {
+        let wait_result = wait_until("the conversion's progress", PATIENCE, || {
             now = self.daemon.http("GET", &path, None)?.json;
             let is_under_way = now["steps"] == 4096 && now["steps_done"].as_u64() > Some(0);
             Ok(is_under_way || now["state"] != "running")
@@ -121,7 +123,8 @@ fn assert_same_content(first: &str, format: &str, other: &str) {
     run(&["qemu-img", "compare", "-f", "raw", "-F", format, first, other]).unwrap();
 }
 
-/// What was trimmed is given back, and all else stays. Returns a copy of that.
+/// Checks that compaction releases trimmed space and preserves all other data. Returns a copy of
+/// the disk.
 fn compact_trimmed(host: &Host) -> String {
     let url = format!("nbd:unix:{}:exportname=d", host.socket);
     let trim = ["-d", "unmap", "-c", "discard 0 32M", "-c", "flush"];
@@ -133,7 +136,7 @@ fn compact_trimmed(host: &Host) -> String {
     let before = length();
     let operation = host.wait_end(&host.start_job("compact", None));
     assert_eq!(operation["state"], "succeeded", "{operation}");
-    // Its 32 blocks of 1 MiB.
+    // 32 MiB were trimmed, which are 32 blocks of 1 MiB.
     assert!(length() + 32 * MIB <= before, "{before} bytes became {}", length());
     assert_same_content(&trimmed, "raw", &host.copy_out("compacted.raw"));
     assert_eq!(host.files(), ["d.vhdx"]);
@@ -169,7 +172,7 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     let in_use = host.daemon.http("POST", "/1.0/disks/d/compact", None).unwrap();
     assert_eq!((in_use.status, &in_use.json["errors"][0]["code"]), (409, &"in_use".into()));
     host.daemon.ok(&["disk", "snapshot", "d", "one.vhdx"]).unwrap();
-    // Something is written over it before the next.
+    // Other data is written before the next conversion.
     let written = || host.disk()["counters"]["writes"]["requests"].as_u64();
     let at_snapshot = written();
     wait_until("more writes", PATIENCE, || Ok(written() > at_snapshot.map(|count| count + 500)))
@@ -209,7 +212,7 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
     host.wait_unused();
 
     let body = r#"{"file": "copy.vhdx", "format": "vhdx"}"#;
-    // A conversion may end before this program gets the CPU to cancel it; the next one need not.
+    // A conversion may end before this program is scheduled to cancel it, but not every time.
     wait_until("a conversion cancelled in the middle", PATIENCE, || {
         Ok(host.cancel_conversion(body))
     })
@@ -234,7 +237,7 @@ fn a_check_tells_what_is_damaged() {
     assert!(operation["report"].to_string().contains("no damage was found"), "{operation}");
     host.daemon.stop().unwrap();
     let file = fs::OpenOptions::new().write(true).open(host.file("d.vhdx")).unwrap();
-    // Both region tables (MS-VHDX, 2.2.3).
+    // Overwrites both region tables (MS-VHDX, 2.2.3).
     file.write_all_at(&[0xff; 128 << 10], 192 << 10).unwrap();
     drop(file);
     host.daemon.restart(&host.rig).unwrap();

@@ -1,7 +1,7 @@
-//! Limiting factors of disks, as the API and the CLI report them: each cause is made with fio as the
-//! client over NBD, and is the first factor.
+//! Limiting factors of disks, as the API and the CLI report them. Each factor is caused with fio as
+//! an NBD client, and must be reported first.
 //!
-//! Shares are those of the last 5 s, so each case waits until its cause is the first.
+//! The reported shares cover the last 5 s, so each case waits until its factor is the first.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use suimon_rig::fio::{self, FioTarget};
 use suimon_rig::{Daemon, LastingLoad, Process, Rig, SlowDisk, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(180);
-/// Load that outlasts any case; the test ends it.
+/// Duration of a load in seconds, longer than any case; the test stops the load.
 const LASTS_S: u32 = 900;
 const DISK_BYTES: u64 = 32 << 20;
-/// Rate of the slow store: about 1000 reads of 8 KiB per second.
+/// Throughput of the slow store, about 1000 reads of 8 KiB per second.
 const RATE: u64 = 8 << 20;
-/// Busy loops on the worker's CPU, each with the highest weight.
+/// Number of busy loops on the worker's CPU, each with the highest weight.
 const LOOPS: usize = 3;
 
 fn disk(rig: &Rig, name: &str, store: &str, keys: &str) -> String {
@@ -47,13 +47,14 @@ fn host(rig: &Rig, slow: &str) -> String {
     stores + &disks.concat()
 }
 
-/// Writes all of a disk, so that its reads are the device's.
+/// Writes a disk completely, so that reads are served by the device.
 fn fill(rig: &Rig, disk: &str) {
     let job = format!("--rw=write --bs=256k --iodepth=4 --size={DISK_BYTES}");
     fio::run(rig.folder(), &rig.path("nbd.sock"), disk, &job).unwrap();
 }
 
-/// Waits until a disk's first limiting factor is this in the API, and until the CLI says so.
+/// Waits until the API reports `factor` as the disk's first limiting factor, and the CLI prints
+/// `text`.
 fn wait_limited(daemon: &Daemon, disk: &str, factor: &str, text: &str) {
     let mut last = Value::Null;
     let result = wait_until("the limiting factor", PATIENCE, || {
@@ -95,16 +96,16 @@ fn the_first_factor_is_what_limits_a_disk() {
 
     fill(&rig, "alone");
     fill(&rig, "gold");
-    // One request at a time, on a device that could have more.
+    // One outstanding request, on a device that could serve more.
     let single_load = load("alone", 1);
     wait_limited(&daemon, "alone", "queue-depth", "the client's queue depth");
-    // The same on a device that has become 16 times slower.
+    // The same load on a device with a sixteenth of the throughput.
     slow.set_rate(RATE / 16).unwrap();
     wait_limited(&daemon, "alone", "device-slow", "the device is slow");
     slow.set_rate(RATE).unwrap();
     single_load.stop().unwrap();
 
-    // Many at a time, alone and beside a disk with a minimum.
+    // Many outstanding requests, alone and beside a disk with a minimum.
     let single_load = load("alone", 48);
     wait_limited(&daemon, "alone", "device-saturated", "the device is saturated");
     let gold = load("gold", 48);
@@ -131,7 +132,7 @@ fn a_worker_that_is_not_scheduled_is_the_first_factor() {
     load.stop().unwrap();
 }
 
-/// Has the workers of a daemon run on one CPU only.
+/// Pins the workers of a daemon to one CPU.
 fn pin(daemon: u32, cpu: usize) {
     let mut cpu_set = CpuSet::new();
     cpu_set.set(cpu);

@@ -1,5 +1,5 @@
-//! Image files that are missing when the daemon starts: no empty image replaces them, and the disks work
-//! when the files are back.
+//! Image files that are missing when the daemon starts: the daemon does not create empty images in
+//! their place, and the disks work once the files exist again.
 
 use std::fs;
 use std::thread;
@@ -81,7 +81,7 @@ fn missing_files_are_not_replaced_by_empty_ones() {
     }
     wait_state(&daemon, "good", "ready");
     assert_eq!(read(&rig, "good"), BLOCK);
-    // Another file must exist, too.
+    // Another missing file is reported too.
     let output = daemon.cli(&["disk", "set", "good", "--file", "other.raw"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("--create-image"), "{}", output.stderr);
     assert_eq!(read(&rig, "good"), BLOCK);
@@ -91,7 +91,7 @@ fn missing_files_are_not_replaced_by_empty_ones() {
         assert_eq!(read(&rig, name), BLOCK, "{name}");
     }
     assert_eq!(created(&daemon), IMAGES.len());
-    // An empty image on request.
+    // An empty image is created on request.
     daemon.kill();
     fs::remove_file(format!("{store}/raw.raw")).unwrap();
     daemon.restart(&rig).unwrap();
@@ -132,13 +132,13 @@ fn a_store_that_is_mounted_after_the_start_is_found() {
     assert!(daemon.stop().unwrap().success());
 }
 
-/// Changes that are interrupted by a kill.
+/// Number of kills that must interrupt a change.
 const INTERRUPTED: usize = 3;
-/// Maximum number of kills: some come after the commit.
+/// Maximum number of kills; some come after the commit.
 const KILLS_MAX: usize = 60;
 
-/// Returns true if a new image has its name and a VHDX was opened, which writes its headers. The daemon
-/// sets the modification time of a new image to one second before its creation.
+/// Returns true if a new image has its name and a VHDX was opened, which writes its headers. The
+/// daemon sets the modification time of a new image to one second before its creation.
 fn is_in_use(image: &str) -> bool {
     fs::metadata(image).is_ok_and(|found| {
         let since_mark = |time: SystemTime| found.modified().ok()?.duration_since(time).ok();

@@ -1,5 +1,5 @@
-//! Disks over NBD as the host file offers them: with TLS to those who show a certificate,
-//! through sockets to users of this host; nbdinfo, nbdcopy and QEMU's tools are the clients.
+//! Disks over NBD as the host file configures them: over TLS for clients with a certificate, and
+//! over Unix sockets for users of this host. The clients are nbdinfo, nbdcopy and QEMU's tools.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use suimon_rig::{Daemon, Rig, create_certificates, run, run_any, wait_for_value,
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A store with two disks, both with these keys of `[disk.nbd]`.
+/// Returns a host file with two disks whose `[disk.nbd]` tables have these keys.
 fn host(rig: &Rig, nbd: &str) -> String {
     let store = rig.path("store");
     fs::create_dir_all(&store).unwrap();
@@ -30,7 +30,7 @@ fn host(rig: &Rig, nbd: &str) -> String {
     )
 }
 
-/// Starts a daemon whose disks `a` and `b` are in service.
+/// Starts a daemon and waits until its disks `a` and `b` are ready.
 fn start(rig: &Rig, toml: &str) -> Daemon {
     let daemon = Daemon::start(rig, toml).unwrap();
     for disk in ["a", "b"] {
@@ -49,7 +49,7 @@ fn wait_state(daemon: &Daemon, disk: &str, state: &str) -> Value {
     .unwrap()
 }
 
-/// A port that nobody has, a moment ago.
+/// Returns a port that is currently unused.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -81,8 +81,8 @@ fn event_texts(daemon: &Daemon, id: u32) -> Vec<String> {
     matching.map(|event| event["text"].as_str().unwrap().to_owned()).collect()
 }
 
-/// The threads that served clients had nothing but what they need, and were refused nothing:
-/// the daemon's end, which the rig looks at, would tell.
+/// Asserts that the threads that serve clients have no capabilities and only permitted system
+/// calls, and that none was rejected.
 fn assert_confined(daemon: &mut Daemon) {
     let host = daemon.json(&["host", "show"]).unwrap();
     let layers = host["confinement"]["layers"].as_array().unwrap();
@@ -135,7 +135,7 @@ fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
     let output = run(&arguments.concat()).unwrap();
     assert!(!output.contains("failed"), "{output}");
 
-    // Who shows another authority's certificate, or none, or speaks no TLS.
+    // Clients with a certificate of another CA, without a certificate, and without TLS.
     let unsigned = PathBuf::from(rig.path("stranger"));
     fs::create_dir(&unsigned).unwrap();
     fs::copy(valid.join("ca-cert.pem"), unsigned.join("ca-cert.pem")).unwrap();
@@ -145,8 +145,10 @@ fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
     }
     assert!(!is_let_in(&uri("a", port, &unsigned)));
     assert!(!is_let_in(&format!("nbd://localhost:{port}/a")));
-    wait_until("the refusals told", PATIENCE, || Ok(!event_texts(&daemon, 6114).is_empty()))
-        .unwrap();
+    wait_until("events of the rejected clients", PATIENCE, || {
+        Ok(!event_texts(&daemon, 6114).is_empty())
+    })
+    .unwrap();
     assert_confined(&mut daemon);
 
     daemon.kill();
@@ -168,7 +170,7 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
     let through_socket = format!("nbd+unix:///a?socket={socket}");
     assert!(is_let_in(&through_socket) && is_let_in(&uri("a", port, &valid)));
 
-    // Renewed files, the same names.
+    // Replaces the certificate files under the same names.
     for file in ["ca-cert.pem", "server-cert.pem", "server-key.pem"] {
         fs::copy(other.join(file), valid.join(file)).unwrap();
     }
@@ -177,7 +179,7 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
     daemon.ok(&["apply", "-f", &file]).unwrap();
     assert!(is_let_in(&uri("a", port, &other)));
 
-    // A disk goes from TCP; the other stays there, and both are on the socket.
+    // A disk is removed from TCP; the other one remains there, and both remain on the socket.
     daemon
         .ok(&[
             "disk",
@@ -195,7 +197,7 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
     daemon.ok(&["disk", "export", "b", "--none"]).unwrap();
     assert!(!is_let_in(&uri("b", port, &other)) && is_let_in(&through_socket));
 
-    // Only a user who is nobody here, then root.
+    // First only a user that does not exist on this host is permitted, then root.
     daemon.ok(&["disk", "export", "a", "users=4711"]).unwrap();
     assert!(!is_let_in(&through_socket));
     daemon.ok(&["disk", "export", "a", "users=root"]).unwrap();
@@ -246,7 +248,8 @@ fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
     assert!(export(&valid, &key).is_ok());
     assert!(is_let_in(&uri("b", port, &valid)));
 
-    // The certificate goes, and the daemon with it: one disk fails and says why.
+    // The certificate file is missing when the daemon restarts: one disk fails and names the
+    // reason.
     daemon.kill();
     let certificate = valid.join("server-cert.pem");
     fs::rename(&certificate, valid.join("away")).unwrap();
@@ -261,8 +264,8 @@ fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
     assert!(daemon.stop().unwrap().success());
 }
 
-/// Clients that are refused decide how often: neither the events nor the daemon's log grow by a line
-/// for each, and the events' numbers tell of all.
+/// Neither the number of events nor the daemon's log grows with each rejected client, and the
+/// events' counts include all of them.
 #[test]
 fn clients_that_are_refused_by_the_thousand_fill_no_log() {
     const CLIENTS: u64 = 2000;
@@ -275,7 +278,7 @@ fn clients_that_are_refused_by_the_thousand_fill_no_log() {
     let began = Instant::now();
     for _ in 0..CLIENTS {
         let mut stream = UnixStream::connect(&socket).unwrap();
-        // The server's end closes; what it had to say before that does not matter.
+        // The server closes the connection; its last output is irrelevant.
         let _ = stream.read_to_end(&mut Vec::new());
     }
     let refusals = |daemon: &Daemon| -> Vec<u64> {
@@ -286,20 +289,20 @@ fn clients_that_are_refused_by_the_thousand_fill_no_log() {
         };
         events.as_array().unwrap().iter().map(count).collect()
     };
-    wait_until("all refusals to be told", PATIENCE, || {
+    wait_until("events of all rejected clients", PATIENCE, || {
         Ok(refusals(&daemon).iter().sum::<u64>() == CLIENTS)
     })
     .unwrap();
     let (event_count, grown) = (refusals(&daemon).len(), lines(&mut daemon) - before);
-    // Of each kind 12 in 10 s at most, however long the test takes.
+    // At most 12 events of each kind in 10 s, however long the test takes.
     let additional = 12 * (began.elapsed().as_secs() as usize / 10);
     let text = format!("{event_count} events, {grown} lines of log in {:?}", began.elapsed());
     assert!(event_count < 50 + additional && grown < 100 + 2 * additional, "{text}");
     assert!(daemon.stop().unwrap().success());
 }
 
-/// Connects to the export `a` and sends reads of 1 MiB as long as the server receives them. The replies
-/// are not collected.
+/// Connects to the export `a` and sends reads of 1 MiB until the server stops receiving. Does not
+/// receive the replies.
 fn request_and_collect_nothing(socket: &str) -> std::io::Result<UnixStream> {
     // Client flags, and NBD_OPT_EXPORT_NAME.
     let hello = [&3_u32.to_be_bytes()[..], b"IHAVEOPT", &[0, 0, 0, 1, 0, 0, 0, 1], b"a"].concat();
@@ -339,16 +342,16 @@ fn clients_that_collect_nothing_stay_within_the_limits_of_their_export() {
         Ok(nbd(&daemon)["buffer_bytes"].as_u64().unwrap() > 13 * MIB)
     })
     .unwrap();
-    // Another client reads the whole disk meanwhile, and no further one is let in beside it.
+    // Another client can read the whole disk meanwhile, and no more than one is admitted.
     let uri = format!("nbd+unix:///a?socket={socket}");
     run(&["nbdcopy", "--connections=1", &uri, &rig.path("copy")]).unwrap();
-    // The daemon notices the other client's end a moment later.
-    let last = wait_for_value("a place for a further client", PATIENCE, || {
+    // The daemon detects the other client's disconnection with a delay.
+    let last = wait_for_value("a free connection slot", PATIENCE, || {
         Ok(request_and_collect_nothing(&socket).ok())
     })
     .unwrap();
     assert!(request_and_collect_nothing(&socket).is_err());
-    wait_until("the limit told", PATIENCE, || {
+    wait_until("the event of the limit", PATIENCE, || {
         Ok(event_texts(&daemon, 6123).iter().any(|text| text.contains("connections_max")))
     })
     .unwrap();
@@ -366,11 +369,11 @@ mod full {
 
     use super::*;
 
-    /// Time in which a connection to a client that has vanished ends, which is 120 s, and ample time
-    /// for a loaded host.
+    /// Time limit for the end of a connection to a client that has vanished. The daemon ends it
+    /// after 120 s; the rest is for a loaded host.
     const VANISHED: Duration = Duration::from_secs(400);
 
-    /// The link to a client is cut: nothing arrives from it any more, not even the end of its
+    /// The link to a client is cut: the daemon receives nothing from it, not even the end of its
     /// connection.
     #[test]
     fn a_client_that_vanishes_gives_its_place_back() {
@@ -385,7 +388,7 @@ mod full {
         );
         let mut daemon = start(&rig, &host(&rig, &keys));
         let clients = || daemon.json(&["disk", "show", "a"]).unwrap()["nbd"]["clients"].as_u64();
-        // Reads once, and then waits for a command that does not come.
+        // The client reads once and then stays idle.
         let command =
             format!("(echo read 0 4k; sleep 3600) | qemu-io -f raw nbd://10.99.0.1:{port}/a");
         let _client = far.start(&rig, "qemu-io", &["sh", "-c", &command]).unwrap();

@@ -1,4 +1,4 @@
-//! Images on a device that does not answer are being opened: only their own disk waits.
+//! Images are opened on a device that does not respond: only their own disks wait.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -8,11 +8,11 @@ use suimon_rig::{BlockDevice, Daemon, Mounted, NbdClient, Rig, run, wait_until};
 
 const BLOCK: [u8; 4096] = [7; 4096];
 const PATIENCE: Duration = Duration::from_secs(120);
-/// A change that needs a store waits for it once, and for so long. One command takes some 10 ms
-/// of CPU time, so that a busy machine does not make it take 10 s.
+/// Time that a change which needs a store waits for it, once. One command takes about 10 ms of CPU
+/// time, so load on the machine does not make it take as long.
 const ONCE: Duration = Duration::from_secs(10);
 
-/// A file system on a device, with an image on it, and a folder with another.
+/// Daemon with a disk in a file system on the block device, and a disk in a folder.
 struct Host {
     daemon: Daemon,
     store: Mounted,
@@ -51,8 +51,7 @@ impl Host {
         NbdClient::connect(&self.rig.path(&format!("{disk}.sock")), disk).unwrap()
     }
 
-    /// The device answers nothing any more, and the kernel knows nothing of what is on it
-    /// but who has it open.
+    /// Stalls the device, after the kernel has dropped its caches of the file system.
     fn stall(&mut self) {
         run(&["sync"]).unwrap();
         fs::write("/proc/sys/vm/drop_caches", "3").unwrap();
@@ -68,8 +67,8 @@ impl Host {
         events.as_array().unwrap().iter().filter(|event| event["id"] == id).count()
     }
 
-    /// The other disk serves, is changed and seen. The device does not respond before this
-    /// returns, so that nothing of it waits for the device.
+    /// Asserts that the other disk is served, can be changed and is listed while the device does
+    /// not respond.
     fn assert_others_go_on(&self, max_iops: &str) {
         let mut content = [0; 4096];
         let mut healthy = self.client("good");
@@ -95,7 +94,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // Nobody ends, and nothing is unmounted, while it does not answer.
+        // Resumes the device: while it is stalled, no process ends and nothing can be unmounted.
         self.device.go_on();
     }
 }
@@ -107,7 +106,8 @@ fn a_daemon_starts_beside_a_device_that_does_not_answer() {
     host.stall();
     host.daemon.restart(&host.rig).unwrap();
     host.assert_others_go_on("1000");
-    wait_until("it stalls", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled")).unwrap();
+    wait_until("the disk is stalled", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled"))
+        .unwrap();
     wait_until("an event", PATIENCE, || Ok(host.events(6118) == 1)).unwrap();
     host.assert_others_go_on("2000");
     host.device.go_on();

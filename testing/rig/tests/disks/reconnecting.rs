@@ -1,8 +1,7 @@
-//! Clients that nobody here wrote connect again when the daemon was killed, and find everything
-//! that was answered: QEMU with `reconnect-delay`, as emulated IDE and SATA disks have it, and
-//! libnbd.
+//! Independent clients reconnect after the daemon was killed, and every acknowledged write
+//! persists: QEMU with `reconnect-delay`, as used for emulated IDE and SATA disks, and libnbd.
 //!
-//! `SUIMON_DISK_DEATHS` is how often the daemon dies in the full tier.
+//! `SUIMON_DISK_DEATHS` sets the number of kills in the full tier.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -14,20 +13,21 @@ use suimon_rig::{Chance, Daemon, Process, Rig, run, wait_for_value};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const DISK_BYTES: u64 = 1 << 30;
-/// Less than what any image allocates at a time, so that most writes are to new space.
+/// Distance of written blocks, less than the allocation unit of any image, so that most writes
+/// allocate space.
 const STRIDE: u64 = 1 << 20;
 const LEN: u64 = 4096;
 const FORMATS: [&str; 2] = ["vhd", "vhdx"];
 const DEATHS: u64 = 2;
 const FULL_DEATHS: u64 = 200;
-/// Requests from one death to the next.
+/// Number of requests between two kills.
 const REQUESTS: u64 = 6;
 
 const LIBNBD_CLIENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/disks/libnbd_client.py");
 
 const QEMU_PROMPT: &str = "qemu-io> ";
 
-/// Something done to a disk, of [`LEN`] bytes.
+/// Request of [`LEN`] bytes to a disk.
 #[derive(Clone, Copy, Debug)]
 enum Request {
     Write { offset: u64, byte: u8 },
@@ -37,13 +37,14 @@ enum Request {
     Flush,
 }
 
-/// A client that runs for as long as the test.
+/// Client process that runs for the whole test.
 struct Client {
     process: Process,
     stdin: ChildStdin,
-    /// Bytes of its output that were looked at.
+    /// Number of bytes of the client's output that were evaluated.
     seen: usize,
-    /// What it prints when it is ready for a request, which it is when it has answered the last.
+    /// Text that the client prints when it is ready for a request, after the result of the previous
+    /// one.
     prompt: &'static str,
     command: fn(Request) -> (String, String),
 }
@@ -55,7 +56,8 @@ impl Client {
              discard=unmap",
             rig.path("nbd.sock")
         );
-        // Its answers are wanted when they come, though nobody reads them on a terminal.
+        // Line buffering, so that results are visible immediately although the output is not a
+        // terminal.
         let arguments = ["stdbuf", "-oL", "qemu-io", "-d", "unmap", "-t", "writeback"];
         let arguments = [&arguments[..], &["--image-opts", &options]].concat();
         Self::start(rig, "qemu-io", &arguments, QEMU_PROMPT, |request| match request {
@@ -75,7 +77,7 @@ impl Client {
                 format!("read -P {byte} {offset} {LEN}"),
                 format!("read {LEN}/{LEN} bytes at offset {offset}\n"),
             ),
-            // It says nothing of a flush, but is ready for the next request.
+            // qemu-io prints nothing for a flush except the prompt.
             Request::Flush => ("flush".to_owned(), String::new()),
         })
     }
@@ -114,14 +116,14 @@ impl Client {
         writeln!(self.stdin, "{request_text}").unwrap();
     }
 
-    /// Waits for the answer to the request that was asked.
+    /// Waits for the result of the request that was sent.
     fn wait(&mut self, request: Request) -> Result<()> {
         let (_, answer) = (self.command)(request);
         self.wait_for(&answer).with_context(|| format!("{request:?}"))
     }
 
     fn wait_for(&mut self, answer: &str) -> Result<()> {
-        let answered = wait_for_value("an answer", PATIENCE, || {
+        let answered = wait_for_value("a result", PATIENCE, || {
             self.process.check_running()?;
             let log = self.process.log();
             let new = log.get(self.seen..).unwrap_or_default();
@@ -158,11 +160,11 @@ fn host(rig: &Rig) -> String {
     format!("[[store]]\nname = \"s\"\npath = \"{store}\"\n{}", disks.concat())
 }
 
-/// A disk with its client, and what was answered of it: the byte of each place that was written.
+/// Disk with its client, and the acknowledged content: the byte at each written offset.
 struct Disk {
     client: Client,
     content: BTreeMap<u64, u8>,
-    /// Places that were written since they were last read.
+    /// Offsets written since they were last read.
     unread: BTreeSet<u64>,
     chance: Chance,
 }
@@ -177,14 +179,14 @@ impl Disk {
         }
     }
 
-    /// A request that changes something.
+    /// Returns the next random request that changes the disk, and records its effect.
     fn next(&mut self) -> Request {
         let offset = self.chance.below(DISK_BYTES / STRIDE) * STRIDE;
         let byte = 1 + self.chance.below(255) as u8;
         let (request, becomes) = match self.chance.below(16) {
             0 => (Request::Zero { offset }, 0),
             1 => {
-                // Anything may be there afterwards (NBD_CMD_TRIM of the protocol).
+                // The content after a trim is undefined (`NBD_CMD_TRIM`).
                 self.content.remove(&offset);
                 self.unread.remove(&offset);
                 return Request::Trim { offset };
@@ -197,7 +199,7 @@ impl Disk {
         request
     }
 
-    /// Reads what was written since this was last called.
+    /// Reads all blocks that were written since the last call.
     fn verify_new(&mut self) {
         for offset in std::mem::take(&mut self.unread) {
             self.client.carry_out(Request::Read { offset, byte: self.content[&offset] });
@@ -205,7 +207,7 @@ impl Disk {
     }
 }
 
-/// The daemon dies right after answers, or while a request is under way that the client repeats.
+/// Kills the daemon directly after replies, or with a request in flight, which the client repeats.
 fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
     let rig = Rig::new().unwrap();
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();

@@ -1,5 +1,5 @@
-//! Disks as a user has them: made, served over NBD and to a VM, limited, and there again
-//! after the daemon was killed.
+//! Disks in typical use: created, served over NBD and to a VM, limited, and available again after
+//! the daemon was killed.
 
 use std::time::{Duration, Instant};
 
@@ -9,24 +9,24 @@ use suimon_rig::{
     make_root_disk, program, run, wait_until,
 };
 
-/// A maximum holds in every window of this length.
+/// Length of the windows in each of which a maximum holds.
 const WINDOW: Duration = Duration::from_secs(5);
-/// Load that outlasts any test; the test ends it.
+/// Duration of a load in seconds, longer than any test; the test stops the load.
 const LASTS_S: u32 = 600;
-/// Requests of the load on a limited disk at once.
+/// Outstanding requests of the load on a limited disk.
 const DEPTH: u32 = 16;
-/// Of each disk.
+/// Size of each disk in bytes.
 const DISK_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Writes from one death of the daemon to the next, at least.
+/// Minimum number of writes between two kills of the daemon.
 const WRITES_PER_LIFE: u64 = 50;
 
-/// A store and disks in it, each offered over NBD.
+/// Returns a host file with a store and these disks, each exported over NBD.
 fn disks(rig: &Rig, tables: &str) -> String {
     disks_on(rig, "", tables)
 }
 
-/// The same; the store has these keys, too.
+/// As [`disks`], with further keys of the store.
 fn disks_on(rig: &Rig, store_keys: &str, tables: &str) -> String {
     let store = rig.path("store");
     std::fs::create_dir_all(&store).unwrap();
@@ -43,7 +43,7 @@ fn disk(name: &str, format: &str, keys: &str) -> String {
     )
 }
 
-/// Requests of a kind that a disk has answered since the daemon started.
+/// Returns the number of completed requests of a kind since the daemon started.
 fn requests(daemon: &Daemon, disk: &str, kind: &str) -> u64 {
     let status = daemon.json(&["disk", "show", disk]).unwrap();
     status["counters"][kind]["requests"].as_u64().unwrap()
@@ -84,7 +84,7 @@ fn what_was_written_is_there_after_a_kill_in_every_format() {
         assert_eq!(status["counters"]["reads"]["errors"], 0, "{status}");
     }
     assert!(daemon.stop().unwrap().success());
-    // What the daemon leaves, others take.
+    // Other programs can use the files after the daemon has stopped.
     let store = rig.path("store");
     run(&["qemu-img", "check", &format!("{store}/c.vhdx")]).unwrap();
     for (file, format) in [("b.vhd", "vpc"), ("c.vhdx", "vhdx")] {
@@ -108,13 +108,13 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     let has_queued = |calm: &Value| calm["last_5_s"]["queued_ns"]["own-maximum"].as_u64() > Some(0);
     wait_flow(&daemon, "calm", has_queued);
 
-    // The limit changes while requests are queued: more than 400 IOPS are delivered then.
+    // The limit is raised while requests are queued; then more than 400 IOPS are delivered.
     daemon.ok(&["disk", "set", "calm", "--qos-max-iops", "1000"]).unwrap();
     wait_flow(&daemon, "calm", |calm| delivered(calm) > 500);
     assert_maximum(&daemon, "calm", 1000);
     load.stop().unwrap();
 
-    // 90 % of 5000 may be promised.
+    // 90 % of 5000 IOPS may be reserved.
     daemon.ok(&["disk", "set", "noisy", "--qos-min-iops", "4000"]).unwrap();
     let output = daemon.cli(&["disk", "set", "calm", "--qos-min-iops", "600"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("4600 IOPS"), "{}", output.stderr);
@@ -132,14 +132,14 @@ fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
     assert_eq!(store["reserved_iops"], 4600);
 }
 
-/// Returns what the daemon reports of one disk's Storage QoS.
+/// Returns what the daemon reports about a disk's Storage QoS.
 fn flow(daemon: &Daemon, disk: &str) -> Value {
     let flows = daemon.json(&["qos", "flows"]).unwrap();
     let flow_found = flows.as_array().unwrap().iter().find(|flow| flow["disk"] == disk);
     flow_found.unwrap_or_else(|| panic!("{disk}: {flows}")).clone()
 }
 
-/// Normalised operations per second that a disk got over the last 5 s.
+/// Returns the normalised operations per second delivered over the last 5 s.
 fn delivered(flow: &Value) -> u64 {
     flow["last_5_s"]["delivered_iops"].as_u64().unwrap()
 }
@@ -154,14 +154,13 @@ fn wait_flow(daemon: &Daemon, disk: &str, is_met: impl Fn(&Value) -> bool) {
     result.unwrap_or_else(|error| panic!("{error:#}: {last:#}"));
 }
 
-/// Over one window a disk completes no more requests than its maximum allows.
+/// Asserts that a disk completes no more requests in one window than its maximum permits.
 ///
-/// That cannot fail because the machine is busy. The requests are those that were completed
-/// between two moments at most (see [`Sampling`]). Those that were dispatched between the same
-/// moments are the maximum times the window, what it carries in the 20 ms that may be made up for
-/// (`CATCH_UP`), and one request; up to [`DEPTH`] more were dispatched before the window began.
-/// That a backlogged disk reaches its maximum is tested in virtual time
-/// (`plane/storage/src/qos_tests.rs`); here the rate is only printed.
+/// Load on the machine cannot make this fail: a counted request was completed within the window
+/// (see [`Sampling`]). The permitted number is the maximum times the window, plus the requests of
+/// the catch-up time of 20 ms (`CATCH_UP`), plus one request, plus [`DEPTH`] requests that were
+/// dispatched before the window. That a backlogged disk reaches its maximum is tested in virtual
+/// time (`plane/storage/src/qos_tests.rs`); the rate is only printed here.
 fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
     let (started, sampling) = (Instant::now(), Sampling::begin(daemon, &[disk]));
     std::thread::sleep(WINDOW);
@@ -179,13 +178,12 @@ fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
     assert!(count > 0, "{disk} is not served");
 }
 
-/// Three disks request more than the store can do. The one with a minimum gets it although its
-/// weight, a 201st of all, entitles it to almost nothing.
+/// Three disks request more than the store delivers. The one with a minimum gets it, although its
+/// weight is only a 201st of the total.
 ///
-/// How much a machine does that other programs load is not asserted. Where it does less than
-/// twice the minimum, half of what it does has to be delivered to the disk. The rate itself is
-/// tested in virtual time (`plane/storage/src/qos_tests.rs`,
-/// `a_minimum_is_met_beside_disks_that_take_all_they_can_get`).
+/// The rate of a loaded machine is not asserted. If it is less than twice the minimum, the disk
+/// must get half of it. The rate itself is tested in virtual time
+/// (`plane/storage/src/qos_tests.rs`, `a_minimum_is_met_beside_disks_that_take_all_they_can_get`).
 #[test]
 fn a_minimum_is_met_beside_disks_that_want_all() {
     const MINIMUM: u64 = 1500;
@@ -193,7 +191,7 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
     let tables = disk("vip", "raw", &format!("qos = {{ weight = 1, min_iops = {MINIMUM} }}"))
         + &disk("x", "raw", "")
         + &disk("y", "raw", "");
-    // Two requests at a time: a device that is soon busy.
+    // The store permits two requests at a time, so that it is saturated.
     let toml = disks_on(&rig, "depth_max = 2", &tables);
     let mut daemon = Daemon::start(&rig, &toml).unwrap();
     let socket = rig.path("nbd.sock");
@@ -202,7 +200,8 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
     let _loads = disks.map(|name| LastingLoad::begin(&rig, &socket, &[name], 64, LASTS_S).unwrap());
     let is_loaded = || disks.iter().all(|name| delivered(&flow(&daemon, name)) > 0);
     wait_until("load on all", PATIENCE, || Ok(is_loaded())).unwrap();
-    // From now on the last 5 s have nothing of before the others were loaded.
+    // After this wait, the statistics of the last 5 s cover only the time in which all disks are
+    // loaded.
     std::thread::sleep(WINDOW);
     let mut last = Value::Null;
     let result = wait_until("a minimum that is met", PATIENCE, || {
@@ -220,7 +219,7 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
     assert!(daemon.process().is_running());
 }
 
-/// It starts from one, works on the other, and sees that grow.
+/// The VM boots from one disk and writes to the other one, whose resize it detects.
 fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     let rig = Rig::new().unwrap();
     let verify = program("verify-disk").unwrap();
@@ -246,12 +245,12 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     assert!(guest.run("mount").unwrap().contains("/dev/vda on / type ext4"));
     let disk_info = guest.disk("vdb").unwrap();
     assert_eq!((disk_info.bytes, disk_info.serial.as_str()), (DISK_BYTES, "S-1"));
-    // It goes on until it is told to end, however long deaths take.
+    // The verification continues until the test ends it.
     guest.start_verifying("/dev/vdb").unwrap();
     for _ in 0..3 {
-        // QEMU comes back to each disk by itself; a life begins when it has to both.
+        // QEMU reconnects to each disk on its own; the next kill comes after both have reconnected.
         for name in ["boot", "data"] {
-            wait_until("VM that is back", PATIENCE, || {
+            wait_until("reconnected VM", PATIENCE, || {
                 let status = daemon.json(&["disk", "show", name])?;
                 Ok(status["vhost_user"]["queues"].as_u64() > Some(0))
             })
@@ -265,7 +264,7 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
     let output = guest.end_verifying(PATIENCE).unwrap();
     println!("{output}");
     guest.check_disks().unwrap();
-    // The event is recorded after the driver's requests are served.
+    // The event is recorded after the driver's first requests are served.
     wait_until("event of a driver that is ready", PATIENCE, || {
         Ok(daemon.ok(&["event", "list"])?.contains("6106"))
     })

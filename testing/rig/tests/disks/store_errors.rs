@@ -1,6 +1,5 @@
 //! Disks on a store whose operations fail, are delayed or are truncated: requests of clients, jobs
-//! and changes. No write that was flushed is lost, every failure is reported, and no temporary file
-//! stays.
+//! and changes. No flushed write is lost, every failure is reported, and no temporary file remains.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -29,7 +28,8 @@ struct Format {
     kind: &'static str,
     /// True if the image is a child of another one.
     has_parent: bool,
-    /// Sector size in bytes. One of 4096 permits direct I/O, which FUSE must not be used with.
+    /// Sector size in bytes. With 4096 the daemon could use direct I/O, which it must not do on
+    /// FUSE.
     sector: u32,
 }
 
@@ -60,27 +60,27 @@ impl Format {
         )
     }
 
-    /// Name of the file that the disk writes to.
+    /// Returns the name of the file that the disk writes to.
     fn file(&self) -> String {
         let suffix = if self.has_parent { "-2" } else { "" };
         format!("{}{suffix}.{}", self.name, self.format)
     }
 }
 
-/// Contents that a disk may have, from what its clients were told.
+/// Possible contents of a disk according to the results that its clients received.
 #[derive(Clone, Debug)]
 struct Content {
     chunks: Vec<Chunk>,
-    /// Value of the last write.
+    /// Byte value of the last write.
     last: u8,
 }
 
-/// Values that each sector of a chunk may have.
+/// Byte values that each sector of a chunk may have.
 #[derive(Clone, Debug)]
 struct Chunk {
-    /// Values if the daemon ends without warning.
+    /// Possible values if the daemon is killed now.
     now: BTreeSet<u8>,
-    /// Values that the chunk had at the last successful flush or may have had since.
+    /// Possible values at the last successful flush, and those written since.
     since_flush: BTreeSet<u8>,
 }
 
@@ -91,14 +91,14 @@ impl Content {
         Self { chunks: vec![zero; (DISK_BYTES / CHUNK) as usize], last: 0 }
     }
 
-    /// Returns another value than those of the last 254 writes.
+    /// Returns a byte value that differs from those of the last 254 writes.
     fn next(&mut self) -> u8 {
         self.last = self.last.checked_add(1).unwrap_or(1);
         self.last
     }
 
-    /// Records the result of a request that sets a range to a value. `is_defined`: a completed request
-    /// has set all of the range.
+    /// Records the result of a request that sets a range to a value. `is_defined` is true for a
+    /// completed request, after which the whole range has the value.
     fn handle(&mut self, offset: u64, len: u64, value: u8, is_defined: bool) {
         for chunk in &mut self.chunks[(offset / CHUNK) as usize..((offset + len) / CHUNK) as usize]
         {
@@ -116,7 +116,7 @@ impl Content {
         }
     }
 
-    /// After a failed flush, each unflushed write may be lost, or read as zeros.
+    /// Records a failed flush: each unflushed write may be lost, or read as zeros.
     fn handle_failed_flush(&mut self) {
         for chunk in &mut self.chunks {
             if chunk.since_flush.len() > 1 {
@@ -126,7 +126,11 @@ impl Content {
         }
     }
 
-    /// Returns the content of a disk of which each chunk has one value.
+    /// Returns the content of a disk in which each chunk has exactly one possible value.
+    ///
+    /// # Panics
+    ///
+    /// A chunk has several possible values.
     fn bytes(&self) -> Vec<u8> {
         let value = |chunk: &Chunk| match chunk.now.iter().collect::<Vec<_>>()[..] {
             [value] => *value,
@@ -135,7 +139,7 @@ impl Content {
         self.chunks.iter().flat_map(|chunk| vec![value(chunk); CHUNK as usize]).collect()
     }
 
-    /// Compares the content of a disk, which is known afterwards.
+    /// Asserts that the disk has a possible content, and records it as the only possible one.
     fn check(&mut self, client: &mut NbdClient, disk: &str) {
         let mut bytes = vec![0; MIB as usize];
         for offset in (0..DISK_BYTES).step_by(MIB as usize) {
@@ -155,12 +159,12 @@ impl Content {
     }
 }
 
-/// Returns the values of the sectors; `None` if a sector has several.
+/// Returns the values of all sectors; `None` if a sector contains different bytes.
 fn sector_values(bytes: &[u8]) -> Option<BTreeSet<u8>> {
     bytes.chunks(512).map(|sector| (*sector == [sector[0]; 512]).then_some(sector[0])).collect()
 }
 
-/// A daemon with disks on a store with faults.
+/// Daemon with disks on a store with injected faults.
 struct Host {
     daemon: Daemon,
     store: FaultyStore,
@@ -206,20 +210,20 @@ impl Host {
         ready.unwrap_or_else(|error| panic!("{error:#}: {shown}"));
     }
 
-    /// Events of a kind about a disk, oldest first.
+    /// Returns the events with this id about a disk, oldest first.
     fn events(&self, disk: &str, id: u32) -> Vec<Value> {
         let events = self.daemon.json(&["event", "list", "--id", &id.to_string()]).unwrap();
         let events = events.as_array().unwrap().iter();
         events.filter(|event| event["subject"] == format!("disk/{disk}")).cloned().collect()
     }
 
-    /// Waits for the `nth` event of a kind about a disk, counted from 1.
+    /// Waits for the `nth` event with this id about a disk, counted from 1.
     fn wait_event(&self, disk: &str, id: u32, nth: usize) -> Value {
         wait_for_value("the event", PATIENCE, || Ok(self.events(disk, id).get(nth - 1).cloned()))
             .unwrap_or_else(|error| panic!("{disk}, event {id}: {error:#}"))
     }
 
-    /// Takes a snapshot, which the host file contains from then on.
+    /// Takes a snapshot.
     fn snapshot(&self, disk: &str, file: &str) {
         self.daemon.ok(&["disk", "snapshot", disk, file]).unwrap();
         self.daemon.ok(&["export", "--output", self.daemon.file()]).unwrap();
@@ -231,7 +235,7 @@ impl Host {
         self.daemon.restart(&self.rig).unwrap();
     }
 
-    /// Names of all files in the store, in ascending order.
+    /// Returns the names of all files in the store in ascending order.
     fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(self.store.files()).unwrap();
         let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! What a store can do, measured by the programs that a user has, on a real file system.
+//! Measurement of a store's throughput with the daemon and the CLI, on a real file system.
 
 use std::fs;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use suimon_rig::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Load that outlasts any test; the test ends it.
+/// Duration of a load in seconds, longer than any test; the test stops the load.
 const LASTS_S: u32 = 600;
 
-/// A daemon with one store to be measured, and a disk in it.
+/// Returns a host file with one store to be measured, and a disk in it.
 fn host_file(rig: &Rig, store: &str, keys: &str) -> String {
     format!(
         "[[store]]\nname = \"fast\"\npath = \"{store}\"\ncapacity_iops = \"measure\"\n{keys}\n\
@@ -37,7 +37,7 @@ fn store(daemon: &Daemon) -> Value {
 fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     let rig = Rig::new().unwrap();
     let path = rig.path("store");
-    // In memory: a device that other tests use too may take seconds for one write.
+    // In memory, because one write to a device that other tests use may take seconds.
     let mounted = Mounted::tmpfs("256m", &path).unwrap();
     let mut daemon = Daemon::start(&rig, &host_file(&rig, &path, "depth_max = 1")).unwrap();
     let promise = |daemon: &Daemon, iops: u64| {
@@ -73,7 +73,7 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
     let text = daemon.ok(&["store", "show", "fast"]).unwrap();
     assert!(text.contains("(measured)") && text.contains("random writes"), "{text}");
 
-    // Requests wait for a device that gets one at a time: what it does is seen.
+    // Requests are queued for the device, so the daemon can estimate its throughput.
     assert_eq!(store_status["estimate"], Value::Null);
     let load = "--rw=randwrite --bs=8k --iodepth=64 --size=16m --time_based --runtime=600";
     let target = fio::FioTarget::Nbd { socket: &rig.path("nbd.sock"), disk: "d" };
@@ -120,7 +120,7 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
         let result = wait_until("a step", PATIENCE, || {
             operation = daemon.json(&["operation", "show", &id])?;
             let step = operation["step"].as_str().unwrap_or_default();
-            // It fills its file, then it measures.
+            // The measurement first fills its file.
             Ok(step.contains("MiB") || step.contains("random"))
         });
         result.unwrap_or_else(|error| panic!("{error:#}: {operation}"));
@@ -130,7 +130,7 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
     let conflict = daemon.cli(&["store", "measure", "fast"]).unwrap();
     assert!(!conflict.is_ok() && conflict.stderr.contains(&id), "{}", conflict.stderr);
     daemon.ok(&["operation", "cancel", &id]).unwrap();
-    wait_until("its end", PATIENCE, || {
+    wait_until("the end of the measurement", PATIENCE, || {
         Ok(daemon.json(&["operation", "show", &id])?["state"] == "cancelled")
     })
     .unwrap();
@@ -139,7 +139,7 @@ fn cancelled_or_killed_in_the_middle_it_leaves_no_file() {
     begin(&daemon);
     daemon.kill();
     assert_eq!(names(&path), ["d.raw"]);
-    // As if it had been killed a moment before its file lost its name.
+    // Simulates a kill directly before the measurement's file was removed.
     fs::write(format!("{path}/.measure.suimon-new"), "left").unwrap();
     daemon.restart(&rig).unwrap();
     assert_eq!(names(&path), ["d.raw"]);
@@ -162,7 +162,8 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     );
     let mut daemon = Daemon::start(&rig, &toml).unwrap();
     let state = |daemon: &Daemon| daemon.json(&["disk", "show", "d"]).unwrap()["state"].clone();
-    // The disk is all of it: who uses it is not sent away, also not if that is asked for.
+    // The disk is the whole store: a measurement does not disconnect its client, not even with
+    // `--beside`.
     let client = NbdClient::connect(&socket, "d").unwrap();
     for arguments in [&["store", "measure", "fast"][..], &["store", "measure", "fast", "--beside"]]
     {
@@ -171,17 +172,17 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
         assert!(output.stderr.contains("the whole store"), "{}", output.stderr);
     }
     drop(client);
-    wait_until("nobody", PATIENCE, || {
+    wait_until("closed connections of clients", PATIENCE, || {
         Ok(daemon.json(&["disk", "show", "d"])?["nbd"]["clients"] == 0)
     })
     .unwrap();
 
-    // While it is measured the disk is not served. This lasts until it is cancelled.
+    // The disk is not served during the measurement, which lasts until it is cancelled.
     let arguments = ["store", "measure", "fast", "--seconds", "60", "--no-wait"];
     let id = daemon.json(&arguments).unwrap()["id"].as_u64().unwrap().to_string();
-    wait_until("the disk given up", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
+    wait_until("the disk out of service", PATIENCE, || Ok(state(&daemon) == "working")).unwrap();
     daemon.ok(&["operation", "cancel", &id]).unwrap();
-    wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
+    wait_until("the disk ready", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let report = daemon.ok(&["store", "measure", "fast", "--seconds", "2"]).unwrap();
     println!("{report}");
     let store_status = store(&daemon);
@@ -193,15 +194,16 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
     assert!(report.contains("random reads") && !report.contains("random writes"), "{report}");
     assert_eq!(store_status["capacity_iops"], iops);
 
-    // The disk is back, with what it held, and may be promised what the store can do.
-    wait_until("the disk back", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
+    // The disk is available again with its content, and a minimum up to the measured rate is
+    // accepted.
+    wait_until("the disk ready", PATIENCE, || Ok(state(&daemon) == "ready")).unwrap();
     let mut block = [0; 4096];
     NbdClient::connect(&socket, "d").unwrap().read(5 << 20, &mut block).unwrap();
     assert_eq!(block, content[5 << 20..][..4096]);
     daemon.ok(&["disk", "set", "d", "--qos-min-iops", &(iops * 9 / 10).to_string()]).unwrap();
     assert!(daemon.stop().unwrap().success());
     drop(device);
-    assert!(fs::read(&file).unwrap() == content, "it was written to");
+    assert!(fs::read(&file).unwrap() == content, "the medium was written");
 }
 
 #[test]
@@ -212,12 +214,12 @@ fn a_store_that_is_full_or_only_for_reading_is_told_and_is_as_before() {
     let mut daemon = Daemon::start(&rig, &host_file(&rig, &path, "")).unwrap();
     let failed = daemon.cli(&["store", "measure", "fast", "--seconds", "1"]).unwrap();
     assert!(!failed.is_ok() && failed.stderr.contains("are free"), "{}", failed.stderr);
-    // With room for what it needs.
+    // Provides the space that the measurement needs.
     run(&["mount", "-o", "remount,size=128m", &path]).unwrap();
     daemon.ok(&["store", "measure", "fast", "--seconds", "1"]).unwrap();
     let before = store(&daemon)["measured"].clone();
     daemon.ok(&["disk", "delete", "d", "--with-file"]).unwrap();
-    // The kernel closes the files of an io_uring a moment after they were given back.
+    // The kernel closes files of an io_uring shortly after they were released.
     wait_until("the store to be read-only", PATIENCE, || {
         run(&["mount", "-o", "remount,ro", &path]).map(|_| true)
     })

@@ -1,9 +1,9 @@
 //! Comparison of a command's output with the output in a page.
 //!
 //! Runs of white space are equal, and empty lines do not count. Numbers with their unit prefixes,
-//! durations, points in time, MAC addresses and UUIDs each equal all others of their kind. Digits that are
-//! part of a word (`eth0`, `node-2`) and IPv4 addresses are compared as they are. `...` stands for any
-//! number of lines, or for any text within a line.
+//! durations, points in time, MAC addresses and UUIDs each equal all others of their kind. Digits
+//! that are part of a word (`eth0`, `node-2`) and IPv4 addresses are compared as they are. `...`
+//! stands for any number of lines, or for any text within a line.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use regex_lite::{Captures, Regex};
 
 const WILDCARD: &str = "...";
 
-/// Tokens that vary between runs, and those that look like them and do not, which come first.
+/// Tokens that vary between runs, and similar tokens that do not, which come first.
 static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"(?x)
@@ -30,7 +30,7 @@ static TOKENS: LazyLock<Regex> = LazyLock::new(|| {
     .unwrap_or_else(|error| panic!("{error}"))
 });
 
-/// Returns true if the output is as the page says.
+/// Returns true if the output matches the one in the page.
 pub(crate) fn matches(expected: &[String], actual: &[String]) -> bool {
     let expected: Vec<String> = lines(expected);
     let actual: Vec<String> = lines(actual);
@@ -41,7 +41,8 @@ fn lines(text: &[String]) -> Vec<String> {
     text.iter().map(|line| normalize(line)).filter(|line| !line.is_empty()).collect()
 }
 
-/// Returns the line with one space for each run of white space and one token for what varies.
+/// Returns the line with each run of white space replaced by one space, and each varying token by
+/// the name of its kind.
 fn normalize(line: &str) -> String {
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
     let replaced = TOKENS.replace_all(&line, |captures: &Captures<'_>| {
@@ -77,7 +78,8 @@ fn lines_match(expected: &[String], actual: &[String]) -> bool {
     }
 }
 
-/// Each part between wildcards is looked for from where the part before it ends; the last one is at the end.
+/// Returns true if the parts between the wildcards occur in the line in order, the last one at its
+/// end.
 fn line_matches(expected: &str, actual: &str) -> bool {
     let mut parts = expected.split(WILDCARD);
     let Some(mut rest) = parts.next().and_then(|first| actual.strip_prefix(first)) else {

@@ -1,5 +1,5 @@
-//! The file system in which a page is executed: the machine's, with directories of the page's own where an
-//! administrator of Suimon writes.
+//! The file system in which a page is executed: the machine's, with directories of the page's own
+//! where an administrator of Suimon writes.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, ensure};
 use suimon_rig::{Rig, guest_files, program, run};
 
-/// Set by `scripts/isolated`, which gives the test a mount namespace.
+/// Variable set by `scripts/isolated`, which starts the test in a mount namespace.
 const TEST_FOLDER: &str = "SUIMON_TEST_FOLDER";
 /// Root of the repository that contains this file.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-/// Variable of the environment with the root of another checkout, whose pages are executed instead. Pages have it too.
+/// Variable with the root of another checkout whose pages are executed instead. Pages get this
+/// variable too.
 const SOURCE: &str = "SUIMON_SOURCE";
 /// Folder of the rig in which pages are executed.
 pub(crate) const WORK: &str = "work";
@@ -64,7 +65,7 @@ pub(crate) fn prepare(rig: &Rig, page: &str) -> Result<Environment> {
         run(&["mount", "--bind", &data_folder, folder])?;
     }
     for name in PROGRAMS {
-        // Those that a page does not call need not be built.
+        // Programs that the page does not call need not be built.
         if let Ok(path) = program(name) {
             symlink(path, rig.file(&format!("bin/{name}")))?;
         }

@@ -1,5 +1,5 @@
-//! Parser of executable pages: Markdown in which fenced blocks are commands and files. The format is
-//! described in docs/contributing.md, "Executable documentation".
+//! Parser of executable pages: Markdown in which fenced blocks are commands and files. The format
+//! is described in docs/contributing.md, "Executable documentation".
 
 use anyhow::{Context, Result, bail, ensure};
 

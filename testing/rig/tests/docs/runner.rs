@@ -20,7 +20,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Executes the page of this path, which is relative to the root of the repository.
 ///
 /// # Panics
-/// The page violates the format, or a step failed. The message names page, line, command, expected and actual output.
+/// The page violates the format, or a step failed. The message names page, line, command, expected
+/// and actual output.
 pub(crate) fn execute(page: &str) {
     let text = fs::read_to_string(host::root().join(page))
         .unwrap_or_else(|error| panic!("{page}: {error}"));

@@ -1,4 +1,5 @@
-//! One bash that runs the commands of a page, so that variables, functions and background processes last.
+//! One bash that runs the commands of a page, so that variables, functions and background processes
+//! last.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,4 +1,4 @@
-//! However the lab ends, nothing of what it started stays, and what it measured is kept.
+//! However the lab ends, it leaves no resources behind and keeps the completed measurements.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use suimon_rig::{Rig, program, run_any, wait_for_value, wait_until};
 
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// A plan of two short cases, of which the second begins after some seconds.
+/// Plan of two short cases, of which the second begins after some seconds.
 const PLAN: &str = r#"
 id = "short"
 kind = "vmq"
@@ -49,9 +49,10 @@ impl Bench {
         lab.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// The run's folder, once so many parts were measured and the next is under way.
+    /// Waits until `count` repetitions were measured and the next one is in progress. Returns the
+    /// run's folder.
     fn wait_parts(&self, lab: &Child, count: usize) -> String {
-        wait_for_value("a part that is under way", PATIENCE, || {
+        wait_for_value("a running repetition", PATIENCE, || {
             let Ok(mut entries) = fs::read_dir(&self.results) else { return Ok(None) };
             let Some(entry) = entries.next() else { return Ok(None) };
             let folder = entry?.path();
@@ -77,7 +78,7 @@ impl Bench {
     }
 }
 
-/// The namespaces of one process that works, and of no other test's or user's.
+/// Returns the namespaces created by one worker process.
 fn namespaces(worker: u32) -> Vec<String> {
     let prefix = format!("smr-{worker}-");
     let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
@@ -89,7 +90,7 @@ fn signal(pid: u32, signal: Signal) {
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), signal).unwrap();
 }
 
-/// The process that works: the child of the one that was started; 0 before it is there.
+/// Returns the id of the lab's worker process, a child of the started one; 0 if there is none yet.
 fn worker_of(lab: &Child) -> u32 {
     let id = lab.id();
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
@@ -109,7 +110,7 @@ fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
     let run = bench.resume(&folder);
     let parts = run["parts"].as_array().unwrap();
     assert_eq!(parts.len(), 2);
-    // The first is the one that was measured before.
+    // The first repetition is the one measured before the interruption.
     let first: Value = serde_json::from_str(before.lines().next().unwrap()).unwrap();
     assert_eq!(parts[0], first);
     assert!(Path::new(&folder).join("report.html").exists());
@@ -123,9 +124,11 @@ fn whichever_of_its_processes_is_killed_nothing_stays() {
         let worker = worker_of(&lab);
         signal(if kills_worker { worker } else { lab.id() }, Signal::KILL);
         lab.wait().unwrap();
-        wait_until("an end of all that it started", PATIENCE, || Ok(namespaces(worker).is_empty()))
-            .unwrap();
-        wait_until("an end of the worker", PATIENCE, || {
+        wait_until("the end of the worker's processes", PATIENCE, || {
+            Ok(namespaces(worker).is_empty())
+        })
+        .unwrap();
+        wait_until("the end of the worker", PATIENCE, || {
             Ok(!Path::new(&format!("/proc/{worker}")).exists())
         })
         .unwrap();

@@ -1,5 +1,5 @@
-//! Every plan that comes with the lab runs to its end at scale `quick`, and what values cannot
-//! be otherwise is so. What figures come out is for `make lab`.
+//! Every plan of the lab completes at scale `quick`, and properties that do not depend on the
+//! machine hold. The measured values are for `make lab`.
 
 use std::fs;
 use std::time::Duration;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use suimon_rig::{Rig, program, run, run_any};
 
-/// A plan's own are 120 s at most; a machine that others use as well takes longer.
+/// Time limit of a plan. Its own durations are at most 120 s; a loaded machine needs longer.
 const PLAN_LIMIT: Duration = Duration::from_secs(1200);
 
-/// The plan with which it is looked where CPU time goes.
+/// Plan that is run with CPU profiles.
 const PROFILED: &str = "offload-ftp";
 
-/// Runs a plan; returns its record.
+/// Runs a plan at scale `quick`. Returns its record, or the reason of a failure.
 fn quick(results: &str, plan: &str) -> Result<Value, String> {
     let lab = program("suimon-lab").unwrap();
     let mut arguments =
@@ -37,7 +37,7 @@ fn quick(results: &str, plan: &str) -> Result<Value, String> {
     Ok(run)
 }
 
-/// A value of a case's only repetition.
+/// Returns a measured value of a case's only repetition.
 fn value(run: &Value, case: &str, measure: &str) -> Option<f64> {
     let part = run["parts"].as_array()?.iter().find(|part| part["case"] == case)?;
     part["values"][measure].as_f64()
@@ -74,7 +74,8 @@ fn runs_quick(id: &str) {
     let rig = Rig::new().unwrap();
     let plans = shipped();
     let plan = plans.iter().find(|plan| plan["id"] == id).unwrap();
-    // All that plans need is installed with the project; what is missing is the machine's.
+    // All programs that plans need are installed with the project; only the machine itself may lack
+    // something.
     let scales = plan["scales"].as_array().unwrap();
     let at_quick = scales.iter().find(|scale| scale["scale"] == "quick").unwrap();
     assert_eq!(at_quick["missing"], json!([]));
@@ -87,7 +88,7 @@ fn runs_quick(id: &str) {
     assert!(!run(&["losetup", "--list"]).unwrap().contains(&*rig.path("")));
 }
 
-/// What holds on any machine, however busy.
+/// Checks properties that hold on any machine under any load.
 fn check(plan: &str, run: &Value) -> Result<(), String> {
     match plan {
         "disk-io" => check_disk_io(run),
@@ -104,7 +105,7 @@ fn expect(is_met: bool, condition: &str, values: impl std::fmt::Debug) -> Result
     if is_met { Ok(()) } else { Err(format!("{condition}: {values:?}")) }
 }
 
-/// FTP goes through the kernel's TCP and our switch, whatever else the machine does.
+/// FTP traffic uses the kernel's TCP and Suimon's switch on any machine.
 fn check_profile(run: &Value) -> Result<(), String> {
     for part in run["parts"].as_array().unwrap() {
         let modules = part["profile"]["modules"].as_array();
@@ -120,25 +121,25 @@ fn check_profile(run: &Value) -> Result<(), String> {
 }
 
 fn check_qos_host(run: &Value) -> Result<(), String> {
-    // Looks at the counters are as late as the machine is busy, so that no upper bound holds for
-    // this; that maximums hold is tested with counters and the clock beside them (`disks/served.rs`).
+    // Load delays the readings of the counters, so no upper bound holds here. That maximums hold is
+    // tested with counters and their reading times (`disks/served.rs`).
     let highest = value(run, "steps", "highest-2-VM01-05").unwrap_or(0.0);
     println!("highest 5 s of a maximum: {highest} %");
     expect(highest > 0.0, "highest 5 s of a maximum", highest)?;
     let verdict = value(run, "steps", "met-3-VM06-10");
-    expect(verdict.is_some(), "a minimum is judged", verdict)?;
+    expect(verdict.is_some(), "a minimum is evaluated", verdict)?;
     let series = run["parts"][0]["series"].as_array().unwrap();
     let of_disks = |group: &str| series.iter().filter(|entry| entry["group"] == group).count();
     expect(of_disks("disk") == 4 && of_disks("entitled") == 4, "a series of each disk", ())?;
     let fio = series.iter().find(|entry| entry["group"] == "fio");
     let seconds = fio.map_or(0, |entry| entry["points"].as_array().unwrap().len());
-    expect(seconds >= 1, "seconds that fio saw", seconds)
+    expect(seconds >= 1, "seconds measured by fio", seconds)
 }
 
-/// Minimums that both nodes cannot have are refused, however busy the machine is.
+/// Minimums that exceed the capacity of both nodes are rejected on any machine.
 fn check_qos_cluster_min(run: &Value) -> Result<(), String> {
     let refused = value(run, "steps", "refused-4");
-    expect(refused == Some(1.0), "what is too much is refused", refused)
+    expect(refused == Some(1.0), "an excessive minimum is rejected", refused)
 }
 
 fn check_disk_io(run: &Value) -> Result<(), String> {
@@ -166,7 +167,7 @@ fn check_power_plan(run: &Value) -> Result<(), String> {
                 expect(result.is_some_and(|result| result > 0.0), case, (load, measure, result))?;
             }
         }
-        // Watts are told, or why they are not.
+        // Power is reported, or the reason why it cannot be measured.
         let parts = run["parts"].as_array().unwrap();
         let notes = parts.iter().find(|part| part["case"] == case).map(|part| &part["notes"]);
         let is_lacking = notes.is_some_and(|notes| notes.to_string().contains("energy: "));
@@ -176,20 +177,20 @@ fn check_power_plan(run: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The adapter and all CPUs are emulated: what is compared is the work of the daemon's processors.
+/// The adapter and all CPUs are emulated, so only the CPU time of the daemon's workers is compared.
 fn check_sriov(run: &Value) -> Result<(), String> {
     for direction in ["sends", "receives"] {
         let processors = |path: &str| value(run, &format!("{direction}+{path}"), "processors");
         let (switch, vf) =
             (processors("switch").unwrap_or(0.0), processors("vf").unwrap_or(f64::INFINITY));
-        // A VF costs the host's processors a tenth at most of what the switch costs.
+        // A VF costs the workers at most a tenth of what the switch costs.
         expect(vf * 10.0 < switch, direction, (switch, vf))?;
     }
     Ok(())
 }
 
 mod full {
-    /// A test for each plan, so that one that is slow is seen, and one that fails does not hide others.
+    /// Defines a test for each plan, so that a failure does not hide others.
     macro_rules! quick_plans {
         ($($test:ident $plan:literal)*) => {
             pub(super) const TESTED: &[&str] = &[$($plan),*];

@@ -1,5 +1,5 @@
-//! DHCP messages between TAP ports, as clients see them that read frames without asking the kernel
-//! about checksums.
+//! DHCP messages between TAP ports, received as by clients that read raw frames without the
+//! kernel's checksum information.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::packet_tap::{Headed, PacketTap};
 
 /// Deadline of every condition. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Bytes of each message, beside headers.
+/// Payload of each message.
 const MESSAGE: [u8; 300] = [0x5a; 300];
 
 fn send(from: &NamespaceGuest, to: &NamespaceGuest, is_ipv6: bool, ports: (u16, u16)) {
@@ -27,7 +27,8 @@ fn send(from: &NamespaceGuest, to: &NamespaceGuest, is_ipv6: bool, ports: (u16, 
     assert_eq!(sent_bytes.unwrap(), MESSAGE.len());
 }
 
-/// The next datagram with these ports that comes to a guest, as its device has it.
+/// Waits for the next datagram with these ports at a guest. Returns it as the guest's device
+/// received it.
 fn receive(tap: &PacketTap, is_ipv6: bool, (from, to): (u16, u16)) -> Headed {
     let header_len = if is_ipv6 { 54 } else { 34 };
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
@@ -39,7 +40,8 @@ fn receive(tap: &PacketTap, is_ipv6: bool, (from, to): (u16, u16)) -> Headed {
     }
 }
 
-/// The sum over a datagram and its pseudo-header: 0xffff if the checksum is right (RFC 768).
+/// Returns the sum over a datagram and its pseudo-header: 0xffff if the checksum is correct (RFC
+/// 768).
 fn sum(frame: &[u8], is_ipv6: bool) -> u16 {
     let (header_len, addresses) = if is_ipv6 { (54, 22..54) } else { (34, 26..34) };
     let datagram = &frame[header_len..header_len + 8 + MESSAGE.len()];
@@ -68,7 +70,7 @@ fn check(keys: &str) {
         let (header, frame) = receive(&tap, is_ipv6, ports);
         assert_eq!(header.flags & VnetHeader::NEEDS_CSUM, 0, "{keys} {ports:?}: {header:?}");
         assert_eq!(sum(&frame, is_ipv6), 0xffff, "{keys} {ports:?}");
-        // Other datagrams travel as they are.
+        // Other datagrams keep their partial checksum.
         send(a, b, is_ipv6, (1000, 2000));
         let (header, _) = receive(&tap, is_ipv6, (1000, 2000));
         assert_ne!(header.flags & VnetHeader::NEEDS_CSUM, 0, "{keys}: {header:?}");

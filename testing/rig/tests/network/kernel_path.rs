@@ -1,5 +1,5 @@
-//! Light guests whose frames the kernel moves itself: as much as it may and no more,
-//! counted all the same, live, and across the daemon's death.
+//! Namespace guests whose frames the kernel forwards: only what the configuration permits, with
+//! complete counters, with live changes, and across crashes of the daemon.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -17,7 +17,7 @@ const KEYS: &str = "kernel_path = true";
 const LIMIT: Duration = Duration::from_secs(120);
 const STREAM_BYTES: u64 = 8 << 20;
 
-/// What `suimon nic show` says of a NIC's path in the kernel.
+/// Returns what `suimon nic show` reports about a NIC's kernel path.
 fn path(daemon: &Daemon, nic: &str) -> Value {
     daemon.json(&["nic", "show", nic]).unwrap()["kernel_path"].clone()
 }
@@ -26,8 +26,8 @@ fn moved(daemon: &Daemon, nic: &str) -> u64 {
     path(daemon, nic)["rx_bytes"].as_u64().unwrap()
 }
 
-/// A stream from one guest to the other, both ways and over both protocols. Returns how
-/// many bytes the kernel moved for the sender of the first.
+/// Sends streams between the guests in both directions over IPv4 and IPv6. Returns the number of
+/// bytes of `from` that the kernel forwarded.
 fn streams(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) -> u64 {
     let before = moved(daemon, &from.nic);
     let bytes = sample(STREAM_BYTES);
@@ -41,9 +41,9 @@ fn streams(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) -> u64 {
     moved(daemon, &from.nic) - before
 }
 
-/// Waits until the path between these two is in use.
+/// Waits until the kernel forwards frames between the guests.
 pub(crate) fn wait_taken(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) {
-    wait_until("the kernel's path is taken", LIMIT, || {
+    wait_until("forwarding by the kernel", LIMIT, || {
         let before = moved(daemon, &from.nic);
         from.namespace.ping(&to.address())?;
         Ok(moved(daemon, &from.nic) > before)
@@ -51,7 +51,7 @@ pub(crate) fn wait_taken(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceG
     .unwrap();
 }
 
-/// Devices of a namespace but loopback.
+/// Returns the devices of a namespace except loopback.
 fn devices(namespace: &Namespace) -> Vec<String> {
     let links = namespace.run(&["ip", "-o", "link"]).unwrap();
     let names = links.lines().filter_map(|line| line.split(": ").nth(1));
@@ -69,11 +69,12 @@ fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
     let before = rx_bytes().unwrap();
     let moved = streams(&daemon, a, b);
     assert!(moved > 2 * STREAM_BYTES, "{moved} of {}", 2 * STREAM_BYTES);
-    assert!(rx_bytes().unwrap() - before >= moved, "they are among the NIC's frames");
-    assert_eq!(streams(&daemon, a, c), 0, "the third did not ask for it");
+    assert!(rx_bytes().unwrap() - before >= moved, "the NIC's counters include forwarded bytes");
+    assert_eq!(streams(&daemon, a, c), 0, "the third NIC has no kernel path");
     assert!(path(&daemon, "c").is_null());
 
-    // What the switch has to look at, it gets to see: at once, and until it need not.
+    // Frames that the switch has to process are redirected to it immediately, for as long as
+    // necessary.
     for (set, unset, reason) in [
         ("--bandwidth-max-bps=100000000000", "bandwidth_max_bps", "bandwidth_max_bps"),
         ("--isolated=true", "isolated", "isolated"),
@@ -122,7 +123,7 @@ fn a_capture_sees_what_the_kernel_would_have_moved() {
     let arguments = ["nic", "capture", "a", "-w", &written, "--count", "20"];
     thread::scope(|scope| {
         let capture = scope.spawn(|| daemon.ok(&arguments));
-        wait_until("capture under way", LIMIT, || Ok(file.exists())).unwrap();
+        wait_until("a running capture", LIMIT, || Ok(file.exists())).unwrap();
         wait_until("end of the capture", LIMIT, || {
             a.namespace.ping(&b.address())?;
             Ok(capture.is_finished())

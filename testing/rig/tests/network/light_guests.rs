@@ -1,4 +1,4 @@
-//! Traffic between light guests: offloads on and off, limits, guards, queues.
+//! Traffic between namespace guests: offloads enabled and disabled, limits, port security, queues.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,8 @@ use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, iperf, private_lan, wai
 /// Deadline of every condition and command. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// Checks that a transfer of one second arrives, and that no kernel counted a wrong checksum.
+/// Asserts that a transfer of one second delivers data, and that no kernel counted a wrong
+/// checksum.
 fn transfer(from: &NamespaceGuest, to: &NamespaceGuest, description: &str) {
     for (address, family) in [(to.address(), "IPv4"), (to.address_v6(), "IPv6")] {
         for direction in [&[][..], &["--reverse"][..]] {
@@ -43,8 +44,8 @@ fn dropped(daemon: &Daemon, nic: &str, side: &str, reason: &str) -> u64 {
         .sum()
 }
 
-/// Waits until the switch counts frames of a NIC that it dropped for this reason. That no reply
-/// came does not show that the switch has seen the requests.
+/// Waits until the switch counts frames of a NIC dropped for this reason. A missing reply alone
+/// does not show that the switch has processed the requests.
 fn wait_rx_dropped(daemon: &Daemon, nic: &str, reason: &str) {
     wait_until(&format!("frames of {nic} dropped: {reason}"), LIMIT, || {
         Ok(dropped(daemon, nic, "rx_dropped", reason) > 0)
@@ -79,7 +80,7 @@ fn large_packets_pass_when_both_ends_allow_them() {
     assert!(big(&a.namespace));
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     transfer(a, b, "MTU 9000");
-    // Smaller at the receiver, live: the large packet no longer fits.
+    // The receiver's MTU is reduced live: the large packet no longer fits.
     daemon.ok(&["nic", "set", "b", "--mtu", "1500"]).unwrap();
     assert!(!big(&a.namespace));
     assert!(a.namespace.reaches(&b.address()));
@@ -130,7 +131,7 @@ fn a_guest_cannot_take_another_address_unless_it_may() {
     a.namespace.run(&other).unwrap();
     assert!(a.namespace.is_cut_from(&b.address()).unwrap());
     wait_rx_dropped(&daemon, "a", "spoofed_source");
-    // Nobody else can take it either.
+    // Another guest cannot use the configured address either.
     b.namespace
         .run(&["ip", "link", "set", NamespaceGuest::DEVICE, "address", "52:54:00:00:00:01"])
         .unwrap();
@@ -143,30 +144,31 @@ fn a_storm_is_cut_to_its_limit_and_unicast_is_not() {
     let (daemon, guests) = private_lan(&rig, &[("a", "storm_limit_fps = 100"), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
     assert!(a.namespace.reaches(&b.address()));
-    // The kernel drops frames of the storm before the switch sees them if the switch is behind.
+    // If the switch is delayed, the kernel drops frames of the storm before the switch receives
+    // them.
     let frames = || counter(&daemon.json(&["nic", "show", "b"]).unwrap(), "tx_frames");
     let (started, before) = (Instant::now(), frames());
     let storm =
         ["ping", "-n", "-q", "-b", "-f", "-l", "3000", "-c", "3000", "-W", "1", "10.77.0.255"];
     let mut cut = 0;
-    wait_until("a thousand frames that are cut", LIMIT, || {
+    wait_until("a thousand dropped frames", LIMIT, || {
         a.namespace.run_any(&storm, LIMIT)?;
         cut = dropped(&daemon, "a", "rx_dropped", "storm_limit");
         Ok(cut > 1000)
     })
     .unwrap();
     let passed = frames() - before;
-    // At 100 a second, with a burst of 20, and what the guests' kernels send of their own.
+    // 100 frames per second, a burst of 20, and up to 100 frames that the guests' kernels send on
+    // their own.
     let max_frames = started.elapsed().as_millis() as u64 / 10 + 20 + 100;
-    println!("{cut} frames were cut, {passed} passed in {:?}", started.elapsed());
+    println!("{cut} frames were dropped, {passed} forwarded in {:?}", started.elapsed());
     assert!(passed <= max_frames, "{passed} frames passed in {:?}", started.elapsed());
     assert!(a.namespace.reaches(&b.address()), "unicast is not limited");
 }
 
-/// Bits that the switch took of what a guest sent while a stream ran for two seconds, and the most
-/// that its limit allows in this time: the bucket holds 64 KiB, and frames that are taken in one
-/// batch may exceed it. The time is measured from before the first reading of the counter to after
-/// the last one, so that a loaded machine can only make the bound larger.
+/// Returns the bits of a guest's frames that the switch accepted during `stream`, and the maximum
+/// that the limit permits in this time: the bucket holds 64 KiB, and one batch may exceed it. The
+/// time includes both readings of the counter, so load on the machine can only increase the bound.
 fn sent_and_allowed(daemon: &Daemon, stream: impl FnOnce(), limit_bps: u64) -> (u64, u64) {
     const BURST_BYTES: u64 = (64 << 10) + 32 * (64 << 10);
     let read = || counter(&daemon.json(&["nic", "show", "a"]).unwrap(), "rx_bytes");
@@ -177,7 +179,7 @@ fn sent_and_allowed(daemon: &Daemon, stream: impl FnOnce(), limit_bps: u64) -> (
     (sent_bits, limit_bps * micros / 1_000_000 + 8 * BURST_BYTES)
 }
 
-/// That a limit is used up within 5 % is tested in virtual time
+/// That a limit is reached within 5 % is tested in virtual time
 /// (`testing/processors/tests/integration/bandwidth.rs`).
 #[test]
 fn bandwidth_is_limited_one_way_and_the_limit_changes_live() {
@@ -197,8 +199,8 @@ fn bandwidth_is_limited_one_way_and_the_limit_changes_live() {
             "{sent_bits} of {allowed} bits at {limit} a second"
         );
     }
-    // The limit is on what the guest sends: what it receives is many times that, on a machine that
-    // gives this test a hundredth of a CPU too.
+    // The limit applies to what the guest sends. It receives many times as much, even on a machine
+    // that gives this test a hundredth of a CPU.
     let limit = 2_000_000;
     daemon.ok(&["nic", "set", "a", "--bandwidth-max-bps", "2000000"]).unwrap();
     let started = Instant::now();
@@ -208,7 +210,8 @@ fn bandwidth_is_limited_one_way_and_the_limit_changes_live() {
     assert!(received > 2 * allowed, "{received} bits in {:?}", started.elapsed());
 }
 
-/// Frames that left `a` and `b`, on their own or joined, or were meant to go nowhere.
+/// Returns the number of frames of `a` and `b` that were delivered, individually or coalesced, or
+/// dropped at ingress.
 fn carried_frames(daemon: &Daemon) -> u64 {
     let mut frames = 0;
     for nic in ["a", "b"] {
@@ -233,7 +236,7 @@ fn a_queue_moves_to_another_worker_under_load() {
         b.nic_toml("lan", "")
     );
     let daemon = Daemon::start(&rig, &host).unwrap();
-    // What a guest sends before the other's NIC is there finds no way out.
+    // Frames that a guest sends before the other NIC exists are dropped.
     for guest in [&a, &b] {
         daemon.wait_up("nic", &guest.nic).unwrap();
     }
@@ -241,8 +244,8 @@ fn a_queue_moves_to_another_worker_under_load() {
         guest.bring_up().unwrap();
     }
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
-    // With so little under way, a processor that a loaded machine delays does not make another one
-    // drop frames, of which 1024 may be under way.
+    // With a small window, a delayed worker does not make another one drop frames, of which 1024
+    // may be in flight.
     let window = ["--window", "64K"];
     let mut stream = iperf::Client::begin(&rig, &a.namespace, &b.address(), 1, &window).unwrap();
     let down = || ["a", "b"].map(|nic| dropped(&daemon, nic, "tx_dropped", "egress_down"));
@@ -255,20 +258,20 @@ fn a_queue_moves_to_another_worker_under_load() {
     }
     stream.wait_flow("the stream at its end").unwrap();
     println!("{} bit/s", stream.end().unwrap().bits_per_second);
-    assert_eq!(down(), before, "frames lost while a queue was handed over");
+    assert_eq!(down(), before, "frames lost while a queue was moved");
     let queues = daemon.json(&["queue", "list"]).unwrap();
     for queue in queues.as_array().unwrap() {
         assert!(queue["moves"].as_u64().unwrap() >= 30, "{queue}");
     }
-    // Nothing is lost and nothing is reordered. (The sender may still send a
-    // segment again that only came late: the machine is busy.)
+    // No frame is lost or reordered. The sender may retransmit a segment that was only delayed by
+    // load.
     for queue in queues.as_array().unwrap() {
         assert_eq!(queue["full"], 0, "{queue}");
     }
     let count = |nic: &str, key: &str| counter(&daemon.json(&["nic", "show", nic]).unwrap(), key);
     let mut counts = (0, 0);
     wait_until("as many frames carried as received", LIMIT, || {
-        // The connection's last frames may be under way.
+        // The connection's last frames may still be in flight.
         counts = (count("a", "rx_frames") + count("b", "rx_frames"), carried_frames(&daemon));
         Ok(counts.0 == counts.1 + before.iter().sum::<u64>())
     })

@@ -1,4 +1,5 @@
-//! Switch, offloads, uplinks, AF_XDP, recordings, tested with third-party components. One module per subject.
+//! Switch, offloads, uplinks, AF_XDP, recordings, tested with third-party components. One module
+//! per subject.
 
 #[path = "../support/bridged.rs"]
 mod bridged;

@@ -1,4 +1,4 @@
-//! What software does for ports that lack an offload, beside what the kernel does:
+//! Offloads performed in software for ports that lack them, compared with the kernel's:
 //! segmentation of TCP and UDP, byte for byte, and receive coalescing.
 
 use std::net::{SocketAddr, UdpSocket};
@@ -13,13 +13,13 @@ use crate::frame_sample::Sample;
 use crate::packet_tap::{Headed, PacketTap, set_udp_segment};
 use crate::streams::{PATIENCE, sample, tcp_stream, wait_closed};
 
-/// A NIC that is given neither large frames nor partial checksums.
+/// Configuration of a NIC that receives neither large frames nor partial checksums.
 const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false";
-/// An EtherType for experiments (RFC 9542, section 2.3.4).
+/// EtherType for local experiments (RFC 9542, section 2.3.4).
 const MARKER_TYPE: [u8; 2] = [0x88, 0xb5];
 const PORT: u16 = 7007;
 
-/// A way that frames take from one device to another.
+/// Path of frames from one device to another.
 struct Way {
     from: PacketTap,
     to: PacketTap,
@@ -27,7 +27,7 @@ struct Way {
 }
 
 impl Way {
-    /// Through the switch, to a NIC without offloads.
+    /// Creates a path through the switch to a NIC without offloads.
     fn through_the_switch(sender: &NamespaceGuest, receiver: &NamespaceGuest) -> Self {
         assert!(sender.namespace.reaches(&receiver.address()));
         Self {
@@ -37,7 +37,8 @@ impl Way {
         }
     }
 
-    /// Through a device that leaves everything to the kernel.
+    /// Creates a path through a veth pair without offloads, for which the kernel performs all of
+    /// them.
     fn through_the_kernel(namespace: &Namespace, macs: [[u8; 6]; 2]) -> Self {
         namespace.run(&arguments("ip link add near type veth peer name far")).unwrap();
         for device in ["near", "far"] {
@@ -45,7 +46,7 @@ impl Way {
                 .run(&arguments(&format!("ip link set {device} addrgenmode none up")))
                 .unwrap();
         }
-        // Before the kernel has handled the carrier, a device drops what it is to send.
+        // Until the kernel has processed the carrier change, a device drops frames to be sent.
         for device in ["near", "far"] {
             let show_link = || namespace.run(&["ip", "link", "show", device]);
             wait_until("the carrier", PATIENCE, || Ok(show_link()?.contains("state UP"))).unwrap();
@@ -57,14 +58,14 @@ impl Way {
         Self { from, to, macs }
     }
 
-    /// What becomes of one frame.
+    /// Sends a frame and returns the frames that arrive.
     fn carry(&self, (header, bytes): &Headed) -> Vec<Vec<u8>> {
         self.from.send(header, bytes);
         self.arrived()
     }
 
-    /// What has arrived from the sender since the last time, until a marker, which
-    /// goes the same way.
+    /// Returns the frames that have arrived from the sender since the last call. Sends a marker
+    /// frame on the same path to detect the end.
     fn arrived(&self) -> Vec<Vec<u8>> {
         let mut marker = [&self.macs.concat()[..], &MARKER_TYPE].concat();
         marker.resize(60, 0);
@@ -82,13 +83,14 @@ impl Way {
         }
     }
 
-    /// What has left the sender since the last time, until nothing more leaves.
+    /// Returns the frames that have left the sender since the last call, until none leaves for 50
+    /// ms.
     fn left(&self) -> Vec<Headed> {
         let frames = std::iter::from_fn(|| self.from.receive(Duration::from_millis(50)));
         frames.filter(|(_, bytes)| self.is_ours(bytes)).collect()
     }
 
-    /// Whether a frame is IP from the sender to the receiver.
+    /// Returns true if a frame is IP from the sender to the receiver.
     fn is_ours(&self, bytes: &[u8]) -> bool {
         let is_ip = matches!(bytes[12..14], [0x08, 0x00] | [0x86, 0xdd]);
         bytes[..12] == self.macs.concat() && is_ip
@@ -107,7 +109,7 @@ fn mac(guest: &NamespaceGuest) -> [u8; 6] {
     octets
 }
 
-/// Large frames with all that segmentation has to look at.
+/// Returns large frames with all headers, options and flags that segmentation must handle.
 fn samples() -> Vec<(&'static str, Sample)> {
     let tcp = |segment_bytes: u16, payload_bytes: usize| Sample {
         segment_bytes: Some(segment_bytes),
@@ -135,7 +137,8 @@ fn samples() -> Vec<(&'static str, Sample)> {
     ]
 }
 
-/// The sample's frame between these two.
+/// Returns the sample's frame with the MAC addresses `macs` (destination, source), and its
+/// virtio-net header.
 fn headed(sample: &Sample, macs: [[u8; 6]; 2]) -> Headed {
     let mut bytes = sample.bytes();
     bytes[..12].copy_from_slice(&macs.concat());
@@ -144,9 +147,8 @@ fn headed(sample: &Sample, macs: [[u8; 6]; 2]) -> Headed {
     (VnetHeader { hdr_len: header.csum_start + transport_bytes, ..header }, bytes)
 }
 
-/// Keeps this thread, and those that it starts, on the CPU that it runs on. The kernel delivers
-/// frames of a veth by the CPU that sent them, in their order: a marker that another CPU sends may
-/// arrive before them.
+/// Pins this thread, and threads that it starts, to its current CPU. The kernel keeps the order of
+/// frames on a veth only per sending CPU: a marker that another CPU sends could overtake frames.
 fn stay_on_this_cpu() {
     let mut cpus = CpuSet::new();
     cpus.set(sched_getcpu());
@@ -180,7 +182,7 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
         let mut frame = headed(sample, through_switch.macs);
         compare(description, sample, &frame);
         if !sample.is_ipv6 {
-            // The same where fragmentation is allowed.
+            // The result is the same if fragmentation is permitted.
             let (header_end, bytes) = (34 + 4 * sample.option_words, &mut frame.1);
             bytes[20] = 0;
             bytes[24..26].fill(0);
@@ -193,7 +195,7 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
     assert!(counter(&status, "software_segmented") >= samples.len() as u64, "{status}");
 }
 
-/// Sends `bytes` as datagrams of 1200 bytes, 36 at a time.
+/// Sends `bytes` as UDP datagrams of 1200 bytes, 36 per system call.
 fn udp_stream(from: &NamespaceGuest, to: &NamespaceGuest, address: SocketAddr, bytes: &[u8]) {
     let receiver = to.namespace.inside(|| UdpSocket::bind(address).unwrap()).unwrap();
     receiver.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -208,7 +210,7 @@ fn udp_stream(from: &NamespaceGuest, to: &NamespaceGuest, address: SocketAddr, b
         sender.send_to(burst, address).unwrap();
         for datagram in burst.chunks(1200) {
             let len = receiver.recv(&mut buffer).unwrap();
-            assert!(buffer[..len] == *datagram, "a datagram arrived as something else");
+            assert!(buffer[..len] == *datagram, "a received datagram differs");
         }
     }
 }
@@ -258,7 +260,8 @@ fn counter(status: &serde_json::Value, key: &str) -> u64 {
     status["counters"][key].as_u64().unwrap_or_else(|| panic!("no counter {key} in {status}"))
 }
 
-/// Segments joined on their way to a NIC while a stream ran for a second.
+/// Sends a TCP stream for one second. Returns the number of segments coalesced on the way to the
+/// NIC, and of the resulting frames.
 fn joined(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest, address: &str) -> [u64; 2] {
     let read = || {
         let status = daemon.json(&["nic", "show", &to.nic]).unwrap();
@@ -278,7 +281,7 @@ fn segments_reach_a_guest_joined_as_long_as_it_wants_them_so() {
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
-    // The sender sends what the wire would carry, checksums complete.
+    // The sender sends frames as on a wire, with complete checksums.
     a.namespace.ethtool(NamespaceGuest::DEVICE, &arguments("tx off tso off gso off")).unwrap();
     for address in [b.address(), b.address_v6()] {
         let [segments, units] = joined(&daemon, a, b, &address);

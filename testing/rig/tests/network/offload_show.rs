@@ -1,6 +1,5 @@
-//! What `suimon offload` shows of an uplink, a NIC and a host NIC is what is, also after
-//! somebody else has switched the device; and what it sets changes what passes, at once
-//! and after a restart.
+//! `suimon offload` shows the actual state of an uplink, a NIC and a host NIC, even after another
+//! program has changed the device. Its settings change the frames immediately, and after a restart.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,12 +13,12 @@ use crate::streams::{sample, tcp_stream};
 
 const PORT: u16 = 7007;
 const WORLD: &str = "10.77.0.200";
-/// Ethernet's header and the MTU.
+/// Maximum frame length in bytes: Ethernet header and MTU.
 const LENGTH_MAX: usize = 14 + 1500;
 
-/// A light guest and the world behind an uplink.
+/// Namespace guest, and a namespace behind an uplink.
 struct Site {
-    // Ends the daemon before the devices go.
+    // Declared first, so that the daemon ends before the devices are removed.
     daemon: Daemon,
     guest: NamespaceGuest,
     world: Namespace,
@@ -44,12 +43,12 @@ impl Site {
         Self { daemon, guest, world, far, wire }
     }
 
-    /// What `suimon offload show` says of one offload.
+    /// Returns what `suimon offload show` reports about one offload of a port.
     fn show_offload(&self, port: &str, offload: &str) -> Value {
         show_offload(&self.daemon, port, offload)
     }
 
-    /// The frames of a stream that the guest sends, as the world receives them.
+    /// Sends a stream from the guest. Returns its data frames as received behind the uplink.
     fn sent_frames(&self) -> Vec<Headed> {
         let tap = PacketTap::open(&self.world, &self.far);
         let address = SocketAddr::new(WORLD.parse().unwrap(), PORT);
@@ -58,7 +57,7 @@ impl Site {
         self.of_stream(&tap)
     }
 
-    /// The frames of a stream that the world sends, as the guest receives them.
+    /// Sends a stream to the guest. Returns its data frames as the guest receives them.
     fn received(&self) -> Vec<Headed> {
         let tap = PacketTap::open(&self.guest.namespace, NamespaceGuest::DEVICE);
         let address = SocketAddr::new(self.guest.address().parse().unwrap(), PORT);
@@ -67,7 +66,7 @@ impl Site {
         self.of_stream(&tap)
     }
 
-    /// Those with data, sent to the port.
+    /// Returns the received frames of the stream that carry data.
     fn of_stream(&self, tap: &PacketTap) -> Vec<Headed> {
         let received = std::iter::from_fn(|| tap.receive(Duration::from_millis(50)));
         let frames = received.filter(|(_, bytes)| {
@@ -82,14 +81,14 @@ impl Site {
     }
 }
 
-/// What `suimon offload show` says of a port.
+/// Returns what `suimon offload show` reports about a port.
 fn port_shown(daemon: &Daemon, port: &str) -> Value {
     let ports = daemon.json(&["offload", "show", port]).unwrap();
     let [port] = &ports.as_array().unwrap()[..] else { panic!("{ports}") };
     port.clone()
 }
 
-/// What it says of one offload.
+/// Returns what `suimon offload show` reports about one offload of a port.
 fn show_offload(daemon: &Daemon, port: &str, offload: &str) -> Value {
     let port = port_shown(daemon, port);
     let mut offloads = port["offloads"].as_array().unwrap().iter();
@@ -107,7 +106,8 @@ fn is_partial((header, _): &Headed) -> bool {
     header.flags & VnetHeader::NEEDS_CSUM != 0
 }
 
-/// As a wire would have it: no longer than the MTU, and every checksum right.
+/// Returns true if the frame is valid on a wire: no longer than the MTU permits, with correct
+/// checksums.
 fn is_plain(frame: &Headed) -> bool {
     let (header, bytes) = frame;
     let length = u16::from_be_bytes([bytes[16], bytes[17]]);
@@ -139,7 +139,7 @@ fn what_ethtool_switches_on_the_uplink_is_shown() {
     run(&["ethtool", "-K", near, "tx-tcp-segmentation", "on", "tx", "off"]).unwrap();
     assert_eq!(large()["reason"], format!("tx-tcp-segmentation of {near} is off [requested on]"));
     assert_eq!(site.show_offload("up", "tx_checksum")["by"], "kernel");
-    // The kernel does what the device does not.
+    // The kernel performs the offloads that the device lacks.
     assert!(site.sent_frames().iter().all(is_plain));
 
     let device = site.daemon.json(&["uplink", "show", "up"]).unwrap()["device"].clone();
@@ -203,7 +203,7 @@ fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
     site.daemon.ok(&["offload", "set", "up", "segmentation=default", "tx_checksum=on"]).unwrap();
     assert!(site.sent_frames().iter().any(is_large));
     assert!(site.received().iter().any(is_large));
-    // Large frames are what joined segments are, so they go with them.
+    // Coalesced segments are large frames, so the setting affects them too.
     site.daemon.ok(&["offload", "set", "up", "receive_coalescing=off"]).unwrap();
     assert!(!site.received().iter().any(is_large));
     assert!(site.sent_frames().iter().any(is_large));
@@ -226,7 +226,7 @@ fn checksums_that_an_uplink_is_not_believed_reach_the_guest_whole() {
     assert_eq!(completed(), 0);
     site.daemon.ok(&["offload", "set", "up", "rx_checksum=off"]).unwrap();
     assert!(site.received().iter().all(is_plain));
-    // The frames that open and close the connection are not large; nobody cuts them.
+    // The frames that open and close the connection are not large and need no segmentation.
     assert!(completed() > 0, "completing a checksum is the switch's work and counts as such");
     assert!(site.sent_frames().iter().any(is_large), "the other direction is as before");
 }
@@ -249,7 +249,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     let name = |port: &Value| format!("{}:{}", port["kind"], port["name"]).replace('"', "");
     let names: Vec<_> = ports.as_array().unwrap().iter().map(name).collect();
     assert_eq!(names, ["nic:guest", "switch:inside"], "a private switch has no port of its own");
-    // Both are TAPs of the same kernel.
+    // Both are TAP devices of the same kernel.
     daemon.wait_up("nic", "guest").unwrap();
     daemon.wait_up("switch", "inside").unwrap();
     let [a, b] = ["guest", "inside"].map(|port| port_shown(&daemon, port)["offloads"].clone());
@@ -266,7 +266,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
     let step = "~ switch/inside change live: host_offload.segmentation true → false";
     assert!(plan.contains(step), "{plan}");
     set(&daemon, &["segmentation=off"]);
-    // Whether the host's kernel may hand large frames to the device.
+    // Returns true if the host's kernel may pass large frames to the device.
     let takes_large = || {
         let features = run(&["ethtool", "-k", device]).unwrap();
         features.contains("\n\ttx-tcp-segmentation: on")

@@ -1,7 +1,7 @@
-//! TCP is right with every combination of the five switches, on one switch with guests
-//! that have other combinations: set live on the NIC, and by `ethtool -K` in the guest.
-//! Streams go both ways, over IPv4 and IPv6, with MTU 1500 and 9000; their bytes are
-//! compared, and nobody counts a wrong checksum.
+//! TCP works with every combination of the five offload settings, between guests with different
+//! combinations on one switch. The settings are changed live on the NIC, and by `ethtool -K` in the
+//! guest. Streams in both directions, over IPv4 and IPv6, with MTU 1500 and 9000, are compared byte
+//! for byte, and no kernel may count a wrong checksum.
 
 use crate::streams;
 use std::io::Write;
@@ -13,18 +13,17 @@ use suimon_rig::{Daemon, Guest, GuestNic, GuestSpec, NamespaceGuest, Rig, privat
 
 use crate::streams::{receive, sample, tcp_stream};
 
-/// Of `[nic.offload]`; the bits of a combination.
+/// Keys of `[nic.offload]`, one per bit of a combination.
 const SWITCHES: [&str; 5] =
     ["tx_checksum", "rx_checksum", "tx_ip_checksum", "rx_ip_checksum", "segmentation"];
-/// Of `ethtool -K`; the bits of a combination. `sg` off takes `tso` with it, as `tx`
-/// does.
+/// Features of `ethtool -K`, one per bit of a combination. `tso` is off while `sg` or `tx` is.
 const FEATURES: [&str; 5] = ["tx", "sg", "tso", "gso", "gro"];
 const VM_FEATURES: [&str; 5] = ["tx", "rx", "tso", "gso", "gro"];
 const COMBINATIONS: u32 = 32;
-/// Of them: none, all, each switch alone, and all but each.
+/// Combinations of the fast tier: none, all, each setting alone, and all but each.
 const FEW: [u32; 12] = [0, 31, 1, 2, 4, 8, 16, 30, 29, 27, 23, 15];
 const MTUS: [u16; 2] = [1500, 9000];
-/// Neither large frames nor partial checksums, and nothing joined.
+/// Configuration without large frames, partial checksums and coalescing.
 const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false\n\
                      tx_checksum = false\nreceive_coalescing = false";
 const PORT: u16 = 7007;
@@ -36,7 +35,7 @@ fn is_on(combination: u32, bit: usize) -> bool {
     combination >> bit & 1 == 1
 }
 
-/// Sets all five switches, by the CLI and by the API in turn.
+/// Sets all five settings, alternating between the CLI and the API.
 fn set_switches(daemon: &Daemon, nic: &str, combination: u32) {
     let values = SWITCHES.iter().enumerate().map(|(bit, key)| (*key, is_on(combination, bit)));
     if combination % 2 == 0 {
@@ -70,7 +69,7 @@ fn addresses(guest: &NamespaceGuest) -> [SocketAddr; 2] {
         .map(|address| SocketAddr::new(address.parse().unwrap(), PORT))
 }
 
-/// Streams both ways over both families.
+/// Sends streams in both directions over IPv4 and IPv6.
 fn exchange(a: &NamespaceGuest, b: &NamespaceGuest, bytes: &[u8], description: &str) {
     for (from, to) in [(a, b), (b, a)] {
         for address in addresses(to) {
@@ -80,8 +79,8 @@ fn exchange(a: &NamespaceGuest, b: &NamespaceGuest, bytes: &[u8], description: &
     }
 }
 
-/// A guest of each kind on one switch, with this MTU: two whose switches change, one
-/// without any offload and one with all of them.
+/// Starts a switch with four guests of this MTU: two whose settings change, one without offloads
+/// and one with all of them.
 fn mixed_lan(rig: &Rig, mtu: u16) -> (Daemon, Vec<NamespaceGuest>) {
     let keys = format!("mtu = {mtu}");
     let plain = format!("{keys}\n{PLAIN}");
@@ -93,8 +92,8 @@ fn mixed_lan(rig: &Rig, mtu: u16) -> (Daemon, Vec<NamespaceGuest>) {
     (daemon, guests)
 }
 
-/// Streams between guests with these combinations, two at a time, and guests with none
-/// and with all. `set` gives a guest one; `check` looks at the daemon afterwards.
+/// Sends streams between two guests with changing combinations, and to guests without and with all
+/// offloads. `set` applies a combination to a guest; `check` examines the daemon afterwards.
 fn carry_all(
     combinations: &[u32],
     set: impl Fn(&Daemon, &NamespaceGuest, u32),
@@ -121,7 +120,7 @@ fn carry_all(
     }
 }
 
-/// What the other side has meanwhile: each combination once too.
+/// Returns the combination that the other guest has at the same time. It takes each value once.
 fn peer_combination(combination: u32) -> u32 {
     (combination * 11 + 5) % COMBINATIONS
 }
@@ -146,15 +145,15 @@ fn ethtool_switches_carry_tcp(combinations: &[u32]) {
     carry_all(combinations, set, |_| {});
 }
 
-/// A VM that keeps a copy of what it is sent, beside a light guest.
+/// VM that stores the received data, and a namespace guest.
 struct Pair {
     light: NamespaceGuest,
     vm: Guest,
 }
 
 impl Pair {
-    /// Streams both ways between the VM and the light guest over both families; the VM
-    /// opens the connections.
+    /// Sends streams in both directions between the VM and the namespace guest over IPv4 and IPv6.
+    /// The VM opens the connections.
     fn exchange(&mut self, bytes: &[u8], description: &str) {
         for address in addresses(&self.light) {
             let listener =
@@ -173,12 +172,12 @@ impl Pair {
             let received = receive(&listener);
             let output = self.vm.finish(LIMIT).unwrap();
             assert!(output.is_ok(), "{description}, {target}: {}", output.stdout);
-            assert!(received == bytes, "{description}, {target}: it arrived as something else");
+            assert!(received == bytes, "{description}, {target}: the received bytes differ");
         }
     }
 }
 
-/// The VM's copy of the sample comes over the switch while all switches are on.
+/// Starts the VM and transfers the sample data to it while all settings are on.
 fn boot(rig: &Rig, mtu: u16, bytes: &[u8]) -> (Daemon, Pair) {
     let light = NamespaceGuest::new(rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
@@ -196,7 +195,7 @@ fn boot(rig: &Rig, mtu: u16, bytes: &[u8]) -> (Daemon, Pair) {
         &GuestSpec { name: "vm".to_owned(), nics, cpus: 1, ..GuestSpec::default() },
     )
     .unwrap();
-    // Nobody else has the address; finding that out takes two seconds.
+    // Duplicate address detection would take two seconds.
     vm.run("echo 0 > /proc/sys/net/ipv6/conf/eth0/accept_dad").unwrap();
     vm.run(&format!("ip link set eth0 mtu {mtu}")).unwrap();
     for address in ["10.77.0.9/24", "fd77::9/64"] {
@@ -229,7 +228,7 @@ fn vm_switches_carry_tcp(combinations: &[u32]) {
         let snmp = pair.vm.run("cat /proc/net/snmp").unwrap();
         let tcp: Vec<&str> = snmp.lines().filter(|line| line.starts_with("Tcp: ")).collect();
         assert!(tcp[1].ends_with(" 0"), "checksum errors in the VM: {}", tcp[1]);
-        // All of it was live: the VM's front-end kept its connection.
+        // All changes were live: the VM's front-end kept its connection.
         let events = daemon.json(&["event", "list", "--limit", "1000"]).unwrap();
         let disconnect_event =
             events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);

@@ -1,4 +1,4 @@
-//! A daemon that records, and the policies driven by its recording: they decide what they decided.
+//! A daemon records its policies, and replaying the recording results in the same decisions.
 
 use std::fs;
 use std::thread;
@@ -11,9 +11,9 @@ use crate::bridged::{Bridged, FAR};
 
 /// Deadline of every condition and command. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(120);
-/// Of load on the team.
+/// Duration of the load on the team in seconds.
 const SECONDS: u32 = 4;
-/// Of load on each disk at the same time, which the slower one has done after 3 s.
+/// Number of requests of the load on each disk, which the slower disk completes after about 3 s.
 const REQUESTS: u32 = 1500;
 
 fn sim(arguments: &[&str]) -> Output {
@@ -22,7 +22,7 @@ fn sim(arguments: &[&str]) -> Output {
     run_any(&command, LIMIT).unwrap()
 }
 
-/// Disks on one store that two processors have, and a team; what happens to them is recorded.
+/// Records a daemon with disks on a store that two workers share, and a team whose members change.
 fn record(rig: &Rig, file: &str) {
     let (store, socket) = (rig.path("store"), rig.path("nbd.sock"));
     fs::create_dir_all(&store).unwrap();
@@ -60,7 +60,7 @@ fn record(rig: &Rig, file: &str) {
         running.join().unwrap();
     });
     bridged.team.daemon.ok(&["team", "set", "both", "--algorithm", "hyper-v-port"]).unwrap();
-    // The bridge does not answer to LACP.
+    // The bridge does not respond to LACPDUs.
     bridged.team.daemon.ok(&["team", "set", "both", "--mode", "lacp"]).unwrap();
     let lacpdus_sent = |index: usize| {
         bridged.team.status()["members"][index]["lacp"]["counters"]["lacpdus_tx"].as_u64()
@@ -102,7 +102,7 @@ fn what_a_daemon_decided_is_decided_again_from_its_recording() {
     let output = sim(&["what-if", &file, "--set", "vmq.max_processors=1"]);
     println!("{}", output.stdout);
     assert!(output.is_ok(), "{}", output.stderr);
-    // The store has several processors here.
+    // The store is shared by several workers.
     let output = sim(&["what-if", &file, "--set", "disk.calm.max_iops=200"]);
     assert!(output.code == 1 && output.stderr.contains("several workers"), "{output:?}");
 

@@ -1,5 +1,5 @@
-//! Where a processor's time goes, as the command line, the API and the metrics tell it,
-//! with real traffic between light guests.
+//! Time of workers per processing stage, as the command line, the API and the metrics report it,
+//! with real traffic between namespace guests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::Value;
 use suimon_rig::{Daemon, NamespaceGuest, Rig, iperf, private_lan, wait_until};
 
-/// A NIC that is given neither large frames nor partial checksums.
+/// Configuration of a NIC that receives neither large frames nor partial checksums.
 const PLAIN: &str = "[nic.offload]\nsegmentation = false\nrx_checksum = false";
 
-/// Time of all processors since they started, in ns by stage.
+/// Time of all workers since their start by stage, in ns.
 type Stages = BTreeMap<String, u64>;
 
 fn stages_of(worker: &Value) -> Stages {
@@ -28,7 +28,7 @@ fn stages(daemon: &Daemon) -> Stages {
     sum
 }
 
-/// By how much each stage grew while a stream of TCP ran for two seconds.
+/// Returns the increase of each stage's time during a TCP stream of two seconds.
 fn growth(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) -> Stages {
     let before = stages(daemon);
     let report = iperf::measure(&from.namespace, &to.address(), 2, &[]).unwrap();
@@ -45,7 +45,7 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
     let [a, b, c] = guests.as_slice() else { panic!() };
     let _servers = [b, c].map(|guest| iperf::serve(&rig, &guest.namespace).unwrap());
 
-    // Large frames as they are.
+    // Large frames are forwarded without segmentation.
     let without_segmentation = growth(&daemon, a, c);
     assert_eq!(
         (without_segmentation["segment_ns"], without_segmentation["checksum_ns"]),
@@ -61,14 +61,14 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
         "{without_segmentation:?}"
     );
 
-    // Large frames, cut and summed here. What each stage took is a figure of the machine: a
-    // processor that loses its CPU in a stage counts the time there. So the stages that have
-    // something to do are judged, and how long the others took is printed.
+    // Large frames are segmented and their checksums completed. The times depend on the machine: a
+    // worker that loses its CPU in a stage counts the time there. Therefore only stages that must
+    // have work are asserted, and the others are printed.
     let cut = growth(&daemon, a, b);
     assert!(cut["segment_ns"] > 0 && cut["checksum_ns"] > 0, "{cut:?}");
     println!("segmented: {cut:?}");
 
-    // Segments with whole checksums, joined here for a NIC that takes large frames.
+    // Segments with complete checksums are coalesced for a NIC that accepts large frames.
     let switches = ["tx", "off", "tso", "off", "gso", "off"];
     a.namespace.ethtool(NamespaceGuest::DEVICE, &switches).unwrap();
     let joined = growth(&daemon, a, c);
@@ -82,7 +82,7 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
 fn an_idle_worker_tells_idle_until_it_is_asked_and_everything_adds_up() {
     let rig = Rig::new().unwrap();
     let (daemon, _guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
-    // Guests' kernels look for neighbours and routers at first.
+    // The guests' kernels send neighbour and router solicitations at first.
     wait_until("an idle second", Duration::from_secs(120), || {
         let top = daemon.json(&["top", "--stages", "--interval", "1000"])?;
         let workers = top["workers"].as_array().unwrap();
@@ -110,8 +110,8 @@ fn an_idle_worker_tells_idle_until_it_is_asked_and_everything_adds_up() {
         if worker_snapshots.iter().any(|worker| worker["asleep"] == false) {
             continue;
         }
-        // A snapshot reads the clock a moment before it asks the processors, and after
-        // the snapshot before asked them.
+        // A snapshot reads the clock shortly before it queries the workers, and after the previous
+        // snapshot has queried them.
         let sums = worker_snapshots.map(|worker| stages_of(worker).values().sum::<u64>());
         assert!(sums[1] - sums[0] <= times[2] - times[0], "{sums:?} at {times:?}");
         assert!(sums[2] - sums[0] >= times[2] - times[1], "{sums:?} at {times:?}");

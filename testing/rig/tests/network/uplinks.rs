@@ -1,5 +1,4 @@
-//! External and internal switches: the outside world behind an uplink, the host
-//! behind its NIC.
+//! External and internal switches: a namespace behind an uplink, and the host behind its NIC.
 
 use std::time::Duration;
 
@@ -10,9 +9,9 @@ use suimon_rig::{
 /// Deadline of every condition and command. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A switch whose uplink leads to a namespace that plays the outside world.
+/// Switch whose uplink leads to a namespace, which represents the outside network.
 struct Outside {
-    // Ends the daemon before the devices go.
+    // Declared first, so that the daemon ends before the devices are removed.
     daemon: Daemon,
     guest: NamespaceGuest,
     world: Namespace,
@@ -128,7 +127,7 @@ fn an_uplink_takes_the_next_device_of_its_name() {
     .unwrap();
     run(&["ip", "link", "set", &old, "up"]).unwrap();
     let _next = Veth::new(&name, &far, &fixture.world).unwrap();
-    // The address is behind the new device only.
+    // Moves the address to the new device.
     let address = format!("{}/24", Outside::ADDRESS);
     for line in fixture.world.run(&["ip", "-o", "-4", "address"]).unwrap().lines() {
         let device = line.split_whitespace().nth(1).unwrap();

@@ -1,5 +1,5 @@
-//! VLAN isolation: frames with stacks of VLAN tags (double tagging) through the switch, Open vSwitch
-//! and the bridge of Linux, whose ports are configured alike.
+//! VLAN isolation: frames with stacks of VLAN tags (double tagging) through the switch, Open
+//! vSwitch and the bridge of Linux, whose ports are configured alike.
 
 mod model;
 mod recorder;
@@ -14,7 +14,7 @@ use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth};
 
 use crate::kernel_path::wait_taken;
 
-// Places of the ports in `ports`. The uplink is the last.
+// Indices of the ports in `ports`. The uplink is the last.
 const A: usize = 0;
 const N: usize = 1;
 const D: usize = 2;
@@ -54,7 +54,7 @@ fn markers() -> Vec<Marker> {
     ]
 }
 
-/// Frames to all from each port.
+/// Returns broadcast frames from each port with each stack of tags.
 fn broadcasts(ports: &[Port], stacks: &[Stack]) -> Vec<Probe> {
     let probes_from = |sender| {
         let probe =
@@ -64,7 +64,7 @@ fn broadcasts(ports: &[Port], stacks: &[Stack]) -> Vec<Probe> {
     (0..ports.len()).flat_map(probes_from).collect()
 }
 
-/// Frames from each port to the address of each other one.
+/// Returns frames from each port to the address of each other port with each stack of tags.
 fn unicasts(ports: &[Port], stacks: &[Stack]) -> Vec<Probe> {
     let mut probes = Vec::new();
     for sender in 0..ports.len() {
@@ -79,9 +79,9 @@ fn unicasts(ports: &[Port], stacks: &[Stack]) -> Vec<Probe> {
     probes
 }
 
-/// The switch under test. Its uplink leads to a namespace.
+/// Daemon with the switch under test. Its uplink leads to a namespace.
 struct Host {
-    // Ends the daemon before the devices go.
+    // Declared first, so that the daemon ends before the devices are removed.
     daemon: Daemon,
     guests: Vec<NamespaceGuest>,
     outside: Namespace,
@@ -133,8 +133,8 @@ impl Host {
     }
 }
 
-/// Asserts that no switch behind a port reads a VLAN from a frame that its sender may not use,
-/// neither from the first tag nor from one that follows a priority tag.
+/// Asserts that no switch behind a port can read a VLAN that the sender may not use from a frame,
+/// neither in the first tag nor in one after a priority tag.
 fn assert_isolated(ports: &[Port], probe: &Probe, observation: &Sight) {
     for (receiver, stack) in
         observation.iter().filter(|(receiver, _)| !ports[**receiver].is_access())
@@ -147,7 +147,7 @@ fn assert_isolated(ports: &[Port], probe: &Probe, observation: &Sight) {
     }
 }
 
-/// Asserts that ports see exactly what the documentation promises.
+/// Asserts that ports receive exactly the frames that the documentation states.
 fn assert_documented(ports: &[Port], probes: &[Probe], observations: &[Sight]) {
     for (probe, observation) in probes.iter().zip(observations) {
         assert_isolated(ports, probe, observation);
@@ -196,7 +196,7 @@ fn the_kernel_path_carries_no_tags() {
     probes.extend(broadcasts(&ports, &all_stacks(2)));
     let observations = recorder.record(&probes, &markers);
     assert_documented(&ports, &probes, &observations);
-    // Untagged frames still take it.
+    // Untagged frames are still forwarded.
     wait_taken(&host.daemon, &host.guests[A], &host.guests[N]);
 }
 
@@ -221,8 +221,8 @@ fn through_open_vswitch(rig: &Rig, probes: &[Probe]) -> Vec<Sight> {
     recorder.record(probes, &markers())
 }
 
-/// Records all broadcasts on a bridge of Linux. Its untagged network is VLAN 1. `None` if the kernel
-/// has no VLAN filtering (`CONFIG_BRIDGE_VLAN_FILTERING`).
+/// Records all broadcasts on a bridge of Linux. Its untagged network is VLAN 1. `None` if the
+/// kernel has no VLAN filtering (`CONFIG_BRIDGE_VLAN_FILTERING`).
 fn through_linux_bridge(rig: &Rig, probes: &[Probe]) -> Option<Vec<Sight>> {
     const BRIDGE: &str = "bridge0";
     let bridge_namespace = Namespace::new(rig, "bridge").unwrap();
@@ -319,9 +319,9 @@ fn table(probes: &[Probe], switches: &[&[Sight]]) -> Vec<String> {
     ROWS.iter().map(row).collect()
 }
 
-/// Returns true if the switches are meant to treat the frame alike at the receiver: the stack begins
-/// with an 802.1Q tag that names a VLAN, or it has no tag besides a priority tag; and no tag of it
-/// becomes the first one by the removal of another.
+/// Returns true if all switches should forward the frame alike to the receiver: the stack begins
+/// with an 802.1Q tag with a VLAN, or has no tag besides a priority tag; and no inner tag becomes
+/// the first one when another is removed.
 fn is_common(ports: &[Port], probe: &Probe, receiver: usize) -> bool {
     match &probe.stack[..] {
         [] => true,

@@ -1,9 +1,9 @@
-//! Dynamic VMQ with real guests: it spreads the queues of a load that comes, packs them when it
-//! has gone, and leaves queues alone under a load that stays as it is: one that a processor can
-//! carry, and one that all CPUs together cannot.
+//! Dynamic VMQ with real guests: it spreads queues after a load has started, packs them after its
+//! end, and does not move them under a constant load, whether one worker can carry it or all CPUs
+//! together cannot.
 //!
-//! How soon and how often it moves queues depends on which CPU time the processors get, so these
-//! tests print it. What is promised of it is tested in virtual time (`policy/vmq`).
+//! The time and number of moves depend on the CPU time that the workers get, so these tests print
+//! them. The promised limits are tested in virtual time (`policy/vmq`).
 
 use std::thread;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use suimon_rig::{LoadedHost, Rig, wait_until};
 const WORKERS: u16 = 4;
 /// Deadline of every condition.
 const LIMIT: Duration = Duration::from_secs(120);
-/// From each guest. Together they take a fraction of a processor.
+/// Rate of each guest in bits per second. Together they need a fraction of a worker.
 const STEADY_BPS: u64 = 8_000_000;
 const STEADY: Duration = Duration::from_secs(25);
 
-/// More than the guests leave CPUs for.
+/// More workers than the guests leave CPUs for.
 const MANY_WORKERS: u16 = 8;
-/// From the beginning of a load that never ends, in which queues may be moved as it takes.
+/// Time from the start of a permanent load in which queues may be moved.
 const SETTLED: Duration = Duration::from_secs(10);
 const OVERLOADED: Duration = Duration::from_secs(60);
 
-/// How many processors `suimon vmq show` tells to be in use and how many to be parked.
+/// Returns the numbers of workers that `suimon vmq show` reports as in use and as parked.
 fn used_and_parked(host: &LoadedHost) -> (usize, usize) {
     let output = host.daemon().ok(&["vmq", "show", "up"]).unwrap();
     println!("{output}");
@@ -41,19 +41,19 @@ fn queues_spread_after_a_load_step_and_are_packed_after_its_end() {
     let spread = host.spread(&load).unwrap();
     println!("spread after {spread:?}");
     let mut usage = (0, 0);
-    wait_until("queues on two processors", LIMIT, || {
+    wait_until("queues on two workers", LIMIT, || {
         usage = used_and_parked(&host);
         Ok(usage.0 >= 2)
     })
     .unwrap();
     assert_eq!(usage.0 + usage.1, 4, "in use and parked");
-    // What happened is told by event, and by the queue it happened to.
+    // A move is reported by an event, and by `vmq explain` for the queue.
     let moved = host.moves_since(load.began).unwrap();
     println!("{moved:#?}");
     let queue = &moved[0];
     assert!(queue.because.starts_with("the worker was "), "{queue:?}");
     let mut explained = Vec::new();
-    wait_until("a queue that is explained to have moved", LIMIT, || {
+    wait_until("the explanation of a moved queue", LIMIT, || {
         let names = ["vm0", "vm1", "vm2", "vm3", "up"];
         let outputs = names.map(|name| host.daemon().cli(&["vmq", "explain", name]));
         explained = outputs.into_iter().collect::<anyhow::Result<Vec<_>>>()?;
@@ -79,7 +79,7 @@ mod full {
         let moved = host.moves_since(load.began).unwrap();
         used_and_parked(&host);
         println!("{} moves in {STEADY:?}: {moved:#?}", moved.len());
-        // That it went on all the time.
+        // Fails if the load did not last all the time.
         host.end(load).unwrap();
     }
 
@@ -102,7 +102,7 @@ mod full {
         println!("{late_count} of {} moves after {SETTLED:?}", moved.len());
         used_and_parked(&host);
         assert!(!moved.is_empty());
-        // That it went on all the time.
+        // Fails if the load did not last all the time.
         host.end(load).unwrap();
     }
 }

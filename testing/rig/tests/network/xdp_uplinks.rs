@@ -1,4 +1,4 @@
-//! External switches whose uplink's frames come and go through AF_XDP sockets.
+//! External switches whose uplink uses AF_XDP sockets.
 
 use std::time::Duration;
 
@@ -9,14 +9,14 @@ const WORLD: &str = "10.77.0.200";
 /// Deadline of every condition and command. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// A guest, a switch whose uplink is one end of a wire, and the world at the other.
+/// Switch with a guest and an uplink on one end of a veth pair; the other end is in a namespace.
 struct Outside {
-    // Ends the daemon before the devices go.
+    // Declared first, so that the daemon ends before the devices are removed.
     daemon: Daemon,
     guest: NamespaceGuest,
     world: Namespace,
     wire: Veth,
-    /// The world's end.
+    /// Name of the veth pair's end in the namespace.
     far: String,
 }
 
@@ -28,8 +28,8 @@ impl Outside {
         let wire = Veth::new(&near, &far, &world).unwrap();
         world.address(&far, &format!("{WORLD}/24")).unwrap();
         world.run(&["ip", "link", "set", &far, "mtu", &mtu.to_string()]).unwrap();
-        // A wire has checksums in its frames and tags too; a pair of veth leaves both
-        // beside them, where no XDP program sees them.
+        // On a wire, checksums and tags are part of the frame. A veth pair passes both as metadata,
+        // which XDP programs cannot access.
         world.ethtool(&far, &["tx", "off"]).unwrap();
         world.ethtool(&far, &["txvlan", "off"]).unwrap();
         let host = format!(
@@ -99,7 +99,8 @@ fn a_killed_daemon_leaves_no_program_and_the_next_one_goes_on() {
     assert!(fixture.guest.namespace.reaches(WORLD));
     assert!(fixture.has_program());
     fixture.daemon.kill();
-    // The kernel takes it away with the last descriptor, a moment after the process has ended.
+    // The kernel removes the program when the last descriptor is closed, shortly after the process
+    // has ended.
     wait_until("a device without a program", LIMIT, || Ok(!fixture.has_program())).unwrap();
     fixture.daemon.restart(&rig).unwrap();
     fixture.daemon.wait_up("uplink", "up").unwrap();
@@ -123,7 +124,7 @@ fn the_driver_changes_and_a_deleted_device_comes_back() {
     }
     let near = fixture.wire.near();
     run(&["ip", "link", "delete", near]).unwrap();
-    wait_until("the uplink to be told missing", LIMIT, || {
+    wait_until("the uplink to be reported as failed", LIMIT, || {
         Ok(fixture.daemon.json(&["uplink", "show", "up"])?["condition"]["health"] == "failed")
     })
     .unwrap();
@@ -131,7 +132,7 @@ fn the_driver_changes_and_a_deleted_device_comes_back() {
     fixture.world.address("far0", &format!("{WORLD}/24")).unwrap();
     fixture.world.ethtool("far0", &["tx", "off"]).unwrap();
     fixture.daemon.wait_up("uplink", "up").unwrap();
-    // The new device has another address.
+    // The new device has another MAC address.
     fixture
         .guest
         .namespace
@@ -140,7 +141,7 @@ fn the_driver_changes_and_a_deleted_device_comes_back() {
     assert!(fixture.guest.namespace.reaches(WORLD));
 }
 
-/// Addresses of the host itself, on the uplink's device, and others of the world's.
+/// Addresses of the host on the uplink's device, and addresses of the namespace that contact them.
 const HOST: [&str; 2] = ["198.51.100.9", "2001:db8:51::9"];
 const ASKING: [&str; 2] = ["198.51.100.10", "2001:db8:51::10"];
 
@@ -169,7 +170,7 @@ fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
     for host_address in HOST {
         assert!(fixture.world.reaches(host_address), "{host_address}");
     }
-    // The program was replaced under it.
+    // The program was replaced during the stream.
     stream.wait_flow("the stream with the new program").unwrap();
     let report = stream.end().unwrap();
     println!("{} bit/s, {} segments sent again", report.bits_per_second, report.retransmits);
@@ -199,8 +200,8 @@ fn a_device_with_more_queues_is_refused_with_what_to_do() {
     run(&["ip", "link", "delete", &device]).unwrap();
 }
 
-/// No device here takes flow rules: the kernel's refusal is told, and frames are classified
-/// all the same.
+/// No device here supports flow rules: the kernel's error is reported, and the switch classifies
+/// frames in software.
 #[test]
 fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
     let rig = Rig::new().unwrap();

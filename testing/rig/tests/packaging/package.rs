@@ -1,5 +1,5 @@
-//! The Debian package under a running systemd: installed, used, installed again over an
-//! administrator's changes, removed, purged.
+//! The Debian package under a running systemd: installed, used, upgraded over an administrator's
+//! changes, removed, purged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ const LAB: &str = "suimon-lab.service";
 const PATIENCE: Duration = Duration::from_secs(180);
 const LAN: &str = "[[switch]]\nname = \"lan\"\nkind = \"private\"\n";
 
-/// The package, of the programs that are tested.
+/// Builds the package from the programs under test, and returns its path.
 fn package(rig: &Rig) -> PathBuf {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/deb");
     let programs = PathBuf::from(program("suimond").unwrap());
     let programs = programs.parent().unwrap().to_string_lossy().into_owned();
-    // It compresses all programs, which takes minutes on a busy machine.
+    // Compressing all programs takes minutes on a loaded machine.
     let arguments = [script, &programs, &rig.path("package")];
     let output = run_any(&arguments, Duration::from_secs(1200)).unwrap();
     assert!(output.is_ok(), "{}{}", output.stdout, output.stderr);
@@ -29,13 +29,13 @@ fn is_active(host: &ServiceHost, unit: &str) -> bool {
     host.property(unit, "ActiveState").unwrap() == "active"
 }
 
-/// What is there whose name has ours in it, outside of logs and what is mounted.
+/// Returns the paths with `suimon` in their names, outside of logs and mounts.
 fn left(host: &ServiceHost) -> String {
     let find_command = ["find", "/etc", "/usr", "/var/lib", "-xdev", "-iname", "*suimon*"];
     host.run(&find_command).unwrap()
 }
 
-/// Compressing the programs takes a minute.
+/// Compressing the programs takes about a minute.
 mod full {
     #[test]
     fn a_package_is_installed_upgraded_and_removed_without_a_trace() {
@@ -60,7 +60,7 @@ fn install_upgrade_and_remove() {
     }
     assert!(host.run(&["suimon", "host", "show"]).unwrap().contains("confined  full"));
     assert_eq!(dpkg(&["--verify", "suimon"]), "", "all files are as they were packed");
-    // The lab is there, and does nothing before an administrator wants it.
+    // The lab is installed but inactive until an administrator starts it.
     let enabled = host.run_any(&["systemctl", "is-enabled", LAB]).unwrap();
     assert_eq!((enabled.stdout.trim(), is_active(&host, LAB)), ("disabled", false));
     assert!(host.run(&["suimon", "lab", "list"]).unwrap().contains("vmq-teaming"));
@@ -81,7 +81,7 @@ fn install_upgrade_and_remove() {
     let checked = host.run_any(&["suimon", "check", "--file", "/etc/suimon/host.toml"]).unwrap();
     assert!(checked.is_ok(), "{checked:?}");
 
-    // What an administrator has changed stays, and so does the daemon's state.
+    // The administrator's changes and the daemon's state are kept.
     fs::write(host.file("/etc/suimon/host.toml"), LAN).unwrap();
     host.run(&["systemctl", "reload", DAEMON]).unwrap();
     host.run(&["suimon", "store", "create", "s", "--path", "/run/suimon"]).unwrap();
@@ -96,7 +96,7 @@ fn install_upgrade_and_remove() {
     assert!(!Path::new(&host.file("/usr/bin/suimond")).exists());
     assert!(host.file("/etc/suimon/host.toml").exists(), "configuration is the administrator's");
     assert!(host.file("/var/lib/suimon").exists());
-    // A store below the state directory is the administrator's.
+    // A store below the state directory belongs to the administrator and is kept.
     let store = host.file("/var/lib/suimon/store");
     fs::create_dir(&store).unwrap();
     fs::write(store.join("web.vhdx"), "kept").unwrap();

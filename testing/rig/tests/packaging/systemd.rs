@@ -1,5 +1,6 @@
-//! The units of `dist` under a running systemd: what they leave the daemon and the launcher, that
-//! VMs have control groups of their own and outlive them, and what is put back after them.
+//! The units of `dist` under a running systemd: the permissions that they leave the daemon and the
+//! launcher, the separate control groups of VMs, which outlive the units, and the restored CPU
+//! settings.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ const LAUNCHER: &str = "suimon-launcher.service";
 const LAB: &str = "suimon-lab.service";
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// A VM with a NIC and a disk; QEMU's translation runs it, whatever the machine has.
+/// Host file with a VM that has a NIC and a disk, and is always executed by TCG.
 const VM: &str = r#"
 [[switch]]
 name = "lan"
@@ -43,7 +44,7 @@ nics = ["web"]
 disks = ["web"]
 "#;
 
-/// What an administrator writes for a store there.
+/// Drop-in of an administrator that permits a store in `/srv/store`.
 const STORES: &str = "[Service]\nReadWritePaths=/srv/store\n";
 
 fn json(host: &ServiceHost, arguments: &[&str]) -> Value {
@@ -55,7 +56,7 @@ fn systemctl(host: &ServiceHost, arguments: &[&str]) {
     host.run(&[&["systemctl"], arguments].concat()).unwrap();
 }
 
-/// Waits until a daemon answers that is not this one; its number.
+/// Waits until a daemon other than `before` responds. Returns its process id.
 fn wait_for_another(host: &ServiceHost, before: &str) -> String {
     wait_until("another daemon", PATIENCE, || {
         let has_changed = ![before, "0"].contains(&host.property(DAEMON, "MainPID")?.as_str());
@@ -65,24 +66,23 @@ fn wait_for_another(host: &ServiceHost, before: &str) -> String {
     host.property(DAEMON, "MainPID").unwrap()
 }
 
-/// The process of the VM, which runs.
+/// Waits until the VM runs, and returns its process id.
 fn process(host: &ServiceHost) -> u64 {
-    wait_until("the VM to be known", PATIENCE, || {
+    wait_until("the VM to be reported as running", PATIENCE, || {
         Ok(json(host, &["vm", "show", "web"])["state"] == "running")
     })
     .unwrap();
     json(host, &["vm", "show", "web"])["process"].as_u64().unwrap()
 }
 
-/// The control group of a process, below the unit.
+/// Returns the control group of a process, relative to the launcher's unit.
 fn group_of(host: &ServiceHost, process: &str) -> String {
     let groups = host.run(&["cat", &format!("/proc/{process}/cgroup")]).unwrap();
     let group = groups.lines().find_map(|line| line.strip_prefix("0::")).unwrap();
     group.rsplit_once(LAUNCHER).unwrap().1.to_owned()
 }
 
-/// Waits until the journal has these texts of the daemon: journald stores what a unit prints after
-/// the unit has printed it.
+/// Waits until the journal contains these texts of the daemon. journald stores output with a delay.
 fn wait_logged(host: &ServiceHost, texts: &[&str]) {
     let mut journal = String::new();
     let logged = wait_until("the daemon's messages in the journal", PATIENCE, || {
@@ -99,11 +99,11 @@ fn systemd_finds_nothing_wrong_with_the_units() {
     for name in ["power.conf", "stores.conf"] {
         host.install_drop_in(name).unwrap();
     }
-    // The pages of the manual come with the package, whose test looks for them.
+    // The manual pages are part of the package and checked by its test.
     let arguments = ["systemd-analyze", "verify", "--man=no", DAEMON, LAUNCHER, LAB];
     let output = host.run_any(&arguments).unwrap();
     assert!(output.is_ok() && output.stderr.is_empty(), "{output:?}");
-    // From 0, what can do nothing, to 10: what units without any restriction have.
+    // The exposure level ranges from 0 (no permissions) to 10 (unrestricted unit).
     for (unit, limit) in [(DAEMON, 4.0), (LAUNCHER, 5.0), (LAB, 9.0)] {
         let output = host.run(&["systemd-analyze", "security", "--no-pager", unit]).unwrap();
         let level = output.lines().find_map(|line| line.split_once("exposure level for ")).unwrap();
@@ -121,7 +121,8 @@ fn a_refused_host_file_is_not_tried_again() {
     assert_eq!(host.property(DAEMON, "ExecMainStatus").unwrap(), "3");
     wait_logged(&host, &["/etc/suimon/host.toml:3"]);
 
-    // Where the unit does not let the daemon write, the disk says so, and the rest works.
+    // If the unit does not permit writes to the store, the disk reports that, and everything else
+    // works.
     fs::write(host.file("/etc/suimon/host.toml"), VM).unwrap();
     systemctl(&host, &["start", DAEMON]);
     wait_logged(&host, &["Read-only file system"]);
@@ -141,7 +142,7 @@ fn a_refused_host_file_is_not_tried_again() {
 fn a_missing_directory_of_a_store_does_not_stop_the_unit_and_is_used_once_mounted() {
     let rig = Rig::new().unwrap();
     let host = ServiceHost::boot(&rig, &VM.replace("/srv/store", "/srv/later/store")).unwrap();
-    // As in the example of the package: `-` before the path.
+    // With `-` before the path, as in the package's example.
     host.drop_in(DAEMON, "stores.conf", &STORES.replace("/srv/store", "-/srv/later")).unwrap();
     systemctl(&host, &["start", DAEMON]);
     assert_eq!(json(&host, &["switch", "show", "lan"])["condition"]["health"], "up");
@@ -188,7 +189,8 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
             "kept"
         );
     }
-    // The launcher's main process only: `kill` alone is for all of the unit, VMs included.
+    // Only the launcher's main process: plain `kill` signals all processes of the unit, including
+    // VMs.
     let kill = ["kill", "--kill-whom=main", "-s", "KILL", LAUNCHER];
     for arguments in
         [["restart", LAUNCHER].as_slice(), &["stop", LAUNCHER], &["start", LAUNCHER], &kill]
@@ -201,9 +203,9 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
         Ok(host.journal(LAUNCHER)?.matches(message).count() == 3)
     })
     .unwrap();
-    // The daemon is served by the launcher that is there now.
+    // The daemon uses the current launcher.
     host.run(&["suimon", "vm", "kill", "web"]).unwrap();
-    wait_until("the group to be gone", PATIENCE, || {
+    wait_until("the removal of the control group", PATIENCE, || {
         let group = host.property(LAUNCHER, "ControlGroup")?;
         let group = format!("/sys/fs/cgroup{group}/suimon/web");
         Ok(!host.run_any(&["test", "-d", &group])?.is_ok())
@@ -218,7 +220,8 @@ fn a_vm_has_a_control_group_and_outlives_both_units() {
     );
 }
 
-/// Two CPUs with `acpi-cpufreq` in files, where systemd and the daemon see the machine's.
+/// Simulated sysfs of two CPUs with `acpi-cpufreq`, mounted over the machine's for systemd and the
+/// daemon.
 struct Cpus(PathBuf);
 
 impl Cpus {
@@ -267,22 +270,22 @@ fn a_power_plan_is_put_back_after_a_daemon_that_was_killed() {
     let host = ServiceHost::boot(&rig, "[power]\nplan = \"high-performance\"\n").unwrap();
     let cpus = Cpus::in_place_of_the_machines(&host);
     host.install_drop_in("power.conf").unwrap();
-    // So that no next daemon makes it anew.
+    // Prevents a restarted daemon from applying the plan again.
     host.drop_in(DAEMON, "once.conf", "[Service]\nRestart=no\n").unwrap();
     for arguments in [["stop", DAEMON].as_slice(), &["kill", "-s", "KILL", DAEMON]] {
         systemctl(&host, &["start", DAEMON]);
         wait_until("the plan", PATIENCE, || Ok(cpus.settings() == HIGH)).unwrap();
         assert_eq!(json(&host, &["power", "show"])["effect"], "full");
         systemctl(&host, arguments);
-        wait_until("the settings to be put back", PATIENCE, || Ok(cpus.settings() == BEFORE))
-            .unwrap();
+        wait_until("the restored settings", PATIENCE, || Ok(cpus.settings() == BEFORE)).unwrap();
         wait_until("the unit to end", PATIENCE, || {
             let state = host.property(DAEMON, "ActiveState")?;
             Ok(["inactive", "failed"].contains(&state.as_str()))
         })
         .unwrap();
     }
-    // By its own end the daemon has left nothing; after its death the unit puts all back.
+    // After an orderly stop nothing remains to be restored; after a kill the unit restores all
+    // settings.
     wait_logged(&host, &["CPU settings restored: 0", "CPU settings restored: 5"]);
 }
 

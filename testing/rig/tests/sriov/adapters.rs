@@ -1,5 +1,5 @@
-//! SR-IOV for real: Suimon in a machine whose adapter has it, with Debian's kernel and its
-//! drivers. What Suimon says is compared with what `ip` and sysfs say there.
+//! SR-IOV adapters: Suimon in an emulated machine with an adapter, with Debian's kernel and
+//! drivers. The reports of Suimon are compared with those of `ip` and sysfs.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -8,22 +8,22 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use suimon_rig::{IovMachine, IovSpec, Rig, wait_until};
 
-/// Deadline of conditions. The machine is emulated.
+/// Deadline of conditions, generous because the machine is emulated.
 const LIMIT: Duration = Duration::from_secs(300);
 
 fn json(machine: &mut IovMachine, arguments: &str) -> Result<Value> {
     let output = machine.suimon_well(&format!("{arguments} --json"))?;
-    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
+    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` printed {output}"))
 }
 
-/// What iproute2 says of a VF.
+/// Returns the line of `ip link show` about a VF.
 fn ip_of_vf(machine: &mut IovMachine, index: u16) -> Result<String> {
     let output = machine.run("/usr/bin/ip link show eth0")?;
     let line = output.lines().find(|line| line.trim_start().starts_with(&format!("vf {index} ")));
     Ok(line.with_context(|| format!("no VF {index} in {output}"))?.to_owned())
 }
 
-/// Has to be refused, with this exit code and these words.
+/// Runs `suimon`, which must fail with this exit code and print these texts.
 fn expect_error(
     machine: &mut IovMachine,
     arguments: &str,
@@ -33,7 +33,7 @@ fn expect_error(
     let output = machine.suimon(arguments)?;
     ensure!(output.code == code, "`suimon {arguments}`: {} {}", output.code, output.stdout);
     for part in parts {
-        ensure!(output.stdout.contains(part), "`suimon {arguments}` said {}", output.stdout);
+        ensure!(output.stdout.contains(part), "`suimon {arguments}` printed {}", output.stdout);
     }
     Ok(())
 }
@@ -68,7 +68,7 @@ fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
         assert!(vf.get("used_by").is_none(), "{vf}");
     }
 
-    // The adapter takes a rate only while its link is up.
+    // The adapter accepts a rate limit only while its link is up.
     machine.run("/usr/bin/ip link set eth0 up")?;
     machine.run("until [ \"$(cat /sys/class/net/eth0/carrier)\" = 1 ]; do usleep 100000; done")?;
     machine.suimon_well(
@@ -85,7 +85,7 @@ fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
     let vf_text = ip_of_vf(&mut machine, 1)?;
     assert!(!vf_text.contains("vlan") && vf_text.contains("spoof checking on"), "{vf_text}");
 
-    // Another number resets the adapter; its link is away for some seconds then.
+    // Changing the number of VFs resets the adapter; its link is then down for some seconds.
     machine.suimon_well("vf enable eth0 --count 2")?;
     assert_eq!(number_of_vfs(&mut machine)?, "2");
     let vf_text = ip_of_vf(&mut machine, 1)?;
@@ -113,7 +113,8 @@ fn bad_input(machine: &mut IovMachine) -> Result<()> {
     expect_error(machine, "vf set eth0 0 bandwidth_min_bps=1000000", 3, &["possibly no minimum"])?;
     expect_error(machine, "pf add lo --device lo --vfs 1", 3, &["eth0 (0000:01:00.0)"])?;
     expect_error(machine, "pf add two --device 0000:01:00.0", 3, &["pf/eth0 describes"])?;
-    // Somebody uses a VF: the host, a namespace, or a driver for VMs.
+    // A VF that is in use cannot be removed: by the host, by a namespace, or bound to the driver
+    // for VMs.
     let vf = json(machine, "vf show eth0 0")?;
     let device = vf["device"].as_str().context("a device")?.to_owned();
     let address = vf["address"].as_str().context("an address")?.to_owned();
@@ -144,7 +145,7 @@ fn bad_input(machine: &mut IovMachine) -> Result<()> {
     Ok(())
 }
 
-/// What somebody else changes is as desired again soon, and told.
+/// Changes by other programs are reverted to the configuration, and reported.
 fn others_change_it(machine: &mut IovMachine) -> Result<()> {
     machine.run("/usr/bin/ip link set eth0 vf 1 trust off")?;
     machine.run(
@@ -159,7 +160,7 @@ fn others_change_it(machine: &mut IovMachine) -> Result<()> {
     .with_context(|| events.clone())
 }
 
-/// What is desired survives the daemon, and what was lost meanwhile comes back.
+/// The configuration persists over a restart of the daemon, which restores lost settings.
 fn a_new_daemon(machine: &mut IovMachine) -> Result<()> {
     machine.kill_daemon()?;
     machine.run("echo 0 >/sys/class/net/eth0/device/sriov_numvfs")?;
@@ -196,7 +197,7 @@ fn told_what_it_lacks(rig: &Rig) -> Result<()> {
     machine.start_daemon()?;
     let output = machine.suimon_well("vf list")?;
     assert!(output.contains("NoIoMmuSupport") && output.contains("intel_iommu=on"), "{output}");
-    // Namespaces can have VFs all the same.
+    // Namespaces can use VFs without an IOMMU.
     machine.suimon_well("vf enable eth0 --count 1")?;
     assert_eq!(number_of_vfs(&mut machine)?, "1");
     machine.run("echo 0000:01:00.0 >/sys/bus/pci/drivers/igb/unbind")?;

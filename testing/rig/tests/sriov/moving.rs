@@ -1,8 +1,8 @@
-//! A VM that has a virtual function goes from one node to another and back while TCP goes on:
-//! two daemons in a machine with two adapters, on one network.
+//! A VM with a virtual function is migrated from one node to another and back during TCP traffic:
+//! two daemons in an emulated machine with two adapters on one network.
 //!
-//! The machine is translated by QEMU (TCG), and with it the virtualization that the VM in it runs
-//! by: what is measured here is that it works, not how fast.
+//! QEMU emulates the machine with TCG, including the nested virtualization. The test verifies
+//! function, not speed.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -15,13 +15,14 @@ use suimon_rig::{IovMachine, IovSpec, Rig, create_certificates, iperf, wait_unti
 const NODES: [&str; 2] = ["one", "two"];
 const LIGHT: &str = "10.77.0.3";
 const NESTED: &str = "10.77.0.1";
-/// A VM in it boots in half a minute if nothing else uses the CPUs, and has its VF then.
+/// Time limit for booting the nested VM, which takes half a minute on an idle host; it has its VF
+/// afterwards.
 const BOOT_LIMIT: Duration = Duration::from_secs(900);
 const PATIENCE: Duration = Duration::from_secs(600);
-/// What the switch carries each way while memory is copied, at least.
+/// Minimum number of bytes that the switch carries in each direction during memory copying.
 const CARRIED_MIN: u64 = 20_000;
 
-/// A light guest on the first node's switch, and a VM.
+/// Host file of the first node's guests: a namespace guest and a VM.
 const GUESTS: &str = r#"
 [[nic]]
 name = "light"
@@ -46,7 +47,8 @@ initrd = "/boot/initrd"
 command_line = "console=ttyS0 quiet panic=-1 random.trust_cpu=on no_timer_check rdinit=/nested"
 "#;
 
-/// A node that the other one reaches, and a switch on its own adapter with `iov`.
+/// Returns the host file of a node that the other node can reach, with a switch with `iov` on its
+/// own adapter.
 fn host(index: usize) -> String {
     let (name, other) = (NODES[index], NODES[1 - index]);
     let port = |index: usize| 8443 + index;
@@ -83,7 +85,7 @@ vfs = 2
     )
 }
 
-/// The machine, and on which of its nodes the VM is.
+/// Emulated machine, and the index of the node on which the VM runs.
 struct Site<'a> {
     machine: IovMachine,
     at: usize,
@@ -112,7 +114,7 @@ impl<'a> Site<'a> {
             "/usr/bin/ip -n blue addr add {LIGHT}/24 dev light0; \
              /usr/bin/ip -n blue link set light0 up"
         ))?;
-        // A number of functions resets the adapter; its link is away for some seconds then.
+        // Changing the number of VFs resets the adapter; its link is then down for some seconds.
         site.machine.run(
             "for i in 0 1; do until [ \"$(cat /sys/class/net/eth$i/carrier)\" = 1 ]; do \
              usleep 100000; done; done",
@@ -120,7 +122,7 @@ impl<'a> Site<'a> {
         Ok(site)
     }
 
-    /// Certificates and token of a node, where both daemons read them.
+    /// Writes certificates and token of a node to files that both daemons read.
     fn write_secrets(&mut self, node: &str) -> Result<()> {
         self.machine.run(&format!("mkdir /tmp/{node}"))?;
         let folder = create_certificates(&self.rig.file(node));
@@ -135,10 +137,12 @@ impl<'a> Site<'a> {
 
     fn json(&mut self, index: usize, arguments: &str) -> Result<Value> {
         let output = self.machine.suimon_well_of(NODES[index], &format!("{arguments} --json"))?;
-        serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
+        serde_json::from_str(&output)
+            .with_context(|| format!("`suimon {arguments}` printed {output}"))
     }
 
-    /// Waits until the NIC's paths are so, where the VM is.
+    /// Waits until the NIC's `iov` status at the VM's current node fulfils a condition, and returns
+    /// it.
     fn wait_iov(
         &mut self,
         description: &str,
@@ -162,7 +166,7 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// The VM is on a function of its node's adapter.
+    /// Waits until the VM uses a VF of its node's adapter.
     fn wait_vf(&mut self, limit: Duration) -> Result<()> {
         let iov = self.wait_iov("on a VF", limit, |iov| iov["path"] == "vf")?;
         let adapter = self.json(self.at, &format!("vf show eth{}", self.at))?;
@@ -171,7 +175,7 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// Waits until TCP has carried [`CARRIED_MIN`] both ways from now on.
+    /// Waits until TCP has carried [`CARRIED_MIN`] further bytes in each direction.
     fn wait_flow(&mut self) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         let before = self.carried()?;
@@ -182,19 +186,19 @@ impl<'a> Site<'a> {
             if bytes.into_iter().zip(before).all(is_enough) {
                 return Ok(());
             }
-            ensure!(Instant::now() < until, "TCP does not go on: {before:?}, then {bytes:?}");
+            ensure!(Instant::now() < until, "TCP does not continue: {before:?}, then {bytes:?}");
         }
     }
 
-    /// Returns the bytes that the light guest's NIC has received and sent.
+    /// Returns the bytes that the namespace guest's NIC has received and sent.
     fn carried(&mut self) -> Result<[u64; 2]> {
         let counters = self.json(0, "nic show light")?["counters"].take();
         let bytes = ["rx_bytes", "tx_bytes"].map(|key| counters[key].as_u64());
         Ok([bytes[0].context("rx_bytes")?, bytes[1].context("tx_bytes")?])
     }
 
-    /// Moves the VM to the other node. While its memory is copied the switch carries its frames
-    /// both ways.
+    /// Migrates the VM to the other node, and checks that the switch carries its frames in both
+    /// directions during memory copying.
     fn move_it(&mut self) -> Result<()> {
         self.wait_flow()?;
         let (from, to, started) = (NODES[self.at], NODES[1 - self.at], Instant::now());
@@ -204,17 +208,17 @@ impl<'a> Site<'a> {
         ))?;
         let mut samples: Vec<(u64, u64)> = Vec::new();
         while !self.machine.run_any("cat /tmp/moved", PATIENCE)?.is_ok() {
-            ensure!(started.elapsed() < PATIENCE, "it does not move");
-            // Whoever asks has the CPU that the VM has.
+            ensure!(started.elapsed() < PATIENCE, "the migration does not end");
+            // The queries use the same CPU as the VM.
             std::thread::sleep(Duration::from_secs(1));
-            // It may be gone from here already.
+            // The VM may have left this node already.
             let mut query = |arguments: &str| -> Result<Value> {
                 let output = self.machine.suimon_of(from, arguments)?.stdout;
                 Ok(serde_json::from_str(&output).unwrap_or_default())
             };
             let nic = query("nic show web --json")?;
             let vm = query("vm show web --json")?;
-            // The one was asked before the other.
+            // The NIC was queried before the VM, so the paths may have changed in between.
             if vm["migration"]["phase"] == "copying-memory" && nic["iov"]["path"] != "vf" {
                 let count = |counter: &str| nic["counters"][counter].as_u64().unwrap_or(0);
                 samples.push((count("rx_bytes"), count("tx_bytes")));
@@ -224,12 +228,15 @@ impl<'a> Site<'a> {
         }
         let output = self.machine.run("cat /tmp/moving; exit $(cat /tmp/moved)")?;
         println!("to node {to} in {:?} {output}", started.elapsed());
-        let (first, last) = samples.first().zip(samples.last()).context("it was not seen")?;
+        let (first, last) = samples
+            .first()
+            .zip(samples.last())
+            .context("no sample was taken during memory copying")?;
         let (bytes_out, bytes_in) = (last.0 - first.0, last.1 - first.1);
         println!("meanwhile the switch carried {bytes_out} B from it and {bytes_in} B to it");
-        // If the copy takes little time, there are too few samples of the counters to judge.
+        // If copying takes little time, there are too few samples of the counters.
         if samples.len() > 2 && bytes_out.min(bytes_in) <= CARRIED_MIN {
-            // Among them is whether the guest was started anew.
+            // The events show whether the guest was restarted.
             let events = self.machine.suimon_of(from, "event list")?.stdout;
             bail!("the synthetic path does not carry it: {samples:?}; {events}");
         }
@@ -237,18 +244,18 @@ impl<'a> Site<'a> {
         Ok(())
     }
 
-    /// Nobody at a node has a function of its adapter.
+    /// Waits until no VF of a node's adapter is in use.
     fn wait_no_vf_used(&mut self, index: usize) -> Result<()> {
         let until = Instant::now() + PATIENCE;
         while self.json(index, &format!("vf show eth{index}"))?["vfs_in_use"] != 0 {
-            ensure!(Instant::now() < until, "the VF is not given back");
+            ensure!(Instant::now() < until, "the VF is still in use");
             std::thread::sleep(Duration::from_secs(1));
         }
         Ok(())
     }
 }
 
-/// VMs in a machine that is emulated take minutes.
+/// Nested VMs in an emulated machine take minutes.
 mod full {
     #[test]
     fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() {
@@ -260,8 +267,8 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     let mut site = Site::new(rig)?;
     site.machine.suimon_well_of("one", "vm start web")?;
     site.wait_vf(BOOT_LIMIT)?;
-    // The other node detects KVM at its first check of a VM. That takes seconds in an emulated machine,
-    // and a node waits 15 s for the other's response.
+    // The other node detects KVM at its first check of a VM. That takes seconds in an emulated
+    // machine, and a node waits 15 s for the other's response.
     wait_until("a check of the migration by the other node", PATIENCE, || {
         Ok(site.machine.suimon_of("one", "vm migrate web --to two --dry-run")?.is_ok())
     })?;
@@ -270,8 +277,8 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     while !site.machine.run_any(&ping, PATIENCE)?.is_ok() {
         ensure!(Instant::now() < until, "the VM is not reached over its VF");
     }
-    // Blocks are so small that there are many in an interval, and buffers that what does not
-    // arrive is seen.
+    // Blocks are small, so that each interval has several, and buffers are small, so that missing
+    // data is noticed.
     site.machine.run(&format!(
         "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} --bidir -t 3600 -i 0.5 -b 500K -l 2K \
          -w 16K -J >/tmp/report 2>&1; echo done >/tmp/end) &"
@@ -280,7 +287,7 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     site.wait_vf(PATIENCE)?;
     site.wait_no_vf_used(0)?;
 
-    // The first node's functions are somebody's by now.
+    // The VFs of the first node are now in use by others.
     let vf = site.json(0, "vf show eth0 0")?;
     let device = vf["device"].as_str().context("the VF has no device")?.to_owned();
     site.machine.run(&format!("/usr/bin/ip link set {device} netns red"))?;
@@ -297,7 +304,7 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     let report = iperf::report_until_ended(&text)?;
     let pause = report.longest_pause()?;
     println!("longest pause {pause:?}");
-    // One that is nobody's any more it is given.
+    // The VM gets a VF again when one becomes free.
     site.machine.run(&format!("/usr/bin/ip -n red link set {device} netns 1 name free0"))?;
     site.wait_vf(PATIENCE)?;
     for node in NODES {

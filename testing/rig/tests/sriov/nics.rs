@@ -1,9 +1,9 @@
-//! NICs with virtual functions for real: Suimon in a machine whose adapter has SR-IOV, light
-//! guests on a function and on the switch, and a VM whose NIC has both paths.
+//! NICs with virtual functions: Suimon in an emulated machine with an SR-IOV adapter, namespace
+//! guests on a VF and on the switch, and a VM whose NIC has both paths.
 //!
-//! The machine is translated by QEMU (TCG), and with it the virtualization that the VM in it runs
-//! by: what is measured here is that it works, not how fast. `SUIMON_VF_DEATHS` says how often the
-//! daemon dies under a VM on a function; once if it is not set.
+//! QEMU emulates the machine with TCG, including the nested virtualization. The tests verify
+//! function, not speed. `SUIMON_VF_DEATHS` sets the number of kills of the daemon while a VM uses a
+//! VF (1).
 #![forbid(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -14,23 +14,24 @@ use suimon_rig::{IovMachine, IovSpec, Rig, iperf, wait_until};
 
 const LIGHT: &str = "10.77.0.3";
 const NESTED: &str = "10.77.0.1";
-/// A VM in it boots in half a minute if nothing else uses the CPUs, and has its VF then.
+/// Time limit for booting the nested VM, which takes half a minute on an idle host; it has its VF
+/// afterwards.
 const BOOT_LIMIT: Duration = Duration::from_secs(900);
-/// It has taken a function, or let go of one, within this.
+/// Time limit for the guest to use or release a VF.
 const PLUG_LIMIT: Duration = Duration::from_secs(600);
-/// Pages of 2 MiB for the VM, and some to spare. `igb` of QEMU 10.0 drops what it is to send for a
-/// function if one buffer of it lies in pages that are not side by side in the machine's memory
-/// (`net_tx_pkt_add_raw_fragment_pci`): TCP sends the same buffer again and again.
+/// Number of 2 MiB pages for the VM, with some in reserve. `igb` of QEMU 10.0 drops a frame of a VF
+/// if one of its buffers is in pages that are not contiguous in the machine's memory
+/// (`net_tx_pkt_add_raw_fragment_pci`); TCP would send the same buffer again and again.
 const HUGE_PAGES: u32 = 132;
-/// What TCP has to carry each way to be seen to go on: half a second of what is sent.
+/// Minimum number of bytes in each direction that shows that TCP continues: those of half a second.
 const CARRIED_MIN: u64 = 30_000;
 
 fn json(machine: &mut IovMachine, arguments: &str) -> Result<Value> {
     let output = machine.suimon_well(&format!("{arguments} --json"))?;
-    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` said {output}"))
+    serde_json::from_str(&output).with_context(|| format!("`suimon {arguments}` printed {output}"))
 }
 
-/// A switch on the adapter with `iov`, and a light guest on it.
+/// Host file with a switch with `iov` on the adapter, and a namespace guest.
 const HOST: &str = r#"
 [[switch]]
 name = "wan"
@@ -53,7 +54,7 @@ netns = "blue"
 mac = "52:54:00:00:00:03"
 "#;
 
-/// And a VM on it and on functions.
+/// Addition to the host file: a VM on the switch, with VFs.
 const VM: &str = r#"
 [[nic]]
 name = "web"
@@ -88,7 +89,7 @@ fn start(rig: &Rig, hosts_vms: bool) -> Result<IovMachine> {
     machine.run(&format!(
         "/usr/bin/ip -n blue addr add {LIGHT}/24 dev light0; /usr/bin/ip -n blue link set light0 up"
     ))?;
-    // A number of functions resets the adapter; its link is away for some seconds then.
+    // Changing the number of VFs resets the adapter; its link is then down for some seconds.
     machine.run("until [ \"$(cat /sys/class/net/eth0/carrier)\" = 1 ]; do usleep 100000; done")?;
     Ok(machine)
 }
@@ -119,8 +120,8 @@ fn wait_ping(machine: &mut IovMachine, namespace: &str, address: &str) -> Result
     Ok(())
 }
 
-/// Waits until the NIC is reported on a VF and off it this often, no more: events are recorded
-/// after the path changes.
+/// Waits until exactly this many events about changes to a VF and to the switch are recorded.
+/// Events are recorded after the path changes.
 fn wait_path_events(
     machine: &mut IovMachine,
     on_vf_count: usize,
@@ -135,8 +136,8 @@ fn wait_path_events(
     .with_context(|| events.clone())
 }
 
-/// TCP both ways between the light guest and the VM. Blocks are so small that there are many in
-/// an interval, and buffers that what does not arrive is seen.
+/// Starts TCP in both directions between the namespace guest and the VM. Blocks are small, so that
+/// each interval has several, and buffers are small, so that missing data is noticed.
 fn begin_tcp(machine: &mut IovMachine) -> Result<()> {
     machine.run(&format!(
         "rm -f /tmp/end; (/usr/bin/ip netns exec blue iperf3 -c {NESTED} --bidir -t 3600 -i 0.5 \
@@ -145,7 +146,7 @@ fn begin_tcp(machine: &mut IovMachine) -> Result<()> {
     wait_flow(machine)
 }
 
-/// Waits until TCP has carried [`CARRIED_MIN`] both ways from now on, however long that takes.
+/// Waits until TCP has carried [`CARRIED_MIN`] further bytes in each direction.
 fn wait_flow(machine: &mut IovMachine) -> Result<()> {
     let until = Instant::now() + PLUG_LIMIT;
     let byte_counts = |machine: &mut IovMachine| -> Result<[u64; 2]> {
@@ -162,11 +163,11 @@ fn wait_flow(machine: &mut IovMachine) -> Result<()> {
         if bytes.into_iter().zip(before).all(is_enough) {
             return Ok(());
         }
-        ensure!(Instant::now() < until, "TCP does not go on: {before:?}, then {bytes:?}");
+        ensure!(Instant::now() < until, "TCP does not continue: {before:?}, then {bytes:?}");
     }
 }
 
-/// Waits until TCP goes on; returns how long it was silent at the longest.
+/// Waits until TCP continues, ends it, and returns the longest time without data.
 fn end_tcp(machine: &mut IovMachine) -> Result<Duration> {
     wait_flow(machine)?;
     ensure!(!machine.run_any("cat /tmp/end", PLUG_LIMIT)?.is_ok(), "the connection was cut");
@@ -174,8 +175,8 @@ fn end_tcp(machine: &mut IovMachine) -> Result<Duration> {
     iperf::report_until_ended(&machine.run("cat /tmp/report")?)?.longest_pause()
 }
 
-/// The daemon is killed and started anew; returns how long the VM, on its function, was not
-/// reached.
+/// Kills and restarts the daemon. Returns the longest time in which the VM did not reply over its
+/// VF.
 fn die(machine: &mut IovMachine) -> Result<Duration> {
     machine.run(&format!(
         "(/usr/bin/ip netns exec blue ping -i 0.2 {NESTED} | while read -r line; do case $line in \
@@ -191,7 +192,7 @@ fn die(machine: &mut IovMachine) -> Result<Duration> {
         std::thread::sleep(Duration::from_millis(500));
     }
     wait_path(machine, "vf", PLUG_LIMIT)?;
-    // What awaits its end says so at some time.
+    // The shell prints the end of background jobs at any time.
     machine.run("killall ping; sleep 1")?;
     let longest = "awk 'NR > 1 && $1 - last > most { most = $1 - last } { last = $1 } \
                    END { print most }' /tmp/pings";
@@ -213,11 +214,12 @@ fn reach_each_other(rig: &Rig) -> Result<()> {
          /usr/bin/ip -n red addr add 10.77.0.7/24 dev {device}; \
          /usr/bin/ip -n red link set {device} up"
     ))?;
-    // The adapter forwards frames to addresses of the switch's NICs.
+    // The adapter forwards frames to the addresses of the switch's NICs.
     wait_ping(&mut machine, "red", LIGHT)?;
     let output = machine.run("/usr/bin/ip netns exec blue ping -c 5 -W 30 10.77.0.7")?;
     ensure!(output.contains(" 0% packet loss"), "{output}");
-    // An address that no NIC has any more is not behind it either, and is so again.
+    // Disabling `iov` removes the NICs' addresses from the adapter, and enabling it adds them
+    // again.
     machine.suimon_well("switch set wan --iov=false")?;
     machine.suimon_well("switch set wan --iov")?;
     let output = machine.run(&format!("/usr/bin/ip netns exec red ping -c 5 -W 30 {LIGHT}"))?;
@@ -225,7 +227,7 @@ fn reach_each_other(rig: &Rig) -> Result<()> {
     Ok(())
 }
 
-/// A VM in a machine that is emulated takes minutes.
+/// Nested VMs in an emulated machine take minutes.
 mod full {
     #[test]
     fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() {
@@ -248,7 +250,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     let vf = vfs["vfs"].get(usize::try_from(index)?).context("no such VF")?;
     assert_eq!((&vf["used_by"], &vf["driver"]), (&"nic/web of vm/web".into(), &"vfio-pci".into()));
     assert_eq!(vf["mac"], "52:54:00:00:00:01");
-    // QEMU is nobody, in its sandbox, and has the function's group open.
+    // QEMU runs as an unprivileged user in its sandbox and has the VF's group open.
     let process = json(&mut machine, "vm show web")?["process"].as_u64().context("a process")?;
     let output = machine.run(&format!(
         "ls -ln /dev/vfio; grep -E 'Uid|CapEff|NoNewPrivs|Seccomp:' /proc/{process}/status; \
@@ -267,7 +269,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     };
     let until = Instant::now() + PLUG_LIMIT;
     while !is_without_vf(&mut machine)? {
-        ensure!(Instant::now() < until, "the guest does not let go of its VF");
+        ensure!(Instant::now() < until, "the guest does not release its VF");
         std::thread::sleep(Duration::from_secs(1));
     }
     println!("the VM has no VF any more");
@@ -275,7 +277,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     wait_path(&mut machine, "vf", PLUG_LIMIT)?;
     println!("TCP paused for {:?} on its way to the switch and back", end_tcp(&mut machine)?);
     let deaths = std::env::var("SUIMON_VF_DEATHS").map_or(1, |text| text.parse().unwrap());
-    // How long it was silent is printed only: that depends on the CPU time that the machine gets.
+    // The length of a pause depends on the CPU time that the machine gets, so it is only printed.
     for _ in 0..deaths {
         begin_tcp(&mut machine)?;
         let pause = die(&mut machine)?;
@@ -283,12 +285,12 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
         println!("the daemon died: no ping for {pause:?}, no TCP for {of_tcp:?}");
     }
     println!("{}", machine.run("tail -12 /run/suimon/vms/web/console.log")?);
-    // It came, left, came, and was there all the time when daemons died.
+    // The VF was assigned, removed and assigned again, and stayed while daemons were killed.
     wait_path_events(&mut machine, 2, 1)?;
     machine.suimon_well("vm kill web")?;
     let until = Instant::now() + PLUG_LIMIT;
     while json(&mut machine, "vf show eth0")?["vfs_in_use"] != 0 {
-        ensure!(Instant::now() < until, "the VF is not given back");
+        ensure!(Instant::now() < until, "the VF is still in use");
         std::thread::sleep(Duration::from_secs(1));
     }
     let host_status = machine.suimon_well("host show")?;

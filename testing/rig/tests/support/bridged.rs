@@ -1,36 +1,37 @@
-//! A team of two whose other ends are ports of the kernel's bridge, which knows nothing of
-//! teams.
+//! A team of two uplinks whose far ends are ports of the kernel's bridge, which has no team.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use suimon_rig::{DaemonOptions, Namespace, Rig, Veth};
 
 use crate::team_of_two::TeamOfTwo;
 
-/// The bridge's address.
+/// Address of the bridge.
 pub const FAR: &str = "10.77.0.100";
 const BRIDGE: &str = "outside";
 
 pub struct Bridged {
-    // Ends before its devices go.
+    // Declared first, so that the daemon ends before its devices are removed.
     pub team: TeamOfTwo,
     pub far: Namespace,
-    /// The bridge's ends of the team's links.
+    /// Far ends of the team's links, which are ports of the bridge.
     ends: [String; 2],
     _wires: [Veth; 2],
 }
 
 impl Bridged {
-    /// Waits until both guests reach the bridge.
+    /// Starts the team, and waits until both guests reach the bridge.
     ///
     /// # Panics
-    /// They do not, or something does not start.
+    ///
+    /// A component does not start, or a guest does not reach the bridge.
     pub fn start(rig: &Rig, keys: &str) -> Self {
         Self::start_with(rig, keys, "", &DaemonOptions::default())
     }
 
-    /// The same, with more of the host file and a daemon with options.
+    /// As [`Bridged::start`], with further tables of the host file and options of the daemon.
     ///
     /// # Panics
+    ///
     /// As [`Bridged::start`].
     pub fn start_with(rig: &Rig, keys: &str, extra: &str, options: &DaemonOptions) -> Self {
         let far = Namespace::new(rig, "far").unwrap();
@@ -49,14 +50,14 @@ impl Bridged {
         bridged
     }
 
-    /// Both guests reach what is behind the team.
+    /// Asserts that both guests reach the bridge.
     pub fn all_reach(&self) {
         for guest in &self.team.guests {
             assert!(guest.namespace.reaches(FAR), "{} reaches {FAR}", guest.nic);
         }
     }
 
-    /// Sets a link up or down at the bridge's end.
+    /// Sets the bridge's end of a link up or down.
     pub fn set_link(&self, link: usize, up: bool) {
         let state = if up { "up" } else { "down" };
         self.far.run(&["ip", "link", "set", &self.ends[link], state]).unwrap();

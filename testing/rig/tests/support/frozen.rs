@@ -8,11 +8,11 @@ use libc::{c_int, c_long, c_void, pid_t, user_regs_struct};
 
 /// Time limit for a thread to make one of the system calls.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Pause between two looks at a thread.
+/// Pause between two checks of the thread's system call.
 const PAUSE: Duration = Duration::from_micros(700);
 
-/// Stopped thread. Dropping this lets it continue. Its methods and its drop are for the thread that
-/// stopped it.
+/// Stopped thread of another process. Dropping this resumes it. Methods and drop must run on the
+/// thread that stopped it.
 pub struct Frozen {
     thread: pid_t,
     has_ended: bool,
@@ -29,7 +29,7 @@ impl Frozen {
         loop {
             let frozen = Self::stop(thread);
             let registers = registers(thread);
-            // A thread that was stopped in its own code has no number there.
+            // A thread that was stopped in user space has no system call number.
             if calls.contains(&(registers.orig_rax as c_long)) {
                 return frozen;
             }

@@ -1,22 +1,23 @@
-//! A thread of another process in our hand, as an attacker would have it.
+//! Control of a thread of another process by ptrace, which simulates a compromised thread.
 #![allow(unsafe_code, reason = "drives a thread of another process with ptrace")]
 
 use std::ptr::null_mut;
 
 use libc::{c_int, c_long, c_void, pid_t, user_regs_struct};
 
-/// A thread that waits in a system call and is stopped there. Dropping this lets it
-/// go on as if it had been interrupted.
+/// Thread that was stopped while it waits in a system call. Dropping this resumes the thread as if
+/// the call had been interrupted.
 pub struct Hijacked {
     thread: pid_t,
     before: user_regs_struct,
 }
 
 impl Hijacked {
-    /// Takes a thread over.
+    /// Attaches to a thread and stops it.
     ///
     /// # Panics
-    /// It cannot be traced, or does not wait in a system call.
+    ///
+    /// The thread cannot be traced, or does not wait in a system call.
     pub fn take(thread: u32) -> Self {
         let thread = pid_t::try_from(thread).unwrap();
         // SAFETY: attaching touches no memory of ours.
@@ -25,8 +26,8 @@ impl Hijacked {
         assert_eq!(attached, 0, "{}", std::io::Error::last_os_error());
         assert_eq!(stop_signal(thread), libc::SIGSTOP);
         let hijacked = Self { thread, before: registers(thread) };
-        // A thread inside a system call stands behind the instruction that made it.
-        // SAFETY: reads one word of the other thread's memory.
+        // The instruction pointer of a thread in a system call is after the instruction that made
+        // the call. SAFETY: reads one word of the other thread's memory.
         let code = unsafe {
             libc::ptrace(libc::PTRACE_PEEKTEXT, thread, (hijacked.before.rip - 2) as *mut c_void, 0)
         };
@@ -34,22 +35,22 @@ impl Hijacked {
         hijacked
     }
 
-    /// An address of its own memory.
+    /// Returns the thread's stack pointer, which is a valid address of its memory.
     pub fn stack(&self) -> u64 {
         self.before.rsp
     }
 
-    /// Makes the thread make a system call, and returns what the call returned.
+    /// Makes the thread execute a system call, and returns the call's result.
     pub fn call(&self, number: c_long, arguments: [u64; 4]) -> i64 {
         let mut registers = self.before;
         registers.rip -= 2;
         registers.rax = number as u64;
-        // No call is under way that the kernel would make again.
+        // Prevents the kernel from restarting the interrupted call.
         registers.orig_rax = u64::MAX;
         [registers.rdi, registers.rsi, registers.rdx, registers.r10] = arguments;
         set_registers(self.thread, &registers);
-        // Until it stands behind the instruction again, the handler of a refused call
-        // included: that returns there.
+        // Steps until the instruction pointer is after the call again. This includes the signal
+        // handler of a rejected call.
         let mut signal = 0;
         loop {
             step(self.thread, signal);

@@ -1,4 +1,4 @@
-//! What tests of this folder share.
+//! Helpers shared by the tests in this folder.
 #![allow(unreachable_pub, reason = "a module of several test binaries")]
 
 #[cfg(target_arch = "x86_64")]

@@ -1,4 +1,4 @@
-//! Frames as a device has them, read and written with their virtio-net headers.
+//! Packet sockets that read and write frames of a device with their virtio-net headers.
 #![allow(unsafe_code, reason = "packet sockets and UDP_SEGMENT have no safe form")]
 
 use std::ffi::CString;
@@ -11,49 +11,53 @@ use libc::{c_int, c_void, sockaddr_ll, socklen_t, tpacket_auxdata};
 use suimon_frame::{VNET_HEADER_SHORT_BYTES, VnetHeader};
 use suimon_rig::Namespace;
 
-/// Room for the frames of a whole test.
+/// Size of the receive buffer, large enough for all frames of a test.
 const RECEIVE_BYTES: c_int = 256 << 20;
-/// Bytes of the two MAC addresses, which a VLAN tag follows.
+/// Length of the two MAC addresses, after which a VLAN tag follows.
 const ADDRESSES_BYTES: usize = 12;
 /// `UDP_SEGMENT` of linux/udp.h.
 const UDP_SEGMENT: c_int = 103;
 
-/// A frame with its header.
+/// Frame with its virtio-net header.
 pub type Headed = (VnetHeader, Vec<u8>);
 
-/// Lets the kernel's stack send datagrams of more than one segment as large frames.
+/// Makes the kernel's stack send datagrams of several segments as large frames.
 ///
 /// # Panics
-/// The kernel refuses.
+///
+/// The kernel rejects the option.
 pub fn set_udp_segment(socket: &impl AsRawFd, segment_bytes: u16) {
     set(socket, libc::SOL_UDP, UDP_SEGMENT, c_int::from(segment_bytes));
 }
 
-/// A packet socket on one device, which sees what it sends and what it receives.
+/// Packet socket on one device, which receives what the device sends and receives.
 pub struct PacketTap(OwnedFd);
 
 impl PacketTap {
-    /// Opens one on a device in a namespace.
+    /// Opens a socket on a device in a namespace.
     ///
     /// # Panics
-    /// There is no such device, or the kernel refuses.
+    ///
+    /// There is no such device, or the kernel rejects a call.
     pub fn open(namespace: &Namespace, device: &str) -> Self {
         namespace.inside(|| Self::open_here(device, libc::ETH_P_ALL as u16)).unwrap()
     }
 
-    /// Opens one that receives nothing.
+    /// Opens a socket that receives nothing.
     ///
     /// # Panics
-    /// There is no such device, or the kernel refuses.
+    ///
+    /// There is no such device, or the kernel rejects a call.
     pub fn open_mute(namespace: &Namespace, device: &str) -> Self {
         namespace.inside(|| Self::open_here(device, 0)).unwrap()
     }
 
-    /// Opens one that does not receive what the namespace sends. [`Self::receive_tagged`] returns its
-    /// frames with their first VLAN tag.
+    /// Opens a socket that does not receive frames sent by the namespace. [`Self::receive_tagged`]
+    /// returns its frames with their first VLAN tag.
     ///
     /// # Panics
-    /// There is no such device, or the kernel refuses.
+    ///
+    /// There is no such device, or the kernel rejects a call.
     pub fn open_incoming(namespace: &Namespace, device: &str) -> Self {
         let open = || {
             let tap = Self::open_here(device, libc::ETH_P_ALL as u16);
@@ -65,8 +69,8 @@ impl PacketTap {
     }
 
     fn open_here(device: &str, protocol: u16) -> Self {
-        // Nothing is received before `bind` names the device.
-        // SAFETY: no pointers.
+        // With protocol 0 nothing is received before `bind` selects the device. SAFETY: the
+        // arguments contain no pointers.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         check(fd);
         // SAFETY: the call just returned it; nobody else has it.
@@ -93,18 +97,20 @@ impl PacketTap {
         tap
     }
 
-    /// Sends a frame by the device, as its own stack would.
+    /// Sends a frame from the device, as the namespace's stack does.
     ///
     /// # Panics
-    /// The kernel refuses it.
+    ///
+    /// The kernel rejects the frame.
     pub fn send(&self, header: &VnetHeader, bytes: &[u8]) {
         assert!(self.has_sent(header, bytes), "no room for {header:?} and {} bytes", bytes.len());
     }
 
-    /// The same; whether the device had room for it.
+    /// As [`Self::send`]; returns false if the device had no room for the frame.
     ///
     /// # Panics
-    /// The kernel refuses it.
+    ///
+    /// The kernel rejects the frame.
     pub fn has_sent(&self, header: &VnetHeader, bytes: &[u8]) -> bool {
         let frame_bytes = [&header.encode_short()[..], bytes].concat();
         match rustix::io::write(&self.0, &frame_bytes) {
@@ -116,9 +122,10 @@ impl PacketTap {
         }
     }
 
-    /// The next frame; `None` if there is none for so long.
+    /// Returns the next frame; `None` if none arrives within `patience`.
     ///
     /// # Panics
+    ///
     /// The kernel reports an error.
     pub fn receive(&self, patience: Duration) -> Option<Headed> {
         if !self.is_readable(patience) {
@@ -130,8 +137,9 @@ impl PacketTap {
         Some((VnetHeader::decode_short(header), bytes.to_vec()))
     }
 
-    /// Returns the next frame as it was on the link: the kernel removes the first tag, of type 0x8100
-    /// or 0x88a8, and describes it in ancillary data. `None` if no frame arrives within `patience`.
+    /// Returns the next frame as it was on the link: the kernel removes the first tag, of type
+    /// 0x8100 or 0x88a8, and describes it in ancillary data. `None` if no frame arrives within
+    /// `patience`.
     ///
     /// # Panics
     /// The kernel reports an error.
@@ -141,7 +149,7 @@ impl PacketTap {
         }
         let mut buffer = vec![0; 70_000];
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-        // Aligned for its headers, and larger than one `tpacket_auxdata` with its header.
+        // Aligned for the message headers, and larger than one `tpacket_auxdata` with its header.
         let mut control = [0_u64; 8];
         // SAFETY: all zero is a valid msghdr.
         let mut message: libc::msghdr = unsafe { zeroed() };

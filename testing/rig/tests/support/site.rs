@@ -1,4 +1,4 @@
-//! Two hosts on one network, and a VM that goes from one to the other.
+//! Two hosts on one network, and a VM that is migrated between them.
 #![allow(unreachable_pub, dead_code, reason = "a module of several test binaries")]
 
 use std::fs;
@@ -18,29 +18,30 @@ pub const GUEST: &str = "10.75.0.9";
 pub const BRIDGE: &str = "outside";
 pub const PATIENCE: Duration = Duration::from_secs(240);
 pub const NAMES: [&str; 2] = ["one", "two"];
-/// Random blocks, each read again and compared some time after it was written. About 100 a second;
-/// fio's `rate_iops` would use all CPU time for its waits if the machine was busy when fio started.
+/// Load of the guest's disk: random blocks, each read and compared some time after it was written,
+/// about 100 per second. fio's `rate_iops` is not used, because it would use all CPU time for its
+/// waits if the machine was loaded when fio started.
 pub const FIO: &str = "fio --name=v --filename=/dev/vda --rw=randwrite --bs=4k --iodepth=4 \
     --ioengine=psync --thread --verify=crc32c --verify_backlog=64 --verify_fatal=1 \
     --verify_dump=0 --time_based --runtime=3600 --thinktime=200ms --thinktime_blocks=20 --size=4m --randrepeat=0";
 
-/// A host, as far as another one sees it.
+/// Host of a [`Site`], with its VMs.
 pub struct Node {
     pub vms: HostedVms,
     pub daemon: Daemon,
 }
 
-/// Two hosts on one network, of which the first has a VM.
+/// Two hosts on one network, of which the first has a VM at the start.
 pub struct Site {
     pub nodes: [Node; 2],
-    /// Where the VM is.
+    /// Index of the node on which the VM runs.
     pub at: usize,
     pub outside: Namespace,
     _wires: [Veth; 2],
     pub rig: Rig,
 }
 
-/// What `[api]` and the other's `[[node]]` have.
+/// Address, token and certificates in a node's `[api]`, and in the other node's `[[node]]`.
 pub struct Reach {
     port: u16,
     token: String,
@@ -77,12 +78,12 @@ impl Reach {
 }
 
 impl Site {
-    /// Each node has a store of its own, and the disk is copied.
+    /// Starts two nodes with separate stores, so that a migration copies the disk.
     pub fn new() -> Self {
         Self::with("")
     }
 
-    /// Both see the store of the first, the second by another path.
+    /// Starts two nodes that share the first node's store; the second accesses it by another path.
     pub fn with_shared_store() -> Self {
         Self::with("shared = true\n")
     }
@@ -152,7 +153,7 @@ impl Site {
         guest
     }
 
-    /// Moves the VM to the other node.
+    /// Migrates the VM to the other node. Returns the duration.
     pub fn move_it(&mut self, guest: &mut GuestConsole) -> Duration {
         let (started, target) = (Instant::now(), NAMES[1 - self.at]);
         let arguments = ["vm", "migrate", "web", "--to", target, "--with-files"];
@@ -164,8 +165,9 @@ impl Site {
         elapsed
     }
 
-    /// Has the VM go by draining the node that it is on, as asked of that node itself or of the other.
-    /// No VM comes to it then until that is taken back, also when its daemon was killed.
+    /// Migrates the VM by draining its node, requested from that node or from the other one. Checks
+    /// that a drained node accepts no VM until `undrain`, even after its daemon was killed. Returns
+    /// the duration.
     pub fn drain_it(&mut self, guest: &mut GuestConsole, ask_other: bool) -> Duration {
         let (own_name, other) = (NAMES[self.at], NAMES[1 - self.at]);
         let queried_node = if ask_other { self.there() } else { self.here() };
@@ -195,20 +197,19 @@ impl Site {
         elapsed
     }
 
-    /// Kills the daemon of the node that the VM leaves while its memory is copied, and starts it
-    /// again. Returns true if the VM goes on.
+    /// Kills the daemon of the source node during memory copying, and restarts it. Returns true if
+    /// the VM continues.
     ///
-    /// QEMU before 10.0.4 ends the VM if it does not hear of the closed vhost-user connections
-    /// before it turns the log of changed memory off (`vhost_log_global_stop` calls `abort`). Which
-    /// of both comes first depends on the machine. Then the VM has ended on both nodes, and its node
-    /// says so.
+    /// QEMU before 10.0.4 aborts if it disables the dirty log before it has detected the closed
+    /// vhost-user connections (`vhost_log_global_stop` calls `abort`). The order depends on the
+    /// machine. The VM has then ended on both nodes, which its node reports.
     pub fn leave_dies(&mut self) -> bool {
         begin_slowly(self);
         let daemon = &mut self.nodes[self.at].daemon;
         daemon.kill();
         daemon.restart(&self.rig).unwrap();
         let mut has_ended = false;
-        let result = wait_until("the VM to be found or to have ended", PATIENCE, || {
+        let result = wait_until("the VM to be adopted or to have ended", PATIENCE, || {
             let now = state(self.here());
             has_ended = now == "stopped" && qemus(&self.here().vms) == 0;
             Ok(has_ended || now == "running")
@@ -229,7 +230,7 @@ impl Site {
         false
     }
 
-    /// What both nodes tell of the VM and of what happened, for a failure.
+    /// Returns the VM's state, the operations and the events of both nodes, for an error message.
     fn describe_nodes(&self) -> String {
         let output_of = |node: &Node, arguments: &[&str]| {
             node.daemon
@@ -246,9 +247,9 @@ impl Site {
         node_outputs.collect()
     }
 
-    /// Waits until nothing of the VM is at the other node.
+    /// Waits until the other node has no resource or process of the VM.
     fn is_nowhere_else(&self) {
-        wait_until("nothing of it to be at the other node", PATIENCE, || {
+        wait_until("the removal of the VM's resources from the other node", PATIENCE, || {
             let list_of = |kind: &str| self.there().daemon.json(&[kind, "list"]);
             let is_none = |list: &Value| list.as_array().is_some_and(Vec::is_empty);
             Ok(is_none(&list_of("vm")?) && is_none(&list_of("nic")?) && is_none(&list_of("disk")?))
@@ -258,14 +259,14 @@ impl Site {
             .unwrap();
     }
 
-    /// The VM runs where it is, and of it nothing is at the other node.
+    /// Waits until the VM runs on its node, and the other node has no resource or process of it.
     pub fn is_only_here(&self) {
-        let runs = wait_until("the VM to run where it is", PATIENCE, || {
+        let runs = wait_until("the VM to run on its node", PATIENCE, || {
             Ok(state(self.here()) == "running")
         });
         runs.unwrap_or_else(|error| panic!("{error:#}: {}", self.describe_nodes()));
         self.is_nowhere_else();
-        wait_until("one process of QEMU, where the VM runs", PATIENCE, || {
+        wait_until("one QEMU process, on the VM's node", PATIENCE, || {
             Ok((qemus(&self.there().vms), qemus(&self.here().vms)) == (0, 1))
         })
         .unwrap();
@@ -277,13 +278,13 @@ pub fn state(node: &Node) -> String {
     vm_status.map_or_else(|_| String::new(), |vm| vm["state"].as_str().unwrap_or("").to_owned())
 }
 
-/// Processes of QEMU that have something in the folder.
+/// Returns the number of QEMU processes that use this VM folder.
 pub fn qemus(vms: &HostedVms) -> usize {
     let count_result = run(&["pgrep", "-fc", &format!("^[^ ]*qemu-system.*{}", vms.folder())]);
     count_result.map_or(0, |count| count.trim().parse().unwrap())
 }
 
-/// Load on the guest's NIC and disk.
+/// Load on the guest's NIC (a TCP connection and pings) and on its disk (fio).
 pub struct Load {
     ping: Process,
     _server: Process,
@@ -301,7 +302,8 @@ impl Load {
             format!("(iperf3 -c {OUTSIDE} -t 86400 -b 2M; touch /tmp/cut) >/tmp/iperf3 2>&1 &");
         guest.run(&sender).unwrap();
         guest.run(&format!("({FIO}; echo $? >/tmp/fio-ended) >/tmp/fio 2>&1 &")).unwrap();
-        // A reply has its number; one that does not come was lost.
+        // A reply contains the sequence number of its request, so a missing number is a lost
+        // request or reply.
         let ping = ["ping", "-i", "0.01", "-n", GUEST];
         let ping = site.outside.start(&site.rig, "ping", &ping).unwrap();
         wait_until("replies", PATIENCE, || Ok(replies(&ping.log()).len() > 100)).unwrap();
@@ -314,7 +316,7 @@ impl Load {
         load
     }
 
-    /// Neither has heard of anything.
+    /// Asserts that the connection and fio have not ended.
     pub fn check(&mut self, guest: &mut GuestConsole) {
         let cut = guest.run_any("[ -e /tmp/cut ]", PATIENCE).unwrap();
         assert!(!cut.is_ok(), "the connection broke: {}", guest.run("cat /tmp/iperf3").unwrap());
@@ -322,7 +324,7 @@ impl Load {
         assert!(!output.is_ok(), "fio has ended: {}", guest.run("cat /tmp/fio").unwrap());
     }
 
-    /// fio reads all that it has written once more, and finds it.
+    /// Ends fio, which verifies all blocks that it has written, and asserts that it found no error.
     pub fn end(mut self, guest: &mut GuestConsole) {
         self.check(guest);
         guest.run("killall -INT fio").unwrap();
@@ -334,13 +336,13 @@ impl Load {
         assert!(output.contains("err= 0"), "{output}");
     }
 
-    /// The numbers of all replies so far.
+    /// Returns the sequence numbers of all replies so far.
     pub fn replies(&self) -> Vec<u64> {
         replies(&self.ping.log())
     }
 }
 
-/// Requests to write that the guest's disk has seen.
+/// Returns the number of write requests of the guest's disk.
 pub fn written(guest: &mut GuestConsole) -> u64 {
     let output = guest.run("grep ' vda ' /proc/diskstats").unwrap();
     output.split_whitespace().nth(7).unwrap().parse().unwrap()
@@ -351,25 +353,26 @@ pub fn replies(log: &str) -> Vec<u64> {
     log.lines().filter_map(number).collect()
 }
 
-/// Requests without a reply between these counts of replies: how many, and the most in a row.
+/// Returns the number of requests without a reply, and the longest row of them.
 pub fn lost(replies: &[u64]) -> (u64, u64) {
     let gaps = replies.windows(2).map(|pair| pair[1].saturating_sub(pair[0] + 1));
     (gaps.clone().sum(), gaps.max().unwrap_or(0))
 }
 
-/// What a command says that is to fail.
+/// Runs a command that must fail, and returns its error output.
 pub fn refusal(node: &Node, arguments: &[&str]) -> String {
     let output = node.daemon.cli(arguments).unwrap();
     assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
     output.stderr
 }
 
-/// Begins to move the VM so slowly that there is time for what happens meanwhile.
+/// Starts a slow migration, so that there is time for other events during memory copying. Returns
+/// the operation's id.
 pub fn begin_slowly(site: &Site) -> u64 {
     begin_at(site, 4 << 20)
 }
 
-/// The same, with so many bytes of memory in a second.
+/// As [`begin_slowly`], with this bandwidth in bytes per second.
 pub fn begin_at(site: &Site, bandwidth: u64) -> u64 {
     let body = format!(
         "{{\"to\": \"{}\", \"bandwidth\": {bandwidth}, \"with_files\": true}}",

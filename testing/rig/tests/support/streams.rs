@@ -1,5 +1,5 @@
-//! Streams whose bytes are compared, not counted: a checksum that was computed over the
-//! wrong bytes is a right one.
+//! TCP streams whose received bytes are compared: a checksum that was computed over wrong bytes
+//! would be correct.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,15 +10,16 @@ use suimon_rig::{Namespace, wait_until};
 /// Deadline for one end's next step. The machine may be loaded.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Bytes that do not repeat for long.
+/// Returns `bytes` bytes of a pattern with a long period.
 pub fn sample(bytes: u64) -> Vec<u8> {
     (0..bytes).map(|index| (index * index >> 9) as u8).collect()
 }
 
-/// Sends `bytes` in one TCP connection between namespaces.
+/// Sends `bytes` over one TCP connection between namespaces.
 ///
 /// # Panics
-/// They do not arrive, or arrive as something else.
+///
+/// The bytes do not arrive, or differ.
 pub fn tcp_stream(
     from: &Namespace,
     to: &Namespace,
@@ -36,14 +37,15 @@ pub fn tcp_stream(
             stream.write_all(bytes).unwrap_or_else(|error| panic!("{description}: {error}"));
         })
         .unwrap();
-        assert!(received.join().unwrap() == bytes, "{description}: it arrived as something else");
+        assert!(received.join().unwrap() == bytes, "{description}: the received bytes differ");
     });
 }
 
-/// All that the next connection brings.
+/// Accepts the next connection, and returns all bytes received on it.
 ///
 /// # Panics
-/// It brings nothing for a while.
+///
+/// No byte arrives for [`PATIENCE`].
 pub fn receive(listener: &TcpListener) -> Vec<u8> {
     let mut received = Vec::new();
     let (mut stream, _) = listener.accept().unwrap();
@@ -52,12 +54,12 @@ pub fn receive(listener: &TcpListener) -> Vec<u8> {
     received
 }
 
-/// Waits until the connections of a port have ended in both kernels, so that no frame of theirs is
-/// under way: the end that closed first has heard that the other one has closed too, and has
-/// acknowledged it.
+/// Waits until the connections of a port are closed in both kernels, so that none of their frames
+/// is in flight: the end that closed first has received and acknowledged the other's FIN.
 ///
 /// # Panics
-/// They have not ended.
+///
+/// A connection is not closed in time.
 pub fn wait_closed(ends: [&Namespace; 2], port: u16) {
     let port = format!(":{port}");
     let mut connections = Vec::new();

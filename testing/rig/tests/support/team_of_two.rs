@@ -1,4 +1,4 @@
-//! A switch `wan` with two light guests, whose way out is a team of two uplinks.
+//! A switch `wan` with two namespace guests, whose uplink is a team of two members.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::time::Duration;
@@ -9,36 +9,40 @@ use suimon_rig::{Daemon, DaemonOptions, NamespaceGuest, Rig, wait_until};
 
 /// Deadline for any change of a team. The machine may be loaded.
 pub const LIMIT: Duration = Duration::from_secs(120);
-/// The members, in the order of their devices.
+/// Names of the members' uplinks, in the order of their devices.
 pub const MEMBERS: [&str; 2] = ["left", "right"];
-/// `team_down`, `team_member_usable` and `team_member_failed`.
+/// Event ids of `team_down`, `team_member_usable` and `team_member_failed`.
 pub const TEAM_DOWN: u64 = 4105;
 pub const USABLE: u64 = 4106;
 pub const FAILED: u64 = 4107;
-/// LACP that hears of a silent partner in 3 s, and spreads connections.
+/// LACP configuration with the short timeout of 3 s that distributes connections.
 pub const FAST_LACP: &str =
     "mode = \"lacp\"\nlacp_timer = \"fast\"\nalgorithm = \"transport-ports\"";
 
-/// The daemon ends before the guests go.
+/// Daemon with the team, and the guests. The daemon is declared first, so that it ends before the
+/// namespaces are removed.
 pub struct TeamOfTwo {
     pub daemon: Daemon,
     pub guests: [NamespaceGuest; 2],
 }
 
 impl TeamOfTwo {
-    /// Two guests, and a team over these devices; `keys` are more lines of its `[[team]]`,
+    /// Starts two guests and a team on these devices. `keys` are further lines of its `[[team]]`,
     /// `of_uplinks` of each `[[uplink]]`.
     ///
     /// # Panics
-    /// The daemon refuses.
+    ///
+    /// The daemon rejects the configuration.
     pub fn start(rig: &Rig, keys: &str, of_uplinks: &str, devices: &[String; 2]) -> Self {
         Self::start_with(rig, (keys, of_uplinks, ""), devices, &DaemonOptions::default())
     }
 
-    /// The same, with more of the host file and a daemon with options.
+    /// As [`Self::start`], with further tables of the host file (`extra`) and options of the
+    /// daemon.
     ///
     /// # Panics
-    /// The daemon refuses.
+    ///
+    /// The daemon rejects the configuration.
     pub fn start_with(
         rig: &Rig,
         (keys, of_uplinks, extra): (&str, &str, &str),
@@ -66,7 +70,7 @@ impl TeamOfTwo {
         Self { daemon, guests }
     }
 
-    /// How many events of a kind there are, of one member if one is named.
+    /// Returns the number of events with this id, of one member if it is given.
     pub fn events(&self, id: u64, member: Option<&str>) -> usize {
         let events = self.daemon.json(&["event", "list", "--limit", "1000"]).unwrap();
         let is_meant = |event: &&Value| {
@@ -75,15 +79,15 @@ impl TeamOfTwo {
         events.as_array().unwrap().iter().filter(is_meant).count()
     }
 
-    /// Waits until so many events of a kind have come of a member.
+    /// Waits until there are at least `count` events with this id about a member.
     pub fn wait_events(&self, id: u64, member: &str, count: usize) {
         let description = format!("{count} events {id} of {member}");
         let result = wait_until(&description, LIMIT, || Ok(self.events(id, Some(member)) >= count));
         result.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
-    /// Waits until `count` events of a kind came of a member because of this reason, or a longer
-    /// one that contains it.
+    /// Waits until there are at least `count` events with this id about a member whose reason
+    /// contains `reason`.
     pub fn wait_reason(&self, id: u64, member: &str, reason: &str, count: usize) {
         let description = format!("{count} events {id} of {member} because of {reason:?}");
         let result =
@@ -91,7 +95,7 @@ impl TeamOfTwo {
         result.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
-    /// Number of events of a kind of a member whose reason contains this.
+    /// Returns the number of events with this id about a member whose reason contains `reason`.
     pub fn because(&self, id: u64, member: &str, reason: &str) -> usize {
         let events = self.daemon.json(&["event", "list", "--limit", "1000"]).unwrap();
         let is_meant = |event: &&Value| {
@@ -102,12 +106,12 @@ impl TeamOfTwo {
         events.as_array().unwrap().iter().filter(is_meant).count()
     }
 
-    /// What `suimon team show` says.
+    /// Returns the output of `suimon team show`.
     pub fn status(&self) -> Value {
         self.daemon.json(&["team", "show", "both"]).unwrap()
     }
 
-    /// What it says that a member does.
+    /// Returns the state of a member in the output of `suimon team show`.
     pub fn state(&self, member: usize) -> String {
         self.status()["members"][member]["state"].as_str().unwrap().to_owned()
     }
@@ -118,7 +122,7 @@ impl TeamOfTwo {
         reached.unwrap_or_else(|error| panic!("{error:#}: {:#}", self.status()));
     }
 
-    /// Frames that came in and went out by each member so far.
+    /// Returns the numbers of frames that each member has received and sent.
     pub fn frames(&self) -> [[u64; 2]; 2] {
         let status = self.status();
         let count =
@@ -126,8 +130,8 @@ impl TeamOfTwo {
         [0, 1].map(|index| ["rx_frames", "tx_frames"].map(|counter| count(index, counter)))
     }
 
-    /// Waits until more than a hundred frames came in (0) or went out (1) by each member since,
-    /// while streams run that way.
+    /// Waits until each member has received (`direction` 0) or sent (1) more than a hundred frames
+    /// since `before`.
     pub fn wait_both_carried_way(&self, before: [[u64; 2]; 2], direction: usize) {
         let mut after = before;
         let result = wait_until("frames by both members", LIMIT, || {
@@ -139,14 +143,15 @@ impl TeamOfTwo {
         result.unwrap_or_else(|error| panic!("{error:#}: {before:?}, then {after:?}"));
     }
 
-    /// Waits until both members are in use and agree with a partner, whose system is this.
+    /// Waits until both members are active and in agreement with the partner with this system ID.
     pub fn wait_whole(&self, partner: &str) {
-        wait_until("team that is whole", LIMIT, || is_whole(&self.status(), partner)).unwrap();
+        wait_until("a team with two active members", LIMIT, || is_whole(&self.status(), partner))
+            .unwrap();
     }
 }
 
-/// What is to be seen of it: states, bits of both ends, and shares of the flows as large
-/// as each other.
+/// Checks the team's status: states of the members, LACP state bits of both ends, and equal shares
+/// of the flows.
 fn is_whole(status: &Value, partner: &str) -> Result<bool> {
     ensure!(status["condition"]["health"] == "up", "{status}");
     ensure!(status["lacp_partner"]["system"] == partner, "{status}");

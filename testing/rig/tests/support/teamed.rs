@@ -1,4 +1,4 @@
-//! A team of two that leads to a bond of Open vSwitch.
+//! A team of two members whose links lead to a bond of Open vSwitch.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use suimon_rig::ovs::{Lacp, OvsBonds};
@@ -7,32 +7,34 @@ use suimon_rig::{Namespace, NamespaceGuest, Rig, run};
 use crate::team_of_two::{MEMBERS, TeamOfTwo, USABLE};
 
 pub struct Teamed {
-    // Ends before the peer does.
+    // Declared first, so that the daemon ends before the peer.
     pub team: TeamOfTwo,
     pub peer: OvsBonds,
-    /// Behind the bond.
+    /// Address of the bridge behind the bond.
     pub address: String,
 }
 
 impl Teamed {
-    /// Waits until both ends use both links.
+    /// Starts the team and the bond, and waits until both ends use both links.
     ///
     /// # Panics
-    /// They do not, or something does not start.
+    ///
+    /// A component does not start, or a link is not used.
     pub fn start(rig: &Rig, keys: &str, lacp: Lacp) -> Self {
         Self::over(rig, keys, "", lacp)
     }
 
-    /// The same with these lines in each `[[uplink]]`.
+    /// As [`Self::start`], with these lines in each `[[uplink]]`.
     ///
     /// # Panics
+    ///
     /// As [`Self::start`].
     pub fn over(rig: &Rig, keys: &str, of_uplinks: &str, lacp: Lacp) -> Self {
         let far = Namespace::new(rig, "far").unwrap();
         let mut peer = OvsBonds::start(rig).unwrap();
         let (ends, address) = peer.add(rig, &far, lacp).unwrap();
-        // The kernel there would answer for the address of the bridge with that of a link, at
-        // which nobody takes what is sent.
+        // Otherwise the kernel would reply to ARP requests for the bridge's address with the
+        // address of a link, whose frames are not delivered.
         for link in peer.links().iter().flatten() {
             peer.namespace().run(&["ip", "link", "set", link, "arp", "off"]).unwrap();
         }
@@ -40,7 +42,8 @@ impl Teamed {
         for end in &ends {
             far.run(&["ip", "link", "set", end, "netns", &own_process]).unwrap();
             run(&["ip", "link", "set", end, "up"]).unwrap();
-            // The peer hands frames on as they are, and has to find whole ones.
+            // The peer forwards frames unchanged, so they need complete checksums and no more than
+            // the MTU.
             run(&["ethtool", "-K", end, "tx", "off", "tso", "off", "gso", "off"]).unwrap();
         }
         let team = TeamOfTwo::start(rig, keys, of_uplinks, &ends);
@@ -60,13 +63,13 @@ impl Teamed {
         teamed
     }
 
-    /// Where a guest is reached from behind the bond.
+    /// Returns the address of a guest in the network behind the bond.
     pub fn address_of(&self, guest: usize) -> String {
         let (network, _) = self.address.rsplit_once('.').unwrap();
         format!("{network}.{}", guest + 11)
     }
 
-    /// Sets a link up or down at the bond's end.
+    /// Sets the bond's end of a link up or down.
     pub fn set_link(&self, link: usize, up: bool) {
         self.peer.set_link(0, link, up).unwrap();
     }

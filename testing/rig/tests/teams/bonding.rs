@@ -1,37 +1,39 @@
-//! A team with LACP whose partner is a bond of Linux, in a VM with Debian's kernel.
+//! A team with LACP whose partner is a bond of Linux in a VM with Debian's kernel.
 
 use suimon_rig::ovs::Lacp;
 use suimon_rig::{BondStatus, Guest, GuestNic, GuestSpec, Rig, iperf, run, wait_until};
 
 use crate::team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, TeamOfTwo, USABLE};
 
-/// The bond's address.
+/// Address of the bond.
 const FAR: &str = "10.77.0.100";
-/// Frames that are to leave by the other member after one has failed, and none by that.
+/// Number of successive frames that must leave by the remaining member after the other one has
+/// failed.
 const FRAMES: u64 = 500;
-/// Streams that are to use both links: all 32 are on one once in 2^31 times.
+/// Number of streams that should use both links: all 32 use the same link with a probability of
+/// 2^-31.
 const STREAMS: usize = 32;
-/// So much of each that no frame is lost for want of room, after which TCP would leave a stream
-/// alone for long.
+/// Rate and block size of each stream, low enough that no queue drops frames, after which TCP would
+/// pause a stream for long.
 const PACE: [&str; 4] = ["-b", "500K", "--length", "4K"];
-/// Frames that may leave by a failed member after its failure was reported: a processor that is
-/// sending a batch of at most 32 finishes it, and one may have 1024 frames and a batch under way to
-/// the processor that owns the member's queue. A loaded machine may delay both.
+/// Maximum number of frames that leave by a failed member after its failure was reported: a worker
+/// completes its batch of at most 32 frames, and another one may have 1024 frames and a batch in
+/// flight to the worker that owns the member's queue. A loaded machine may delay both.
 const UNDER_WAY_MAX: u64 = 1024 + 2 * 32;
 
-/// A VM whose two NICs are a bond. Each is one end of a wire: the other is a TAP device,
-/// which is an uplink like any network card.
+/// VM whose two NICs are a bond. Each NIC is connected to a TAP device of the host, which is used
+/// as an uplink like any network device.
 struct Bonded {
-    // Ends before the devices go.
+    // Declared first, so that the daemon ends before the devices are removed.
     team: TeamOfTwo,
     vm: Guest,
     taps: [String; 2],
-    /// The system that the bond is to us.
+    /// System ID of the bond.
     system: String,
 }
 
 impl Bonded {
-    /// Waits until both ends use both links.
+    /// Starts VM and team, and waits until both ends use both links.
     fn start(rig: &Rig) -> Self {
         let taps = [rig.device("t"), rig.device("t")];
         let nic = |link: usize| {
@@ -45,7 +47,7 @@ impl Bonded {
         };
         let mut vm = Guest::start(rig, &spec).unwrap();
         for tap in &taps {
-            // What is on the wire is the guests' and LACP's.
+            // Only frames of the guests and of LACP must be on the wire.
             run(&["sysctl", "-qw", &format!("net.ipv6.conf.{tap}.disable_ipv6=1")]).unwrap();
         }
         vm.load("bonding", "max_bonds=0").unwrap();
@@ -60,7 +62,8 @@ impl Bonded {
         bonded
     }
 
-    /// Waits until the bond has both links in one group with us; then we say the same.
+    /// Waits until the bond has both links in one aggregator with the team, and the team reports
+    /// the same.
     fn check_whole(&mut self) {
         let bond = wait_ports(&mut self.vm, 2);
         assert_eq!(bond.aggregators.len(), 2, "{bond:?}");
@@ -76,7 +79,7 @@ impl Bonded {
     }
 }
 
-/// Waits until the bond uses so many links.
+/// Waits until the bond uses `ports` links, and returns its state.
 fn wait_ports(vm: &mut Guest, ports: usize) -> BondStatus {
     let mut last = None;
     let reached = wait_until("links in the bond", LIMIT, || {
@@ -87,9 +90,9 @@ fn wait_ports(vm: &mut Guest, ports: usize) -> BondStatus {
     last.unwrap()
 }
 
-/// Waits until so many frames in a row have left by a member and none by the other, which has
-/// failed. The distribution that sends all frames there applies to batches that begin after it was
-/// published; before the row begins, frames that were under way may leave by the failed member.
+/// Waits until [`FRAMES`] successive frames have left by a member and none by the other one, which
+/// has failed. The new distribution applies to batches that begin after it was published; until
+/// then, frames in flight may leave by the failed member.
 fn wait_all_leave_by(team: &TeamOfTwo, member: usize) {
     let reported = team.frames();
     let (mut before, mut after) = (reported, reported);
@@ -125,7 +128,7 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
 
     let options = ["--bidir", "--interval", "0.1", "-b", "2M", "--length", "8K"];
     let mut streams = iperf::Client::begin(&rig, first_guest, FAR, 4, &options).unwrap();
-    // The wire is cut where neither end loses its carrier: LACP finds it.
+    // Cuts a link without loss of carrier at either end, so that only LACP can detect it.
     vm.set_link(1, false).unwrap();
     team.wait_state(1, "failed");
     team.wait_reason(FAILED, "right", "no LACPDU of the partner is received", 1);
@@ -134,7 +137,7 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
     vm.set_link(1, true).unwrap();
     team.wait_state(1, "active");
     wait_ports(vm, 2);
-    // The team loses the carrier, the bond does not.
+    // The team's end loses its carrier, the bond's end does not.
     run(&["ip", "link", "set", &taps[0], "down"]).unwrap();
     team.wait_state(0, "failed");
     team.wait_reason(FAILED, "left", "its link is down", 1);
@@ -149,7 +152,7 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
         team.wait_events(USABLE, member, 2);
     }
     let report = streams.end().unwrap();
-    // How long a stream stood still is a figure of the machine.
+    // The length of a pause depends on the machine.
     let pause = report.longest_pause().unwrap();
     println!("{} segments sent again, longest pause {pause:?}", report.retransmits);
     assert_eq!(report.json["end"]["streams"].as_array().unwrap().len(), 8);

@@ -1,12 +1,12 @@
-//! Teams of uplinks whose other ends are ports of the kernel's bridge, which knows nothing
-//! of them: everything about such a team changes while connections go on.
+//! Teams of uplinks whose far ends are ports of the kernel's bridge, which has no team: every
+//! setting of such a team is changed during connections.
 
 use suimon_rig::{Rig, iperf, wait_until};
 
 use crate::bridged::{Bridged, FAR};
 use crate::team_of_two::LIMIT;
 
-/// Changes the team, and waits until both guests reach what is behind it.
+/// Changes a setting of the team, and waits until both guests reach the bridge.
 fn set(bridged: &Bridged, key: &str, value: &str) {
     bridged.team.daemon.ok(&["team", "set", "both", key, value]).unwrap();
     bridged.all_reach();

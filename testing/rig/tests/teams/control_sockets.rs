@@ -1,4 +1,4 @@
-//! The sockets of a team's members against a switch that nobody here wrote.
+//! Control sockets of a team's members with an independent switch.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use suimon_teaming::lacp::{Lacpdu, SlowPdu, parse_exact};
 
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// The next LACPDU, and that no frame before it was anything else.
+/// Waits for the next LACPDU, and asserts that the socket returns no other frame before it.
 fn next_lacpdu(socket: &mut dyn ControlSocket) -> Lacpdu {
     let limit = Instant::now() + LIMIT;
     let mut received = Vec::new();
@@ -27,7 +27,7 @@ fn next_lacpdu(socket: &mut dyn ControlSocket) -> Lacpdu {
     }
 }
 
-/// An active bond sends on each of its links, and answers what is sent to it.
+/// An active bond sends LACPDUs on each link and processes received ones.
 #[test]
 fn lacpdus_of_open_vswitch_are_received_and_ours_are_heard() {
     let rig = Rig::new().unwrap();
@@ -45,13 +45,13 @@ fn lacpdus_of_open_vswitch_are_received_and_ours_are_heard() {
                 [first, second].map(|socket| next_lacpdu(socket.as_mut()).actor);
             assert_eq!((on_first.system, on_first.key), (on_second.system, on_second.key));
             assert_ne!(on_first.port, on_second.port);
-            // It tells us what it has heard of us.
+            // The bond reports the system ID that it has received.
             let system = suimon_frame::MacAddr::new([2, 0, 0, 0, 0, 0x17]);
             let actor = suimon_teaming::lacp::PortInfo { system, ..on_first };
             let pdu = Lacpdu { version: 1, actor, partner: on_first, collector_max_delay: 0 };
             let limit = Instant::now() + LIMIT;
             loop {
-                assert!(Instant::now() < limit, "it has not heard of us");
+                assert!(Instant::now() < limit, "the bond has not processed the LACPDU");
                 sockets[0].send(pdu.to_frame(system).bytes()).unwrap();
                 if next_lacpdu(sockets[0].as_mut()).partner.system == system {
                     break;

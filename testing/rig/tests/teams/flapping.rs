@@ -1,4 +1,4 @@
-//! Connections over teams whose members' carriers come and go without rest.
+//! Connections over teams whose members' carriers flap continuously.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,15 +10,15 @@ use crate::bridged::{Bridged, FAR};
 use crate::team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, TEAM_DOWN, TeamOfTwo, USABLE};
 use crate::teamed::Teamed;
 
-/// How long after a link has come back it is not the last one yet. Open vSwitch reports of it
-/// that it collects, and discards frames until it has received a LACPDU on it, of which there is
-/// one a second.
+/// Time after a link's return in which the other link is not cut. Open vSwitch reports that a link
+/// collects, but discards its frames until it has received a LACPDU, of which there is one per
+/// second.
 const SETTLED_LACP: Duration = Duration::from_millis(1500);
-/// Reason of failures that a cut causes. Others are LACP's: a loaded machine may keep either end
-/// from its CPU for the 3 s after which the other takes it for silent.
+/// Reason of failures that a cut causes. Others are caused by LACP: on a loaded machine, an end may
+/// not be scheduled for the 3 s of the timeout.
 const CUT: &str = "its link is down";
 
-/// Moments that look like chance and are the same in every run (xorshift, Marsaglia 2003).
+/// Reproducible pseudo-random numbers (xorshift, Marsaglia 2003).
 struct Dice(u64);
 
 impl Dice {
@@ -34,17 +34,16 @@ impl Dice {
     }
 }
 
-/// What was done to a member.
+/// Number of times that the test has cut a member's link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cuts {
     all: usize,
-    /// Of them, those while it was in use.
+    /// Number of cuts while the member was active.
     in_use: usize,
 }
 
-/// Takes the carriers of members away and gives them back, never that of the last member in use,
-/// and none before `settled` after the last came back, until each was taken away `in_use` times
-/// while it was in use.
+/// Cuts links and restores them, until each was cut `in_use` times while it was active. Never cuts
+/// the last active member, and waits at least `settled` after a link was restored.
 fn flap(
     team: &TeamOfTwo,
     in_use: usize,
@@ -69,8 +68,9 @@ fn flap(
     cuts
 }
 
-/// Eight streams each way, which all survive that carriers flap until each member in use lost its
-/// own `in_use` times; then the team is whole, and has reported what happened.
+/// Runs eight streams in each direction while links flap, until each member lost its carrier
+/// `in_use` times while active. Then asserts that all streams survived, the members are active, and
+/// the failures were reported.
 fn survive(
     rig: &Rig,
     team: &TeamOfTwo,
@@ -94,8 +94,8 @@ fn survive(
     }
     for (client, direction) in clients.into_iter().zip(["in", "out"]) {
         let report = client.end().unwrap();
-        // How long a stream stands still depends on the machine, and with Open vSwitch on TCP's
-        // timers, which double.
+        // The length of a pause depends on the machine, and with Open vSwitch on TCP's
+        // retransmission timers, which double.
         println!(
             "{direction}: {} bit/s, {} segments sent again, longest pause {:?}",
             report.bits_per_second,
@@ -109,7 +109,7 @@ fn survive(
         team.wait_state(member, "active");
         let name = MEMBERS[member];
         let event_count = |id| team.events(id, Some(name));
-        // Each cut of a member in use is reported, and each return to use. Both events of the last
+        // Each cut of an active member is reported, and each return to use. Both events of the last
         // cut may be recorded after the status changed.
         wait_until("pairs of events", LIMIT, || {
             let failed = event_count(FAILED);
@@ -158,7 +158,7 @@ fn streams_over_a_team_that_its_switch_does_not_know_survive_flapping() {
 }
 
 mod full {
-    /// About half a minute.
+    /// Takes about half a minute.
     #[test]
     fn streams_over_a_team_with_lacp_survive_half_a_minute_of_flapping() {
         super::with_lacp(4);

@@ -1,5 +1,4 @@
-//! What somebody on a member's link can do to a team: frames of the slow protocols as fast
-//! as they go, beside a partner that goes on speaking.
+//! A flood of slow protocol frames on a member's link, in addition to the partner's own LACPDUs.
 
 use std::time::{Duration, Instant};
 
@@ -13,19 +12,19 @@ use crate::packet_tap::PacketTap;
 use crate::team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, TEAM_DOWN, USABLE};
 use crate::teamed::Teamed;
 
-/// Well above the 3 s in which a partner that is not heard counts as silent.
+/// Duration of a flood, well above the 3 s after which a silent partner expires.
 const FLOOD: Duration = Duration::from_secs(5);
-/// Frames of a flood, at least.
+/// Minimum number of frames of a flood.
 const FRAMES: u64 = 100_000;
-/// Share of a CPU that the threads that read LACPDUs may use meanwhile. They read a bounded number
-/// of frames in a turn and pause between turns, so the share falls when a loaded machine delays
-/// them; on an idle one it is a tenth of this.
+/// Maximum share of a CPU that the threads which receive LACPDUs may use. They read a bounded
+/// number of frames in a turn and pause between turns, so the share falls when a loaded machine
+/// delays them; on an idle machine it is a tenth of this.
 const SHARE_MAX: f64 = 0.1;
-/// A frame that the kernel lets arrive at a device with an MTU of 1500, four bytes longer
-/// than one without a tag may be.
+/// Length of a frame that the kernel accepts on a device with an MTU of 1500, four bytes more than
+/// an untagged frame may have.
 const OVERSIZE: usize = 1518;
 
-/// A LACPDU from another system that is in sync with us, and would take the link over.
+/// Returns a LACPDU of another system that is in sync and would take over the link.
 fn forged(number: u8) -> Vec<u8> {
     let system = MacAddr::new([0x02, 0xf0, 0, 0, 0, number]);
     let state = PortState::ACTIVITY
@@ -38,7 +37,7 @@ fn forged(number: u8) -> Vec<u8> {
     pdu.to_frame(system).bytes().to_vec()
 }
 
-/// Frames made of that LACPDU that no receiver may take.
+/// Returns invalid frames derived from that LACPDU, which a receiver must discard.
 fn spoiled() -> Vec<Vec<u8>> {
     let sound = forged(1);
     let cut = [15, 17, 29, 44, 56, 72, 123].map(|len| sound[..len].to_vec());
@@ -49,22 +48,22 @@ fn spoiled() -> Vec<Vec<u8>> {
     };
     let mut long = sound.clone();
     long.resize(OVERSIZE, 0);
-    // Lengths of the actor's, the partner's and the collector's TLV; other subtypes.
+    // Wrong lengths of the actor, partner and collector TLVs, and other subtypes.
     let lengths = [with_octet(17, 19), with_octet(37, 0), with_octet(57, 255)];
     let subtypes = [0, 3, 10, 255].map(|subtype| with_octet(14, subtype));
     [&cut[..], &lengths, &subtypes, &[long]].concat()
 }
 
-/// What came of a flood on the first member's link.
+/// Result of a flood on the first member's link.
 struct Flooded {
     sent: u64,
-    /// Share of a CPU that the threads of teams used.
+    /// Share of a CPU that the daemon's team threads used.
     share: f64,
-    /// Streams of a guest, into it, meanwhile.
+    /// Report of the streams to a guest during the flood.
     report: Report,
 }
 
-/// Sends these frames again and again as fast as they go, while a guest has streams.
+/// Sends these frames repeatedly at the maximum rate, while a guest receives streams.
 fn flood(rig: &Rig, teamed: &mut Teamed, frames: &[Vec<u8>]) -> Flooded {
     let peer = teamed.peer.namespace();
     let link = &teamed.peer.links()[0][0];
@@ -75,7 +74,7 @@ fn flood(rig: &Rig, teamed: &mut Teamed, frames: &[Vec<u8>]) -> Flooded {
     let address = teamed.address.clone();
     let daemon = teamed.team.daemon.process();
     let options = ["--reverse", "--interval", "0.1", "-b", "2M", "--length", "8K"];
-    // A partner that is kept from its CPU for 3 s is silent, which the flood is not to cause.
+    // A partner that is not scheduled for 3 s expires, which must not be attributed to the flood.
     prefer_threads(daemon, "suimon-team").unwrap();
     prefer_threads(teamed.peer.process(), "").unwrap();
     let mut streams = iperf::Client::begin(rig, guest, &address, 8, &options).unwrap();
@@ -83,7 +82,7 @@ fn flood(rig: &Rig, teamed: &mut Teamed, frames: &[Vec<u8>]) -> Flooded {
     let started_at = Instant::now();
     let mut sent = 0;
     for frame in frames.iter().cycle() {
-        // What finds no room is lost, as on a wire.
+        // A frame without room in the queue is lost, as on a wire.
         sent += u64::from(tap.has_sent(&VnetHeader::default(), frame));
         if sent >= FRAMES && started_at.elapsed() >= FLOOD {
             break;
@@ -97,7 +96,7 @@ fn flood(rig: &Rig, teamed: &mut Teamed, frames: &[Vec<u8>]) -> Flooded {
 }
 
 impl Flooded {
-    /// Fails if it cost too much of a CPU, or a stream.
+    /// Fails if the flood used too much CPU time or ended a stream.
     fn check(&self) {
         let Self { sent, share, report } = self;
         let pause = report.longest_pause().unwrap();
@@ -131,10 +130,10 @@ fn a_flood_of_forged_lacpdus_takes_its_own_link_and_no_other() {
     let frames: Vec<Vec<u8>> = (1..=16).map(forged).collect();
     flood(&rig, &mut teamed, &frames).check();
     let team = &teamed.team;
-    // The forged LACPDUs are taken, on their own link only.
+    // Forged LACPDUs affect only their own link.
     team.wait_events(FAILED, MEMBERS[0], 1);
     assert_eq!((team.events(FAILED, Some(MEMBERS[1])), team.events(TEAM_DOWN, None)), (0, 0));
-    // The true partner is heard again.
+    // The team returns to its partner after the flood.
     let failures = team.events(FAILED, Some(MEMBERS[0]));
     team.wait_events(USABLE, MEMBERS[0], failures + 1);
     team.wait_state(0, "active");

@@ -1,6 +1,6 @@
-//! The LACP conformance suite against Suimon, which fails nothing, and against
-//! implementations that nobody here wrote. What they are known to fail is recorded; a
-//! difference in either direction is news about them, or a mistake of the suite.
+//! The LACP conformance suite with Suimon, which fails no case, and with independent
+//! implementations. Their known failures are recorded; a difference in either direction is a change
+//! of the implementation or a defect of the suite.
 
 use std::thread;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use suimon_rig::{
     prefer_threads, program, run,
 };
 
-/// Cases that wait and look, by groups that take about as long as each other. Each
-/// group has a team of its own, so that all go on at once.
+/// Cases that mostly wait, in groups of similar duration. Each group has a separate team, so that
+/// all run concurrently.
 const GROUPS: [&str; 6] = [
     "selection.,marker.,version.",
     "format.,mux.,traffic.",
@@ -22,14 +22,15 @@ const GROUPS: [&str; 6] = [
     "receive.d,receive.r,loopback.",
     "receive.ntt,malformed.",
 ];
-/// Cases that load the machine; others beside them would measure it.
+/// Cases that load the machine, which would disturb concurrent ones.
 const LOUD: &str = "rate.,flood.";
-/// What is asked of a passive device.
+/// Cases for a passive device.
 const PASSIVE_GROUPS: [&str; 2] =
     ["passive.,selection.aggregates", "periodic.both-passive,format."];
-/// What [`GROUPS`] do not ask of an active device, and what takes long.
+/// Cases of [`GROUPS`] that are not applicable to an active device, or are skipped because they
+/// take long.
 const NOT_ASKED: [&str; 2] = ["periodic.both-passive", "periodic.slow"];
-/// Cases that are quick and need no timer of seconds, by groups as [`GROUPS`].
+/// Quick cases that do not need timers of seconds, in groups as [`GROUPS`].
 const QUICK_GROUPS: [&str; 3] = [
     "selection.aggregates,format.",
     "marker.,version.",
@@ -37,17 +38,17 @@ const QUICK_GROUPS: [&str; 3] = [
 ];
 /// Deadline for a group, which takes less than a minute on an idle machine.
 const LIMIT: Duration = Duration::from_secs(600);
-/// By how much timers may be off. A guest without hardware virtualization is not
-/// asked for the standard's 250 ms.
+/// Tolerance of the device's timers in milliseconds. Without hardware virtualization the 250 ms of
+/// the standard cannot be required.
 const TOLERANCE_MS: &str = "450";
 
-/// Two far ends of a team, and an address behind it.
+/// Far ends of a team's two links, and an address behind the team.
 type Team = ([String; 2], String);
 
-/// The names of cases, sorted.
+/// Sorted names of cases.
 type Names = Vec<String>;
 
-/// The cases that failed, and those that say nothing about the device.
+/// Failed cases, and cases that are not applicable to the device.
 #[derive(Debug, Default)]
 struct Found {
     failed: Names,
@@ -55,8 +56,8 @@ struct Found {
 }
 
 impl Found {
-    /// Fails if another case failed or could not be judged than is known. Those of `near` fail by
-    /// less than a loaded machine delays LACPDUs, so that they may pass.
+    /// Asserts that exactly the known cases failed or were not applicable. Cases in `near` may pass
+    /// or fail, because they fail by less than a loaded machine delays LACPDUs.
     fn check(mut self, failed: &[&str], near: &[&str], not_applicable: &[&str]) {
         self.failed.retain(|case| !near.contains(&case.as_str()));
         self.failed.sort();
@@ -66,7 +67,7 @@ impl Found {
     }
 }
 
-/// Runs groups of cases at once, each against a team.
+/// Runs each group of cases concurrently, each with a separate team.
 fn judge_all(far: &Namespace, teams: &[Team], groups: &[&str]) -> Found {
     let suite = program("lacp-conformance").unwrap();
     let mut total = Found::default();
@@ -86,7 +87,7 @@ fn judge_all(far: &Namespace, teams: &[Team], groups: &[&str]) -> Found {
 
 fn judge(far: &Namespace, suite: &str, (ends, probe): &Team, group: &str) -> Found {
     let ask = ["--probe", probe, "--only", group, "--tolerance-ms", TOLERANCE_MS, "--json"];
-    // It plays the partner, whose timers a loaded machine must not delay.
+    // The suite simulates the partner, whose timers a loaded machine must not delay.
     let arguments = [PREFERRED, &[suite, &ends[0], &ends[1]], &ask[..]].concat();
     let output = far.run_any(&arguments, LIMIT).unwrap();
     assert!(output.code == 0 || output.code == 1, "{group}: {output:?}");
@@ -120,7 +121,8 @@ fn what_cannot_be_judged_is_refused_with_its_reason() {
     refused(&[&near], &format!("cannot open {near}: Network is down"));
     refused(&["lo", "--only", "tea."], "no case begins with \"tea.\"");
     refused(&[], "INTERFACE");
-    // A wire at whose other end nobody speaks LACP: one case fails, none is judged.
+    // No LACP partner is at the other end of the wire: one case fails, and the others are not
+    // applicable.
     far.run(&["ip", "link", "set", &near, "up"]).unwrap();
     far.run(&["ip", "link", "set", &end, "up"]).unwrap();
     let arguments =
@@ -131,8 +133,8 @@ fn what_cannot_be_judged_is_refused_with_its_reason() {
     assert_eq!([&report["failed"], &report["not_applicable"], &report["passed"]], [1, 4, 0]);
 }
 
-/// A switch for each group: a team of two uplinks whose wires end in `far`, and a guest
-/// whose address is behind the team.
+/// Runs the groups with Suimon: for each group a switch with a team of two uplinks whose wires end
+/// in `far`, and a guest behind the team.
 fn suimon(lacp: Lacp, groups: &[&str]) -> Found {
     let rig = Rig::new().unwrap();
     let far = Namespace::new(&rig, "far").unwrap();
@@ -175,7 +177,7 @@ fn suimon_active_under_load() {
     suimon(Lacp::Active, &[LOUD]).check(&[], &[], &[]);
 }
 
-/// What Open vSwitch 3.1 fails; why is in the suite's README.
+/// Cases that Open vSwitch 3.1 fails; the suite's README explains the reasons.
 const OPEN_VSWITCH: [&str; 10] = [
     "loopback.reflected",
     "marker.answered",
@@ -200,7 +202,7 @@ fn open_vswitch(lacp: Lacp, groups: &[&str]) -> Found {
     judge_all(&far, &teams, groups)
 }
 
-/// What Linux bonding fails; why is in the suite's README.
+/// Cases that Linux bonding fails; the suite's README explains the reasons.
 const BONDING: [&str; 5] = [
     "loopback.reflected",
     "mux.port-moves",
@@ -208,7 +210,7 @@ const BONDING: [&str; 5] = [
     "receive.defaulted",
     "selection.individual",
 ];
-/// They fail by 0.01 s of 0.95 s.
+/// Cases that Linux bonding fails by 0.01 s of 0.95 s.
 const BONDING_LOUD: [&str; 2] = ["flood.answers-are-limited", "rate.three-per-second"];
 
 fn bonding(lacp: Lacp, groups: &[&str]) -> Found {
@@ -237,7 +239,7 @@ fn bonding(lacp: Lacp, groups: &[&str]) -> Found {
     judge_all(&far, &teams, groups)
 }
 
-/// The whole suite against each implementation, which takes close to a minute each.
+/// The whole suite with each implementation, which takes about a minute each.
 mod full {
     use super::*;
 
@@ -253,7 +255,7 @@ mod full {
 
     #[test]
     fn open_vswitch_active() {
-        // It never says that it does not collect, so that the probe has nothing to disprove.
+        // Open vSwitch never reports that it does not collect, so the probe cannot disprove that.
         let not_applicable = [&NOT_ASKED[..], &["traffic.ends-with-sync"]].concat();
         open_vswitch(Lacp::Active, &GROUPS).check(&OPEN_VSWITCH, &[], &not_applicable);
     }

@@ -1,4 +1,4 @@
-//! Teams of uplinks against a switch that nobody here wrote.
+//! Teams of uplinks with an independent switch.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use suimon_rig::{Process, Rig, iperf, wait_until};
 use crate::team_of_two::{FAILED, FAST_LACP, LIMIT, MEMBERS, USABLE};
 use crate::teamed::Teamed;
 
-/// Time between two pings.
+/// Interval of pings.
 const EVERY: Duration = Duration::from_millis(10);
 
-/// Pings of a guest to the far side, as long as this lives.
+/// Continuous pings from a guest to the far side; dropping this ends them.
 struct Pings(Process);
 
 impl Pings {
-    /// Waits until replies come.
+    /// Starts the pings, and waits for a hundred replies.
     fn begin(rig: &Rig, teamed: &Teamed) -> Self {
         let every = EVERY.as_secs_f64().to_string();
         let arguments = ["ping", "-n", "-i", &every, teamed.address.as_str()];
@@ -25,7 +25,7 @@ impl Pings {
         pings
     }
 
-    /// Sequence numbers of the replies so far.
+    /// Returns the sequence numbers of the replies so far.
     fn replies(&self) -> Vec<u64> {
         let log = self.0.log();
         let number =
@@ -33,14 +33,14 @@ impl Pings {
         log.lines().filter_map(number).collect()
     }
 
-    /// Waits until so many replies more have come.
+    /// Waits for `count` further replies.
     fn wait_more(&self, count: usize) {
         let before = self.replies().len();
         wait_until("replies", LIMIT, || Ok(self.replies().len() >= before + count)).unwrap();
     }
 
-    /// Requests without a reply between the first and the last reply: how many, and the most in a
-    /// row.
+    /// Returns the number of requests without a reply between the first and the last reply, and the
+    /// longest row of them.
     fn lost(&self) -> (u64, u64) {
         let replies = self.replies();
         let gaps = replies.windows(2).map(|pair| pair[1].saturating_sub(pair[0] + 1));
@@ -48,14 +48,15 @@ impl Pings {
     }
 }
 
-/// Streams that are to use both members: all 32 are on one once in 2^31 times, because a team does
-/// not move a stream that never pauses.
+/// Number of streams that should use both members: all 32 use the same member with a probability of
+/// 2^-31, because a team does not move a stream that never pauses.
 const STREAMS: usize = 32;
-/// So much of each that no frame is lost for want of room, after which TCP would leave a stream
-/// alone for long.
+/// Rate and block size of each stream, low enough that no queue drops frames, after which TCP would
+/// pause a stream for long.
 const PACE: [&str; 4] = ["-b", "1M", "--length", "8K"];
 
-/// Sends streams each way, which use both members; meanwhile the status reports frames on both.
+/// Runs streams in each direction, and checks that both members carry frames and that the status
+/// reports both.
 fn check_streams(rig: &Rig, teamed: &Teamed) {
     let _server = iperf::serve(rig, teamed.peer.namespace()).unwrap();
     let guest = &teamed.team.guests[1].namespace;
@@ -71,7 +72,8 @@ fn check_streams(rig: &Rig, teamed: &Teamed) {
     }
 }
 
-/// The members' shares of what goes one way in parts per million, once both have one.
+/// Returns the members' shares of the frames in one direction (`rx` or `tx`) in parts per million,
+/// once both carry more than 1 Mbit/s.
 fn shares(teamed: &Teamed, key: &str) -> Option<[u64; 2]> {
     let status = teamed.team.status();
     let number = |member: usize, measure: &str| {
@@ -87,7 +89,7 @@ fn shares(teamed: &Teamed, key: &str) -> Option<[u64; 2]> {
     Some(shares)
 }
 
-/// Both ends agree, guests' frames pass, and go on when a carrier is lost and comes back.
+/// Both ends agree, guests' frames are forwarded, and continue after loss and return of a carrier.
 #[test]
 fn a_team_in_lacp_mode_carries_frames_to_a_bond_and_survives_a_lost_carrier() {
     let rig = Rig::new().unwrap();
@@ -95,7 +97,7 @@ fn a_team_in_lacp_mode_carries_frames_to_a_bond_and_survives_a_lost_carrier() {
     let Teamed { team, peer, .. } = &teamed;
     team.wait_whole(&peer.system(0).unwrap());
     check_streams(&rig, &teamed);
-    // Whichever member the pings leave and come by: each is cut.
+    // Each link is cut, so that one of them carries the pings.
     for (link, member) in MEMBERS.iter().enumerate() {
         let pings = Pings::begin(&rig, &teamed);
         let cuts = team.because(FAILED, member, "its link is down");

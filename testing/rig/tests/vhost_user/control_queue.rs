@@ -1,7 +1,6 @@
-//! What a VM's driver asks of its device's control queue (virtio 1.3, section 5.1.6.5).
-//! The front-end serves that queue; of all commands QEMU passes on only how many queue
-//! pairs are used. Whatever the guest asks for, its frames are right afterwards, and the
-//! switch does what its own configuration says.
+//! Commands of a VM's driver on the control queue (virtio 1.3, section 5.1.6.5). The front-end
+//! serves this queue; QEMU passes only the number of queue pairs to the back-end. After each
+//! command, the guest's frames must be correct, and the switch must follow its own configuration.
 
 use crate::streams;
 use std::io::Write;
@@ -20,9 +19,9 @@ const NIC_DISCONNECTED: u16 = 3005;
 const STREAM_BYTES: u64 = 2_000_000;
 /// Deadline of every condition and command. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(300);
-/// Ethernet's header and the MTU.
+/// Maximum frame length in bytes: Ethernet header and MTU.
 const LENGTH_MAX: f64 = 14.0 + 1500.0;
-/// Bits of virtio's features (virtio 1.3, section 5.1.3).
+/// Bits of virtio features (virtio 1.3, section 5.1.3).
 const CTRL_VQ: usize = 17;
 const CTRL_RX: usize = 18;
 const CTRL_VLAN: usize = 19;
@@ -30,7 +29,7 @@ const MQ: usize = 22;
 const CTRL_MAC_ADDR: usize = 23;
 const CTRL_GUEST_OFFLOADS: usize = 2;
 
-/// A VM with two queue pairs and two light guests on one switch.
+/// VM with two queue pairs, and two namespace guests, on one switch.
 struct Site {
     vm: Guest,
     daemon: Daemon,
@@ -60,13 +59,13 @@ impl Site {
         vm.address("eth0", "10.77.0.9/24").unwrap();
         daemon.wait_up("nic", "vm").unwrap();
         let mut site = Self { vm, daemon, lights, bytes: sample(STREAM_BYTES) };
-        // Every stream back is compared with ours, so this copy proves to be right.
+        // The streams from the VM are compared with the original, so this copy is verified too.
         site.download("first");
         site.vm.run("mv /tmp/got /tmp/sent").unwrap();
         site
     }
 
-    /// Has the VM fetch the sample from the first light guest.
+    /// Transfers the sample data from the first namespace guest to the VM.
     fn download(&mut self, label: &str) {
         let listener = self.listener();
         let address = self.lights[0].address();
@@ -78,7 +77,8 @@ impl Site {
         assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{label}");
     }
 
-    /// Streams both ways, compared byte for byte, and no wrong checksum.
+    /// Transfers the sample data in both directions, and asserts that bytes and checksums are
+    /// correct.
     fn exchange(&mut self, label: &str) {
         self.download(label);
         let output = self.vm.run_any("cmp /tmp/got /tmp/sent", LIMIT).unwrap();
@@ -88,7 +88,7 @@ impl Site {
         self.vm.begin(&format!("nc -w 90 {address} {PORT} < /tmp/sent")).unwrap();
         let received = receive(&listener);
         assert!(self.vm.finish(LIMIT).unwrap().is_ok(), "{label}");
-        assert!(received == self.bytes, "{label}: it arrived as something else");
+        assert!(received == self.bytes, "{label}: the received bytes differ");
         for light in &self.lights {
             assert_eq!(light.namespace.checksum_errors().unwrap(), 0, "{label}");
         }
@@ -101,7 +101,7 @@ impl Site {
         self.lights[0].namespace.inside(|| TcpListener::bind(address).unwrap()).unwrap()
     }
 
-    /// How long the frames of a stream are on average as the VM receives them.
+    /// Returns the mean length in bytes of a stream's frames as the VM receives them.
     fn received_length(&mut self, label: &str) -> f64 {
         let before = self.received();
         self.download(label);
@@ -109,7 +109,7 @@ impl Site {
         (after[0] - before[0]) / (after[1] - before[1])
     }
 
-    /// Bytes and frames that the VM has received.
+    /// Returns the numbers of bytes and frames that the VM has received.
     fn received(&mut self) -> [f64; 2] {
         ["bytes", "packets"].map(|unit| {
             let path = format!("/sys/class/net/eth0/statistics/rx_{unit}");
@@ -117,7 +117,7 @@ impl Site {
         })
     }
 
-    /// Which features the VM's driver has negotiated.
+    /// Returns true if the VM's driver has negotiated a feature.
     fn has_feature(&mut self, bit: usize) -> bool {
         let features = self.vm.run("cat /sys/class/net/eth0/device/features").unwrap();
         features.trim().as_bytes()[bit] == b'1'
@@ -128,7 +128,7 @@ impl Site {
         status["counters"][counter].as_u64().unwrap_or_else(|| panic!("{counter}: {status}"))
     }
 
-    /// Waits until the switch serves so many queue pairs of the VM.
+    /// Waits until the switch serves `pairs` queue pairs of the VM.
     fn wait_queue_pairs(&self, pairs: u16) {
         wait_until(&format!("{pairs} queue pairs"), LIMIT, || {
             Ok(self.daemon.json(&["nic", "show", "vm"])?["queue_pairs"] == pairs)
@@ -146,15 +146,15 @@ fn the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right() {
         site.wait_queue_pairs(pairs);
         site.exchange(&format!("{pairs} queue pairs"));
     }
-    // Nothing was broken on the way: the front-end kept its connection.
+    // The front-end kept its connection all the time.
     let events = site.daemon.json(&["event", "list"]).unwrap();
     let disconnection =
         events.as_array().unwrap().iter().find(|event| event["id"] == NIC_DISCONNECTED);
     assert!(disconnection.is_none(), "{disconnection:?}");
 }
 
-/// `CTRL_RX`, `CTRL_VLAN`: filters stay with the front-end. The switch sends a guest what
-/// is for it, whether it wants more or less.
+/// `CTRL_RX`, `CTRL_VLAN`: the front-end implements the filters. The switch sends a guest only its
+/// own frames, regardless of the filters.
 fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
     const PINGS: u64 = 20;
     let rig = Rig::new().unwrap();
@@ -168,19 +168,22 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
     {
         site.vm.run(&format!("ifconfig eth0 {mode}")).unwrap();
         let filter = site.vm.receive_filter().unwrap();
-        assert_eq!(filter[field], value, "the front-end was not asked: {filter}");
+        assert_eq!(filter[field], value, "the front-end got no command: {filter}");
         site.exchange(mode);
-        // What others send each other is none of its business.
+        // The VM must not receive frames between other guests.
         let before = site.counter("tx_bytes");
         let (count, other) = (PINGS.to_string(), site.lights[1].address());
         let arguments = ["ping", "-n", "-c", &count, "-i", "0.02", "-s", "1400", &other];
         site.lights[0].namespace.run(&arguments).unwrap();
         let received_bytes = site.counter("tx_bytes") - before;
-        assert!(received_bytes < PINGS * 1400, "{mode}: it saw {received_bytes} bytes of others");
+        assert!(
+            received_bytes < PINGS * 1400,
+            "{mode}: the VM received {received_bytes} bytes of other guests"
+        );
     }
     site.vm.run("ifconfig eth0 -promisc -allmulti").unwrap();
     site.exchange("no mode");
-    // A VLAN that the switch lets this NIC have, and one that it does not.
+    // A VLAN that the NIC may not use, and one that it may use.
     site.daemon.ok(&["nic", "set", "a", "--vlan", "10"]).unwrap();
     site.daemon.ok(&["nic", "set", "vm", "--vlan", "20", "--trunk", "10"]).unwrap();
     site.vm.run("ip addr flush dev eth0").unwrap();
@@ -191,7 +194,7 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
         site.vm.address(&name, "10.77.0.9/24").unwrap();
         let filter = site.vm.receive_filter().unwrap();
         let vlans = filter["vlan-table"].as_array().unwrap();
-        assert!(vlans.contains(&json!(vlan)), "the front-end was not asked: {filter}");
+        assert!(vlans.contains(&json!(vlan)), "the front-end got no command: {filter}");
         let address = site.lights[0].address();
         if is_reached {
             assert!(site.vm.reaches(&address).unwrap(), "VLAN {vlan}");
@@ -203,8 +206,8 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
     }
 }
 
-/// `CTRL_MAC_ADDR`: the switch hears of a new address by the frames that come from it,
-/// and lets them pass if its own configuration does.
+/// `CTRL_MAC_ADDR`: the switch learns a new address from the guest's frames, and forwards them only
+/// if its configuration permits the address.
 fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
     let rig = Rig::new().unwrap();
     let mut site = Site::boot(&rig);
@@ -215,7 +218,7 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
         let output = site.vm.run("cat /sys/class/net/eth0/address").unwrap();
         assert_eq!(output.trim(), mac);
         let filter = site.vm.receive_filter().unwrap();
-        assert_eq!(filter["main-mac"], mac, "the front-end was not asked: {filter}");
+        assert_eq!(filter["main-mac"], mac, "the front-end got no command: {filter}");
     };
     let port_of = |site: &Site, mac: &str| {
         let addresses = site.daemon.json(&["switch", "addresses", "lan"]).unwrap();
@@ -223,8 +226,11 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
         entry.map(|entry| entry["port"].as_str().unwrap().to_owned())
     };
     change(&mut site, OTHER_MAC);
-    assert!(site.vm.is_cut_from(&address).unwrap(), "it has another's address");
-    // That no reply came does not show that the switch has seen the requests.
+    assert!(
+        site.vm.is_cut_from(&address).unwrap(),
+        "the guest uses an address that it may not have"
+    );
+    // A missing reply alone does not show that the switch has processed the requests.
     let mut counters = serde_json::Value::Null;
     wait_until("frames dropped because of their source", LIMIT, || {
         counters = site.daemon.json(&["nic", "show", "vm"])?["counters"].take();
@@ -244,8 +250,8 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
     site.exchange("its first address again");
 }
 
-/// `CTRL_GUEST_OFFLOADS`: the front-end is told and keeps it for itself. Frames are right
-/// all the same; who wants none in these forms switches them off at the NIC, live.
+/// `CTRL_GUEST_OFFLOADS`: the front-end does not pass the command on. Frames are correct
+/// nevertheless; offloads can be disabled at the NIC, live.
 fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
     let rig = Rig::new().unwrap();
     let mut site = Site::boot(&rig);
@@ -261,8 +267,14 @@ fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
         let features = site.vm.run("ethtool -k eth0").unwrap();
         assert!(features.contains("rx-gro-hw: off\n"), "{options}: {features}");
         site.exchange(options);
-        assert!(site.received_length(options) > LENGTH_MAX, "{options}: who told the switch?");
-        assert!(is_used(&site, "rx_tcp4_segmentation"), "{options}: who told the switch?");
+        assert!(
+            site.received_length(options) > LENGTH_MAX,
+            "{options}: the command reached the switch"
+        );
+        assert!(
+            is_used(&site, "rx_tcp4_segmentation"),
+            "{options}: the command reached the switch"
+        );
     }
     site.daemon.ok(&["offload", "set", "vm", "segmentation=off"]).unwrap();
     assert!(!is_used(&site, "rx_tcp4_segmentation"));

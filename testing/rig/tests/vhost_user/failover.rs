@@ -1,12 +1,12 @@
-//! A VM whose NIC has two paths: a PCI Express NIC, which stands for a virtual function, and
-//! ours as its standby (VIRTIO_NET_F_STANDBY; `net_failover` in the guest).
+//! A VM whose NIC has two paths: a PCI Express NIC, which represents a virtual function, and
+//! Suimon's NIC as its standby (VIRTIO_NET_F_STANDBY; `net_failover` in the guest).
 //!
-//! QEMU emulates the PCI Express NIC. A bridge stands for the switch in an adapter: the NIC, our
-//! uplink and the world are at it, and the test tells it where the VM's address is, as an
-//! adapter is told a VF's. TCP has to live through both changes of path. The NIC has its `mac` by
-//! configuration, as a NIC with a VF must: a switch that learns finds it behind the uplink while
-//! the guest speaks by the other path, and what comes by the uplink would be lost until it speaks
-//! by ours.
+//! QEMU emulates the PCI Express NIC. A bridge represents the switch in an adapter: it connects the
+//! NIC, Suimon's uplink and an outside namespace, and the test sets the port of the VM's address,
+//! as the address of a VF is set in an adapter. TCP must survive both changes of path. The NIC has
+//! a configured `mac`, as required with a VF: a learning switch would find the address behind the
+//! uplink while the guest uses the other path, and would drop frames from the uplink until the
+//! guest sends by the standby.
 #![forbid(unsafe_code)]
 
 use std::time::Duration;
@@ -19,20 +19,20 @@ use suimon_rig::{
 
 const MAC: &str = "52:54:00:77:00:01";
 const WORLD: &str = "10.77.0.200";
-/// Deadline of every condition, such as a NIC that a guest that QEMU translates has taken or let go
-/// of. The machine may be loaded.
+/// Deadline of every condition, such as the guest's use or release of a NIC. The guest is emulated,
+/// and the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(240);
-/// Packets of the connection that are to take the NIC in a row.
+/// Number of packets of the connection that must leave by the PCI Express NIC.
 const PACKETS: u64 = 500;
-/// Packets that the standby may send of itself meanwhile.
+/// Maximum number of packets that the standby sends on its own meanwhile.
 const OTHERS_MAX: u64 = 20;
 
-/// The switch in an adapter, with the world at it.
+/// Simulated switch of an adapter, with an outside namespace.
 struct Adapter {
     bridge: String,
-    /// What the VM's PCI Express NIC is wired to.
+    /// TAP device of the VM's PCI Express NIC.
     tap: String,
-    /// What our uplink has, and its place at the bridge.
+    /// Device of Suimon's uplink; its other end is `uplink_port` at the bridge.
     uplink: String,
     uplink_port: String,
     world: Namespace,
@@ -61,7 +61,7 @@ impl Adapter {
         Ok(adapter)
     }
 
-    /// Has frames for the VM leave by this port.
+    /// Sets the port of the bridge to which frames for the VM are sent.
     fn set_egress(&self, port: &str) -> Result<()> {
         run(&["bridge", "fdb", "replace", MAC, "dev", port, "master", "static"]).map(drop)
     }
@@ -75,7 +75,7 @@ impl Drop for Adapter {
     }
 }
 
-/// Has the guest's other NIC come, and waits until its frames take it.
+/// Hot-plugs the guest's PCI Express NIC, and waits until the guest has it.
 fn plug(guest: &mut Guest, condition: &str) -> Result<()> {
     let device = json!({
         "driver": "e1000e", "id": "primary", "bus": "port0", "netdev": "vf", "mac": MAC,
@@ -90,12 +90,14 @@ fn unplug(guest: &mut Guest) -> Result<()> {
     wait_until("the NIC was deleted", LIMIT, || Ok(number_of_nics(guest)? == 2))
 }
 
-/// The pair of both, our NIC, and the other if it is there.
+/// Returns the number of the guest's network devices except loopback: the failover device, the
+/// standby, and the PCI Express NIC if it is present.
 fn number_of_nics(guest: &mut Guest) -> Result<usize> {
     Ok(guest.run("ls -d /sys/class/net/*/address | grep -vc /lo/")?.trim().parse()?)
 }
 
-/// Tenths of seconds without a byte, in a row, and when each began.
+/// Returns the pauses of a connection longer than 0.1 s: index of the first interval, and number of
+/// intervals of 0.1 s.
 fn pauses(report: &Value) -> Vec<(usize, usize)> {
     let mut pauses: Vec<(usize, usize)> = Vec::new();
     for (index, interval) in report["intervals"].as_array().into_iter().flatten().enumerate() {
@@ -115,7 +117,8 @@ fn packets(guest: &mut Guest, device: &str) -> Result<u64> {
     Ok(guest.run(&format!("cat {path}"))?.trim().parse()?)
 }
 
-/// Waits until so many packets have left by the NIC in which the standby sent hardly any.
+/// Waits until [`PACKETS`] packets have left by the PCI Express NIC while the standby sent at most
+/// [`OTHERS_MAX`].
 fn wait_primary(guest: &mut Guest) -> Result<()> {
     let read = |guest: &mut Guest| -> Result<[u64; 2]> {
         Ok([packets(guest, "eth1")?, packets(guest, "eth2")?])
@@ -132,11 +135,11 @@ fn wait_primary(guest: &mut Guest) -> Result<()> {
     .with_context(|| format!("standby and NIC: {before:?}, then {after:?}"))
 }
 
-/// Waits until more bytes of the connection have arrived at the world or were acknowledged to it.
+/// Waits until the namespace's connections have carried a further million bytes.
 fn wait_flow(world: &Namespace, condition: &str) -> Result<()> {
     let bytes = || Ok::<u64, anyhow::Error>(iperf::carried(world)?.values().sum());
     let before = bytes()?;
-    // More than the connection for control carries.
+    // More than the control connection carries.
     wait_until(condition, LIMIT, || Ok(bytes()? > before + 1_000_000))
 }
 
@@ -158,7 +161,7 @@ mod full {
     }
 }
 
-/// With a connection in each of the directions, given as options of iperf3.
+/// Changes the paths during a connection in each of these directions, given as options of iperf3.
 fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Result<()> {
     let adapter = Adapter::new(rig)?;
     let socket = rig.path("web.sock");
@@ -184,7 +187,7 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
     let mut guest = Guest::start(rig, &spec)?;
     daemon.wait_up("nic", "web")?;
     let features = guest.run("cat /sys/bus/virtio/drivers/virtio_net/virtio*/features")?;
-    // VIRTIO 1.2, section 5.1.3: VIRTIO_NET_F_STANDBY is 62.
+    // Feature bit 62 is VIRTIO_NET_F_STANDBY (virtio 1.2, section 5.1.3).
     ensure!(features.as_bytes().get(62) == Some(&b'1'), "no standby: {features}");
     guest.load("e1000e", "")?;
     guest.tell_qemu(
@@ -199,9 +202,10 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
         let client = format!("iperf3 -c {WORLD} -t 3600 -i 0.1 -b 20M --json {direction}");
         guest.run(&format!("({client} >/tmp/report 2>&1; echo done >/tmp/end) &"))?;
         wait_flow(&adapter.world, "the connection with the standby alone")?;
-        // A VF has its address before the guest has it, until the guest has let go of it.
+        // As with a VF, the adapter has the address from before the guest has the NIC until the
+        // guest has released it.
         adapter.set_egress(&adapter.tap)?;
-        plug(&mut guest, "the NIC is there")?;
+        plug(&mut guest, "the NIC to be added")?;
         wait_primary(&mut guest)?;
         wait_flow(&adapter.world, "the connection with the NIC")?;
         unplug(&mut guest)?;
@@ -212,7 +216,7 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
             Ok(guest.run_any("[ -e /tmp/end ]", LIMIT)?.is_ok())
         })?;
         let report = iperf::report_until_ended(&guest.run("cat /tmp/report; rm /tmp/end")?)?;
-        // How long a path's change takes depends on how fast the guest is translated.
+        // The duration of a change depends on the speed of the emulated guest.
         println!(
             "{direction:>9}: pauses {:?}, longest {:?}, {} segments sent again, {:.0} Mb/s",
             pauses(&report.json),
@@ -222,5 +226,5 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
         );
         ensure!(guest.reaches(WORLD)?, "{direction}: the standby does not carry any more");
     }
-    daemon.json(&["nic", "show", "web"]).map(drop).context("the daemon is gone")
+    daemon.json(&["nic", "show", "web"]).map(drop).context("the daemon has ended")
 }

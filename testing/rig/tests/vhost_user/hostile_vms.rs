@@ -1,5 +1,5 @@
-//! VMs and front-ends that mean harm, against the real daemon: each stops its own
-//! NIC, is told of, and a stream between two others never stands still.
+//! Hostile VMs and front-ends with a real daemon: each violation stops only the sender's NIC and is
+//! reported, and a stream between two other guests never stops.
 
 use crate::bench;
 use std::io::Write;
@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 const HOST_TSO4: u64 = 1 << 11;
 
-/// A front-end with running rings; its transmit ring is the weapon.
+/// Front-end with running rings, whose transmit ring the test manipulates.
 struct Hostile<'a> {
     front_end: FrontEnd,
     tx: Driver<'a>,
@@ -40,7 +40,7 @@ impl<'a> Hostile<'a> {
         rustix::io::write(&self.kick, &1_u64.to_ne_bytes()).unwrap();
     }
 
-    /// Offers a chain of these pieces, in these slots.
+    /// Makes a chain of these buffers available, in these descriptor slots.
     fn offer(&mut self, slots: &[u16], pieces: &[Piece]) {
         self.tx.lay_out(slots, false, 0, pieces);
         self.tx.offer(slots[0]);
@@ -50,7 +50,7 @@ impl<'a> Hostile<'a> {
 
 type Attack = fn(&mut Hostile<'_>, &Vm);
 
-/// What a guest or its front-end does, and what the event says of it.
+/// Returns violations by a guest or its front-end, each with a part of the event's text.
 fn attacks() -> Vec<(&'static str, Attack)> {
     vec![
         ("available index", |hostile, _| {
@@ -59,7 +59,7 @@ fn attacks() -> Vec<(&'static str, Attack)> {
         }),
         ("has more than 16 descriptors", |hostile, _| {
             let addr = hostile.tx.area(0);
-            // The second descriptor leads back to the first.
+            // The second descriptor refers to the first one.
             hostile.tx.lay_out(&[0, 1], false, NEXT, &[Piece { addr, len: 12 }; 2]);
             hostile.tx.offer(0);
             hostile.kick();
@@ -88,7 +88,7 @@ fn attacks() -> Vec<(&'static str, Attack)> {
     ]
 }
 
-/// The events about the NIC so far that tell of a violation.
+/// Returns the texts of events about violations by the NIC so far.
 fn violations(daemon: &Daemon) -> Vec<String> {
     let events = daemon.json(&["event", "list"]).unwrap();
     let of_vm = events.as_array().unwrap().iter().filter(|event| event["subject"] == "nic/vm");
@@ -98,8 +98,8 @@ fn violations(daemon: &Daemon) -> Vec<String> {
         .collect()
 }
 
-/// The daemon, two light guests, and between them a stream that goes on while `body` runs. `body`
-/// is given the daemon, the socket of a VM's NIC, and the stream to look at.
+/// Starts a daemon with two namespace guests and a stream between them, and calls `body` with the
+/// daemon, the socket of a VM's NIC, and the stream. Asserts that the stream continues.
 fn beside_a_stream(body: impl FnOnce(&Daemon, &str, &mut iperf::Client<'_>)) {
     let rig = Rig::new().unwrap();
     let (a, b) =
@@ -141,11 +141,11 @@ fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
             let status = daemon.json(&["nic", "show", "vm"]).unwrap();
             assert_eq!(status["condition"]["health"], "down", "{status}");
             assert!(status["condition"]["reason"].as_str().unwrap().contains(expected), "{status}");
-            // Its connection stands: a guest that starts anew is served.
+            // The connection stays open, so a restarted guest is served.
             assert_eq!(hostile.front_end.get_number(17), 1);
             stream.wait_flow(expected).unwrap();
             drop(hostile);
-            wait_until("the front-end's end", LIMIT, || {
+            wait_until("the disconnected front-end", LIMIT, || {
                 Ok(daemon.json(&["nic", "show", "vm"])?["condition"]["reason"]
                     .as_str()
                     .is_some_and(|reason| reason.contains("disconnected")))
@@ -155,7 +155,7 @@ fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
     });
 }
 
-/// Headers that lie cost their sender the frame, and nobody anything else.
+/// A frame with an invalid header is dropped without any other effect.
 #[test]
 fn frames_whose_headers_lie_are_dropped_and_counted() {
     beside_a_stream(|daemon, socket, stream| {
@@ -183,11 +183,12 @@ fn frames_whose_headers_lie_are_dropped_and_counted() {
             bytes.resize(12 + 100, 0x45);
             hostile.tx.add(&[112], false, false, &bytes).unwrap();
             hostile.kick();
-            wait_until("the frame's return", LIMIT, || Ok(!hostile.tx.reap().is_empty())).unwrap();
+            wait_until("the frame's used buffer", LIMIT, || Ok(!hostile.tx.reap().is_empty()))
+                .unwrap();
         }
-        stream.wait_flow("the others' stream beside lies").unwrap();
+        stream.wait_flow("the others' stream beside invalid headers").unwrap();
         let mut counters = serde_json::Value::Null;
-        wait_until("count of what was dropped", LIMIT, || {
+        wait_until("the counter of dropped frames", LIMIT, || {
             counters = daemon.json(&["nic", "show", "vm"])?["counters"].clone();
             let dropped = counters["rx_dropped"].as_array().cloned().unwrap_or_default();
             let malformed = dropped.iter().find(|counter| counter["reason"] == "malformed");
@@ -208,7 +209,7 @@ fn a_flood_of_messages_is_slowed_and_then_ended() {
         let many = message.repeat(500);
         front_end.stream.set_write_timeout(Some(LIMIT)).unwrap();
         let mut flood = &front_end.stream;
-        // Until it is cut off.
+        // Until the daemon closes the connection.
         while flood.write_all(&many).is_ok() {
             stream.check_running().unwrap();
         }
@@ -217,7 +218,7 @@ fn a_flood_of_messages_is_slowed_and_then_ended() {
             Ok(violations(daemon).iter().any(|text| text.contains("messages a second for")))
         })
         .unwrap();
-        // Strangers, one after the other, each with nonsense.
+        // Successive connections that send invalid data.
         for _ in 0..50 {
             let stranger = FrontEnd::connect(socket.as_ref());
             stranger.send_raw(&[0xee; 64], &[]);

@@ -1,4 +1,5 @@
-//! The source address of a guest whose NIC has no `mac`, and another guest that sends with it.
+//! A guest whose NIC has no configured `mac`, and another guest that sends with the same source
+//! address.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ fn wait_bound(daemon: &Daemon, mac: Option<&str>) {
     .unwrap();
 }
 
-/// Waits for an event of this kind about a NIC that names the VM's address.
+/// Waits for an event with this id about a NIC that names the VM's address, and returns it.
 fn wait_event(daemon: &Daemon, id: &str, nic: &str) -> serde_json::Value {
     let mut event = None;
     wait_until("the event", LIMIT, || {

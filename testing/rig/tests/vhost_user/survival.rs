@@ -1,5 +1,4 @@
-//! A VM's connections survive what happens to the daemon and to the VM's place:
-//! a daemon that is killed, one that is replaced, a move to another port.
+//! A VM's connections survive a killed daemon, a replaced daemon, and a migration to another port.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -29,7 +28,7 @@ fn spec(name: &str, nics: Vec<GuestNic>, cpus: u16) -> GuestSpec {
     GuestSpec { name: name.to_owned(), nics, cpus, ..GuestSpec::default() }
 }
 
-/// What a server of iperf3 received, in tenths of a second.
+/// Returns the rates that an iperf3 server has reported in kbit/s, one for each tenth of a second.
 fn tenths(server: &Process) -> Vec<u64> {
     let log = server.log();
     let lines = log.lines().filter(|line| line.contains("sec") && line.contains("Bytes"));
@@ -42,7 +41,7 @@ fn tenths(server: &Process) -> Vec<u64> {
     lines.filter_map(|line| kilobits(line).map(|rate| rate as u64)).collect()
 }
 
-/// How long nothing arrived, each time, in tenths of a second.
+/// Returns the pauses longer than a tenth of a second, in tenths of a second.
 fn gaps(tenths: &[u64]) -> Vec<usize> {
     let mut gaps = Vec::new();
     let mut length = 0;
@@ -59,14 +58,14 @@ fn gaps(tenths: &[u64]) -> Vec<usize> {
     gaps
 }
 
-/// How the daemon goes.
+/// How the daemon ends before the next one starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Killed,
     Replaced,
 }
 
-/// Checks that a guest's TCP stream goes on while the daemon goes and comes back, `times` times.
+/// Asserts that a guest's TCP stream continues while the daemon ends and restarts `times` times.
 fn stream_across(replacement: Way, listens: bool, times: u32) {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
@@ -102,12 +101,13 @@ fn stream_across(replacement: Way, listens: bool, times: u32) {
         });
         flows.unwrap_or_else(|error| panic!("{error:#}: {:?}", tenths(&server)));
     }
-    // The connection is the one that was opened at first.
+    // The connection is still the initial one.
     let still = "[ ! -e /tmp/end ] && killall -INT iperf3";
     let output = vm.run_any(still, LIMIT).unwrap();
     assert!(output.is_ok(), "the guest's iperf3: {}", vm.run("tail -4 /tmp/report").unwrap());
     let gaps = gaps(&tenths(&server));
-    // How long depends on when QEMU connects again and on TCP's timers, which double.
+    // The length of a pause depends on the time of QEMU's reconnect and on TCP's retransmission
+    // timers, which double.
     println!(
         "{replacement:?} {times} times, QEMU listens: {listens}: nothing arrived for \
          {gaps:?} tenths of a second"
@@ -129,8 +129,8 @@ fn a_daemon_is_replaced_under_a_guest_that_connects() {
     stream_across(Way::Replaced, false, 1);
 }
 
-/// A guest moves to another QEMU at another port while it downloads. What it has
-/// received in the end is what was sent: no page that the switch wrote was lost.
+/// A guest is migrated to another QEMU at another port during a download. The received data must be
+/// complete: no page written by the switch may be lost.
 fn a_guest_moves_to_another_port_while_it_downloads() {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
@@ -162,7 +162,7 @@ fn a_guest_moves_to_another_port_while_it_downloads() {
         has_moved.store(true, Ordering::Relaxed);
         let expected = sender.join().unwrap();
         let (moved, stood_still) = moved.unwrap();
-        println!("the guest stood still for {} ms", stood_still.as_millis());
+        println!("the guest was stopped for {} ms", stood_still.as_millis());
         (moved, expected)
     });
     drop(source);
@@ -172,14 +172,14 @@ fn a_guest_moves_to_another_port_while_it_downloads() {
     .unwrap();
     let sum = moved.run("cat /tmp/sum").unwrap();
     assert_eq!(sum.split_whitespace().next().unwrap(), expected);
-    // The switch knows where it is now.
+    // The switch has learned the new port.
     let addresses = daemon.json(&["switch", "addresses", "lan"]).unwrap();
     let entry = addresses.as_array().unwrap().iter().find(|entry| entry["mac"] == VM_MAC);
     assert!(entry.unwrap().to_string().contains("after"), "{addresses}");
     assert!(light.namespace.reaches("10.77.0.9"));
 }
 
-/// Random bytes for a guest, sent for as long as it moves. They are kept in a file.
+/// Random bytes sent to a guest during its migration, and stored in a file.
 struct Download {
     address: SocketAddr,
     listener: TcpListener,
@@ -187,11 +187,11 @@ struct Download {
 }
 
 impl Download {
-    /// Bytes that are sent at least, some of them after the guest has moved.
+    /// Minimum number of bytes sent, and number of bytes sent after the migration.
     const BYTES_MIN: usize = 96 << 20;
     const BYTES_AFTER: usize = 16 << 20;
-    /// Time between two mebibytes: the guest writes to its memory all the time, and not so fast
-    /// that it cannot be moved.
+    /// Pause between two mebibytes: the guest writes to its memory continuously, but not too fast
+    /// for a migration.
     const EVERY: Duration = Duration::from_millis(40);
 
     fn open(rig: &Rig, light: &NamespaceGuest) -> Self {
@@ -200,7 +200,7 @@ impl Download {
         Self { address, listener, file: rig.path("download") }
     }
 
-    /// Sends bytes until the guest has moved, and some more, and returns the MD5 sum of all.
+    /// Sends bytes until the guest was migrated, and some more. Returns the MD5 sum of all.
     fn send(&self, has_moved: &AtomicBool) -> String {
         let mut random = File::open("/dev/urandom").unwrap();
         let mut file = File::create(&self.file).unwrap();
@@ -270,7 +270,7 @@ fn a_vm_with_packed_rings_is_served_and_offloads_work() {
         let output = vm.run_any(&command, LIMIT).unwrap();
         assert!(iperf::report(&output.stdout).unwrap().bits_per_second > 0.0);
     }
-    // Its rings are stopped and started again, at their place in the ring.
+    // The rings are stopped and restarted at the same position.
     vm.run("ip link set eth0 mtu 1400").unwrap();
     daemon.ok(&["nic", "set", "vm", "--vlan", "7"]).unwrap();
     assert!(vm.is_cut_from(&light.address()).unwrap());
@@ -279,10 +279,10 @@ fn a_vm_with_packed_rings_is_served_and_offloads_work() {
     assert_eq!(light.namespace.checksum_errors().unwrap(), 0);
 }
 
-/// Queue pairs of DPDK's driver and a form that it has.
+/// Number of queue pairs, and options of DPDK's driver that select the ring format.
 type Form = (u16, &'static str);
 
-/// Split and packed rings, in order and in any order, with and without mergeable buffers.
+/// Split and packed rings, in order and out of order, with and without mergeable buffers.
 const FEW: [Form; 4] = [
     (1, ",in_order=0"),
     (1, ",mrg_rxbuf=0,in_order=1"),
@@ -338,7 +338,7 @@ mod full {
         }
     }
 
-    /// DPDK's driver in every form that it has.
+    /// Tests DPDK's driver with every ring format.
     #[test]
     fn testpmd_s_vms_use_every_form_of_ring() {
         testpmd_uses(&[

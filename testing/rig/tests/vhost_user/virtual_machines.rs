@@ -48,12 +48,12 @@ fn a_vm_exchanges_pings_tcp_and_large_packets_with_a_light_guest() {
     assert!(vm.reaches(&light.address()).unwrap());
     assert!(light.namespace.reaches("10.77.0.9"));
 
-    // The guest has the offloads it was promised.
+    // The guest has the offloads that the switch offers.
     let features = vm.run("ethtool -k eth0").unwrap();
     for feature in ["tx-checksumming: on", "tcp-segmentation-offload: on", "rx-checksumming: on"] {
         assert!(features.contains(feature), "{feature}: {features}");
     }
-    // TCP both ways with segmentation left to the switch, or not.
+    // TCP in both directions, with and without segmentation by the switch.
     let _server = iperf::serve(&rig, &light.namespace).unwrap();
     for switches in ["tso on gso on gro on", "tso off gso off gro off", "tx off", "tx on tso on"] {
         vm.run(&format!("ethtool -K eth0 {switches}")).unwrap();
@@ -70,7 +70,7 @@ fn a_vm_exchanges_pings_tcp_and_large_packets_with_a_light_guest() {
     let tcp: Vec<&str> = snmp.lines().filter(|line| line.starts_with("Tcp: ")).collect();
     assert!(tcp[1].ends_with(" 0"), "checksum errors in the VM: {}", tcp[1]);
 
-    // MTU 9000, both ways, in one packet each.
+    // MTU 9000 in both directions, with one packet each.
     vm.run("ip link set eth0 mtu 9000").unwrap();
     let big = ["ping", "-n", "-c", "1", "-W", "2", "-M", "do", "-s", "8972", "10.77.0.9"];
     wait_until("a large ping to the VM", LIMIT, || {
@@ -105,7 +105,7 @@ fn a_vlan_changes_live_and_others_notice_nothing() {
     daemon.ok(&["nic", "set", "vm", "--vlan", "10"]).unwrap();
     assert!(vm.reaches(&light.address()).unwrap());
     stream.wait_flow("the others' stream beside a VLAN").unwrap();
-    // A trunk: VLAN 10 tagged, 20 native.
+    // A trunk port with VLAN 10 tagged and VLAN 20 native.
     daemon.ok(&["nic", "set", "vm", "--vlan", "20", "--trunk", "10"]).unwrap();
     vm.run("ip addr flush dev eth0").unwrap();
     vm.run("ip link add link eth0 name eth0.10 type vlan id 10 && ip link set eth0.10 up").unwrap();
@@ -113,7 +113,7 @@ fn a_vlan_changes_live_and_others_notice_nothing() {
     assert!(vm.reaches(&light.address()).unwrap(), "tagged on the trunk");
     stream.wait_flow("the others' stream beside a trunk").unwrap();
     println!("others: {} bit/s", stream.end().unwrap().bits_per_second);
-    // The driver in the guest never saw its device restart.
+    // The guest's driver did not see a device restart.
     let log = vm.run("dmesg | grep -c 'virtio_net.*eth0' || true").unwrap();
     assert!(log.trim().parse::<u32>().unwrap_or(0) <= 1, "{log}");
 }
@@ -203,7 +203,7 @@ fn testpmd_s_two_vms_exchange_frames_both_ways() {
         let mut testpmd = Testpmd::start(&rig, &spec).unwrap();
         testpmd.start_circulating().unwrap();
         testpmd.wait_received(1000).unwrap();
-        // What the guest counted as sent, the switch counted as received.
+        // The switch has received as many frames as the guest counted as sent.
         testpmd.ask("stop").unwrap();
         let stats = testpmd.stats().unwrap();
         for (name, port) in ["left", "right"].iter().zip(stats) {
@@ -236,7 +236,7 @@ fn testpmd_s_vms_are_kept_apart_by_vlans_until_they_share_one() {
     testpmd.start_circulating().unwrap();
     testpmd.wait_received(1000).unwrap();
     daemon.ok(&["nic", "set", "right", "--vlan", "20"]).unwrap();
-    // What was under way arrives, then nothing more.
+    // Frames in flight arrive, and then no more.
     let mut before = testpmd.stats().unwrap();
     wait_until("the last frame", LIMIT, || {
         let received = testpmd.rate(Duration::from_secs(1))?;
@@ -249,8 +249,8 @@ fn testpmd_s_vms_are_kept_apart_by_vlans_until_they_share_one() {
     assert!(testpmd.rate(Duration::from_secs(1)).unwrap() == 0.0, "{before:?}");
 }
 
-/// Messages no front-end sends: the header is request, flags, size
-/// (QEMU's `docs/interop/vhost-user.rst`, "Message Specification").
+/// Returns messages that no front-end sends. The header is request, flags, size (QEMU's
+/// `docs/interop/vhost-user.rst`, "Message Specification").
 fn nonsense() -> Vec<Vec<u8>> {
     let message = |request: u32, flags: u32, size: u32, body: &[u8]| {
         let mut bytes: Vec<u8> =
@@ -298,12 +298,12 @@ fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
         let _ = front_end.write_all(bytes);
         let _ = front_end.read(&mut [0; 256]);
         if index % 10 == 9 {
-            stream.wait_flow("the others' stream beside nonsense").unwrap();
+            stream.wait_flow("the others' stream beside invalid messages").unwrap();
         }
     }
     println!("others: {} bit/s", stream.end().unwrap().bits_per_second);
     daemon.process().check_running().unwrap();
-    // The event is recorded after the front-end is cut off.
+    // The event is recorded after the front-end was disconnected.
     let violation = wait_for_value("event of a violation", LIMIT, || {
         let events = daemon.json(&["event", "list"])?;
         let mut events = events.as_array().into_iter().flatten();
@@ -311,7 +311,7 @@ fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
     })
     .unwrap();
     assert_eq!(violation["subject"], "nic/vm");
-    // A VM that speaks properly is served afterwards.
+    // A valid VM is served afterwards.
     let mut vm = Guest::start(&rig, &spec("vm", vec![GuestNic::new(&socket, VM_MAC)])).unwrap();
     vm.address("eth0", "10.77.0.9/24").unwrap();
     assert!(vm.reaches(&a.address()).unwrap());

@@ -1,5 +1,5 @@
-//! A VM outlives its daemon: killed again and again while the guest writes to its disk and sends
-//! over its NIC, nothing of either is lost. `SUIMON_VM_DEATHS` sets the number of kills.
+//! A VM outlives its daemon: the daemon is killed repeatedly while the guest writes to its disk and
+//! sends over its NIC, and no data of either is lost. `SUIMON_VM_DEATHS` sets the number of kills.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -11,13 +11,12 @@ use suimon_rig::{Daemon, GuestConsole, HostedVms, Process, Rig, run, wait_until}
 const HOST: &str = "10.74.0.254";
 const GUEST: &str = "10.74.0.9";
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Kills in the fast tier, and in the full one unless told otherwise.
-/// Kills of the daemon, unless `SUIMON_VM_DEATHS` is set.
+/// Number of kills of the daemon, unless `SUIMON_VM_DEATHS` is set.
 const KILLS: usize = 50;
-/// Blocks that the guest writes again and again.
+/// Number of blocks that the guest writes in turn.
 const BLOCKS: u64 = 1024;
 
-/// A host with a VM whose NIC the host reaches, and with a disk.
+/// Host with a VM that has a NIC reachable from the host, and a disk.
 struct Site {
     daemon: Daemon,
     vms: HostedVms,
@@ -26,7 +25,7 @@ struct Site {
 }
 
 impl Drop for Site {
-    /// The host's NIC on the switch outlives the daemon.
+    /// Removes the host's NIC on the switch, which outlives the daemon.
     fn drop(&mut self) {
         let _ = run(&["ip", "link", "delete", &self.device]);
     }
@@ -48,7 +47,7 @@ impl Site {
         );
         let daemon = Daemon::start(&rig, &text).unwrap();
         let site = Self { daemon, vms, device, rig };
-        // Routes to single addresses, so that no network of the machine is hidden.
+        // Addresses and routes of single hosts, so that no network of the machine is hidden.
         run(&["ip", "address", "add", &format!("{HOST}/32"), "dev", &site.device]).unwrap();
         run(&["ip", "route", "add", &format!("{GUEST}/32"), "dev", &site.device]).unwrap();
         site
@@ -58,12 +57,12 @@ impl Site {
         self.daemon.json(&["vm", "show", "web"]).unwrap()
     }
 
-    /// Waits until the daemon has found the VM again, in this process. Its NICs and disks work
-    /// before: a thread of the daemon's own connects to QEMU's monitor, which QEMU serves in the
-    /// same thread in which it connects its devices again.
+    /// Waits until the daemon has adopted the VM, and asserts that it has the same process. NICs
+    /// and disks work earlier: a separate thread of the daemon connects to QEMU's monitor, which
+    /// QEMU serves in the thread that reconnects its devices.
     fn wait_adopted(&self, process: &Value) {
         let mut status = Value::Null;
-        let result = wait_until("the VM to be found", PATIENCE, || {
+        let result = wait_until("the VM to be adopted", PATIENCE, || {
             status = self.show();
             ensure!(status["state"] != "stopped", "the VM has ended");
             Ok(status["state"] == "running")
@@ -72,14 +71,15 @@ impl Site {
         assert_eq!(status["process"], *process);
     }
 
-    /// Bytes that the host has received of the guest.
+    /// Returns the number of bytes that the host has received from the guest.
     fn received(&self) -> u64 {
         let path = format!("/sys/class/net/{}/statistics/rx_bytes", self.device);
         fs::read_to_string(path).unwrap().trim().parse().unwrap()
     }
 }
 
-/// Has the guest write blocks, each with its number, until it is told to stop or an error comes.
+/// Makes the guest write increasing numbers to blocks in turn, until the test stops it or an error
+/// occurs.
 fn begin_writing(guest: &mut GuestConsole) {
     let writer = format!(
         "(n=0; while [ ! -e /tmp/stop ]; do echo $n | dd of=/dev/vda bs=4096 seek=$((n % {BLOCKS})) \
@@ -95,7 +95,8 @@ fn written(guest: &mut GuestConsole) -> u64 {
     output.trim().parse().unwrap_or(0)
 }
 
-/// Each block has the last number that was written to it.
+/// Stops the writes, and asserts that each block contains the last number written to it. Returns
+/// the number of writes.
 fn verify(guest: &mut GuestConsole) -> u64 {
     guest.run("touch /tmp/stop").unwrap();
     wait_until("the guest to have ended", PATIENCE, || {
@@ -104,7 +105,7 @@ fn verify(guest: &mut GuestConsole) -> u64 {
     .unwrap();
     guest.run("[ ! -e /tmp/failed ]").unwrap();
     let count = written(guest);
-    // Read from the disk, not from what the guest remembers.
+    // Drops the guest's page cache, so that the disk is read.
     let read = format!(
         "echo 3 >/proc/sys/vm/drop_caches; dd if=/dev/vda bs=4096 count={BLOCKS} 2>/dev/null | \
          tr -s '\\0' '\\n'"
@@ -151,11 +152,13 @@ fn die_often(kills: usize) {
         site.daemon.kill();
         let (died, received) = (Instant::now(), site.received());
         site.daemon.restart(&site.rig).unwrap();
-        // More than a segment that is sent again: the stream goes on.
-        wait_until("the guest to send on", PATIENCE, || Ok(site.received() > received + 100_000))
-            .unwrap();
+        // More bytes than a retransmitted segment, so the stream continues.
+        wait_until("further bytes of the guest", PATIENCE, || {
+            Ok(site.received() > received + 100_000)
+        })
+        .unwrap();
         nic.push(died.elapsed());
-        wait_until("the guest to write on", PATIENCE, || Ok(written(&mut guest) > count + 1))
+        wait_until("further writes of the guest", PATIENCE, || Ok(written(&mut guest) > count + 1))
             .unwrap();
         disk.push(died.elapsed());
         site.wait_adopted(&process);
@@ -167,13 +170,11 @@ fn die_often(kills: usize) {
     for (device, pauses) in [("NIC", &mut nic), ("disk", &mut disk)] {
         pauses.sort_unstable();
         let (median, longest) = (pauses[pauses.len() / 2], pauses[pauses.len() - 1]);
-        eprintln!(
-            "{device}: from a daemon's death to more of it: median {median:?}, longest {longest:?}"
-        );
+        eprintln!("{device}: from a kill to further data: median {median:?}, longest {longest:?}");
     }
-    eprintln!("{kills} deaths, {count} blocks written, all as written last");
+    eprintln!("{kills} kills, {count} writes, all blocks have the last contents");
 
-    // A daemon that is stopped in order leaves it as well.
+    // A daemon that is stopped orderly does not end the VM either.
     site.daemon.stop().unwrap();
     site.daemon.restart(&site.rig).unwrap();
     site.wait_adopted(&process);

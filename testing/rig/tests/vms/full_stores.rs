@@ -1,5 +1,5 @@
-//! Guests whose disks find their store full: virtio disks queue writes, and VMs with IDE and SATA disks
-//! are paused. No guest sees an error.
+//! Guests whose disks' store is full: writes to virtio disks are queued, and VMs with IDE and SATA
+//! disks are paused. No guest gets an error.
 
 use std::fs;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use suimon_rig::{Daemon, GuestConsole, HostedVms, Mounted, Rig, run, wait_until}
 const PATIENCE: Duration = Duration::from_secs(300);
 const QUEUED_WITHIN: Duration = Duration::from_secs(60);
 const MIB: usize = 1 << 20;
-/// What each disk is written with, in blocks of 64 KiB. All of them fit into the store.
+/// Number of 64 KiB blocks written to each disk. All of them fit into the store.
 const BLOCKS: u64 = 64;
-/// A disk, its format, its controller, and its device in the guest.
+/// Disks: name, format, controller, and device in the guest.
 const DISKS: [(&str, &str, &str, &str); 3] =
     [("v", "vhd", "virtio", "vda"), ("s", "raw", "sata", "sdb"), ("i", "vhdx", "ide", "sda")];
 
 struct Site {
-    /// VMs end when it is dropped.
+    /// Dropping this ends the VMs.
     _vms: HostedVms,
     daemon: Daemon,
     guest: GuestConsole,
@@ -45,7 +45,7 @@ impl Site {
         host += &vms.table("old", "disks = [\"v\", \"s\", \"i\"]");
         let daemon = Daemon::start(&rig, &host).unwrap();
         let mut guest = vms.start(&daemon, "old").unwrap();
-        // What a bus has is found as soon as its driver is there.
+        // The guest detects the devices of a bus when the driver is loaded.
         for module in ["virtio_blk", "sd_mod", "ata_piix", "ahci"] {
             guest.load(module, "").unwrap();
         }
@@ -56,9 +56,9 @@ impl Site {
         format!("{}/ballast", self.store.path())
     }
 
-    /// Takes all space of the store but these bytes.
+    /// Fills the store up to `remaining` free bytes.
     fn fill(&self, remaining: usize) {
-        // What the daemon shows may be from a moment ago.
+        // The daemon's report may be outdated, so the file system is queried.
         let output = run(&["stat", "--file-system", "--format=%a %S", self.store.path()]).unwrap();
         let free: usize =
             output.split_whitespace().map(|number| number.parse::<usize>().unwrap()).product();
@@ -70,7 +70,7 @@ impl Site {
         fs::remove_file(self.ballast()).unwrap();
     }
 
-    /// Begins to write a disk in the guest, which notes how that ends.
+    /// Starts to write a disk in the guest, which stores the exit code in a file.
     fn begin_writing(&mut self, device: &str, pattern: &str) {
         let command = format!(
             "rm -f /tmp/{device}; (sleep 2; yes {pattern} | dd of=/dev/{device} bs=64k \
@@ -130,7 +130,8 @@ impl Site {
     }
 }
 
-/// Writes to a virtio disk are queued; what has space goes on, and a VM is ended with queued writes.
+/// Writes to a virtio disk are queued, other requests succeed, and the writes complete when there
+/// is space.
 fn virtio(site: &mut Site, hold: Duration) {
     site.fill(2 * MIB);
     site.begin_writing("vda", "v");
@@ -145,7 +146,7 @@ fn virtio(site: &mut Site, hold: Duration) {
     assert!(site.daemon.ok(&["disk", "list"]).unwrap().contains("full"));
     wait_until("an event", PATIENCE, || Ok(site.events(6150) > 0)).unwrap();
     std::thread::sleep(hold);
-    // The guest runs, and reads and writes what it has written.
+    // The guest runs, and can read and rewrite allocated blocks.
     let command = "dd if=/dev/vda bs=64k count=1 iflag=direct of=/tmp/block && \
                  dd if=/tmp/block bs=64k of=/dev/vda oflag=direct conv=notrunc && [ ! -e /tmp/vda ]";
     site.guest.run(command).unwrap();
@@ -161,7 +162,7 @@ fn virtio(site: &mut Site, hold: Duration) {
     assert_eq!(site.disk("v")["counters"]["writes"]["errors"], 0);
 }
 
-/// A VM with an emulated disk is paused, goes on, and stays paused if that was asked for.
+/// A VM with an emulated disk is paused while the store is full, and continues when there is space.
 fn emulated(site: &mut Site, disk: &str, device: &str, hold: Duration) {
     let before = (site.events(6154), site.events(6155));
     site.fill(2 * MIB);
@@ -173,16 +174,16 @@ fn emulated(site: &mut Site, disk: &str, device: &str, hold: Duration) {
     site.free();
     site.end_writing(device);
     site.check(device, disk);
-    // Reported when the VM has run for 10 s.
+    // Reported after the VM has run for 10 s.
     wait_until("the VM to be reported as continued", PATIENCE, || Ok(site.events(6155) > before.1))
         .unwrap();
     site.wait_vm("the VM to run", |vm| vm["state"] == "running" && vm["reason"].is_null());
 }
 
-/// Checks that a VM that a user has paused remains paused, also over a restart of the daemon.
+/// Checks that a VM paused by the user remains paused, even after a restart of the daemon.
 fn check_user_pause(site: &mut Site, disk: &str, device: &str) {
     site.fill(0);
-    // New space of the same disk.
+    // An unallocated range of the same disk.
     let write = format!(
         "rm -f /tmp/more; (sleep 2; dd if=/dev/zero of=/dev/{device} bs=64k count=16 seek=512 oflag=direct; \
          echo $? >/tmp/more) >/dev/null 2>&1 &"
@@ -193,7 +194,7 @@ fn check_user_pause(site: &mut Site, disk: &str, device: &str) {
     site.daemon.kill();
     site.free();
     site.daemon.restart(&site.rig).unwrap();
-    site.wait_vm("the VM to be found", |vm| vm["state"] == "paused");
+    site.wait_vm("the VM to be adopted", |vm| vm["state"] == "paused");
     std::thread::sleep(Duration::from_secs(12));
     assert_eq!(site.vm()["state"], "paused", "{disk}");
     site.daemon.ok(&["vm", "resume", "old"]).unwrap();
@@ -205,7 +206,7 @@ fn check_user_pause(site: &mut Site, disk: &str, device: &str) {
     assert_eq!(site.guest.run("cat /tmp/more").unwrap(), "0");
 }
 
-/// A VM with queued writes is ended at once.
+/// Checks that a VM with queued writes can be killed immediately.
 fn ended(site: &mut Site) {
     site.fill(0);
     let write = "(sleep 2; dd if=/dev/zero of=/dev/vda bs=64k count=16 seek=512 oflag=direct) \
@@ -219,7 +220,7 @@ fn ended(site: &mut Site) {
         panic!("{error:#}: {}\n{}\n{log}", site.disk("v"), site.vm());
     }
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
-    wait_until("nothing to be queued", PATIENCE, || {
+    wait_until("no queued requests", PATIENCE, || {
         Ok(site.disk("v")["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
     })
     .unwrap();
@@ -253,7 +254,8 @@ fn a_vm_with_queued_writes_is_ended() {
 mod full {
     use super::*;
 
-    /// Longer than the 30 s after which a guest's kernel gives an IDE or SATA request up.
+    /// Holds the store full for longer than the 30 s after which a guest's kernel abandons an IDE
+    /// or SATA request.
     #[test]
     fn guests_wait_for_space_for_minutes() {
         guests_wait_for_space(Duration::from_secs(300));

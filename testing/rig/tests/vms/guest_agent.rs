@@ -1,5 +1,5 @@
-//! The agent in a real guest, QEMU's own: what it tells, how it turns the guest off, and that a
-//! snapshot with its help is what the guest's file systems are.
+//! QEMU's guest agent in a real guest: its information, shutdown through it, and
+//! file-system-consistent snapshots with it.
 
 use std::fs;
 use std::time::Duration;
@@ -12,15 +12,15 @@ use suimon_rig::{
 const GUEST: &str = "10.79.0.9/24";
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Starts the agent on the port that has its name, and gives it the program by which it turns a
-/// guest off.
+/// Command that starts the agent on its port, after creating the program with which the agent turns
+/// the guest off.
 const START_AGENT: &str = "mkdir -p /sbin /var/log; \
     printf '#!/bin/sh\\npoweroff -f\\n' >/sbin/shutdown; chmod +x /sbin/shutdown; \
     port=$(grep -lx org.qemu.guest_agent.0 /sys/class/virtio-ports/*/name); \
     qemu-ga -m virtio-serial -p /dev/$(basename $(dirname $port)) -t /tmp -f /tmp/agent.pid \
     -l /tmp/agent.log >/dev/null 2>&1 &";
 
-/// A host with a VM that has a NIC, a disk and an agent.
+/// Host with a VM that has a NIC and a disk, and in which the agent can be started.
 struct Site {
     daemon: Daemon,
     vms: HostedVms,
@@ -52,7 +52,7 @@ impl Site {
         self.daemon.json(&["vm", "show", "web"]).unwrap()
     }
 
-    /// What a command says that is to fail.
+    /// Runs a command that must fail, and returns its error output.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.daemon.cli(arguments).unwrap();
         assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
@@ -62,13 +62,13 @@ impl Site {
     /// Returns the information of the guest agent. The daemon waits up to 3 s for a reply, which a
     /// guest with little CPU time may exceed several times.
     fn guest_info(&self) -> Value {
-        wait_for_value("an answer of the agent", PATIENCE, || {
+        wait_for_value("a reply of the agent", PATIENCE, || {
             self.daemon.json(&["vm", "guest", "web"]).map(Some)
         })
         .unwrap()
     }
 
-    /// A guest with an agent, and an ext4 on its disk at `/mnt`.
+    /// Starts a guest with an agent and an ext4 file system of its disk at `/mnt`.
     fn start(&self) -> GuestConsole {
         let mut guest = self.vms.start(&self.daemon, "web").unwrap();
         guest.load("virtio_blk", "").unwrap();
@@ -76,13 +76,14 @@ impl Site {
         assert!(self.refusal(&["vm", "guest", "web"]).contains("qemu-guest-agent"));
         guest.load("virtio_console", "").unwrap();
         guest.run(START_AGENT).unwrap();
-        wait_until("the agent to be there", PATIENCE, || Ok(self.show()["agent"] == true)).unwrap();
+        wait_until("the agent to be detected", PATIENCE, || Ok(self.show()["agent"] == true))
+            .unwrap();
         guest.run("mkfs.ext4 -q /dev/vda && mkdir /mnt && mount -t ext4 /dev/vda /mnt").unwrap();
         guest
     }
 }
 
-/// What `dumpe2fs` says of the file system in a file.
+/// Returns the output of `dumpe2fs` about the file system in a file.
 fn file_system(raw: &str) -> String {
     run(&["dumpe2fs", "-h", raw]).unwrap()
 }
@@ -99,16 +100,16 @@ fn an_agent_tells_of_its_guest_and_turns_it_off() {
     let nic = interfaces.iter().find(|interface| interface["name"] == "eth0").unwrap();
     assert_eq!(nic["mac"], "52:54:00:79:00:01");
     assert!(nic["addresses"].as_array().unwrap().contains(&GUEST.into()), "{nic}");
-    let output = wait_for_value("an answer of the agent", PATIENCE, || {
+    let output = wait_for_value("a reply of the agent", PATIENCE, || {
         site.daemon.ok(&["vm", "guest", "web"]).map(Some)
     })
     .unwrap();
     assert!(output.contains("web-guest") && output.contains(GUEST), "{output}");
 
-    // Without modules for its power button, this guest hears its agent only.
+    // Without modules for its power button, this guest can be turned off by its agent only.
     site.daemon.ok(&["vm", "stop", "web", "--by", "agent", "--seconds", "200"]).unwrap();
     assert_eq!(site.show()["state"], "stopped");
-    assert_eq!(site.show()["reason"], Value::Null, "it is as it should be");
+    assert_eq!(site.show()["reason"], Value::Null, "an intended stop has no reason");
 }
 
 fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
@@ -130,7 +131,7 @@ fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
     site.daemon.ok(&["vm", "thaw", "web"]).unwrap();
     wait_until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
 
-    // Nobody is there to thaw it in time: the next daemon does.
+    // The daemon is killed before it thaws the guest: the next daemon does.
     site.daemon.ok(&["vm", "freeze", "web", "--seconds", "600"]).unwrap();
     write(&mut guest);
     site.daemon.kill();
@@ -138,9 +139,12 @@ fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
     assert!(!wrote(&mut guest));
     site.daemon.restart(&site.rig).unwrap();
     wait_until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
-    wait_until("that to be shown", PATIENCE, || Ok(site.show()["frozen_s"].is_null())).unwrap();
+    wait_until("the thawed state to be reported", PATIENCE, || {
+        Ok(site.show()["frozen_s"].is_null())
+    })
+    .unwrap();
 
-    // And by itself.
+    // The guest is thawed when the time limit has expired.
     site.daemon.ok(&["vm", "freeze", "web", "--seconds", "1"]).unwrap();
     write(&mut guest);
     wait_until("the guest to write", PATIENCE, || Ok(wrote(&mut guest))).unwrap();
@@ -149,13 +153,13 @@ fn a_guest_that_is_frozen_writes_nothing_until_it_is_thawed() {
 fn a_snapshot_of_a_guest_that_was_frozen_needs_no_recovery() {
     let site = Site::new();
     let mut guest = site.start();
-    // A file system in use says of itself that it would have to be recovered.
+    // A mounted file system is marked as needing recovery.
     guest.run("sync").unwrap();
     let raw = site.rig.path("raw");
     let uri = format!("nbd+unix:///web?socket={}", site.rig.path("nbd.sock"));
     run(&["nbdcopy", &uri, &raw]).unwrap();
     assert!(file_system(&raw).contains("needs_recovery"), "{}", file_system(&raw));
-    // Written and not yet on the disk, as a guest's writes are for half a minute.
+    // The data is in the guest's page cache, and not yet on the disk.
     guest.run("sync; echo kept >/mnt/file").unwrap();
     site.daemon.ok(&["disk", "snapshot", "web", "second.vhdx", "--freeze"]).unwrap();
     assert!(site.show()["frozen_s"].is_null());
@@ -165,7 +169,7 @@ fn a_snapshot_of_a_guest_that_was_frozen_needs_no_recovery() {
     assert!(!frozen.contains("needs_recovery"), "{frozen}");
     assert_eq!(run(&["debugfs", "-R", "cat /file", &raw]).unwrap().trim(), "kept");
     run(&["e2fsck", "-fn", &raw]).unwrap();
-    // The guest goes on with the new file.
+    // The guest continues with the new file.
     guest.run("echo more >/mnt/more; sync").unwrap();
     let error = site.refusal(&["disk", "snapshot", "web", "third.vhdx", "--freeze", "--no-wait"]);
     assert!(error.contains("cannot be used with"), "{error}");

@@ -1,5 +1,5 @@
-//! Guests without drivers for virtio: NICs and disks that QEMU emulates, on our switch and our
-//! stores, through deaths of the daemon.
+//! Guests without virtio drivers: emulated NICs and disks on Suimon's switch and stores, across
+//! crashes of the daemon.
 
 use crate::firmware;
 use std::fs;
@@ -16,7 +16,7 @@ const MAC: &str = "52:54:00:77:00:09";
 const DISK_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A host with a VM that has these other keys, and a light guest on its switch.
+/// Host with a VM with these further keys, and a namespace guest on its switch.
 struct Site {
     vms: HostedVms,
     daemon: Daemon,
@@ -53,7 +53,7 @@ impl Site {
 
     fn start(&self) -> GuestConsole {
         let mut guest = self.vms.start(&self.daemon, "old").unwrap();
-        // What a bus has is found as soon as its driver is there.
+        // The guest detects the devices of a bus when the driver is loaded.
         for module in ["e1000e", "sd_mod", "ata_piix", "ahci"] {
             guest.load(module, "").unwrap();
         }
@@ -76,11 +76,11 @@ impl Site {
         self.daemon.json(&["vm", "show", "old"]).unwrap()
     }
 
-    /// Waits until the daemon has found the VM again, in this process. Its NICs and disks may
-    /// work before.
+    /// Waits until the daemon has adopted the VM, and asserts that it has the same process. NICs
+    /// and disks may work earlier.
     fn wait_adopted(&self, process: &Value) {
         let mut status = Value::Null;
-        let result = wait_until("the VM to be found", PATIENCE, || {
+        let result = wait_until("the VM to be adopted", PATIENCE, || {
             status = self.vm();
             ensure!(status["state"] != "stopped", "the VM has ended");
             Ok(status["state"] == "running")
@@ -94,14 +94,14 @@ impl Site {
         self.daemon.restart(&self.rig).unwrap();
     }
 
-    /// What a command says that is to fail.
+    /// Runs a command that must fail, and returns its error output.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.daemon.cli(arguments).unwrap();
         assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
         output.stderr
     }
 
-    /// Returns the texts of events of this kind about the VM.
+    /// Returns the texts of the events with this id about the VM.
     fn event_texts(&self, id: u64) -> String {
         let events = self.daemon.json(&["event", "list"]).unwrap();
         let of_kind = |event: &&Value| event["id"] == id && event["subject"] == "vm/old";
@@ -120,10 +120,11 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     let status = site.nic();
     assert_eq!((&status["condition"]["health"], &status["queue_pairs"]), (&"up".into(), &1.into()));
 
-    // The peer's kernel hands over frames of 64 KB; towards the guest they are cut and summed.
+    // The peer's kernel sends frames of 64 KB, which the switch must segment and complete for the
+    // guest.
     let _server = iperf::serve(&site.rig, &site.peer.namespace).unwrap();
-    // A number of bytes, not of seconds: how long that takes is not asserted. What the sender's
-    // kernel still holds at the end, 4 MB at most, is not told as received.
+    // The transfer is limited by bytes, and its duration is not asserted. Up to 4 MB that the
+    // sender's kernel still holds at the end are not reported as received.
     for direction in ["", "--reverse"] {
         let command =
             format!("iperf3 --client {} --bytes 8M --json {direction}", site.peer.address());
@@ -133,7 +134,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
         assert!(received_bytes >= 1 << 20, "{direction}: {report:?}");
     }
     let mut counters = Value::Null;
-    let segmented = wait_until("segments that were cut", PATIENCE, || {
+    let segmented = wait_until("frames segmented by software", PATIENCE, || {
         counters = site.nic()["counters"].clone();
         Ok(counters["software_segmented"].as_u64() > Some(0))
     });
@@ -144,17 +145,20 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
     let before = site.vm();
     let died = Instant::now();
     site.die_and_return();
-    // QEMU before 8.0 does not connect again: the NIC is pulled out and put in.
-    wait_until("the NIC to be back", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
+    // QEMU before 8.0 does not reconnect, so the daemon unplugs the NIC and plugs it in again.
+    wait_until("the NIC to be up", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
         .unwrap();
     eprintln!("from the daemon's death until the NIC is back: {:?}", died.elapsed());
     site.wait_adopted(&before["process"]);
-    wait_until("what was done to be told", PATIENCE, || {
+    wait_until("the event of the reconnected NIC", PATIENCE, || {
         Ok(site.event_texts(7020).contains("does not reconnect a legacy NIC"))
     })
     .unwrap();
     site.connect(&mut guest);
-    wait_until("nothing to wait", PATIENCE, || Ok(site.vm()["waits_for_start"].is_null())).unwrap();
+    wait_until("no change that waits for a start", PATIENCE, || {
+        Ok(site.vm()["waits_for_start"].is_null())
+    })
+    .unwrap();
     site.daemon.ok(&["vm", "kill", "old"]).unwrap();
     wait_until("the NIC to be down", PATIENCE, || Ok(site.nic()["condition"]["health"] == "down"))
         .unwrap();
@@ -163,7 +167,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
 fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon() {
     let mut site = Site::new("disks = [\"ide\", \"sata\"]");
     let mut guest = site.start();
-    // The drivers were loaded in this order.
+    // The devices are named in the order in which the drivers were loaded.
     for (device, bus) in [("sda", "ata_piix"), ("sdb", "ahci")] {
         let size = guest.run(&format!("cat /sys/block/{device}/size")).unwrap();
         assert_eq!(size, (DISK_BYTES / 512).to_string());
@@ -174,7 +178,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     }
     only_its_vm_reaches(&site, "ide");
     let process = site.vm()["process"].clone();
-    // Each block is written with its number on both disks, and an error ends the loop.
+    // Writes each block with its number to both disks; an error ends the loop.
     let writer = "(n=0; while [ ! -e /tmp/stop ]; do for d in sda sdb; do echo $n | \
                   dd of=/dev/$d bs=4096 seek=$n conv=sync,fsync 2>/dev/null || \
                   touch /tmp/failed /tmp/stop; done; n=$((n + 1)); echo $n >/tmp/new; \
@@ -188,7 +192,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
         let written = guest.run("cat /tmp/written").unwrap();
         let died = Instant::now();
         site.die_and_return();
-        wait_until("the guest to write on", PATIENCE, || {
+        wait_until("further writes of the guest", PATIENCE, || {
             Ok(guest.run("cat /tmp/written")? != written)
         })
         .unwrap();
@@ -196,7 +200,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
         eprintln!("from the daemon's death to the guest's next write: {:?}", died.elapsed());
         site.wait_adopted(&process);
     }
-    // All that was said to be written since the first block, each block once.
+    // Verifies all acknowledged blocks since the first, each once.
     let verify = "touch /tmp/stop; while [ ! -e /tmp/ended ]; do sleep 0.1; done; \
                   [ ! -e /tmp/failed ] || exit 1; m=$(cat /tmp/written); echo 3 >/proc/sys/vm/drop_caches; \
                   seq 0 $((m - 1)) >/tmp/all; for d in sda sdb; do dd if=/dev/$d bs=4096 count=$m \
@@ -208,26 +212,28 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     comes_and_goes_with_a_start(&site);
 }
 
-/// The socket of an emulated disk is for the daemon's user and the VM's group.
+/// Asserts that the socket of an emulated disk is accessible to the daemon's user and the VM's
+/// group only.
 fn only_its_vm_reaches(site: &Site, disk: &str) {
     let socket = fs::metadata(format!("{}/old/d-{disk}", site.vms.folder())).unwrap();
     let group = site.vm()["user"].as_u64().unwrap();
     assert_eq!((socket.mode() & 0o777, u64::from(socket.gid()), socket.uid()), (0o660, group, 0));
 }
 
-/// A maximum is one of an emulated disk as of any other.
+/// Checks that a maximum applies to an emulated disk.
 fn limits_hold(site: &Site, guest: &mut GuestConsole) {
     site.daemon.ok(&["disk", "set", "ide", "--qos-max-iops", "20"]).unwrap();
     let started_at = Instant::now();
     guest.run("dd if=/dev/zero of=/dev/sda bs=4096 count=100 oflag=direct").unwrap();
     let took = started_at.elapsed();
-    // A lower bound, which a busy machine cannot break. A second's worth may go at once.
+    // A lower bound, which load on the machine cannot violate. Requests of one second may be
+    // dispatched immediately.
     assert!(took >= Duration::from_secs(3), "100 requests at 20 a second took {took:?}");
     let disk = site.daemon.json(&["disk", "show", "ide"]).unwrap();
     assert_eq!(disk["nbd"]["connections"][0]["transport"], "unix", "{disk}");
 }
 
-/// An IDE disk cannot be taken from a VM that runs, nor given to it.
+/// Checks that IDE disks cannot be hot-plugged or hot-unplugged.
 fn comes_and_goes_with_a_start(site: &Site) {
     let message = site.refusal(&["vm", "set", "old", "--disks", "sata"]);
     assert!(message.contains("suimon vm stop old"), "{message}");
@@ -236,7 +242,7 @@ fn comes_and_goes_with_a_start(site: &Site) {
     let create = "disk create late --store s --format raw --size-bytes 1MiB --controller ide";
     site.daemon.ok(&create.split(' ').collect::<Vec<_>>()).unwrap();
     site.daemon.ok(&["vm", "set", "old", "--disks", "ide,sata,late"]).unwrap();
-    wait_until("it to be told", PATIENCE, || {
+    wait_until("the event of the disk that cannot be hot-plugged", PATIENCE, || {
         Ok(site.event_texts(7020).contains("cannot be hot-plugged"))
     })
     .unwrap();
@@ -268,7 +274,7 @@ fn a_bios_starts_from_an_ide_disk_of_ours() {
     let log = format!("{}/bare/console.log", site.vms.folder());
     let has_word =
         || fs::read_to_string(&log).is_ok_and(|content| content.contains(firmware::WORD));
-    wait_until("word of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
+    wait_until("greeting of the boot sector", PATIENCE, || Ok(has_word())).unwrap();
 }
 
 mod full {

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use suimon_rig::{Daemon, GuestConsole, HostedVms, NamespaceGuest, Process, Rig, wait_until};
 
-/// Whom libvirt's driver and QEMU run as here (`nobody`, `nogroup`); on Debian it is
-/// `libvirt-qemu`, which packages of the system's own libvirt make.
+/// User id under which libvirt's driver and QEMU run here (`nobody`, `nogroup`); on Debian it is
+/// `libvirt-qemu`, which the distribution's packages of libvirt create.
 const USER: u32 = 65534;
 const GUEST: &str = "10.77.0.9";
 const DISK_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Everything that a VM of libvirt's can have of ours.
+/// Host file with every kind of NIC and disk that a VM of libvirt can use.
 const HOST: &str = r#"
 [host]
 vm_folder = "{vms}"
@@ -58,8 +58,8 @@ nics = ["web", "old"]
 disks = ["web", "data"]
 "#;
 
-/// The whole domain. QEMU 7.2 without KVM crashes on vhost-user devices with MSI-X, so that
-/// these have none.
+/// Complete domain. QEMU 7.2 without KVM crashes on vhost-user devices with MSI-X, so these have
+/// none.
 const DOMAIN: &str = "\
 <domain type='qemu' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
 <name>web</name><memory unit='MiB'>256</memory><vcpu>1</vcpu>
@@ -77,12 +77,12 @@ const DOMAIN: &str = "\
 </qemu:override>
 </domain>";
 
-/// What the user adds to the elements: a console.
+/// Adds a user's element, a console, to the printed elements, and returns the domain.
 fn domain(vms: &HostedVms, elements: &str, folder: &str) -> String {
     let devices = format!(
         "<devices>\n<serial type='unix'><source mode='bind' path='{folder}/console.sock'/></serial>"
     );
-    // What is said of a NIC for which libvirt has no element, as words of a command line.
+    // libvirt has no element for one NIC, so the output describes it as command-line arguments.
     let line = elements.lines().find(|line| line.trim().starts_with("netdev")).unwrap();
     let arguments = line.trim().strip_suffix(" -->").unwrap();
     let legacy: String = arguments
@@ -96,7 +96,7 @@ fn domain(vms: &HostedVms, elements: &str, folder: &str) -> String {
     vms.fill_in(&DOMAIN.replace("{elements}", &elements).replace("{legacy}", &legacy))
 }
 
-/// A folder that libvirt and its QEMU may use.
+/// Creates a folder for the user of libvirt and its QEMU, and returns its path.
 fn folder_of_user(rig: &Rig, name: &str) -> String {
     let folder = rig.path(name);
     fs::create_dir_all(&folder).unwrap();
@@ -157,7 +157,7 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
     let folder = folder_of_user(&rig, "libvirt");
     let domain = domain(&vms, &daemon.ok(&["vm", "xml", "web"]).unwrap(), &folder);
     let mut libvirt = start(&rig, &domain, &folder);
-    wait_until("libvirt's word that the guest runs", PATIENCE, || {
+    wait_until("libvirt to report a running guest", PATIENCE, || {
         libvirt.check_running()?;
         Ok(libvirt.log().contains("guest running"))
     })
@@ -169,20 +169,20 @@ fn libvirt_starts_a_vm_with_our_nics_and_disks() {
     guest.address("eth0", &format!("{GUEST}/24")).unwrap();
     assert!(guest.reaches(&peer.address()).unwrap());
 
-    // The next daemon is connected to as the elements say.
+    // QEMU connects to the next daemon as the elements specify.
     daemon.restart(&rig).unwrap();
-    wait_until("the peer again", PATIENCE, || guest.reaches(&peer.address())).unwrap();
+    wait_until("the reply of the peer", PATIENCE, || guest.reaches(&peer.address())).unwrap();
     for (device, disk, content) in [("vda", "web", "kept"), ("sda", "data", "also")] {
         let read =
             format!("dd if=/dev/{device} bs=512 count=1 iflag=direct 2>/dev/null | head -c 4");
-        // libvirt before 9.1 cannot have QEMU wait for an emulated disk's server: a request that finds the
-        // connection broken fails, and has QEMU connect again.
+        // libvirt before 9.1 cannot make QEMU wait for an emulated disk's server: a request on the
+        // broken connection fails, and makes QEMU reconnect.
         let condition = format!("what was written to {device}");
         wait_until(&condition, PATIENCE, || Ok(guest.run(&read)? == content)).unwrap();
-        // It counts what came since it was started.
+        // The counters begin at zero when the daemon starts.
         let read = || daemon.json(&["disk", "show", disk]);
         let is_counted = || Ok(read()?["counters"]["reads"]["bytes"].as_u64() > Some(0));
-        wait_until("what was read in the counters", PATIENCE, is_counted)
+        wait_until("the reads in the counters", PATIENCE, is_counted)
             .unwrap_or_else(|error| panic!("{error:#}: {:?}", read()));
     }
     libvirt.stop().unwrap();

@@ -1,5 +1,5 @@
-//! VMs as the daemon starts them: real guests on NICs and disks of ours, through the command
-//! line, to their end.
+//! VMs that the daemon starts: real guests with NICs and disks of Suimon, controlled by the command
+//! line, from start to end.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ const GUEST: &str = "10.78.0.9";
 const DISK_BYTES: u64 = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A host with a VM, two NICs and two disks, of which the VM has the first.
+/// Host with a VM, two NICs and two disks. The VM has the first of each.
 struct Site {
     vms: HostedVms,
     daemon: Daemon,
@@ -72,7 +72,7 @@ impl Site {
         .unwrap();
     }
 
-    /// What a command says that is to fail.
+    /// Runs a command that must fail, and returns its error output.
     fn refusal(&self, arguments: &[&str]) -> String {
         let output = self.daemon.cli(arguments).unwrap();
         assert!(!output.is_ok(), "{arguments:?}: {}", output.stdout);
@@ -110,13 +110,13 @@ fn a_guest_uses_its_nic_and_disk_turns_itself_off_and_finds_them_again() {
     guest.shut_down_on_power_button().unwrap();
     site.daemon.ok(&["vm", "stop", "web"]).unwrap();
     assert_eq!(site.show()["state"], "stopped");
-    assert!(!fs::exists(format!("/proc/{process}")).unwrap(), "its process is gone");
+    assert!(!fs::exists(format!("/proc/{process}")).unwrap(), "the process still exists");
     let mut guest = site.start();
     assert_eq!(guest.run("head -c 4 /dev/vda").unwrap(), "kept");
     assert!(site.refusal(&["vm", "delete", "web"]).contains("suimon vm stop web"));
     site.daemon.ok(&["vm", "kill", "web"]).unwrap();
     site.daemon.ok(&["vm", "delete", "web"]).unwrap();
-    assert!(!fs::exists(format!("{}/web", site.vms.folder())).unwrap(), "its folder is gone");
+    assert!(!fs::exists(format!("{}/web", site.vms.folder())).unwrap(), "the folder still exists");
     let nic = site.daemon.json(&["nic", "show", "web"]).unwrap();
     assert_eq!(nic["condition"]["health"], "down");
 }
@@ -128,7 +128,7 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
     guest.run("ls /sys/class/net /sys/block").unwrap();
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more", "--disks", "web,more"]).unwrap();
     let present = "[ -e /sys/class/net/eth1 ] && [ -e /sys/block/vdb ]";
-    wait_until("the guest to have them", PATIENCE, || {
+    wait_until("the devices in the guest", PATIENCE, || {
         Ok(guest.run_any(present, PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -147,11 +147,12 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
 
     site.daemon.ok(&["vm", "set", "web", "--nics", "web", "--disks", "web"]).unwrap();
     let absent = "[ ! -e /sys/class/net/eth1 ] && [ ! -e /sys/block/vdb ]";
-    wait_until("the guest to have let go", PATIENCE, || {
+    wait_until("the removal of the devices in the guest", PATIENCE, || {
         Ok(guest.run_any(absent, PATIENCE)?.is_ok())
     })
     .unwrap();
-    wait_until("it to be told", PATIENCE, || Ok(site.events(7019).len() == 2)).unwrap();
+    wait_until("the events of the removed devices", PATIENCE, || Ok(site.events(7019).len() == 2))
+        .unwrap();
     // The events are recorded before the status changes.
     let mut status = Value::Null;
     let followed = wait_until("the status without the devices", PATIENCE, || {
@@ -159,16 +160,17 @@ fn nics_disks_and_cpus_come_and_go_while_it_runs() {
         Ok(["nics", "disks"].into_iter().all(|key| status[key] == status["config"][key]))
     });
     followed.unwrap_or_else(|error| panic!("{error:#}: {status}"));
-    // QEMU closed the connections, not the daemon, unless the guest took its time on a busy machine.
+    // QEMU closed the connections, not the daemon, unless the guest released the devices late on a
+    // loaded machine.
     let qemu_log = fs::read_to_string(format!("{}/web/qemu.log", site.vms.folder())).unwrap();
     let is_late = site.daemon.process().log().contains("has not released");
     assert!(is_late || !qemu_log.contains("Failed to set msg fds"), "{qemu_log}");
-    // Another VM is made beside it.
+    // Another VM can be created meanwhile.
     site.daemon.ok(&["vm", "create", "second", "--memory-bytes", "64 MiB"]).unwrap();
     site.daemon.ok(&["vm", "delete", "second"]).unwrap();
-    // And again: nothing of the first time is in the way.
+    // The NIC can be added again: nothing of the first time conflicts.
     site.daemon.ok(&["vm", "set", "web", "--nics", "web,more"]).unwrap();
-    wait_until("the guest to have it again", PATIENCE, || {
+    wait_until("the NIC in the guest", PATIENCE, || {
         Ok(guest.run_any("[ -e /sys/class/net/eth1 ]", PATIENCE)?.is_ok())
     })
     .unwrap();
@@ -183,7 +185,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     assert!(site.refusal(&["vm", "stop", "web"]).contains("suimon vm resume web"));
     site.daemon.ok(&["vm", "resume", "web"]).unwrap();
     site.wait_state("running");
-    // Somebody has the console: the rig.
+    // The console is in use by the rig.
     assert!(site.refusal(&["vm", "console", "web"]).contains("console"));
     drop(guest);
     site.daemon.ok(&["vm", "reset", "web"]).unwrap();
@@ -194,7 +196,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // The line waits in the guest's serial port until somebody reads it.
+    // The line remains in the guest's serial port until the console is read.
     let mut typed = console.stdin.take().unwrap();
     let mut lines = BufReader::new(console.stdout.take().unwrap()).lines();
     let ready = lines.by_ref().map(Result::unwrap).any(|line| line.contains("READY"));
@@ -203,12 +205,12 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     let mut answer = lines.by_ref().map(Result::unwrap);
     let answer: Vec<_> = answer.by_ref().take_while(|line| !line.starts_with("END 7")).collect();
     assert!(answer.iter().any(|line| line.contains("Linux")), "{answer:?}");
-    // It ends with the guest, though somebody could still type.
+    // The console ends with the VM, although its input is still open.
     site.daemon.ok(&["vm", "kill", "web"]).unwrap();
     wait_until("the console to end", PATIENCE, || Ok(console.try_wait()?.is_some())).unwrap();
     assert!(console.wait().unwrap().success());
     drop(typed);
-    wait_until("the reset to be told", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
+    wait_until("the event of the reset", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
 }
 
 fn what_is_wrong_is_told_and_nothing_is_left() {
@@ -239,19 +241,21 @@ fn what_is_wrong_is_told_and_nothing_is_left() {
         assert_eq!(answer.status, 202, "{}", answer.text);
     }
     let status = || site.show();
-    wait_until("the VM to be as it was", PATIENCE, || Ok(status()["config"]["cdrom"].is_null()))
-        .unwrap();
+    wait_until("the VM's earlier configuration", PATIENCE, || {
+        Ok(status()["config"]["cdrom"].is_null())
+    })
+    .unwrap();
     site.start();
     assert!(site.refusal(&["vm", "start", "web"]).contains("already running"));
     let process = site.show()["process"].to_string();
     run(&["kill", "-9", &process]).unwrap();
     site.wait_state("stopped");
     assert!(site.show()["reason"].to_string().contains("signal"), "{}", site.show());
-    wait_until("the end to be told", PATIENCE, || Ok(!site.events(7012).is_empty())).unwrap();
+    wait_until("the event of the end", PATIENCE, || Ok(!site.events(7012).is_empty())).unwrap();
     site.start();
 }
 
-/// A guest that panics starts anew at once, so that the panic is in its console's log alone.
+/// A guest that panics restarts immediately, so the panic is only in its console's log.
 fn a_command_fails_with_the_panic_of_the_guests_kernel() {
     let site = Site::new();
     let mut guest = site.start();

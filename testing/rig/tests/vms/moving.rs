@@ -1,5 +1,5 @@
-//! A VM that goes from one daemon to another and back while its guest sends over its NIC and
-//! writes to its disk. `SUIMON_VM_MOVES` sets the number of migrations.
+//! A VM is migrated between two daemons repeatedly while its guest sends over its NIC and writes to
+//! its disk. `SUIMON_VM_MOVES` sets the number of migrations.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use suimon_rig::{run, wait_until};
 
 use crate::site::{Load, Node, OUTSIDE, PATIENCE, Site, begin_slowly, lost, qemus, refusal, state};
 
-/// Migrations, unless `SUIMON_VM_MOVES` is set.
+/// Number of migrations, unless `SUIMON_VM_MOVES` is set.
 const MOVES: usize = 8;
 
 mod full {
@@ -43,7 +43,7 @@ fn migrate_repeatedly(moves: usize) {
         all_lost += lost_replies;
         stood.push(Duration::from_millis(10) * u32::try_from(in_a_row).unwrap());
         load.check(&mut guest);
-        // What was promised of it came with it.
+        // The QoS policy of its disk was migrated too.
         let disk = site.here().daemon.json(&["disk", "show", "web"]).unwrap();
         assert_eq!(disk["config"]["qos_policy"], "silver");
     }
@@ -65,14 +65,15 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     assert!(plan.unwrap().contains("web"));
     assert!(refusal(site.here(), &["vm", "migrate", "web", "--to", "three"]).contains("three"));
 
-    // A file that somebody has there is not written over.
+    // An existing file of the same name at the destination is not overwritten.
     let file = site.rig.path("store-two/web.vhdx");
     fs::write(&file, "somebody's").unwrap();
     assert!(refusal(site.here(), &to_two).contains("has a file of this name"));
     assert_eq!(fs::read_to_string(&file).unwrap(), "somebody's");
     fs::remove_file(&file).unwrap();
 
-    // The other node has no such switch, no room, another token, or is not there.
+    // The other node lacks the switch, has another certificate name or another token, or does not
+    // respond.
     let two = &mut site.nodes[1].daemon;
     two.ok(&["switch", "delete", "lan"]).unwrap();
     assert!(refusal(&site.nodes[0], &to_two).contains("lan"));
@@ -109,31 +110,34 @@ fn whoever_dies_meanwhile_one_vm_goes_on() {
     site.is_only_here();
     load.check(&mut guest);
 
-    // The QEMU that it goes to.
+    // Kills the destination's QEMU.
     begin_slowly(&site);
     run(&["kill", "-9", &process_of(site.there())]).unwrap();
     site.is_only_here();
     load.check(&mut guest);
 
-    // The daemon that it goes to.
+    // Kills the destination's daemon.
     begin_slowly(&site);
     site.nodes[1].daemon.kill();
     site.nodes[1].daemon.restart(&site.rig).unwrap();
     site.is_only_here();
     load.check(&mut guest);
 
-    // After all that it goes.
+    // A later migration succeeds.
     site.move_it(&mut guest);
     load.check(&mut guest);
 
-    // The daemon that it leaves.
+    // Kills the source's daemon.
     if !site.leave_dies() {
         return;
     }
     load.end(&mut guest);
-    // The QEMU that it leaves: the VM has ended then, and is not there twice.
+    // Kills the source's QEMU: the VM has then ended, and does not run at the destination.
     begin_slowly(&site);
     run(&["kill", "-9", &process_of(site.here())]).unwrap();
     wait_until("the VM to have ended", PATIENCE, || Ok(state(site.here()) == "stopped")).unwrap();
-    wait_until("nothing of it to come", PATIENCE, || Ok(qemus(&site.there().vms) == 0)).unwrap();
+    wait_until("the end of the VM at the destination", PATIENCE, || {
+        Ok(qemus(&site.there().vms) == 0)
+    })
+    .unwrap();
 }

@@ -1,5 +1,5 @@
-//! A VM whose disk lies in a directory that both daemons see goes from one to the other and back
-//! while its guest writes. `SUIMON_VM_MOVES` is the number of migrations.
+//! A VM whose disk is in a directory shared by both daemons is migrated between them repeatedly
+//! while its guest writes. `SUIMON_VM_MOVES` sets the number of migrations.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -12,10 +12,10 @@ use crate::site::{
     Load, NAMES, Node, PATIENCE, Site, begin_at, begin_slowly, lost, refusal, state,
 };
 
-/// Number of migrations unless `SUIMON_VM_MOVES` sets it.
+/// Number of migrations, unless `SUIMON_VM_MOVES` is set.
 const MOVES: usize = 8;
 
-/// The image, by the path of the node that made it.
+/// Returns the path of the image on the node that created it.
 fn image(site: &Site) -> String {
     site.rig.path("store-one/web.vhdx")
 }
@@ -25,7 +25,8 @@ fn disk_of(node: &Node) -> String {
     result.map_or_else(|_| String::new(), |disk| disk["state"].as_str().unwrap_or("").to_owned())
 }
 
-/// Nobody has the image any more, and it is sound.
+/// Ends and deletes the VM and its disk, and asserts that the image is valid and no other file
+/// remains in the store.
 fn check_image(site: &Site) {
     let daemon = &site.here().daemon;
     if state(site.here()) != "stopped" {
@@ -36,7 +37,7 @@ fn check_image(site: &Site) {
     daemon.ok(&["disk", "delete", "web"]).unwrap();
     run(&["qemu-img", "check", "-f", "vhdx", &image(site)]).unwrap();
     let entries: Vec<_> = fs::read_dir(site.rig.path("store-one")).unwrap().collect();
-    assert_eq!(entries.len(), 1, "nothing is left of how the store was known: {entries:?}");
+    assert_eq!(entries.len(), 1, "files remain in the store: {entries:?}");
 }
 
 fn go_there_and_back(moves: usize) {
@@ -50,8 +51,8 @@ fn go_there_and_back(moves: usize) {
     let (mut totals, mut stood) = (Vec::new(), Vec::new());
     for round in 0..moves {
         let before = load.replies().len();
-        // With the files of disks that were copied, of which there is none. The first two by draining the
-        // node that it is on.
+        // The option to copy files has no effect, because none has to be copied. The first two
+        // migrations are requested by draining the node.
         totals.push(match round {
             0 | 1 => site.drain_it(&mut guest, round == 1),
             _ => site.move_it(&mut guest),
@@ -66,7 +67,11 @@ fn go_there_and_back(moves: usize) {
             (&disk["config"]["qos_policy"], &disk["state"]),
             (&"silver".into(), &"ready".into())
         );
-        assert_eq!(fs::metadata(image(&site)).unwrap().ino(), number, "it is the same file");
+        assert_eq!(
+            fs::metadata(image(&site)).unwrap().ino(),
+            number,
+            "the image file was replaced"
+        );
     }
     load.end(&mut guest);
     for (label, times) in [("in all", &mut totals), ("without a reply", &mut stood)] {
@@ -98,26 +103,28 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
     let site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
-    // So slowly that the image is locked before its disk is opened there.
+    // A low bandwidth, so that the image is locked before the destination opens its disk.
     let operation = begin_at(&site, 12 << 20).to_string();
     assert_eq!((disk_of(site.here()).as_str(), disk_of(site.there()).as_str()), ("ready", "away"));
-    // Somebody says that he writes to the image: whoever has it open goes on, nobody opens it.
+    // Another process locks the image as a writer does: a process that has it open continues, and
+    // no process can open it.
     let holder = File::open(image(&site)).unwrap();
     fcntl_lock(&holder, FlockOperation::NonBlockingLockShared).unwrap();
     let show_operation = || site.here().daemon.json(&["operation", "show", &operation]);
-    wait_until("that to fail", PATIENCE, || Ok(show_operation()?["state"] == "failed")).unwrap();
+    wait_until("the migration to fail", PATIENCE, || Ok(show_operation()?["state"] == "failed"))
+        .unwrap();
     let message = show_operation().unwrap()["error"]["message"].to_string();
     assert!(message.contains("cancelled the migration"), "{message}");
     site.is_only_here();
     drop(holder);
-    wait_until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
+    wait_until("the disk to be ready", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     load.check(&mut guest);
     load.end(&mut guest);
     drop(guest);
     check_image(&site);
 }
 
-/// The daemons die while the VM is on its way, and it goes on where it is.
+/// The daemons are killed during a migration, and the VM continues on its node.
 fn go_on_after_deaths() {
     let mut site = Site::with_shared_store();
     let mut guest = site.start();
@@ -131,7 +138,7 @@ fn go_on_after_deaths() {
     site.move_it(&mut guest);
     load.check(&mut guest);
     let goes_on = site.leave_dies();
-    wait_until("its disk to work", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
+    wait_until("the disk to be ready", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     if goes_on {
         load.end(&mut guest);
     }

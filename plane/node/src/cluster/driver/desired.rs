@@ -100,6 +100,7 @@ impl Driver {
             .map(|cluster_config| (&cluster_config.name, &cluster_config.node))
             == config.as_ref().map(|cluster_config| (&cluster_config.name, &cluster_config.node));
         if !is_same {
+            self.report_leaving();
             for store in std::mem::take(&mut self.stores).into_values() {
                 self.shared.disks.dependencies.plane.set_cap(store.id, None);
             }

@@ -117,6 +117,27 @@ impl Driver {
         self.shared.cluster.view().has_left = true;
     }
 
+    /// Emits the event of a committed change that removes the host from its cluster, if it has one.
+    pub(super) fn report_leaving(&self) {
+        let Some(config) = &self.config else { return };
+        let left =
+            format!("The host left cluster {}, where it was node {}.", config.name, config.node);
+        let text = if self.has_left {
+            format!("{left} Its reservations on shared stores were released.")
+        } else {
+            format!(
+                "{left} Its reservations on shared stores could not be released. Run `suimon \
+                 cluster remove {}` on another node.",
+                config.node
+            )
+        };
+        let draft = EventDraft::new(EventKind::ClusterLeft, "cluster", text)
+            .with("cluster", &config.name)
+            .with("node", &config.node)
+            .with("released", self.has_left);
+        self.emit([draft]);
+    }
+
     /// Returns true if the host may join its cluster. A host that has left joins again once it is
     /// certain that the change that removes `[cluster]` is not made: it failed or was cancelled.
     pub(super) fn may_join(&self) -> bool {

@@ -1,10 +1,11 @@
 //! Handling of full stores.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use suimon_contract::{DiskConfig, DiskFormat, EventKind, Name, StoreConfig};
-use suimon_ports::StoreSpace;
+use suimon_ports::{StoreFiles, StoreSpace};
 use suimon_storage::FullPolicy;
 
 use super::{is_nearly_full, lock, used_percent};
@@ -24,19 +25,30 @@ pub(crate) enum QueuedWrites {
 }
 
 impl Disks {
-    /// Starts a query of the space of each open store, in a store thread per query. A store whose
-    /// last query has not ended is left out. Returns at once; a later call sees the results. The
-    /// queries also give the stores the free space up to which files are extended.
-    pub(crate) fn query_stores(&self) {
+    /// Starts a query of each configured or open store, in a store thread per query: whether its
+    /// path can be read and, if the store is open, its space. A store whose last query has not ended
+    /// is left out. Returns at once; a later call sees the results. The queries also give the stores
+    /// the free space up to which files are extended.
+    pub(crate) fn query_stores(&self, configured: &[StoreConfig]) {
         self.threads.resume_queued();
-        let open = self.stores.opened_stores();
-        self.spaces.retain(|path| open.iter().any(|(open, _)| open == path));
-        for (path, files) in open {
+        let open: BTreeMap<PathBuf, Arc<dyn StoreFiles>> =
+            self.stores.opened_stores().into_iter().collect();
+        let is_configured = |path: &Path| configured.iter().any(|store| store.path == path);
+        self.spaces.retain(
+            |path| open.contains_key(path),
+            |path| open.contains_key(path) || is_configured(path),
+        );
+        let paths: BTreeSet<PathBuf> =
+            configured.iter().map(|store| &store.path).chain(open.keys()).cloned().collect();
+        for path in paths {
             let Some(query) = self.spaces.begin_query(&path) else { continue };
+            let (stores, files, queried) =
+                (Arc::clone(&self.stores), open.get(&path).cloned(), path.clone());
             let query = move || {
-                if let Ok(space) = files.space() {
-                    query.set(space);
-                }
+                let space = files.map(|files| files.space()).transpose();
+                let check = stores.check(&queried).map_err(|error| error.to_string());
+                let failure = space.as_ref().err().map(ToString::to_string);
+                query.set(space.unwrap_or_default(), check.and(failure.map_or(Ok(()), Err)));
             };
             if let Err(error) = self.threads.start(&path, query) {
                 tracing::debug!(store = %path.display(), %error, "its space is not known");
@@ -98,11 +110,13 @@ impl Disks {
 }
 
 impl Controller {
-    /// Emits events for stores that became nearly full, or have space again. Called every 10 s.
+    /// Emits events for stores that cannot be read or became nearly full, and for the end of these
+    /// states. Called every 10 s; evaluates the results of the previous call.
     pub(crate) fn query_stores(&mut self) {
-        self.shared.disks.query_stores();
         let desired = self.shared.desired();
         let stores = &desired.config.stores;
+        self.report_failed_stores(stores);
+        self.shared.disks.query_stores(stores);
         self.nearly_full.retain(|name| stores.iter().any(|store| store.name == *name));
         for store in stores {
             let Some(space) = self.shared.disks.spaces.get(&store.path) else { continue };

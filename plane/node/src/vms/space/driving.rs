@@ -159,7 +159,7 @@ impl Driver {
     ) -> SpaceWait {
         let disks = self.run.as_ref().map(|run| self.emulated_disks(run)).unwrap_or_default();
         let free = self.shared.disks.free_bytes(&disks);
-        self.shared.disks.query_stores();
+        self.shared.disks.query_stores(&self.shared.desired().config.stores);
         if space.check(now, &free) && state == VmRunState::Paused {
             let resumed = self.execute(&VmCommand::Resume);
             space.record_attempt(now, resumed.is_ok());

@@ -1,6 +1,7 @@
 //! Devices that QEMU emulates for guests without virtio drivers.
 
 use suimon_contract::{ErrorCode, EventKind, HostConfig, OperationState, VmState};
+use suimon_frame::MacAddr;
 use suimon_ports::{VmDevice, VmDiskKind, VmNicKind, VmNotice};
 
 use super::super::VmAction;
@@ -91,6 +92,38 @@ fn plugged_devices_are_not_replaced_nor_unplugged_from_emulated_controllers() {
     after.vms[0].disks.clear();
     harness.apply_ok(&after);
     assert_eq!(offered(&harness), ["/run/nbd.sock"]);
+}
+
+#[test]
+fn the_address_of_a_plugged_nic_changes_only_while_its_vm_is_stopped() {
+    let harness = Harness::new();
+    let before = config("[[vm]]\nname = \"web\"");
+    harness.apply_ok(&before);
+    start(&harness);
+    let macs = || -> Vec<_> { harness.vms.spec("web").nics.iter().map(|nic| nic.mac).collect() };
+    let assigned = macs();
+    // The guest would send from its former address, which port security would reject.
+    for index in [0, 1] {
+        let mut after = before.clone();
+        after.nics[index].mac = Some(MacAddr::new([2, 0, 0, 0, 0, 9]));
+        let error = harness.node.submit(Edit::Apply(Box::new(after))).unwrap_err().remove(0);
+        assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InUse, Some("mac")));
+        let nic = format!("nic/{}", before.nics[index].name);
+        assert_eq!(error.resource.as_deref(), Some(nic.as_str()));
+        assert!(error.message.contains("suimon vm stop web"), "{error}");
+    }
+    // An unchanged address, and other keys, are accepted.
+    let mut after = before.clone();
+    after.nics[0].mac = assigned[0];
+    after.nics[0].mtu = 1400;
+    harness.apply_ok(&after);
+
+    let kill = harness.node.start_vm_action(&name("web"), VmAction::Kill).unwrap();
+    harness.node.wait_operation(kill.id, DEADLINE).unwrap();
+    after.nics[0].mac = Some(MacAddr::new([2, 0, 0, 0, 0, 9]));
+    harness.apply_ok(&after);
+    start(&harness);
+    assert_eq!(macs(), [after.nics[0].mac, assigned[1]]);
 }
 
 #[test]

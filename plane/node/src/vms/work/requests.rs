@@ -98,8 +98,9 @@ impl Shared {
     }
 
     /// Returns an error for each plugged device of a running VM that the change would replace or
-    /// that cannot be unplugged: the backend of a NIC, the controller of a disk, and the removal of
-    /// an emulated disk. IDE and SATA disks do not support hot-unplug.
+    /// that cannot be unplugged: the backend and the address of a NIC, the controller of a disk, and
+    /// the removal of an emulated disk. QEMU sets the address of a NIC when it is plugged. IDE and
+    /// SATA disks do not support hot-unplug.
     fn check_plugged(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
         let mut errors = Vec::new();
         for vm in &to.vms {
@@ -107,14 +108,21 @@ impl Shared {
             let Some(run) = entry.view().running.clone() else { continue };
             let stop = format!("stop {} first, with `suimon vm stop {}`", entry.label(), vm.name);
             for name in run.nics.iter().filter(|name| vm.nics.contains(name)) {
-                let backend = |config: &HostConfig| {
-                    config.nics.iter().find(|nic| nic.name == *name).map(|nic| nic.backend)
+                let of_name = |config: &HostConfig| {
+                    let nic = config.nics.iter().find(|nic| nic.name == *name);
+                    nic.map(|nic| (nic.backend, nic.mac))
                 };
-                if backend(from) != backend(to) {
-                    let text = format!("the NIC is plugged into a running VM; {stop}");
-                    let error = ApiError::new(ErrorCode::InUse, text);
-                    errors.push(error.about(format!("nic/{name}")).field("backend"));
-                }
+                let (before, after) = (of_name(from), of_name(to));
+                let (field, reason) = if before.map(|nic| nic.0) != after.map(|nic| nic.0) {
+                    ("backend", "")
+                } else if before != after {
+                    ("mac", ", whose guest keeps the former address")
+                } else {
+                    continue;
+                };
+                let text = format!("the NIC is plugged into a running VM{reason}; {stop}");
+                let error = ApiError::new(ErrorCode::InUse, text);
+                errors.push(error.about(format!("nic/{name}")).field(field));
             }
             for name in &run.disks {
                 let controller = |config: &HostConfig| {

@@ -164,7 +164,7 @@ impl Bench {
         let handled = || self.plane.workers().iter().map(|worker| worker.frames).sum::<u64>();
         let sent_count =
             self.guests.iter().chain(&self.members).map(|far| far.sender.sent()).sum::<u64>();
-        wait_for("all frames to be taken", || handled() >= sent_count);
+        wait_for("all frames to be processed", || handled() >= sent_count);
         // Workers apply a new topology between two batches.
         self.plane.publish(self.topology.clone()).unwrap();
     }

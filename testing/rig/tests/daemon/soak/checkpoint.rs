@@ -1,4 +1,4 @@
-//! What the daemon holds while all loads are parked.
+//! Resources of the daemon at a checkpoint, while all loads are parked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use super::memory::AnonymousMemory;
 /// Threads of blocking calls end after 10 s without a call, and the daemon closes connections whose
 /// clients have left. On a loaded machine both may take longer.
 const SETTLE_LIMIT: Duration = Duration::from_secs(120);
-/// Longer than a thread of the pool for blocking calls is kept without a call.
+/// Longer than the pool for blocking calls keeps a thread without a call.
 const STEADY: Duration = Duration::from_secs(12);
 /// Interval at which the daemon returns free memory to the system
 /// (`apps/suimond/src/free_memory.rs`).
@@ -25,14 +25,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 pub(super) struct Held {
     /// Number of descriptors by what they refer to. Numbers of sockets and pipes are left out.
     descriptors: BTreeMap<String, usize>,
-    /// Number of threads by name, without workers of io_uring, which have a limit of their own.
+    /// Number of threads by name, without io_uring workers, whose number is limited separately.
     threads: BTreeMap<String, usize>,
 }
 
 impl Held {
     fn read(process: u32) -> Result<Self> {
         let mut holdings = Self::default();
-        // A descriptor or thread may be gone when it is looked at.
+        // A descriptor or thread may disappear before it is read.
         for entry in fs::read_dir(format!("/proc/{process}/fd"))?.flatten() {
             let Ok(target) = fs::read_link(entry.path()) else { continue };
             let target = target.to_string_lossy().into_owned();
@@ -55,7 +55,7 @@ impl Held {
         (self.descriptors.values().sum(), self.threads.values().sum())
     }
 
-    /// Returns what the other one has more or fewer of.
+    /// Returns a text with the objects whose number differs in `other`.
     pub(super) fn difference(&self, other: &Self) -> String {
         let mut text = String::new();
         for (kind, before, now) in [
@@ -75,30 +75,29 @@ impl Held {
     }
 }
 
-/// What a checkpoint found.
+/// Resources at a checkpoint.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Checkpoint {
-    /// Since the loads began.
+    /// Time since the loads began.
     pub(super) time: Duration,
     pub(super) held: Held,
-    /// Anonymous memory of the daemon.
+    /// Anonymous memory of the daemon in KiB.
     pub(super) anonymous: AnonymousMemory,
     pub(super) files: BTreeSet<PathBuf>,
-    /// Bytes of the files that are allocated.
+    /// Allocated bytes of the daemon's files.
     pub(super) file_bytes: u64,
-    /// Difference to the objects of the first checkpoint that was left after [`SETTLE_LIMIT`].
+    /// Objects that still differed from the first checkpoint after [`SETTLE_LIMIT`]; empty if none.
     pub(super) difference: String,
 }
 
-/// Where the daemon has files.
+/// Process and folders of the daemon to be examined.
 pub(super) struct Watched {
     pub(super) process: u32,
     pub(super) folders: Vec<PathBuf>,
 }
 
 impl Watched {
-    /// Takes a checkpoint that later ones are compared with: descriptors and threads have been the
-    /// same for a while.
+    /// Takes the first checkpoint, once descriptors and threads have been constant for [`STEADY`].
     pub(super) fn first(&self, time: Duration) -> Result<Checkpoint> {
         let deadline = Instant::now() + SETTLE_LIMIT;
         let (mut holdings, mut since) = (Held::read(self.process)?, Instant::now());
@@ -115,7 +114,8 @@ impl Watched {
         self.take(time, holdings, String::new())
     }
 
-    /// Takes a checkpoint as soon as descriptors and threads are those of `first`.
+    /// Takes a checkpoint once descriptors and threads equal those of `first`, at most after
+    /// [`SETTLE_LIMIT`].
     pub(super) fn next(&self, time: Duration, first: &Checkpoint) -> Result<Checkpoint> {
         let deadline = Instant::now() + SETTLE_LIMIT;
         loop {
@@ -137,7 +137,7 @@ impl Watched {
         Ok(Checkpoint { time, held: holdings, anonymous, files, file_bytes, difference })
     }
 
-    /// Returns the least anonymous memory within two intervals at which the daemon returns free
+    /// Returns the lowest anonymous memory within two intervals at which the daemon returns free
     /// memory.
     fn settled_memory(&self) -> Result<AnonymousMemory> {
         let until = Instant::now() + 2 * RETURN_EVERY + LOOK_EVERY;

@@ -26,7 +26,8 @@ impl<'a> Client<'a> {
         Ok(Self { stream: BufReader::new(stream), tally: totals })
     }
 
-    /// Sends a request and returns status and body. The body has a length.
+    /// Sends a request and returns status and body of the response, which must have a content
+    /// length.
     pub(super) fn call(&mut self, method: &str, path: &str, body: &str) -> Result<(u16, Vec<u8>)> {
         self.send(method, path, body)?;
         let (status, length) = self.head().with_context(|| format!("{method} {path}"))?;

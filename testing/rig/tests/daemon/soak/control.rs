@@ -10,10 +10,10 @@ use super::client::Client;
 use super::gate::Tally;
 use super::site::Site;
 
-/// Requests over one connection.
+/// Requests of one iteration over one connection.
 const CALLS: usize = 400;
 
-/// Reads of everything that a console, an operator or Prometheus reads.
+/// Paths that a console, an operator or Prometheus reads.
 const PATHS: [&str; 20] = [
     "/1.0",
     "/1.0/config",
@@ -37,7 +37,7 @@ const PATHS: [&str; 20] = [
     "/1.0/disks/unknown",
 ];
 
-/// Many requests over one connection, then another connection.
+/// Each iteration sends [`CALLS`] read requests over one new connection.
 pub(super) fn reads<'a>(
     site: &'a Site,
     totals: &'a Tally,
@@ -55,7 +55,7 @@ pub(super) fn reads<'a>(
     }
 }
 
-/// The CLI, metrics, and the lists that are long.
+/// Each iteration reads the metrics and the longest lists, and runs the CLI.
 pub(super) fn scrapes<'a>(
     site: &'a Site,
     totals: &'a Tally,
@@ -73,8 +73,8 @@ pub(super) fn scrapes<'a>(
     }
 }
 
-/// Clients that follow events, an operation or a capture and leave, and such that leave a request
-/// unfinished.
+/// Each iteration connects clients that follow events or a capture and disconnect, and clients that
+/// leave a request incomplete.
 pub(super) fn streams<'a>(
     site: &'a Site,
     totals: &'a Tally,
@@ -89,12 +89,13 @@ pub(super) fn streams<'a>(
             let mut follower = Client::connect(&site.socket(), totals)?;
             follower.send("GET", path, "")?;
             let (status, _) = follower.head()?;
-            // On a loaded machine captures whose clients have left may still have all places.
+            // On a loaded machine, captures whose clients have disconnected may still count towards
+            // the maximum.
             let has_no_place = status == 409 && path.contains("/capture");
             ensure!(status == 200 || has_no_place, "GET {path}: {status}");
             follower.read_some()?;
         }
-        // Nothing is read of this one.
+        // This client reads no response.
         Client::connect(&site.socket(), totals)?.send("GET", "/1.0/events/follow?after=0", "")?;
         for cut in ["", "G", "GET /1.0/ni", "POST /1.0/nics HTTP/1.1\r\ncontent-length: 9\r\n\r\n{"]
         {
@@ -108,7 +109,7 @@ pub(super) fn streams<'a>(
     }
 }
 
-/// NICs that are changed, created and deleted, changes that are refused.
+/// Each iteration changes, creates and deletes NICs, and requests an invalid change.
 pub(super) fn changes<'a>(
     site: &'a Site,
     totals: &'a Tally,
@@ -131,9 +132,9 @@ pub(super) fn changes<'a>(
     }
 }
 
-/// Changes a NIC until the daemon keeps as many events as it ever does.
+/// Changes NICs until the daemon has recorded the maximum number of events that it keeps.
 pub(super) fn fill_event_log(site: &Site, totals: &Tally, events_max: u64) -> Result<()> {
-    // A change is durable before it is complete: many at once share a commit.
+    // A change is durable before it completes; concurrent changes share a commit.
     const CLIENTS: u64 = 16;
     std::thread::scope(|scope| {
         let fill = |nth: u64| {
@@ -153,7 +154,7 @@ pub(super) fn fill_event_log(site: &Site, totals: &Tally, events_max: u64) -> Re
     })
 }
 
-/// A VM is started and killed.
+/// Each iteration starts and kills a VM.
 pub(super) fn vms<'a>(site: &'a Site, totals: &'a Tally) -> impl FnMut() -> Result<()> + Send + 'a {
     move || {
         let mut api = Client::connect(&site.socket(), totals)?;
@@ -165,18 +166,18 @@ pub(super) fn vms<'a>(site: &'a Site, totals: &'a Tally) -> impl FnMut() -> Resu
     }
 }
 
-/// Returns the sequence of the last event.
+/// Returns the sequence number of the last event.
 pub(super) fn last_event(api: &mut Client<'_>) -> Result<u64> {
     let events = api.get("/1.0/events?limit=1")?;
     Ok(events[0]["sequence"].as_u64().unwrap_or(0))
 }
 
-/// Returns the bytes of all events that the daemon keeps, as JSON.
+/// Returns the size in bytes of all events that the daemon keeps, as JSON.
 pub(super) fn event_bytes(api: &mut Client<'_>) -> Result<usize> {
     Ok(api.get("/1.0/events?limit=10000")?.to_string().len())
 }
 
-/// Returns the counters of frames of all NICs.
+/// Returns the sum of the received frames of all NICs.
 pub(super) fn frames(api: &mut Client<'_>) -> Result<u64> {
     let nics = api.get("/1.0/nics")?;
     let frames_of = |nic: &Value| nic["counters"]["rx_frames"].as_u64();

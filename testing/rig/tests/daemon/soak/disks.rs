@@ -1,4 +1,5 @@
-//! Loads on disks: vhost-user-blk, NBD with and without TLS, disks that come and go.
+//! Loads on disks: vhost-user-blk, NBD with and without TLS, and disks that are created and
+//! deleted.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,10 +14,10 @@ use super::gate::Tally;
 use super::site::Site;
 
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Connections of one iteration.
+/// Number of connections per iteration.
 const CONNECTIONS: u64 = 100;
 
-/// Options of `disk_speed`; each iteration is a new front-end with the next ones.
+/// Options of `disk_speed`. Each iteration runs a new front-end with the next options.
 const FRONT_ENDS: [&str; 6] = [
     "--read-percent 50",
     "--packed --read-percent 70",
@@ -26,7 +27,7 @@ const FRONT_ENDS: [&str; 6] = [
     "--packed --wait --block-kib 16",
 ];
 
-/// A front-end comes, has a second's requests served, and leaves.
+/// Each iteration connects a front-end that issues requests for a second.
 pub(super) fn vhost_user<'a>(
     site: &'a Site,
     totals: &'a Tally,
@@ -41,8 +42,8 @@ pub(super) fn vhost_user<'a>(
             vec![program.as_str(), "--json", "--disk-mib", "64", "--socket", &socket];
         arguments.extend(options.split_whitespace());
         arguments.extend(["1", "1", "32"]);
-        // A disk has one front-end at a time and turns others away.
-        wait_until("the front-end before to have left", PATIENCE, || {
+        // A disk serves one front-end at a time and rejects others.
+        wait_until("the previous front-end to be disconnected", PATIENCE, || {
             let status = site.daemon.get(&format!("/1.0/disks/{disk}"))?;
             Ok(status["vhost_user"]["queues"].as_u64().unwrap_or(0) == 0)
         })?;
@@ -52,7 +53,7 @@ pub(super) fn vhost_user<'a>(
     }
 }
 
-/// Several connections with many requests at a time.
+/// Each iteration runs several connections with many outstanding requests.
 pub(super) fn nbd_requests(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()> + Send {
     let (folder, socket) = (site.folder(), site.path("nbd.sock"));
     let mut round = 0;
@@ -70,8 +71,8 @@ pub(super) fn nbd_requests(site: &Site, totals: &Tally) -> impl FnMut() -> Resul
     }
 }
 
-/// Clients that come, have few requests served and leave; one of eight is refused, and one of eight
-/// leaves in the middle of the handshake or of a request.
+/// Each iteration connects many clients that issue few requests. One of eight is rejected, and one
+/// of eight disconnects in the middle of the handshake or of a request.
 pub(super) fn nbd_connections(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()> + Send {
     let socket = site.path("nbd.sock");
     let mut round = 0_u64;
@@ -108,12 +109,12 @@ fn serve(socket: &str, disk: &str, round: u64) -> Result<()> {
     Ok(())
 }
 
-/// Leaves after a part of what a client sends.
+/// Connects, sends a part of the handshake or of a request, and disconnects.
 fn leave_early(socket: &str, round: u64) -> Result<()> {
     let option = [&b"\0\0\0\x03IHAVEOPT\0\0\0\x07\0\0\0\x08\0\0\0\x02d0\0\0"[..]].concat();
     let request = b"\x25\x60\x95\x13\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\0\0\x10\0half";
     if round % 4 == 0 {
-        // The rest of a write never comes.
+        // The remaining payload of the write is never sent.
         let mut stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut reply = [0; 18];
@@ -133,7 +134,8 @@ fn leave_early(socket: &str, round: u64) -> Result<()> {
     Ok(())
 }
 
-/// Clients over TLS, with a certificate, with a wrong one, and such that leave in the handshake.
+/// Each iteration connects TLS clients: with a valid certificate, with one of another CA, and some
+/// that disconnect in the handshake.
 pub(super) fn nbd_tls(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()> + Send {
     let (port, valid, other) = (site.tls_port, site.path("good"), site.path("other"));
     let uri = move |folder: &str| format!("nbds://localhost:{port}/tls?tls-certificates={folder}");
@@ -150,7 +152,8 @@ pub(super) fn nbd_tls(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()>
     }
 }
 
-/// `NBD_OPT_STARTTLS`, then a part of a `ClientHello`.
+/// Sends `NBD_OPT_STARTTLS` and a part of a `ClientHello`, and disconnects. `cut` determines the
+/// length.
 fn leave_tls_handshake(port: u16, cut: usize) -> Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -164,7 +167,8 @@ fn leave_tls_handshake(port: u16, cut: usize) -> Result<()> {
     Ok(())
 }
 
-/// A disk of another name each time is created, written, changed and deleted with its file.
+/// Each iteration creates a disk with a new name, writes it, changes it and deletes it with its
+/// file.
 pub(super) fn come_and_go<'a>(
     site: &'a Site,
     totals: &'a Tally,

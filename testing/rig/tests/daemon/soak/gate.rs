@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-/// An iteration takes about a second. On a loaded machine a request may take many.
+/// Time limit for all loads to be parked. An iteration takes about a second, but a request may take
+/// much longer on a loaded machine.
 const PARK_LIMIT: Duration = Duration::from_secs(180);
 
 /// Gate that every load passes between two iterations.
@@ -26,7 +27,7 @@ struct State {
     running: usize,
     /// Loads that are blocked at the closed gate.
     parked: usize,
-    /// First load that failed, and why.
+    /// First load that failed, with its error.
     failure: Option<String>,
 }
 
@@ -35,7 +36,7 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks while the gate is closed. Returns false if the load is to end.
+    /// Blocks while the gate is closed. Returns false if the load must end.
     fn pass(&self) -> bool {
         let mut state = self.lock();
         while state.is_closed && !state.is_over {
@@ -47,7 +48,7 @@ impl Gate {
         !state.is_over
     }
 
-    /// Starts a load. `iterate` is one iteration.
+    /// Starts a load. Each call of `iterate` is one iteration.
     pub(super) fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -120,7 +121,7 @@ fn check(state: &State) -> Result<()> {
     }
 }
 
-/// Reports the end of a load when it is dropped, after a panic too.
+/// Records the end of a load when dropped, also after a panic.
 struct Ending<'a> {
     gate: &'a Gate,
     failure: Option<String>,
@@ -138,7 +139,7 @@ impl Drop for Ending<'_> {
     }
 }
 
-/// Ends all loads when it is dropped, so that the scope of their threads ends after a failure.
+/// Ends all loads when dropped, so that the scope of their threads ends after a failure.
 pub(super) struct EndGuard<'a>(pub(super) &'a Gate);
 
 impl Drop for EndGuard<'_> {
@@ -147,14 +148,14 @@ impl Drop for EndGuard<'_> {
     }
 }
 
-/// Counts of what the loads did.
+/// Counters of the loads.
 #[derive(Default)]
 pub(super) struct Tally {
     /// API requests that got a response.
     pub(super) calls: AtomicU64,
     /// Connections of NBD clients, vhost-user front-ends and API clients.
     pub(super) connections: AtomicU64,
-    /// Iterations and their time, by load.
+    /// Number of iterations and their total time, by load.
     iterations: Mutex<std::collections::BTreeMap<&'static str, (u64, Duration)>>,
 }
 

@@ -79,8 +79,8 @@ impl Mapping {
         })
     }
 
-    /// Returns the use of the mapping. A stack of a thread follows the inaccessible page that guards
-    /// it.
+    /// Returns the use of the mapping. The stack of a thread follows the inaccessible page that
+    /// guards it.
     fn use_name(&self, before: Option<&Self>) -> String {
         let is_guarded =
             before.is_some_and(|guard| guard.end == self.start && !guard.is_accessible);

@@ -1,8 +1,8 @@
-//! A daemon with every kind of back-end under load of every kind. What it holds does not grow.
+//! Soak test: a daemon with every kind of back-end under every kind of load. Its memory,
+//! descriptors, threads and files must not grow.
 //!
-//! `SUIMON_SOAK_MINUTES` is how long, at least. It goes on until as many requests, API calls and
-//! connections are done as `SUIMON_SOAK_REQUESTS`, `SUIMON_SOAK_CALLS` and
-//! `SUIMON_SOAK_CONNECTIONS` say.
+//! `SUIMON_SOAK_MINUTES` is the minimum duration. The test continues until `SUIMON_SOAK_REQUESTS`
+//! requests, `SUIMON_SOAK_CALLS` API calls and `SUIMON_SOAK_CONNECTIONS` connections are complete.
 
 #[path = "../../../../../sys/vhost-user/tests/integration/bench/mod.rs"]
 mod bench;
@@ -25,16 +25,16 @@ use client::Client;
 use gate::{EndGuard, Gate, Tally};
 use site::Site;
 
-/// Time from checkpoint to checkpoint.
+/// Interval of checkpoints.
 const PERIOD: Duration = Duration::from_secs(60);
-/// Checkpoints are compared with the first one after this.
+/// Time after which a checkpoint becomes the baseline of later ones.
 const WARM_UP: Duration = Duration::from_secs(120);
-/// Events that a daemon keeps. Until it has so many, its memory grows by each.
+/// Maximum number of events that a daemon keeps. Until then, each event increases its memory.
 const EVENTS_MAX: u64 = 10_000;
-/// Growth of anonymous memory that is allowed, in KiB.
+/// Permitted growth of anonymous memory in KiB.
 const GROWTH_MAX: u64 = 1024;
 
-/// How long the loads run.
+/// Minimum duration and work of the loads.
 struct Goals {
     time: Duration,
     requests: u64,
@@ -86,7 +86,7 @@ fn soak(goals: &Goals) -> Result<()> {
 
 type Load<'a> = Box<dyn FnMut() -> Result<()> + Send + 'a>;
 
-/// Returns the name and one iteration of each load.
+/// Returns name and iteration function of each load.
 fn loads<'a>(site: &'a Site, totals: &'a Tally) -> Result<Vec<(&'static str, Load<'a>)>> {
     let [a, b, c] = site.guests.as_slice() else { anyhow::bail!("there are three guests") };
     let [b0, b1] = Site::BLOCK_DISKS;
@@ -109,7 +109,7 @@ fn loads<'a>(site: &'a Site, totals: &'a Tally) -> Result<Vec<(&'static str, Loa
     ])
 }
 
-/// Loads under way and the checkpoints so far.
+/// Running loads and the checkpoints so far.
 struct Run<'a> {
     site: &'a Site,
     gate: &'a Gate,
@@ -118,7 +118,7 @@ struct Run<'a> {
     taken: Vec<Taken>,
 }
 
-/// A checkpoint and what had been done until then.
+/// A checkpoint and the work done until then.
 struct Taken {
     checkpoint: Checkpoint,
     requests: u64,
@@ -173,7 +173,7 @@ impl Run<'_> {
         }
     }
 
-    /// The checkpoint that later ones are compared with.
+    /// Returns the checkpoint that later ones are compared with: the first one after the warm-up.
     fn baseline(&self) -> Option<&Taken> {
         let is_warm =
             |sample: &&Taken| sample.checkpoint.time >= WARM_UP && sample.events >= EVENTS_MAX;
@@ -191,7 +191,7 @@ impl Run<'_> {
         text
     }
 
-    /// Fails if something has grown since the first checkpoint behind the warm-up.
+    /// Fails if a resource has grown since the baseline checkpoint.
     fn check(&self) -> Result<()> {
         let Some(first) = self.baseline() else {
             anyhow::bail!("there were fewer than {EVENTS_MAX} events");

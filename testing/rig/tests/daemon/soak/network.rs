@@ -16,8 +16,8 @@ use super::site::Site;
 const PATIENCE: Duration = Duration::from_secs(120);
 const STREAM_BYTES: usize = 4 << 20;
 
-/// TCP connections from a namespace to an address of another one: bytes one way, and their number
-/// back.
+/// Each iteration opens a TCP connection from one namespace to an address of the other, sends
+/// [`STREAM_BYTES`] bytes and waits for a short reply.
 pub(super) fn tcp<'a>(
     from: &'a Namespace,
     to: &'a Namespace,
@@ -51,8 +51,8 @@ pub(super) fn tcp<'a>(
     })
 }
 
-/// Front-ends that come, send frames and leave; one of four leaves during the negotiation, and one of
-/// four violates the protocol.
+/// Each iteration connects front-ends that send frames. One of four disconnects during the
+/// negotiation, and one of four violates the protocol.
 pub(super) fn front_ends(site: &Site, totals: &Tally) -> impl FnMut() -> Result<()> + Send {
     let socket = site.path("vm.sock");
     let mut round = 0;
@@ -73,8 +73,8 @@ pub(super) fn front_ends(site: &Site, totals: &Tally) -> impl FnMut() -> Result<
     }
 }
 
-/// Connects until the one before has been noticed to have left: the NIC has one at a time and turns
-/// others away.
+/// Connects repeatedly until the previous front-end's disconnection was detected: the NIC serves
+/// one at a time and rejects others.
 fn arrive(socket: &str) -> Result<FrontEnd> {
     wait_for_value("a front-end that is served", PATIENCE, || {
         let mut stream = UnixStream::connect(socket)?;
@@ -94,7 +94,7 @@ fn send_frames(mut front_end: FrontEnd, violates: bool) {
     assert!(front_end.share_memory(&vm, BYTES));
     front_end.start_ring(0, &rx, &event(), &event());
     front_end.start_ring(1, &tx, &kick, &event());
-    // A broadcast of an experimental type (IEEE 802, 88-B5).
+    // Broadcast frame with the IEEE 802 local experimental EtherType 0x88b5.
     let mut frame = vec![0; 12 + 100];
     frame[12..26].copy_from_slice(&[255, 255, 255, 255, 255, 255, 2, 0, 0, 0, 9, 9, 0x88, 0xb5]);
     for _ in 0..16 {
@@ -103,7 +103,7 @@ fn send_frames(mut front_end: FrontEnd, violates: bool) {
         }
         rustix::io::write(&kick, &1_u64.to_ne_bytes()).unwrap();
         let mut reaped = 0;
-        super::bench::wait_for("frames taken", || {
+        super::bench::wait_for("used buffers", || {
             reaped += tx.reap().len();
             reaped == 8
         });
@@ -114,7 +114,7 @@ fn send_frames(mut front_end: FrontEnd, violates: bool) {
     }
 }
 
-/// Two NICs of DPDK with frames that circulate for half a second of each iteration.
+/// Each iteration circulates frames between two NICs of testpmd for half a second.
 pub(super) fn testpmd(site: &Site) -> Result<impl FnMut() -> Result<()> + Send + use<>> {
     let sockets = [site.path("pmd0.sock"), site.path("pmd1.sock")];
     let macs = ["02:00:00:00:00:01", "02:00:00:00:00:02"].map(str::to_owned);

@@ -29,7 +29,7 @@ impl Site {
     pub(super) const NBD_DISKS: [&str; 3] = ["d0", "d1", "d2"];
     pub(super) const BLOCK_DISKS: [&str; 2] = ["b0", "b1"];
     pub(super) const DISK_BYTES: u64 = 64 << 20;
-    /// Bytes at the beginning of a disk that several loads write.
+    /// Size in bytes of the region at the beginning of a disk that several loads write.
     pub(super) const SHARED_BYTES: u64 = 32 << 20;
 
     pub(super) fn new() -> Result<Self> {
@@ -53,7 +53,7 @@ impl Site {
             "--record".to_owned(),
             rig.path("recording"),
             "--record-bytes-max".to_owned(),
-            // More than is recorded in a day: the recorder ends when it has written so much.
+            // More than is recorded in a day: the recorder stops at this size.
             (64_u64 << 30).to_string(),
         ];
         let options = DaemonOptions { arguments, ..DaemonOptions::default() };
@@ -77,7 +77,7 @@ impl Site {
         self.rig.path(name)
     }
 
-    /// A folder for the files of programs.
+    /// Returns the rig's folder, in which programs write their files.
     pub(super) fn folder(&self) -> PathBuf {
         self.rig.folder().to_owned()
     }

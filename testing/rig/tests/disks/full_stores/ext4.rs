@@ -1,4 +1,4 @@
-//! A store on ext4, where space is allocated ahead.
+//! A store on ext4, where the daemon allocates space in advance.
 
 use suimon_rig::{Daemon, LoopFolder, NbdClient, Rig, run, wait_until};
 
@@ -7,7 +7,7 @@ use super::{
     write_behind,
 };
 
-/// Space is allocated ahead on ext4, unless the store is nearly full.
+/// Space is allocated in advance on ext4, unless the store is nearly full.
 #[test]
 fn an_ext4_store_is_used_up_and_clients_wait() {
     let rig = Rig::new().unwrap();
@@ -28,7 +28,7 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let mut disk = Disk { client, file };
         let filler = Ballast::new(store, 8 * MIB);
         let wait_free_space = |free: u64| {
-            wait_until("the free space to be seen", PATIENCE, || {
+            wait_until("the free space to be reported", PATIENCE, || {
                 let store = daemon.json(&["store", "show", "s"])?;
                 Ok(store["free_bytes"].as_u64().is_some_and(|bytes| bytes <= free))
             })
@@ -45,7 +45,7 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let writing = write_behind(&socket, format, (64, 12, 2));
         let full = wait_queued(&daemon, format);
         assert_eq!(full["state"], "full", "{full}");
-        // Nearly all of the space was used before.
+        // Nearly all of the space was used before the store was full.
         let free = free_bytes(store);
         assert!(free < 2 * MIB, "{format}: {free} bytes are free");
         disk.check(0, 1);

@@ -1,4 +1,4 @@
-//! A full store under a VM that Suimon does not manage.
+//! A full store with a VM that Suimon does not manage.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Mounted, NbdClient, Rig, r
 
 use super::{Ballast, MIB, PATIENCE, wait_queued};
 
-/// A VM that Suimon does not manage, over vhost-user: its writes are queued, and it can be ended then.
+/// Writes of a VM that Suimon does not manage are queued over vhost-user, and the VM can be ended
+/// meanwhile.
 fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     let rig = Rig::new().unwrap();
     let store = Mounted::tmpfs("24m", &rig.path("store")).unwrap();
@@ -35,7 +36,7 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     let filler = Ballast::new(path, MIB);
     guest.run(&format!("rm -f /tmp/done; {}", write(0))).unwrap();
     wait_queued(&daemon, "d");
-    // The guest goes on, and reads.
+    // The guest continues and can read.
     guest
         .run("dd if=/dev/vda bs=64k count=1 iflag=direct of=/dev/null && [ ! -e /tmp/done ]")
         .unwrap();
@@ -50,12 +51,12 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     assert_eq!(guest.run("cat /tmp/done").unwrap(), "0", "{log}");
     guest.run("yes 0 | head -c 4194304 >/tmp/a; dd if=/dev/vda bs=64k count=64 2>/dev/null | cmp - /tmp/a").unwrap();
     guest.check_disks().unwrap();
-    // It is ended with queued writes, of which nothing is left.
+    // The VM is ended with queued writes; none of them remains queued.
     let filler = Ballast::new(path, 0);
     guest.run(&format!("rm -f /tmp/done; {}", write(512))).unwrap();
     wait_queued(&daemon, "d");
     drop(guest);
-    wait_until("nothing to be queued", PATIENCE, || {
+    wait_until("no queued requests", PATIENCE, || {
         let disk_status = daemon.json(&["disk", "show", "d"])?;
         Ok(disk_status["full"]["queued_requests"].as_u64().unwrap_or(0) == 0)
     })

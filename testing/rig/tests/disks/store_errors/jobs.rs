@@ -163,7 +163,7 @@ fn few(operation: StoreOperation, count: u64) -> Vec<u64> {
         0 => Vec::new(),
         _ if !changes.contains(&operation) => Vec::new(),
         1 => vec![1],
-        // The first and the last ones are those of closing and opening the disk.
+        // The first and the last operations are those of closing and opening the disk.
         _ => vec![1, count / 2, count * 3 / 4],
     }
 }

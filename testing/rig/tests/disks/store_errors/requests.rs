@@ -25,7 +25,7 @@ const EIO_EFFECT: FaultEffect = FaultEffect::Error(EIO as i32);
 const ENOSPC_EFFECT: FaultEffect = FaultEffect::Error(ENOSPC as i32);
 const DELAY: FaultEffect = FaultEffect::Delay(Duration::from_secs(2));
 
-/// Faults of the fast tier. Those of allocation come first, while blocks are not allocated yet.
+/// Faults of the fast tier. Those of allocation come first, before blocks are allocated.
 const FEW: [Case; 4] = [
     case(StoreOperation::Allocate, ENOSPC_EFFECT),
     case(StoreOperation::Write, EIO_EFFECT),
@@ -54,13 +54,13 @@ const ALL: [Case; 18] = [
     case(StoreOperation::Flush, DELAY),
 ];
 
-/// A disk, its client, and what was written to it.
+/// Disk with its client and the possible contents.
 struct Served {
     format: Format,
     content: Content,
-    /// Next MiB that was never written.
+    /// Next offset in MiB that was never written.
     unused_mib: u64,
-    /// Failed flushes so far.
+    /// Number of flushes that have failed.
     failed_flushes: usize,
 }
 
@@ -98,8 +98,8 @@ impl Served {
         }
     }
 
-    /// Writes to allocated and new blocks, flushes, frees and reads. The content that a request may
-    /// have left is recorded.
+    /// Writes to allocated and new blocks, flushes, discards and reads. Records the possible
+    /// contents.
     fn use_all(&mut self, client: &mut NbdClient) -> Outcome {
         let mut outcome = Outcome::default();
         let new = self.unused_mib % (DISK_BYTES / MIB) * MIB;
@@ -114,7 +114,8 @@ impl Served {
         let zeroed = client.write_zeroes(new, 2 * CHUNK);
         self.content.handle(new, 2 * CHUNK, 0, zeroed.is_ok());
         outcome.add(&zeroed);
-        // A whole block of every format, which can be freed. Its contents are undefined afterwards.
+        // A whole block of every format, which can be discarded. Its contents are undefined
+        // afterwards.
         let discarded = client.discard(14 * MIB, 2 * MIB);
         self.content.handle(14 * MIB, 2 * MIB, 0, false);
         outcome.add(&discarded);
@@ -144,14 +145,14 @@ impl Served {
         } else {
             assert_eq!(is_refused(&client.flush()), None, "{name} {case:?}");
             self.content.handle_flush();
-            // A disk whose store was full is shown as full for some seconds.
+            // A disk whose store was full is reported as full for some seconds.
             let state = host.shown(name)["state"].clone();
             assert!(
                 ["ready", "full"].contains(&state.as_str().unwrap()),
                 "{name} {case:?}: {state}"
             );
         }
-        // Reported a moment after the requests have failed.
+        // The event is recorded after the requests have failed.
         if is_faulted {
             let event = host.wait_event(name, 6124, self.failed_flushes);
             let detail = event["fields"].to_string() + &event["text"].to_string();
@@ -163,7 +164,7 @@ impl Served {
     }
 }
 
-/// Injects faults one after the other into disks of every format.
+/// Injects the faults of each case into disks of every format, one after the other.
 fn inject_all(formats: &[Format], cases: &[Case]) {
     let mut host = Host::start(formats);
     let mut disks: Vec<Served> = formats
@@ -202,7 +203,7 @@ fn inject_all(formats: &[Format], cases: &[Case]) {
     check_images(&mut host, &disks);
 }
 
-/// Requests to one disk while a fault is injected.
+/// Sends requests to a disk while a fault is injected.
 fn inject(host: &Host, disk: &mut Served, case: Case) {
     let name = disk.format.name;
     let mut client = host.connect(name);
@@ -223,12 +224,14 @@ fn inject(host: &Host, disk: &mut Served, case: Case) {
     disk.check_reports(host, &mut client, case, &outcome);
 }
 
-/// Other software finds no damage in the images.
+/// Checks that QEMU finds no damage in the images.
 fn check_images(host: &mut Host, disks: &[Served]) {
     for disk in disks {
         let name = disk.format.name;
-        wait_until("clients gone", PATIENCE, || Ok(host.shown(name)["nbd"]["clients"] == 0))
-            .unwrap();
+        wait_until("closed connections of clients", PATIENCE, || {
+            Ok(host.shown(name)["nbd"]["clients"] == 0)
+        })
+        .unwrap();
         let said = host.daemon.cli(&["disk", "check", name]).unwrap();
         let all = said.stdout.clone() + &said.stderr;
         assert!(said.is_ok() && all.contains("no damage was found"), "{name}: {all}");
@@ -239,9 +242,9 @@ fn check_images(host: &mut Host, disks: &[Served]) {
     for disk in disks {
         let file = format!("{}/{}", host.store.files(), disk.format.file());
         match (disk.format.format, disk.format.has_parent) {
-            // QEMU opens no VHDX that has a parent.
+            // QEMU does not open VHDX images with a parent.
             ("vhdx", false) => drop(run(&["qemu-img", "check", "-f", "vhdx", &file]).unwrap()),
-            // QEMU has no check of this format; it reads all of it.
+            // QEMU has no check of this format; it reads all of the image.
             ("vhd", false) => {
                 let copy = host.rig.path("copy");
                 run(&["qemu-img", "convert", "-f", "vpc", "-O", "raw", &file, &copy]).unwrap();

@@ -1,26 +1,26 @@
-//! One job, executed again and again with another operation of the store failing.
+//! Repeated execution of one job, each time with a fault of another operation of the store.
 
 use suimon_rig::{FaultEffect, Output, StoreCounts, StoreFault, StoreOperation, run};
 
 use super::*;
 
-/// File with the content of the disk before the job.
+/// File with the content of the disk before the job, in the rig's folder.
 pub(super) const EXPECTED: &str = "expected.raw";
 
-/// Stands for a size above that of the disk.
+/// Placeholder in a command for a size above that of the disk.
 pub(super) const LARGER: &str = "LARGER";
 
-/// Job or change of one disk.
+/// Job or change of one disk, as a command.
 #[derive(Clone, Copy)]
 pub(super) struct Job {
     pub(super) name: &'static str,
     pub(super) format: Format,
-    /// Makes the job possible; not subject to faults.
+    /// Creates the preconditions of the job, without injected faults.
     pub(super) prepare: fn(&mut Host, &mut Content),
     pub(super) words: &'static [&'static str],
-    /// Checks the result of a job that has succeeded, and undoes it.
+    /// Checks the result of a successful job, and undoes it.
     pub(super) undo: fn(&mut Host),
-    /// Part of the name of each file of which an error may tell.
+    /// Part of the names of the files that an error may name.
     pub(super) file: &'static str,
 }
 
@@ -36,21 +36,24 @@ impl Host {
         }
     }
 
-    /// Connections end a little after their clients have gone.
+    /// Waits until the daemon has noticed that the clients' connections have ended.
     pub(super) fn wait_unused(&self, disk: &str) {
-        wait_until("clients gone", PATIENCE, || Ok(self.get(disk)["nbd"]["clients"] == 0)).unwrap();
+        wait_until("closed connections of clients", PATIENCE, || {
+            Ok(self.get(disk)["nbd"]["clients"] == 0)
+        })
+        .unwrap();
     }
 }
 
-/// A job with its disk.
+/// Job with its disk, and the results so far.
 struct Trial {
     job: Job,
     host: Host,
     content: Content,
-    /// Runs with a fault, and those of them that have succeeded.
+    /// Number of runs with a fault, and descriptions of those that succeeded.
     runs: u32,
     succeeded: Vec<String>,
-    /// Runs that did not end as they should have.
+    /// Descriptions of the runs with a wrong result.
     wrong: Vec<String>,
 }
 
@@ -87,7 +90,7 @@ impl Trial {
         self.host.daemon.cli(&words.collect::<Vec<_>>()).unwrap()
     }
 
-    /// Runs the job without a fault and returns its operations.
+    /// Runs the job without a fault and returns the numbers of operations.
     fn count(&mut self) -> StoreCounts {
         self.prepare();
         let ended = self.run_job();
@@ -100,8 +103,8 @@ impl Trial {
 
     fn check_content(&mut self) {
         if self.host.get("d")["state"] == "failed" {
-            // The operation that failed was part of opening the disk after the job. The daemon would
-            // try again after some time.
+            // The failed operation was part of opening the disk after the job. The daemon would
+            // retry later.
             self.host.daemon.ok(&["disk", "reopen", "d"]).unwrap();
         }
         self.host.wait_ready("d");
@@ -109,7 +112,7 @@ impl Trial {
         self.content.check(&mut client, self.job.name);
     }
 
-    /// Runs the job with a fault of the `nth` operation of a kind.
+    /// Runs the job with a fault of the `nth` operation of a kind, and checks the result.
     fn fail_nth(&mut self, operation: StoreOperation, nth: u64) {
         let before = self.prepare();
         let what = format!("{}: {} {nth}", self.job.name, operation.name());
@@ -122,7 +125,7 @@ impl Trial {
         self.host.store.clear().unwrap();
         println!("{what}: {faults} faults, {}: {}", ended.code, ended.stderr.trim());
         self.runs += 1;
-        // A snapshot that was taken is not undone if the disk cannot be opened afterwards.
+        // A completed snapshot is not undone if the disk cannot be opened afterwards.
         if ended.is_ok() || ended.stderr.contains("the snapshot was taken") {
             if faults > 0 {
                 self.succeeded.push(what);
@@ -130,7 +133,7 @@ impl Trial {
             self.check_content();
             return (self.job.undo)(&mut self.host);
         }
-        // A repair reports what it cannot read as a finding.
+        // A repair reports an unreadable range as a finding.
         let said = &format!("{}{}", ended.stderr, ended.stdout);
         let is_named = said.contains(self.job.file) || said.contains(self.host.store.path());
         if !said.contains("os error 5") || !is_named {
@@ -139,8 +142,8 @@ impl Trial {
         self.check_content();
         let has_note = self.host.files().iter().any(|file| file.ends_with(".suimon-merge"));
         if operation == StoreOperation::Remove || has_note {
-            // A later daemon removes what could not be removed. The note of a merge stays as long as
-            // the modification time of the parent may not be durable.
+            // The next daemon removes files that could not be removed. The record of a merge
+            // remains as long as the modification time of the parent may not be durable.
             self.host.restart();
             self.host.wait_ready("d");
         }
@@ -156,7 +159,7 @@ impl Trial {
         }
     }
 
-    /// A repair that has failed is completed by another one.
+    /// Checks that another repair completes a failed one.
     fn repair_again(&mut self, what: &str) {
         let repaired = self.run_job();
         let checked = self.host.daemon.cli(&["image", "check", "--store", "s", "broken.vhdx"]);
@@ -191,7 +194,8 @@ impl Trial {
     }
 }
 
-/// Runs a job once for each of its operations that `select` returns, of a number of operations.
+/// Runs a job once for each operation that `select` returns, given the kind and number of
+/// operations.
 pub(super) fn fail_operations(job: Job, select: impl Fn(StoreOperation, u64) -> Vec<u64>) {
     let mut trial = Trial::new(job);
     let counts = trial.count();

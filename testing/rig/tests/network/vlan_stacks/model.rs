@@ -109,8 +109,8 @@ impl Port {
         Self::nic(name, vlan, NO_VLANS)
     }
 
-    /// Returns a trunk port. Without a native VLAN (0), its untagged frames are those of the untagged
-    /// network.
+    /// Returns a trunk port. Without a native VLAN (0), its untagged frames are those of the
+    /// untagged network.
     pub(super) fn trunk(name: &'static str, vlans: RangeInclusive<u16>, native: u16) -> Self {
         Self::nic(name, native, vlans)
     }
@@ -129,8 +129,8 @@ impl Port {
         self.untagged == vlan || self.tagged.contains(&vlan)
     }
 
-    /// Returns the VLAN of a frame from the port, and the tags inside that are payload to the switch;
-    /// `None` if the frame is dropped.
+    /// Returns the VLAN of a frame from the port, and the tags inside that are payload to the
+    /// switch; `None` if the frame is dropped.
     pub(super) fn classify(&self, stack: &[Tag]) -> Option<(u16, Stack)> {
         match stack {
             [first, inner @ ..] if first.kind == 0x8100 && first.vlan() > 0 => {
@@ -143,8 +143,9 @@ impl Port {
         }
     }
 
-    /// Returns the tags of a frame of `vlan` that is sent to the port, which had `received` as its
-    /// tags; `None` if the port does not get it.
+    /// Returns the tags of a frame of `vlan` when it is sent to this port; `None` if the port does
+    /// not get it. `received` are the tags with which the switch received the frame, `inner` those
+    /// that are payload to it.
     pub(super) fn present(&self, vlan: u16, inner: &[Tag], received: &[Tag]) -> Option<Stack> {
         if !self.carries(vlan) {
             return None;
@@ -159,18 +160,18 @@ impl Port {
     }
 }
 
-/// Tags that each receiver sees, by its place among the ports.
+/// Tags with which each receiver gets a frame, by the receiver's index among the ports.
 pub(super) type Sight = BTreeMap<usize, Stack>;
 
-/// Receiver of a frame: a port, by its place, or all.
+/// Destination of a frame: a port by its index, or all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
     All,
     Port(usize),
 }
 
-/// Returns what the documentation promises about a frame. The last port is the uplink: the switch
-/// sends frames to addresses of NICs that do not carry the VLAN to it.
+/// Returns the receivers of a frame according to the documentation. The last port is the uplink, to
+/// which the switch also sends frames for NICs that do not carry the VLAN.
 pub(super) fn documented(
     ports: &[Port],
     sender: usize,

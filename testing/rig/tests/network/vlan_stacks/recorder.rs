@@ -9,16 +9,16 @@ use suimon_rig::Namespace;
 use super::model::{Destination, Sight, Stack, Tag};
 use crate::packet_tap::PacketTap;
 
-/// Deadline for a frame. The machine may be loaded.
+/// Deadline for the arrival of a frame. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Frames in flight: fewer than any queue on their path holds.
+/// Maximum number of frames in flight, below the capacity of every queue on the path.
 const CHUNK_FRAMES: usize = 64;
 /// IEEE Std 802 local experimental EtherType 1.
 const ETHERTYPE: [u8; 2] = [0x88, 0xb5];
 const MARK: [u8; 8] = *b"vlanstck";
 const FRAME_BYTES: usize = 96;
 
-/// Frame to be sent.
+/// Frame to be sent in a test.
 #[derive(Clone, Debug)]
 pub(super) struct Probe {
     pub(super) sender: usize,
@@ -73,10 +73,11 @@ impl Recorder {
         }
     }
 
-    /// Sends every frame and returns what the ports received of each. `markers` name a frame from each
-    /// sender, and a frame to each receiver, that arrive on any switch. Queues keep the order: when a
-    /// later frame of the sender has arrived anywhere, the switch has forwarded or dropped all before
-    /// it, and when a later frame has arrived at a receiver, it has all copies.
+    /// Sends every frame and returns the receivers of each. `markers` contain a frame from each
+    /// sender, and a frame to each receiver, that every switch forwards. Queues keep the order:
+    /// once a later frame of a sender has arrived anywhere, the switch has processed all of its
+    /// earlier frames, and once a later frame has arrived at a receiver, the receiver has all
+    /// copies.
     pub(super) fn record(&mut self, probes: &[Probe], markers: &[Marker]) -> Vec<Sight> {
         let mut numbers = Vec::new();
         for of_sender in probes.chunk_by(|first, next| first.sender == next.sender) {
@@ -117,7 +118,8 @@ impl Recorder {
         number
     }
 
-    /// Records what a port received, until frame `number` or for so long. Returns true for the former.
+    /// Records frames that arrive at a port, until frame `number` or until none arrives for
+    /// `patience`. Returns true if frame `number` arrived.
     fn read(&mut self, receiver: usize, number: u32, patience: Duration) -> bool {
         let deadline = Instant::now() + patience;
         loop {
@@ -133,7 +135,7 @@ impl Recorder {
     }
 }
 
-/// Returns the number and the tags of one of our frames.
+/// Returns number and tags of a test frame; `None` for other frames.
 fn parse(bytes: &[u8]) -> Option<(u32, Stack)> {
     let mut rest = bytes.get(12..)?;
     let mut stack = Stack::new();
