@@ -21,6 +21,20 @@ struct Entry {
     fallback: u64,
 }
 
+impl Entry {
+    /// Returns an entry without rates for a reservation that no grant explains, reported after the
+    /// grant `id`.
+    const fn unaccounted(id: GrantId) -> Self {
+        let (incarnation, expires) = (u64::MAX, Time::ZERO);
+        Self { id, incarnation, leased: 0, expires, reserved: 0, fallback: 0 }
+    }
+
+    /// Returns true if the entry is a reservation that no grant explains.
+    fn is_unaccounted(&self) -> bool {
+        (self.incarnation, self.expires, self.leased, self.fallback) == (u64::MAX, Time::ZERO, 0, 0)
+    }
+}
+
 /// Identifier, node incarnation and lease expiry of a grant that is being recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrantHeader {
@@ -63,13 +77,15 @@ impl Account {
     }
 
     /// Adds an entry for a reservation of `reserved` that the node reports and that exceeds all
-    /// recorded grants, so that it counts in the upper bounds.
+    /// recorded grants, so that it counts in the upper bounds. Replaces such an entry of an earlier
+    /// report after the same grant, because the node never returns to a smaller one of them.
     pub(crate) fn add_unaccounted(&mut self, reserved: u64) {
+        if let Some(last) = self.entries.last_mut().filter(|entry| entry.is_unaccounted()) {
+            last.reserved = reserved;
+            return;
+        }
         let id = self.entries.last().map_or_else(GrantId::default, |entry| entry.id);
-        let incarnation = u64::MAX;
-        let entry =
-            Entry { id, incarnation, leased: 0, expires: Time::ZERO, reserved, fallback: 0 };
-        self.entries.push(entry);
+        self.entries.push(Entry { reserved, ..Entry::unaccounted(id) });
     }
 
     /// Adds a grant of `share`. Returns `share` with its `*_held_iops` fields set to the largest
@@ -183,5 +199,33 @@ impl Account {
     /// Returns the first lease expiry after `now`, or `None` if no lease ends later.
     pub(crate) fn next_expiry(&self, now: Time) -> Option<Time> {
         self.entries.iter().map(|entry| entry.expires).filter(|expiry| *expiry > now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A node can report a higher reservation with each report, between two grants.
+    #[test]
+    fn reservations_that_no_grant_explains_are_one_entry() {
+        let mut account = Account::default();
+        for reserved in 1..=1000 {
+            account.add_unaccounted(reserved);
+        }
+        assert_eq!((account.entries.len(), account.reserved()), (1, 1000));
+        let header = GrantHeader {
+            id: GrantId { number: 7, ..GrantId::default() },
+            incarnation: 1,
+            expires: Time::from_ns(1_000_000_000),
+        };
+        let share = NodeShare { leased_iops: 50, reserved_iops: 20, ..NodeShare::default() };
+        account.add_grant(Time::ZERO, header, share);
+        for reserved in 1001..=2000 {
+            account.add_unaccounted(reserved);
+        }
+        assert_eq!((account.entries.len(), account.reserved()), (3, 2000));
+        // The grant stays, because the node may apply it.
+        assert_eq!((account.reserved_min(), account.leased(Time::ZERO)), (20, 50));
     }
 }

@@ -11,7 +11,7 @@ use crate::estimate::Estimate;
 use crate::external_users::ExternalUsers;
 use crate::grant::NodeGrant;
 use crate::ledger::Ledger;
-use crate::load::{LoadReport, PolicyLoad, VERSION};
+use crate::load::{LoadReport, POLICIES_MAX, PolicyLoad, VERSION};
 use crate::notice::{ExternalUser, Notice};
 use crate::unmet_minimums::UnmetMinimums;
 use crate::{
@@ -24,6 +24,10 @@ const UNACKNOWLEDGED_MAX: usize = 32;
 /// Maximum number of recorded unknown policies. When it is reached, unknown policies that no node
 /// reports any more are removed.
 const UNKNOWN_MAX: usize = 256;
+
+/// Maximum number of policies that the leader records: those of the cluster, and as many deleted
+/// ones that disks still use. Further ones are unknown policies.
+const RECORDED_POLICIES_MAX: usize = 2 * POLICIES_MAX;
 
 /// Limits that disks on several nodes share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +134,7 @@ pub enum AllocatorAction {
 /// Leader's state for one node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct NodeState {
+    /// Last report of the node, with lists of bounded length, and the time of its receipt.
     pub(crate) report: Option<(LoadReport, Time)>,
     /// Identifier of the newest report for which the node received a grant.
     pub(crate) last_answered_report: Option<ReportId>,
@@ -285,7 +290,7 @@ impl Allocator {
             nodes,
             store,
             shared,
-            policies: policies.iter().copied().collect(),
+            policies: policies.iter().copied().take(POLICIES_MAX).collect(),
             removing: BTreeSet::new(),
             other_versions: BTreeMap::new(),
             unknown: BTreeSet::new(),
@@ -351,6 +356,10 @@ impl LeaderState {
                 self.estimate.set_capacity(*capability);
             }
             AllocatorEvent::PolicySet { policy, limits } => {
+                let has_room = self.policies.len() < RECORDED_POLICIES_MAX;
+                if !has_room && !self.policies.contains_key(policy) {
+                    return;
+                }
                 self.policies.insert(*policy, *limits);
                 self.removing.remove(policy);
                 self.unknown.remove(policy);
@@ -391,8 +400,7 @@ impl LeaderState {
     pub(crate) fn nodes_with(&self, policy: PolicyKey) -> impl Iterator<Item = NodeId> + '_ {
         let predicate = move |state: &NodeState| {
             let report = state.report.as_ref();
-            report
-                .is_some_and(|(report, _)| report.policies.iter().any(|load| load.policy == policy))
+            report.is_some_and(|(report, _)| report.policy_load(policy).is_some())
         };
         self.nodes.iter().filter(move |(_, state)| predicate(state)).map(|(node, _)| *node)
     }
@@ -449,13 +457,16 @@ impl LeaderState {
             state.acknowledge(acknowledged);
         }
         state.is_silent = false;
-        state.report = Some((report.clone(), now));
+        let report = report.bounded();
+        let notices = self.unmet.handle_report(now, &report);
+        let loads = report.policies.clone();
+        state.report = Some((report, now));
         self.is_due = true;
-        for policy in self.record_unknown(&report.policies) {
+        for policy in self.record_unknown(&loads) {
             let notice = Notice::PolicyUnknown { policy, node };
             actions.push_back(AllocatorAction::Notify { notice });
         }
-        for notice in self.unmet.handle_report(now, report) {
+        for notice in notices {
             actions.push_back(AllocatorAction::Notify { notice });
         }
     }

@@ -111,8 +111,8 @@ pub use divide::WeightedDemand;
 pub use grant::{NodeGrant, NodeShare, PolicyShare};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{
-    CLAIMS_MAX, Demand, DiskLoad, LoadReport, NAMED_DISKS_MAX, NamedDisk, NodeLoad, PolicyLoad,
-    UNLIMITED_DEMAND_IOPS, VERSION,
+    CLAIMS_MAX, Demand, DiskLoad, LoadReport, NAMED_DISKS_MAX, NamedDisk, NodeLoad, POLICIES_MAX,
+    PolicyLoad, UNLIMITED_DEMAND_IOPS, VERSION,
 };
 pub use member::{
     DurableShare, DurableState, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap,

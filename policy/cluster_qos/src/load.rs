@@ -12,6 +12,9 @@ pub const VERSION: u16 = 2;
 /// Maximum length of each of the two disk lists in a report: [`LoadReport::largest`] and
 /// [`LoadReport::unmet`].
 pub const NAMED_DISKS_MAX: usize = 8;
+/// Maximum number of policies of a cluster, and thereby of loads of policies in a report and of
+/// shares of policies in a grant.
+pub const POLICIES_MAX: usize = 4096;
 /// Maximum number of claims in a report. Claims are grouped by powers of four of the demand per
 /// weight.
 pub const CLAIMS_MAX: usize = 34;
@@ -176,13 +179,50 @@ pub struct LoadReport {
     #[serde(default)]
     #[serde(rename = "wants")]
     pub demand: Demand,
-    /// Loads of shared policies, each once, in ascending order.
+    /// Loads of shared policies, each once, in ascending order, at most [`POLICIES_MAX`].
     pub policies: Vec<PolicyLoad>,
     /// Disks that deliver more than their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest excess
     /// first.
     pub largest: Vec<NamedDisk>,
     /// Disks below their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest deficit first.
     pub unmet: Vec<NamedDisk>,
+}
+
+impl LoadReport {
+    /// Returns a copy with lists of at most their documented lengths, and with each policy once, in
+    /// ascending order. A node may report longer lists, which the leader would store for as long as
+    /// the node is a member.
+    pub(crate) fn bounded(&self) -> Self {
+        let mut policies = first(&self.policies, POLICIES_MAX);
+        policies.sort_by_key(|load| load.policy);
+        policies.dedup_by_key(|load| load.policy);
+        let beyond_minimums = first(&self.demand.beyond_minimums, CLAIMS_MAX);
+        Self {
+            version: self.version,
+            node: self.node,
+            id: self.id,
+            acknowledged: self.acknowledged,
+            reserved_iops: self.reserved_iops,
+            takes_leases: self.takes_leases,
+            load: self.load,
+            demand: Demand { beyond_minimums, ..self.demand },
+            policies,
+            largest: first(&self.largest, NAMED_DISKS_MAX),
+            unmet: first(&self.unmet, NAMED_DISKS_MAX),
+        }
+    }
+
+    /// Returns the load of a policy in a report that [`Self::bounded`] has returned; `None` if the
+    /// node has no disks of the policy.
+    pub(crate) fn policy_load(&self, policy: PolicyKey) -> Option<&PolicyLoad> {
+        let index = self.policies.binary_search_by_key(&policy, |load| load.policy).ok()?;
+        self.policies.get(index)
+    }
+}
+
+/// Returns a copy of the first elements of a list, at most `max`.
+fn first<T: Copy>(list: &[T], max: usize) -> Vec<T> {
+    list.iter().take(max).copied().collect()
 }
 
 #[cfg(test)]
@@ -348,6 +388,38 @@ mod tests {
         let mut text = serde_json::to_value(&report).unwrap();
         assert!(text.as_object_mut().unwrap().remove("wants").is_some());
         assert_eq!(serde_json::from_value::<LoadReport>(text).unwrap(), report);
+    }
+
+    /// The leader stores the report of each node.
+    #[test]
+    fn lists_of_a_report_are_cut_to_the_lengths_that_nodes_keep_to() {
+        let named = NamedDisk::from(&disk(1, 0, 1, false));
+        let load = |policy| PolicyLoad {
+            policy: PolicyKey(policy),
+            demand_iops: 1,
+            delivered_iops: 1,
+            weight: 1,
+        };
+        let claim = WeightedDemand { demand_iops: 1, weight: 1 };
+        let report = LoadReport {
+            demand: Demand { within_minimums_iops: 7, beyond_minimums: vec![claim; 1000] },
+            policies: (0..10_000).rev().map(load).collect(),
+            largest: vec![named; 1000],
+            unmet: vec![named; 1000],
+            ..LoadReport::empty(NodeId(3))
+        };
+        let bounded = report.bounded();
+        assert_eq!(bounded.policies.len(), POLICIES_MAX);
+        assert!(bounded.policies.is_sorted_by_key(|load| load.policy));
+        assert_eq!(bounded.policy_load(PolicyKey(9999)), Some(&load(9999)));
+        assert_eq!(bounded.policy_load(PolicyKey(0)), None);
+        assert_eq!((bounded.largest.len(), bounded.unmet.len()), (8, 8));
+        assert_eq!(bounded.demand.beyond_minimums.len(), CLAIMS_MAX);
+        assert_eq!(bounded.demand.within_minimums_iops, 7);
+        // Nothing else changes.
+        assert_eq!(LoadReport::empty(NodeId(3)).bounded(), LoadReport::empty(NodeId(3)));
+        let twice = LoadReport { policies: vec![load(2), load(1), load(2)], ..bounded };
+        assert_eq!(twice.bounded().policies, [load(1), load(2)]);
     }
 
     #[test]

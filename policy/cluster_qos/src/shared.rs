@@ -88,8 +88,8 @@ impl LeaderState {
         let limits = self.policies.get(&policy).copied().unwrap_or_default();
         let mut claims: Vec<(NodeId, WeightedDemand)> = Vec::new();
         for (node, _, report) in self.current(terms, now) {
-            let load = report.policies.iter().find(|load| load.policy == policy);
-            let claim = load
+            let claim = report
+                .policy_load(policy)
                 .map(|load| WeightedDemand { demand_iops: load.demand_iops, weight: load.weight });
             claims.extend(claim.map(|claim| (node, claim)));
         }

@@ -4,7 +4,8 @@ use core::time::Duration;
 
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Demand, ExternalUser, LoadReport, NodeId, NodeLoad,
-    Notice, Parameters, PolicyKey, PolicyLoad, ReportId, SharedStoreCapacity, Term, VERSION,
+    Notice, POLICIES_MAX, Parameters, PolicyKey, PolicyLimits, PolicyLoad, ReportId,
+    SharedStoreCapacity, Term, VERSION,
 };
 use suimon_quantity::Time;
 
@@ -13,9 +14,13 @@ fn time_at(seconds: u64) -> Time {
 }
 
 fn leader() -> Allocator {
+    leader_with(Vec::new())
+}
+
+fn leader_with(policies: Vec<(PolicyKey, PolicyLimits)>) -> Allocator {
     let mut allocator = Allocator::new(Parameters::default());
     let capacity = SharedStoreCapacity::Declared(10_000);
-    let (records, policies) = (Vec::new(), Vec::new());
+    let records = Vec::new();
     let elected = AllocatorEvent::Elected { term: Term(1), capacity, records, policies };
     allocator.handle(time_at(0), &elected);
     allocator
@@ -107,4 +112,22 @@ fn unknown_policies_in_reports_of_a_node_are_bounded_and_later_ones_are_noticed(
     allocator.handle(time_at(21), &report(21, std::iter::once(5)));
     let noticed = notices(&mut allocator).into_iter().filter(is_unknown).count();
     assert_eq!(noticed, 1, "the others are not used any more");
+}
+
+/// The leader stores the report of each node, and divides each policy among the nodes.
+#[test]
+fn policies_beyond_the_maximum_of_a_cluster_are_ignored() {
+    let limits = PolicyLimits { min_iops: 0, max_iops: Some(100) };
+    let known = |count: u32| (0..count).map(|policy| (PolicyKey(policy), limits)).collect();
+    let shares = |allocator: &mut Allocator| {
+        allocator.handle(time_at(1), &report(1, 0..5000));
+        let actions = std::iter::from_fn(|| allocator.poll_action());
+        let grants = actions.filter_map(|action| match action {
+            AllocatorAction::Write { grants, .. } => Some(grants),
+            _ => None,
+        });
+        grants.flatten().map(|(_, grant)| grant.policies.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(shares(&mut leader_with(known(5000))), [POLICIES_MAX]);
+    assert_eq!(shares(&mut leader_with(known(10))), [10], "others are unknown");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use suimon_cluster_qos::{AllocatorEvent, NodeGrant, Term};
+use suimon_cluster_qos::{AllocatorEvent, NAMED_DISKS_MAX, NodeGrant, Term};
 use suimon_contract::{EventKind, Name};
 use suimon_ports::ClusterEntry;
 use suimon_quantity::Time;
@@ -230,7 +230,8 @@ impl Driver {
         let (Some(node_report), Some(store), true) = (node_report, store, is_member) else {
             return;
         };
-        for (disk, name) in &node_report.names {
+        // A report names the disks of its two lists.
+        for (disk, name) in node_report.names.iter().take(2 * NAMED_DISKS_MAX) {
             self.shared.cluster.view().remember_disk_name(node, *disk, name);
         }
         if let Some((node, bytes)) = store.handle_report(now, node_report, entry.created) {
