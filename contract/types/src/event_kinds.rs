@@ -319,6 +319,8 @@ catalogue! {
         "The capacity of a shared store with `capacity_iops = \"measure\"` was not measured on this host, which therefore cannot lead the store. If another node knows the capacity, its leader grants leases to this host, too. If no node knows it, there is no leader: after 5 s, the disks of a node without a reservation get 64 normalised IOPS together and no guarantees. A node with a reservation keeps it. Measure the capacity with `suimon store measure`, or set `capacity_iops` to a number.";
     6224 SharedStoreMeasured "shared_store_measured" Info
         "The capacity of a shared store is known on this host, which can lead the store.";
+    6225 SharedPoliciesIgnored "shared_policies_ignored" Warning
+        "The etcd of the cluster has more than 4096 shared policies, the most that a cluster can have. This host ignores the newest ones, whose limits are not in effect. Delete policies that no disk uses (`suimon qos policy delete`), or remove keys `policies/NAME` that another program has written from etcd; then restart the daemon.";
     7001 VmCreated "vm_created" Info
         "A VM was created; it is not running.";
     7002 VmChanged "vm_changed" Info

@@ -131,6 +131,22 @@ impl Operations {
         self.lock().entries.get(&id).map(|entry| entry.operation.clone())
     }
 
+    /// Returns the state of an operation; `None` if it is unknown.
+    pub fn state(&self, id: u64) -> Option<OperationState> {
+        self.lock().entries.get(&id).map(|entry| entry.operation.state)
+    }
+
+    /// Removes an operation that has ended, because a later attempt replaces it. An operation in
+    /// progress stays.
+    pub fn remove_ended(&self, id: u64) {
+        let mut inner = self.lock();
+        if inner.entries.get(&id).is_some_and(|entry| !is_running(entry)) {
+            inner.remove(id);
+        }
+        drop(inner);
+        self.notify(id);
+    }
+
     /// Blocks until the operation has ended, at most `timeout`, and returns its state; `None` if it
     /// is unknown.
     pub fn wait(&self, id: u64, timeout: Duration) -> Option<Operation> {

@@ -91,6 +91,23 @@ fn long_errors_are_shortened_and_count_as_details() {
     assert_eq!(counted_bytes(&table), listed_bytes(&table));
 }
 
+/// A failed operation that is repeated would displace others otherwise.
+#[test]
+fn an_operation_that_has_ended_can_be_removed() {
+    let table = table();
+    let handle = table.add("qos policy adopt", "cluster", true).unwrap();
+    let id = handle.id();
+    table.remove_ended(id);
+    assert_eq!(table.state(id), Some(OperationState::Running), "it is in progress");
+    handle.end(&Err(ApiError::new(ErrorCode::HostError, "the disk is full")));
+    assert_eq!(table.state(id), Some(OperationState::Failed));
+    table.remove_ended(id);
+    assert_eq!((table.state(id), counted_bytes(&table)), (None, 0));
+    // The handle is dropped later.
+    drop(handle);
+    assert!(table.list().is_empty());
+}
+
 #[test]
 fn too_many_at_a_time_are_refused() {
     let table = table();

@@ -1,6 +1,6 @@
 //! Requested changes of the desired state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use suimon_contract::{
@@ -275,13 +275,17 @@ fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
 /// Updates and deletes policies to match the cluster. A policy of this host only (not `shared`)
 /// with the same name remains.
 fn adopt(policies: &[QosPolicyConfig], deleted: &BTreeSet<Name>, config: &mut HostConfig) {
-    for policy in policies {
-        match config.qos_policies.iter_mut().find(|known_policy| known_policy.name == policy.name) {
-            Some(known_policy) if known_policy.shared => *known_policy = policy.clone(),
-            Some(_) => {}
-            None => config.qos_policies.push(policy.clone()),
+    let of_cluster: BTreeMap<&Name, &QosPolicyConfig> =
+        policies.iter().map(|policy| (&policy.name, policy)).collect();
+    let known: BTreeSet<Name> =
+        config.qos_policies.iter().map(|policy| policy.name.clone()).collect();
+    for known_policy in config.qos_policies.iter_mut().filter(|policy| policy.shared) {
+        if let Some(policy) = of_cluster.get(&known_policy.name) {
+            *known_policy = (*policy).clone();
         }
     }
+    let new = policies.iter().filter(|policy| !known.contains(&policy.name));
+    config.qos_policies.extend(new.cloned());
     let used: BTreeSet<&Name> =
         config.disks.iter().filter_map(|disk| disk.qos_policy.as_ref()).collect();
     let is_deleted = |policy: &QosPolicyConfig| {

@@ -8,9 +8,20 @@ use std::time::Duration;
 use suimon_contract::Name;
 use suimon_ports::{ClusterEntry, ClusterObserver, ClusterStoreError, ClusterView};
 
+use super::keys::{GRANTS, REPORTS};
 use super::messages::TaskResult;
 use super::releasing::ReleaseRequest;
 use super::reservation_requests::{ReservationRequest, ReservationRequests};
+
+/// Maximum number of existing keys of one watch that are passed on. Further ones are ignored: any
+/// holder of etcd's credentials can write keys.
+const KEYS_MAX: usize = 8192;
+/// Maximum length in bytes of a key below the cluster's prefix. Longer ones, whose names are not
+/// valid, are ignored.
+const KEY_BYTES_MAX: usize = 256;
+/// Maximum length in bytes of a value, except of reports and grants. A longer one is passed on as an
+/// empty value, which no reader accepts.
+const VALUE_BYTES_MAX: usize = 4096;
 
 /// Queue of messages. Only the last state of each key is kept, so that the size is bounded by the
 /// number of keys.
@@ -160,13 +171,13 @@ impl Inbox {
     }
 }
 
-/// Observer of all keys with a prefix, for an inbox.
+/// Observer of keys with a prefix, for an inbox.
 pub(super) struct KeyObserver {
     inbox: Arc<Inbox>,
     session: u64,
     /// Common prefix of the cluster's keys, which is removed.
     root: String,
-    /// Existing keys that were received.
+    /// Existing keys that were passed on, at most [`KEYS_MAX`].
     keys: Mutex<BTreeSet<String>>,
 }
 
@@ -184,12 +195,21 @@ impl KeyObserver {
         let mut known_keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         self.inbox.change(|pending| {
             for (key, entry) in changes {
-                let exists = entry.is_some();
-                let _ =
-                    if exists { known_keys.insert(key.clone()) } else { known_keys.remove(&key) };
-                if let Some(short) =
-                    key.strip_prefix(&self.root).filter(|_| pending.session == self.session)
-                {
+                let short = key.strip_prefix(&self.root);
+                let Some(short) = short.filter(|short| short.len() <= KEY_BYTES_MAX) else {
+                    continue;
+                };
+                let is_known = known_keys.contains(&key);
+                if !is_known && (entry.is_none() || known_keys.len() >= KEYS_MAX) {
+                    continue;
+                }
+                if entry.is_none() {
+                    known_keys.remove(&key);
+                } else if !is_known {
+                    known_keys.insert(key.clone());
+                }
+                if pending.session == self.session {
+                    let entry = entry.map(|entry| without_long_value(short, entry));
                     pending.keys.insert(short.to_owned(), KeyState { revision, entry });
                 }
             }
@@ -197,11 +217,22 @@ impl KeyObserver {
     }
 }
 
+/// Returns the entry of a key, with an empty value if it is longer than any that a daemon writes.
+fn without_long_value(short_key: &str, entry: ClusterEntry) -> ClusterEntry {
+    let is_long = entry.value.len() > VALUE_BYTES_MAX;
+    if !is_long || short_key.starts_with(REPORTS) || short_key.starts_with(GRANTS) {
+        return entry;
+    }
+    ClusterEntry { value: Vec::new(), ..entry }
+}
+
 impl ClusterObserver for KeyObserver {
     fn snapshot(&self, view: ClusterView) {
         let removed: Vec<String> = {
             let known_keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_removed = |key: &&String| view.entries.iter().all(|entry| entry.key != **key);
+            let current: BTreeSet<&str> =
+                view.entries.iter().map(|entry| entry.key.as_str()).collect();
+            let is_removed = |key: &&String| !current.contains(key.as_str());
             known_keys.iter().filter(is_removed).cloned().collect()
         };
         let removed = removed.into_iter().map(|key| (key, None));
@@ -243,6 +274,37 @@ mod tests {
         // Keys of a session that has ended are dropped.
         inbox.begin_session(2);
         observer.changed(10_000, vec![("/suimon/lab/reports/san/9".to_owned(), None)]);
+        assert!(inbox.wait(Duration::ZERO).keys.is_empty());
+    }
+
+    /// Anyone with etcd's credentials can write keys.
+    #[test]
+    fn keys_of_a_watch_are_bounded_and_a_removed_one_makes_room() {
+        let inbox = Arc::new(Inbox::default());
+        inbox.begin_session(1);
+        let observer = KeyObserver::new(&inbox, 1, "/suimon/lab/");
+        let put = |name: &str, bytes: usize| {
+            let key = format!("/suimon/lab/members/{name}");
+            let (value, created, modified) = (vec![b'x'; bytes], 1, 1);
+            let entry = ClusterEntry { key: key.clone(), value, created, modified };
+            (key, Some(entry))
+        };
+        observer.changed(1, vec![put(&"n".repeat(300), 10)]);
+        assert!(inbox.wait(Duration::ZERO).keys.is_empty(), "no name is that long");
+        for number in 0..2 * KEYS_MAX {
+            observer.changed(1, vec![put(&format!("n{number}"), 10)]);
+        }
+        assert_eq!(observer.keys.lock().unwrap().len(), KEYS_MAX);
+        assert_eq!(inbox.wait(Duration::ZERO).keys.len(), KEYS_MAX);
+        observer.changed(2, vec![put("n0", 2 * VALUE_BYTES_MAX)]);
+        let keys = inbox.wait(Duration::ZERO).keys;
+        assert!(keys["members/n0"].entry.as_ref().unwrap().value.is_empty());
+        let removal = ("/suimon/lab/members/n1".to_owned(), None);
+        observer.changed(3, vec![removal, put("later", 10)]);
+        let keys = inbox.wait(Duration::ZERO).keys;
+        assert!(keys["members/n1"].entry.is_none() && keys.contains_key("members/later"));
+        // The removal of an ignored key is of no interest.
+        observer.changed(4, vec![(format!("/suimon/lab/members/n{KEYS_MAX}"), None)]);
         assert!(inbox.wait(Duration::ZERO).keys.is_empty());
     }
 

@@ -5,13 +5,13 @@
 //! (`driver/policies.rs`). A policy that disks of any node use is not deleted. A minimum that does
 //! not fit beside the leaders' reservations is rejected.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use suimon_cluster_qos::{
-    AdmissionCheck, NodeGrant, NodeId, PolicyKey, PolicyLimits, SharedStoreCapacity,
+    AdmissionCheck, NodeGrant, NodeId, POLICIES_MAX, PolicyKey, PolicyLimits, SharedStoreCapacity,
 };
-use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig};
+use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig, validate_qos};
 use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterKvStore};
 
 use super::keys::{
@@ -22,6 +22,8 @@ use super::values::{read, write};
 
 /// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;
+/// Maximum length of the record of a policy in etcd. Daemons write a tenth of it at most.
+const RECORD_BYTES_MAX: usize = 4096;
 
 /// Record of a policy in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +44,8 @@ impl PolicyRecord {
 /// Policies by name, with the revisions at which they were written.
 pub(super) type Policies = BTreeMap<Name, (PolicyRecord, u64)>;
 
-/// Returns the policies among these entries. Unreadable records are left out.
+/// Returns the policies among these entries, without invalid records: at most [`POLICIES_MAX`] and
+/// one more, which shows that there are too many. The newest of too many are left out.
 pub(super) fn decode_policies<'a>(
     root: &str,
     entries: impl IntoIterator<Item = &'a ClusterEntry>,
@@ -51,18 +54,30 @@ pub(super) fn decode_policies<'a>(
         let name = entry.key.strip_prefix(root)?.strip_prefix(POLICIES)?;
         decode_policy(name, entry)
     };
-    entries.into_iter().filter_map(record_of).collect()
+    let mut oldest = BTreeMap::new();
+    for (name, record) in entries.into_iter().filter_map(record_of) {
+        oldest.insert((record.0.key, name), record);
+        if oldest.len() > POLICIES_MAX + 1 {
+            oldest.pop_last();
+        }
+    }
+    oldest.into_iter().map(|((_, name), record)| (name, record)).collect()
 }
 
 /// Decodes the entry of policy `name`: its record, and the revision at which it was written.
-/// Returns `None` if the name or the value is invalid.
+/// Returns `None` if the name or the value is invalid. One invalid policy would otherwise prevent the
+/// adoption of all.
 pub(super) fn decode_policy(
     name: &str,
     entry: &ClusterEntry,
 ) -> Option<(Name, (PolicyRecord, u64))> {
     let name = name.parse::<Name>().ok()?;
+    if entry.value.len() > RECORD_BYTES_MAX {
+        tracing::warn!(key = entry.key, "the value of an etcd key is too long for a policy");
+        return None;
+    }
     let record = read::<PolicyRecord>(entry)?;
-    let is_right = record.config.name == name && record.config.shared;
+    let is_right = record.config.name == name && record.config.shared && is_valid(&record.config);
     if !is_right {
         tracing::warn!(
             key = entry.key,
@@ -70,6 +85,12 @@ pub(super) fn decode_policy(
         );
     }
     is_right.then_some((name, (record, entry.modified)))
+}
+
+/// Returns true if a host accepts the policy.
+fn is_valid(policy: &QosPolicyConfig) -> bool {
+    let config = HostConfig { qos_policies: vec![policy.clone()], ..HostConfig::default() };
+    validate_qos(&config).is_ok()
 }
 
 /// Returns the shared policies of a configuration.
@@ -125,15 +146,15 @@ impl PolicyStore<'_> {
     /// Adds a policy, unless a policy of that name exists.
     ///
     /// # Errors
-    /// Fails if the cluster does not respond, so that the outcome is unknown, or other nodes write
-    /// the same keys repeatedly.
+    /// Fails if the cluster does not respond, so that the outcome is unknown, other nodes write the
+    /// same keys repeatedly, or the cluster has no room for a further policy.
     pub(super) fn add(&self, config: &QosPolicyConfig) -> Result<(), ApiError> {
         let result = self.commit_with(|transaction| {
             let entry = self.entry(&self.key_of(&config.name))?;
             if entry.as_ref().and_then(read::<PolicyRecord>).is_none() {
                 self.put(transaction, config, entry.as_ref(), None)?;
             }
-            Ok(())
+            self.check_count(transaction)
         });
         result.map(drop)
     }
@@ -170,6 +191,38 @@ impl PolicyStore<'_> {
         };
         transaction.next = Some(number + 1);
         Ok(PolicyKey(number))
+    }
+
+    /// Checks that the cluster has at most [`POLICIES_MAX`] policies after a transaction that adds
+    /// some. Each addition changes the number of the next policy, so that of two concurrent ones the
+    /// second is checked again.
+    ///
+    /// # Errors
+    /// [`ErrorCode::Conflict`] if there would be more; or the cluster does not respond.
+    pub(super) fn check_count(&self, transaction: &Transaction) -> Result<(), ApiError> {
+        let prefix = format!("{}{POLICIES}", self.root);
+        let is_addition = |condition: &ClusterCondition| matches!(condition, ClusterCondition::Absent(key) if key.starts_with(&prefix));
+        if !transaction.conditions.iter().any(is_addition) {
+            return Ok(());
+        }
+        let entries = self.entries_below(POLICIES)?.into_iter();
+        let mut keys: BTreeSet<String> = entries.map(|entry| entry.key).collect();
+        for change in &transaction.changes {
+            match change {
+                ClusterChange::Put(key, ..) => keys.insert(key.clone()),
+                ClusterChange::Remove(key) => keys.remove(key),
+            };
+        }
+        if keys.len() <= POLICIES_MAX {
+            return Ok(());
+        }
+        let text = format!(
+            "the cluster would have {} shared policies, and can have {POLICIES_MAX}; delete \
+             policies that no disk uses (`suimon qos policy delete NAME`), or create this one \
+             without `shared`",
+            keys.len()
+        );
+        Err(ApiError::new(ErrorCode::Conflict, text))
     }
 
     /// Makes the transaction that `fill` creates. If other nodes wrote the same keys meanwhile,
@@ -295,3 +348,6 @@ impl PolicyStore<'_> {
         }))
     }
 }
+
+#[cfg(test)]
+mod tests;

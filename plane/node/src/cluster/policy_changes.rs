@@ -47,8 +47,8 @@ impl PolicyChanges {
     ///
     /// # Errors
     /// Fails if the cluster does not respond, so that the outcome is unknown, another node has
-    /// changed a policy and this node has not adopted that yet, or a deleted policy is used on
-    /// another node. Except for an unknown outcome, nothing was changed.
+    /// changed a policy and this node has not adopted that yet, a deleted policy is used on another
+    /// node, or the cluster has no room for further policies. Except for an unknown outcome, nothing was changed.
     fn commit(&self) -> Result<Vec<(String, KeyState)>, ApiError> {
         let policy_store = self.store();
         let committed =
@@ -81,7 +81,11 @@ impl PolicyChanges {
             self.fill_removal(policy_store, transaction, name)
                 .map_err(|error| policy_error(name, error))?;
         }
-        Ok(())
+        let added = self.changed.iter().find(|(before, _)| before.is_none());
+        policy_store.check_count(transaction).map_err(|error| match added {
+            Some((_, policy)) => policy_error(&policy.name, error),
+            None => error,
+        })
     }
 
     /// Adds the write of a changed policy to a transaction. `before`: configuration from which the

@@ -1,6 +1,7 @@
 //! Shared QoS policies: received from the cluster, stored, and applied to the desired state and to
 //! disks.
 
+mod adoption;
 mod driving;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,6 +11,7 @@ use suimon_contract::{HostConfig, Name, QosPolicyConfig};
 use suimon_quantity::{StoreId, Time, TimedRateLimit};
 use suimon_storage_qos::{PolicyId, PolicyShare};
 
+use self::adoption::Adoption;
 use crate::cluster::policies::Policies;
 use crate::disks::Disks;
 use crate::shared::Shared;
@@ -18,12 +20,19 @@ use crate::shared::Shared;
 #[derive(Default)]
 pub(super) struct KnownPolicies {
     pub(super) policies: Policies,
-    /// Deleted policies that the desired state may still contain.
+    /// Deleted policies that the desired state may still contain, at most as many as the cluster may
+    /// have policies.
     deleted: BTreeSet<Name>,
     /// True if the desired state must be updated.
     is_due: bool,
-    /// Time of the next attempt to update the desired state.
+    /// Time at which policies that the cluster lacks, or that could not be adopted for lack of room
+    /// among operations, are handled again.
     retry_at: Option<Time>,
+    adoption: Adoption,
+    /// True if the policies have changed since they were last saved.
+    is_unsaved: bool,
+    /// True if an event has reported that the cluster has too many policies.
+    is_excess_reported: bool,
     /// Deleted policies that disks use and that were reported by an event.
     reported: BTreeSet<Name>,
 }

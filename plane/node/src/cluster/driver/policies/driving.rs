@@ -1,8 +1,10 @@
 //! Handling of shared policies by the cluster thread.
 
+use std::collections::BTreeSet;
+use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
-use suimon_cluster_qos::AllocatorEvent;
+use suimon_cluster_qos::{AllocatorEvent, POLICIES_MAX};
 use suimon_contract::{EventKind, HostConfig, Name};
 use suimon_quantity::Time;
 
@@ -16,7 +18,8 @@ use crate::command::Command;
 use crate::events::EventDraft;
 use crate::{ChangeOptions, Edit};
 
-/// Interval after which a failed update of the desired state is repeated.
+/// Interval after which a policy that the cluster lacks is added again, and an update of the desired
+/// state for which there was no room is requested again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Driver {
@@ -28,8 +31,11 @@ impl Driver {
             tracing::error!(%error, "cannot read the saved policies of the cluster");
             StoredPolicies::default()
         });
-        let records =
-            stored.all.into_iter().map(|record| (record.config.name.clone(), (record, 0)));
+        let records = stored
+            .all
+            .into_iter()
+            .take(POLICIES_MAX)
+            .map(|record| (record.config.name.clone(), (record, 0)));
         self.policies = KnownPolicies {
             policies: records.collect(),
             deleted: stored.deleted,
@@ -48,7 +54,15 @@ impl Driver {
     }
 
     /// Processes the complete set of policies read from the cluster.
-    pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, policies: Policies) {
+    pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, mut policies: Policies) {
+        let has_excess = policies.len() > POLICIES_MAX;
+        if has_excess {
+            // All nodes ignore the newest ones.
+            let newest = policies.iter().max_by_key(|(_, (record, _))| record.key);
+            if let Some(newest) = newest.map(|(name, _)| name.clone()) {
+                policies.remove(&newest);
+            }
+        }
         let removed: Vec<Name> = self
             .policies
             .policies
@@ -62,8 +76,12 @@ impl Driver {
         for (name, (record, revision)) in policies {
             self.learn_policy(now, name, (record, revision));
         }
-        self.policies.is_due = true;
-        self.keep_policies();
+        if has_excess {
+            self.report_excess();
+        } else {
+            self.policies.is_excess_reported = false;
+        }
+        (self.policies.is_due, self.policies.is_unsaved) = (true, true);
     }
 
     /// Processes a change of a policy's key.
@@ -87,11 +105,15 @@ impl Driver {
                 self.forget_policy(now, &name);
             }
         }
-        self.keep_policies();
+        self.policies.is_unsaved = true;
     }
 
     fn learn_policy(&mut self, now: Time, name: Name, record: (PolicyRecord, u64)) {
         let known_record = self.policies.policies.get(&name);
+        if known_record.is_none() && self.policies.policies.len() >= POLICIES_MAX {
+            self.report_excess();
+            return;
+        }
         // A watch event may be older than the last complete read.
         if known_record.is_some_and(|(_, revision)| *revision > record.1) {
             return;
@@ -115,21 +137,49 @@ impl Driver {
         for store in self.stores.values_mut() {
             store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
         }
-        self.policies.deleted.insert(name.clone());
+        if self.policies.deleted.len() >= POLICIES_MAX {
+            let desired = self.shared.desired();
+            self.forget_deleted(&desired.config);
+        }
+        if self.policies.deleted.len() < POLICIES_MAX {
+            self.policies.deleted.insert(name.clone());
+        }
         (self.policies.is_due, self.sampled_at) = (true, None);
+    }
+
+    /// Emits an event that the cluster has too many policies, once until a complete read of the
+    /// cluster has found at most [`POLICIES_MAX`].
+    fn report_excess(&mut self) {
+        if std::mem::replace(&mut self.policies.is_excess_reported, true) {
+            return;
+        }
+        let text = format!(
+            "The cluster's etcd has more than {POLICIES_MAX} shared policies, the most that a \
+             cluster can have. This host ignores the newest ones, whose limits are not in effect. \
+             Delete policies that no disk uses (`suimon qos policy delete NAME`), then restart the \
+             daemon. If another program has written the keys `policies/NAME`, remove them from \
+             etcd."
+        );
+        self.emit([EventDraft::new(EventKind::SharedPoliciesIgnored, "cluster", text)]);
     }
 
     /// Schedules an update of the policies in the desired state. Called when the desired state may
     /// have changed.
     pub(in crate::cluster::driver) fn follow_policies(&mut self) {
         self.policies.is_due = true;
+        self.policies.adoption.permit();
     }
 
-    /// Updates the policies in the desired state to those of the cluster, and adds policies of the
-    /// desired state that the cluster does not have to it. Does nothing unless an update is due.
+    /// Saves changed policies. Updates the policies in the desired state to those of the cluster,
+    /// and adds policies of the desired state that the cluster does not have to it. Updates nothing
+    /// unless an update is due.
     pub(in crate::cluster::driver) fn adopt_policies(&mut self, now: Time) {
-        let is_due =
-            self.policies.is_due || self.policies.retry_at.is_some_and(|retry_at| retry_at <= now);
+        if std::mem::take(&mut self.policies.is_unsaved) {
+            self.keep_policies();
+        }
+        let is_due = self.policies.is_due
+            || self.policies.retry_at.is_some_and(|retry_at| retry_at <= now)
+            || self.policies.adoption.is_due(now);
         // A change of a policy on this node writes the cluster's record first. The desired state
         // must not be updated in between.
         let is_up = matches!(self.link, Link::Up { .. });
@@ -140,36 +190,59 @@ impl Driver {
         let desired = self.shared.desired();
         self.forget_deleted(&desired.config);
         self.report_deleted(&desired.config);
-        for policy in shared_policies(&desired.config) {
-            let known_policies = &self.policies;
-            if !known_policies.policies.contains_key(&policy.name)
-                && !known_policies.deleted.contains(&policy.name)
-            {
-                let task = Task::AddPolicy(Box::new(policy.clone()));
-                self.tasks.push(self.session, task);
-                self.policies.retry_at = Some(now + RETRY_INTERVAL);
-            }
+        self.add_missing(now, &desired.config);
+        let operation = self.policies.adoption.operation();
+        let state = operation.and_then(|id| self.shared.operations.state(id));
+        if self.policies.adoption.may_begin(now, state) {
+            self.adopt(now, &desired.config);
         }
-        let known_policies = &self.policies;
+    }
+
+    /// Adds policies of the desired state that the cluster does not have to the cluster.
+    fn add_missing(&mut self, now: Time, config: &HostConfig) {
+        let KnownPolicies { policies, deleted, retry_at, .. } = &mut self.policies;
+        let is_missing = |name: &Name| !policies.contains_key(name) && !deleted.contains(name);
+        for policy in shared_policies(config).filter(|policy| is_missing(&policy.name)) {
+            self.tasks.push(self.session, Task::AddPolicy(Box::new(policy.clone())));
+            *retry_at = Some(now + RETRY_INTERVAL);
+        }
+    }
+
+    /// Requests the update of the policies in the desired state, unless it equals the cluster's.
+    fn adopt(&mut self, now: Time, config: &HostConfig) {
+        let records = self.policies.policies.values();
         let edit = Edit::Adopt {
-            policies: known_policies
-                .policies
-                .values()
-                .map(|(record, _)| record.config.clone())
-                .collect(),
-            deleted: known_policies.deleted.clone(),
+            policies: records.map(|(record, _)| record.config.clone()).collect(),
+            deleted: self.policies.deleted.clone(),
         };
-        if edit.candidate(&desired.config).is_ok_and(|config| config == desired.config) {
+        if edit.candidate(config).is_ok_and(|candidate| candidate == *config) {
+            self.policies.adoption.end();
             return;
         }
-        let operation = self.shared.operations.add(&edit.kind(), &edit.subject(), true);
-        self.policies.retry_at = Some(now + RETRY_INTERVAL);
-        let Ok(operation) = operation else { return };
+        let operations = &self.shared.operations;
+        // An attempt replaces the failed one before it. Otherwise failed attempts would displace
+        // other operations.
+        if let Some(failed) = self.policies.adoption.operation() {
+            operations.remove_ended(failed);
+        }
+        let Ok(operation) = operations.add(&edit.kind(), &edit.subject(), true) else {
+            self.policies.retry_at = Some(now + RETRY_INTERVAL);
+            return;
+        };
+        let id = operation.id();
         // Minimums were checked where the policy was changed.
         let options = ChangeOptions { force: true, ..ChangeOptions::default() };
         let command = Command::Change { operation, edit: Box::new(edit), options };
-        // If the queue of the control thread is full, the update is repeated later.
-        let _ = self.commands.try_send(command);
+        match self.commands.try_send(command) {
+            Ok(()) => self.policies.adoption.begin(now, id),
+            // The queue of the control thread is full.
+            Err(TrySendError::Full(command) | TrySendError::Disconnected(command)) => {
+                if let Command::Change { operation, .. } = command {
+                    operation.withdraw();
+                }
+                self.policies.retry_at = Some(now + RETRY_INTERVAL);
+            }
+        }
     }
 
     /// Forgets deleted policies that the desired state does not contain. No change that adds them
@@ -177,7 +250,8 @@ impl Driver {
     fn forget_deleted(&mut self, config: &HostConfig) {
         let KnownPolicies { deleted, reported, .. } = &mut self.policies;
         let before = deleted.len();
-        deleted.retain(|name| shared_policies(config).any(|policy| policy.name == *name));
+        let desired: BTreeSet<&Name> = shared_policies(config).map(|policy| &policy.name).collect();
+        deleted.retain(|name| desired.contains(name));
         reported.retain(|name| deleted.contains(name));
         if deleted.len() != before {
             self.keep_policies();
