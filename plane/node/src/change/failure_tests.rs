@@ -13,6 +13,9 @@ use crate::testing::{
 };
 use crate::{CAPTURES_MAX, ChangeOptions, Edit, PortKey, ResourceEdit, SwitchPlane};
 
+mod captures;
+mod workers;
+
 const TWO: &str = r#"
     [[switch]]
     name = "lan"
@@ -79,51 +82,6 @@ fn a_start_that_fails_stops_what_it_has_started() {
     let devices = FakeDevices::on_host(running.host_after_kill());
     let harness = Harness::start(store.surviving(), devices);
     assert_eq!(health(&harness, "web"), Health::Up);
-    harness.assert_consistent(&[]);
-}
-
-const ON_TWO_CPUS: &str = "[host]\nprocessors = [0, 1]\n";
-
-/// Host with workers on CPUs 0 and 1, after a restart with CPU 1 offline.
-fn without_a_cpu(retries_rarely: bool) -> Harness {
-    let harness = Harness::new();
-    harness.apply_ok(&host(&format!("{ON_TWO_CPUS}{TWO}")));
-    let plane = FakePlane::default();
-    plane.set_workers(&[CpuAffinity::Floating]).unwrap();
-    plane.refuse_workers(true);
-    let harness = Harness::with_plane(harness.kill(), plane, retries_rarely);
-    assert_eq!(harness.plane.placements(), [CpuAffinity::Floating]);
-    assert_eq!(health(&harness, "web"), Health::Up);
-    harness
-}
-
-fn is_on_two_cpus(harness: &Harness) -> bool {
-    harness.plane.placements() == [CpuAffinity::Pinned(0), CpuAffinity::Pinned(1)]
-}
-
-#[test]
-fn workers_that_do_not_start_are_retried() {
-    let harness = without_a_cpu(false);
-    let event = harness.wait_event(EventKind::ChangeRolledBack.id());
-    assert!(event.text.contains("no such CPU"), "{event:?}");
-    let started = EventKind::ProcessorStarted.id();
-    let before = harness.events(started).len();
-    harness.plane.refuse_workers(false);
-    wait_until("the workers run on two CPUs", || is_on_two_cpus(&harness));
-    harness.wait_events(started, before + 2);
-    harness.assert_consistent(&[]);
-}
-
-/// The set of workers is retried by the next change, which succeeds although the set fails.
-#[test]
-fn a_change_retries_workers_and_does_not_depend_on_them() {
-    let harness = without_a_cpu(true);
-    let delete = harness.change(Edit::Nic(ResourceEdit::Delete(name("vm"))));
-    assert_eq!(delete.state, OperationState::Succeeded, "{delete:?}");
-    assert!(!is_on_two_cpus(&harness));
-    harness.plane.refuse_workers(false);
-    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
-    assert!(is_on_two_cpus(&harness));
     harness.assert_consistent(&[]);
 }
 
@@ -333,68 +291,6 @@ fn the_host_file_is_applied_when_its_text_is_new() {
         .submit_file("[[nic]]\nname = 3\n", "host.toml", ChangeOptions::default())
         .unwrap_err();
     assert_eq!(error[0].file.as_deref(), Some("host.toml"));
-}
-
-#[test]
-fn one_capture_of_a_port_at_a_time() {
-    let harness = harness_with_two();
-    let key = PortKey::Nic(name("web"));
-    let capture = harness.node.capture(&key, Default::default()).unwrap();
-    assert!(harness.node.capture(&key, Default::default()).is_err());
-    let id = capture.operation().unwrap().id;
-    let mut capture = capture;
-    let no_wait = std::time::Duration::ZERO;
-    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), Some(0));
-    harness.node.cancel_operation(id);
-    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
-    drop(capture);
-    assert_eq!(harness.node.operation(id).unwrap().state, OperationState::Cancelled);
-    harness.wait_events(3011, 1);
-    harness.wait_events(3012, 1);
-    // A capture does not prevent the deletion of its port.
-    let mut capture = harness.node.capture(&key, Default::default()).unwrap();
-    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
-    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
-}
-
-/// Between two reads, the NIC is deleted and another one of its name is created.
-#[test]
-fn a_capture_ends_with_its_port_and_not_with_its_name() {
-    let harness = harness_with_two();
-    let key = PortKey::Nic(name("web"));
-    let mut capture = harness.node.capture(&key, Default::default()).unwrap();
-    let no_wait = std::time::Duration::ZERO;
-    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), Some(0));
-    harness.change(Edit::Nic(ResourceEdit::Delete(name("web"))));
-    harness.apply_ok(&host(TWO));
-    assert_eq!(capture.read(no_wait, 1, &mut |_| {}), None);
-    let id = capture.operation().unwrap().id;
-    drop(capture);
-    let operation = harness.node.operation(id).unwrap();
-    assert_eq!(operation.error.unwrap().code, ErrorCode::NotFound);
-    let mut next = harness.node.capture(&key, Default::default()).unwrap();
-    assert_eq!(next.read(no_wait, 1, &mut |_| {}), Some(0));
-}
-
-#[test]
-fn captures_beyond_the_limit_are_refused_until_one_ends() {
-    let nic = |nth: usize| {
-        format!(
-            "[[nic]]\nname = \"n{nth}\"\nswitch = \"lan\"\nbackend = \"tap\"\ndevice = \"n{nth}\"\n"
-        )
-    };
-    let nics: String = (0..=CAPTURES_MAX).map(nic).collect();
-    let harness = Harness::new();
-    harness.apply_ok(&host(&format!("[[switch]]\nname = \"lan\"\nkind = \"private\"\n{nics}")));
-    let begin = |nth: usize| {
-        harness.node.capture(&PortKey::Nic(name(&format!("n{nth}"))), Default::default())
-    };
-    let mut captures: Vec<_> = (0..CAPTURES_MAX).map(|nth| begin(nth).unwrap()).collect();
-    let error = begin(CAPTURES_MAX).map(drop).unwrap_err();
-    assert_eq!(error.code, ErrorCode::Conflict);
-    assert!(error.message.contains("8 captures"), "{error:?}");
-    captures.pop();
-    begin(CAPTURES_MAX).unwrap();
 }
 
 #[test]

@@ -1,20 +1,22 @@
 //! Device factory without devices: records which ones are open.
 
+mod device;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_frame::{MacAddr, Offloads};
+use suimon_frame::MacAddr;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, DeviceStatus,
-    FileIdentity, KernelPathCounters, KernelPathState, KernelPathTable, LinkProperties, LinkSpeed,
-    PortDevice, PortDeviceSpec, PortObserver, QueueHost, SocketFiles, StaleSocket, SteeringRule,
-    SteeringState, UplinkDriver,
+    DeviceError, DeviceErrorKind, DeviceFactory, DeviceFeatures, DeviceNotice, FileIdentity,
+    KernelPathCounters, KernelPathTable, LinkProperties, LinkSpeed, PortDevice, PortDeviceSpec,
+    PortObserver, QueueHost, SocketFiles, StaleSocket, SteeringRule, UplinkDriver,
 };
 use suimon_quantity::PortId;
 
+use self::device::FakeDevice;
 use crate::ports::{resource_of, socket_of, tap_of};
 use crate::transaction::{ExclusiveResource, Tap};
 
@@ -417,96 +419,5 @@ impl SocketFiles for FakeDevices {
             host.sockets.remove(&socket.path);
         }
         Ok(is_same)
-    }
-}
-
-struct FakeDevice {
-    host: FakeDevices,
-    claim: ExclusiveResource,
-    socket: Option<(FileIdentity, PathBuf)>,
-}
-
-impl PortDevice for FakeDevice {
-    fn status(&self) -> DeviceStatus {
-        let inner = self.host.lock();
-        let opened = inner.open.get(&self.claim);
-        let has_kernel_path = matches!(
-            opened,
-            Some(Opened { spec: PortDeviceSpec::Tap(tap), .. }) if tap.kernel_path
-        );
-        let uplink = match opened {
-            Some(Opened { spec: PortDeviceSpec::Uplink(uplink), .. }) => {
-                Some(uplink.device.as_str())
-            }
-            _ => None,
-        };
-        let steering = uplink.and_then(|device| inner.steering.get(device)).map(|rules| {
-            let refusal = inner.steers_not.clone();
-            let rules = if refusal.is_some() { Vec::new() } else { rules.clone() };
-            SteeringState { is_exclusive: !rules.is_empty(), rules, refusal }
-        });
-        let queue_pairs = match opened {
-            Some(Opened { spec: PortDeviceSpec::Uplink(uplink), .. }) => uplink.queue_pairs,
-            _ => 1,
-        };
-        let link = uplink.map_or(LINK, |device| inner.links.get(device).copied().unwrap_or(LINK));
-        let mac = |device: &str| inner.macs.get(device).copied().unwrap_or_else(|| mac_of(device));
-        DeviceStatus {
-            link_up: link.up,
-            speed: link.speed,
-            mac: uplink.map(mac),
-            queue_pairs,
-            steering,
-            mtu: 1400,
-            ingress: Offloads::TCP,
-            egress: Offloads::TCP,
-            kernel_path: has_kernel_path.then_some(KernelPathState::Ready),
-            ..DeviceStatus::default()
-        }
-    }
-
-    /// Behaves like real devices: TAPs and uplinks change live except for their queues, and
-    /// vhost-user devices do not.
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
-        let mut inner = self.host.lock();
-        inner.count_call()?;
-        let opened = inner.open.get_mut(&self.claim).unwrap();
-        assert_eq!(resource_of(to), self.claim, "a device cannot become another");
-        let live = match (&opened.spec, to) {
-            (PortDeviceSpec::Tap(from), PortDeviceSpec::Tap(to)) => {
-                from.queue_pairs == to.queue_pairs
-            }
-            (PortDeviceSpec::Uplink(from), PortDeviceSpec::Uplink(to)) => {
-                from.queue_pairs == to.queue_pairs && from.driver == to.driver
-            }
-            _ => false,
-        };
-        if live {
-            opened.spec = to.clone();
-        }
-        Ok(live)
-    }
-
-    fn steer(&mut self, rules: &[SteeringRule]) {
-        let ExclusiveResource::Device(tap) = &self.claim else { return };
-        self.host.lock().steering.insert(tap.device.clone(), rules.to_vec());
-    }
-}
-
-impl Drop for FakeDevice {
-    fn drop(&mut self) {
-        let mut inner = self.host.lock();
-        inner.open.remove(&self.claim);
-        if let ExclusiveResource::Device(tap) = &self.claim {
-            inner.steering.remove(&tap.device);
-        }
-        drop(inner);
-        if let Some((identity, path)) = &self.socket {
-            self.host.bound.release(path);
-            let mut host_state = self.host.left();
-            if host_state.sockets.get(path) == Some(identity) {
-                host_state.sockets.remove(path);
-            }
-        }
     }
 }
