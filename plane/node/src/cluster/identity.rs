@@ -19,6 +19,10 @@ const ENDING: &str = ".suimon-cluster";
 /// Number of attempts if other nodes mark the store at the same time.
 const TRIES: usize = 4;
 
+/// Maximum number of identities of stores that a cluster records. They stay while the cluster has a
+/// member, because the identity shows that a directory is not mounted.
+const IDENTITIES_MAX: usize = 1024;
+
 /// Reason why a store is not the one registered in the cluster under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct IdentityMismatch {
@@ -38,6 +42,23 @@ struct StoreRecord {
 pub(super) struct StoreRecordAccess {
     pub(super) store: Arc<dyn ClusterKvStore>,
     pub(super) key: String,
+}
+
+impl StoreRecordAccess {
+    /// Returns the reason why the identity of a further store cannot be recorded; `None` if it can.
+    fn full(&self) -> Result<Option<IdentityMismatch>, ClusterStoreError> {
+        let Some((parent, _)) = self.key.rsplit_once('/') else { return Ok(None) };
+        let prefix = format!("{parent}/");
+        if self.store.read(&prefix)?.entries.len() < IDENTITIES_MAX {
+            return Ok(None);
+        }
+        let reason = format!(
+            "the cluster has recorded the identities of {IDENTITIES_MAX} stores, the most it can \
+             have; remove the keys {prefix}NAME of stores that no node shares from etcd, or share \
+             a store that is recorded"
+        );
+        Ok(Some(IdentityMismatch { reason, is_of_other_cluster: false }))
+    }
 }
 
 /// Result of the comparison of the mark files in a store's directory with the store's record in
@@ -74,6 +95,9 @@ pub(super) fn check(
             Verdict::Right => return Ok(None),
             Verdict::Wrong(reason) => return Ok(Some(reason)),
             Verdict::Record(identity) => {
+                if let Some(mismatch) = known_identity.full().map_err(of_store)? {
+                    return Ok(Some(mismatch));
+                }
                 let record = write(&StoreRecord { identity });
                 let change = ClusterChange::Put(known_identity.key.clone(), record, None);
                 let is_new = ClusterCondition::Absent(known_identity.key.clone());
@@ -173,5 +197,28 @@ mod tests {
         let strange = MemoryStore::default();
         assert_eq!(mismatch_reason(&FakeCluster::default(), &strange, "lab", 8), None);
         assert!(mismatch_reason(&cluster, &strange, "lab", 9).unwrap().contains("not the one"));
+    }
+    /// The identity of a store outlives its use.
+    #[test]
+    fn recorded_identities_are_bounded() {
+        let (cluster, files) = (FakeCluster::default(), MemoryStore::default());
+        assert_eq!(mismatch_reason(&cluster, &files, "lab", 1), None);
+        let put = |number: usize| {
+            let key = format!("/suimon/lab/stores/store-{number}");
+            ClusterChange::Put(key, b"{}".to_vec(), None)
+        };
+        let changes: Vec<_> = (1..IDENTITIES_MAX).map(put).collect();
+        for chunk in changes.chunks(cluster.changes_max()) {
+            cluster.commit(&[], chunk).unwrap();
+        }
+        assert_eq!(mismatch_reason(&cluster, &files, "lab", 2), None, "it is recorded");
+        let key = "/suimon/lab/stores/new".to_owned();
+        let known_identity = StoreRecordAccess { store: Arc::new(cluster.clone()), key };
+        let new = MemoryStore::default();
+        let mismatch = check(&known_identity, &new, &name("lab"), [3; 16]).unwrap().unwrap();
+        assert!(mismatch.reason.contains("/suimon/lab/stores/NAME"), "{mismatch:?}");
+        let removal = ClusterChange::Remove("/suimon/lab/stores/store-7".to_owned());
+        cluster.commit(&[], &[removal]).unwrap();
+        assert_eq!(check(&known_identity, &new, &name("lab"), [4; 16]), Ok(None));
     }
 }

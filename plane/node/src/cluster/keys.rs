@@ -5,12 +5,12 @@
 //! | `next-node` | number of the next new node | a joining node |
 //! | `members/NAME` | [`MemberRecord`] | the node; removed on leaving or by an operator |
 //! | `alive/NAME` | node, host and start of the daemon (lease) | the node |
-//! | `stores/STORE` | identity of the store (`identity.rs`) | the first node that has the store |
+//! | `stores/STORE` | identity of the store (`identity.rs`) | the first node that has the store; removed by the last node that leaves |
 //! | `next-policy` | number of the next new policy | node that creates a policy |
 //! | `policies/NAME` | shared QoS policy (`policies.rs`) | the node that changes the policy |
 //! | `leaders/STORE` | leader (lease); the creation revision is the term | the elected node |
 //! | `reports/STORE/NUMBER` | [`NodeReport`] | the node of that number |
-//! | `grants/NUMBER/STORE` | grant to that node | the store's leader, fenced by its term |
+//! | `grants/NUMBER/STORE` | grant to that node | the store's leader, fenced by its term; removed with the node |
 
 use serde::{Deserialize, Deserializer, Serialize};
 use suimon_cluster_qos::{DiskKey, LoadReport, NodeId};

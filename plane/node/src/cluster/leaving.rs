@@ -6,7 +6,7 @@ use std::time::Instant;
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, HostConfig, Name};
 use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreError};
 
-use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, parse_report_key};
+use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, grants_prefix, parse_report_key};
 use super::policy_changes::PolicyChanges;
 use super::releasing::{RELEASE_POLL_INTERVAL, RELEASE_TIMEOUT, released};
 use super::values::read;
@@ -215,10 +215,15 @@ impl Shared {
                 short.is_some_and(|(_, node_id)| node_id == member.id)
             });
             changes.extend(member_reports.map(|entry| ClusterChange::Remove(entry.key)));
+            // Nobody else removes the grants of a store without a leader.
+            let grants = store.read(&format!("{root}{}", grants_prefix(member.id)));
+            let grants = grants.map_err(failed)?.entries.into_iter();
+            changes.extend(grants.map(|entry| ClusterChange::Remove(entry.key)));
         }
         match store.commit(&conditions, &[ClusterChange::Remove(key)]).map_err(failed)? {
             ClusterCommit::Committed(_) => {
-                // Leaders forget the node with its record; the reports are not read any more.
+                // Leaders forget the node with its record; its reports and grants are not read any
+                // more.
                 for chunk in changes.chunks(store.changes_max().max(1)) {
                     store.commit(&[], chunk).map_err(failed)?;
                 }

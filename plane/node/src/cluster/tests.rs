@@ -14,6 +14,7 @@ use crate::{ChangeOptions, ClusterEdit, Edit, ResourceEdit};
 mod membership;
 mod outages;
 mod policies;
+mod removed_keys;
 mod shared_stores;
 
 /// Key of the report of the first node on store `san`.
