@@ -11,6 +11,7 @@ use crate::testing::{
 };
 use crate::{ChangeOptions, ClusterEdit, Edit, ResourceEdit};
 
+mod bounds;
 mod membership;
 mod outages;
 mod policies;

@@ -1,0 +1,85 @@
+//! Bounds of policies that other nodes and programs write to etcd.
+
+use suimon_cluster_qos::POLICIES_MAX;
+use suimon_contract::Operation;
+
+use super::*;
+
+/// Returns the write of a shared policy as another node makes it.
+fn put(policy: &str, number: usize, max_iops: u64) -> ClusterChange {
+    let config = serde_json::json!({ "name": policy, "shared": true, "max_iops": max_iops });
+    let record = serde_json::json!({ "key": number, "config": config }).to_string();
+    ClusterChange::Put(format!("/suimon/lab/policies/{policy}"), record.into_bytes(), None)
+}
+
+/// Starts a node without stores.
+fn member(cluster: &FakeCluster) -> Harness {
+    let first = Harness::in_cluster(MemoryStore::default(), FakeDisks::default(), cluster.clone());
+    let text = config("n1", 0);
+    first.apply_ok(&host(&text[..text.find("[[store]]").unwrap()]));
+    wait_until("the first node emits ClusterJoined", || {
+        has_event(&first, EventKind::ClusterJoined)
+    });
+    first
+}
+
+#[test]
+fn policies_beyond_the_maximum_are_ignored_with_one_event_and_further_ones_are_refused() {
+    let cluster = FakeCluster::default();
+    let numbers = 1..=POLICIES_MAX + 4;
+    let changes: Vec<ClusterChange> =
+        numbers.map(|number| put(&format!("p-{number}"), number, 100)).collect();
+    for chunk in changes.chunks(cluster.changes_max()) {
+        cluster.commit(&[], chunk).unwrap();
+    }
+    let first = member(&cluster);
+    wait_until("the first node has adopted the oldest policies", || {
+        first.node.config().qos_policies.len() == POLICIES_MAX
+    });
+    let is_adopted = |number: usize| max_of(&first, &format!("p-{number}")).is_some();
+    assert!(is_adopted(POLICIES_MAX) && !is_adopted(POLICIES_MAX + 1));
+    let events = first.wait_events(EventKind::SharedPoliciesIgnored.id(), 1);
+    assert!(events[0].text.contains("suimon qos policy delete NAME"), "{events:?}");
+    let batch = host(&with_policy("n1", 500)).qos_policies.remove(0);
+    let error = policy(&first, ResourceEdit::Add(batch)).unwrap_err();
+    assert!(error.contains("can have 4096"), "{error}");
+}
+
+/// The desired state may have no room for the policies.
+#[test]
+fn a_failed_adoption_of_policies_is_not_repeated_with_each_change_and_leaves_one_operation() {
+    let cluster = FakeCluster::default();
+    let first = member(&cluster);
+    let adoptions = || -> Vec<Operation> {
+        let operations = first.node.operations().into_iter();
+        operations.filter(|operation| operation.kind == "qos policy adopt").collect()
+    };
+    let failed_after = |id: u64| {
+        let has_failed =
+            |operation: &Operation| operation.id > id && operation.state == OperationState::Failed;
+        wait_until("an adoption has failed", || adoptions().iter().any(has_failed));
+        let ids: Vec<u64> = adoptions().iter().map(|operation| operation.id).collect();
+        assert_eq!(ids.len(), 1, "{ids:?}");
+        ids[0]
+    };
+    first.store.set_full(true);
+    cluster.commit(&[], &[put("batch", 1, 100)]).unwrap();
+    let id = failed_after(0);
+    for max_iops in 101..=110 {
+        cluster.commit(&[], &[put("batch", 1, max_iops)]).unwrap();
+        let other = format!("other-{max_iops}");
+        cluster.commit(&[], &[put(&other, 2, 100)]).unwrap();
+        wait_until("the first node knows the other policy", || {
+            first.node.shared().cluster.view().policies.contains_key(&name(&other))
+        });
+    }
+    assert_eq!(failed_after(0), id, "there was no attempt since");
+    // A change of the desired state may have removed the cause.
+    first.node.shared().follow_cluster();
+    failed_after(id);
+    first.store.set_full(false);
+    wait_until("the first node has adopted the policies", || {
+        first.node.shared().follow_cluster();
+        max_of(&first, "batch") == Some(110) && first.node.config().qos_policies.len() == 11
+    });
+}
