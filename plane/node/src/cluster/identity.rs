@@ -198,6 +198,7 @@ mod tests {
         assert_eq!(mismatch_reason(&FakeCluster::default(), &strange, "lab", 8), None);
         assert!(mismatch_reason(&cluster, &strange, "lab", 9).unwrap().contains("not the one"));
     }
+
     /// The identity of a store outlives its use.
     #[test]
     fn recorded_identities_are_bounded() {

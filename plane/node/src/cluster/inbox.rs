@@ -19,8 +19,8 @@ const KEYS_MAX: usize = 8192;
 /// Maximum length in bytes of a key below the cluster's prefix. Longer ones, whose names are not
 /// valid, are ignored.
 const KEY_BYTES_MAX: usize = 256;
-/// Maximum length in bytes of a value, except of reports and grants. A longer one is passed on as an
-/// empty value, which no reader accepts.
+/// Maximum length in bytes of a value, except of reports and grants. A longer one is passed on as
+/// an empty value, which no reader accepts.
 const VALUE_BYTES_MAX: usize = 4096;
 
 /// Queue of messages. Only the last state of each key is kept, so that the size is bounded by the

@@ -65,8 +65,8 @@ pub(super) fn decode_policies<'a>(
 }
 
 /// Decodes the entry of policy `name`: its record, and the revision at which it was written.
-/// Returns `None` if the name or the value is invalid. One invalid policy would otherwise prevent the
-/// adoption of all.
+/// Returns `None` if the name or the value is invalid. One invalid policy would otherwise prevent
+/// the adoption of all.
 pub(super) fn decode_policy(
     name: &str,
     entry: &ClusterEntry,
@@ -194,15 +194,18 @@ impl PolicyStore<'_> {
     }
 
     /// Checks that the cluster has at most [`POLICIES_MAX`] policies after a transaction that adds
-    /// some. Each addition changes the number of the next policy, so that of two concurrent ones the
-    /// second is checked again.
+    /// some. Each addition changes the number of the next policy. Of two concurrent ones, the
+    /// second is therefore checked again.
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] if there would be more; or the cluster does not respond.
     pub(super) fn check_count(&self, transaction: &Transaction) -> Result<(), ApiError> {
         let prefix = format!("{}{POLICIES}", self.root);
-        let is_addition = |condition: &ClusterCondition| matches!(condition, ClusterCondition::Absent(key) if key.starts_with(&prefix));
-        if !transaction.conditions.iter().any(is_addition) {
+        let mut new_keys = transaction.conditions.iter().filter_map(|condition| match condition {
+            ClusterCondition::Absent(key) => Some(key),
+            ClusterCondition::Created(..) | ClusterCondition::Unmodified(..) => None,
+        });
+        if !new_keys.any(|key| key.starts_with(&prefix)) {
             return Ok(());
         }
         let entries = self.entries_below(POLICIES)?.into_iter();

@@ -312,17 +312,17 @@ impl Session {
     /// others, one of them may share a store whose directory is not mounted, which is detected by
     /// the identity only, and which no key shows.
     fn remove_identities(&self) -> Result<(), ClusterStoreError> {
-        let own_key = self.key(&format!("{MEMBERS}{}", self.node));
-        let members = self.store.read(&self.key(MEMBERS))?.entries;
-        if members.iter().any(|member| member.key != own_key) {
-            return Ok(());
-        }
-        // A node that joins meanwhile changes the number of the next one.
+        // A node that joins after this read changes the number of the next one.
         let next_key = self.key(NEXT_NODE);
         let next = self.store.read(&next_key)?.entries;
         let Some(next) = next.into_iter().find(|entry| entry.key == next_key) else {
             return Ok(());
         };
+        let own_key = self.key(&format!("{MEMBERS}{}", self.node));
+        let members = self.store.read(&self.key(MEMBERS))?.entries;
+        if members.iter().any(|member| member.key != own_key) {
+            return Ok(());
+        }
         let is_last = [self.is_member(), ClusterCondition::Unmodified(next_key, next.modified)];
         let identities = self.store.read(&self.key(STORES))?.entries.into_iter();
         let changes: Vec<ClusterChange> =

@@ -20,7 +20,7 @@ use crate::shared::Shared;
 #[derive(Default)]
 pub(super) struct KnownPolicies {
     pub(super) policies: Policies,
-    /// Deleted policies that the desired state may still contain, at most as many as the cluster may
+    /// Deleted policies that the desired state may still contain, at most as many as a cluster can
     /// have policies.
     deleted: BTreeSet<Name>,
     /// True if the desired state must be updated.

@@ -1,5 +1,8 @@
 //! Tests of the bounds of policies in etcd.
 
+use suimon_contract::{ByteSize, QosPolicyKind};
+
+use super::super::records::StoredPolicies;
 use super::*;
 use crate::testing::{FakeCluster, name};
 
@@ -85,4 +88,28 @@ fn a_policy_for_which_a_cluster_has_no_room_is_refused_with_the_remedy() {
     assert!(replaced.unwrap().is_some());
     assert_eq!(cluster.keys(&format!("{ROOT}{POLICIES}")).len(), POLICIES_MAX);
     assert!(policies.add(&config("more", 100)).is_err());
+}
+
+/// A value of the state store has 4 MiB at most. The desired state has other objects, too.
+#[test]
+fn the_largest_policies_need_half_of_a_value_of_the_state_store() {
+    let longest_name = |number: usize| format!("{number:0>63}");
+    let largest = |number: usize| PolicyRecord {
+        key: PolicyKey(u32::MAX),
+        config: QosPolicyConfig {
+            kind: QosPolicyKind::Aggregated,
+            min_iops: Some(u64::MAX),
+            max_bytes_per_s: Some(ByteSize::new(u64::MAX)),
+            weight: u16::MAX,
+            burst_iops: Some(u64::MAX),
+            burst_s: Some(u32::MAX),
+            ..config(&longest_name(number), u64::MAX)
+        },
+    };
+    let stored = StoredPolicies {
+        all: (0..POLICIES_MAX).map(largest).collect(),
+        deleted: (0..POLICIES_MAX).map(|number| name(&longest_name(number))).collect(),
+    };
+    let bytes = serde_json::to_vec(&stored).unwrap().len();
+    assert!(bytes <= 2 << 20, "{bytes} bytes");
 }

@@ -18,8 +18,8 @@ use crate::command::Command;
 use crate::events::EventDraft;
 use crate::{ChangeOptions, Edit};
 
-/// Interval after which a policy that the cluster lacks is added again, and an update of the desired
-/// state for which there was no room is requested again.
+/// Interval after which a policy that the cluster lacks is added again, and an update of the
+/// desired state for which there was no room is requested again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 impl Driver {
