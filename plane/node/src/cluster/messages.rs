@@ -96,6 +96,11 @@ pub(super) enum TaskResult {
     Ended {
         failure: Option<String>,
     },
+    /// The cluster has not taken a policy of this host.
+    PolicyRefused {
+        policy: Name,
+        reason: String,
+    },
     /// Result of removing the node's records of a store.
     Withdrawn {
         store: Name,

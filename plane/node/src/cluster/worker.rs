@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use suimon_contract::Name;
+use suimon_contract::{ErrorCode, Name};
 
 use super::elected::ElectedLeaderState;
 use super::session::{Session, SessionContext};
@@ -165,14 +165,18 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
             }
         },
         Task::AddPolicy(policy) => {
-            if let Err(error) = session.add_policy(&policy) {
-                tracing::warn!(
-                    policy = %policy.name,
-                    %error,
-                    "cannot write a policy to etcd"
-                );
-            }
-            None
+            let error = session.add_policy(&policy).err()?;
+            tracing::warn!(
+                policy = %policy.name,
+                %error,
+                "cannot write a policy to etcd"
+            );
+            // Other errors end when etcd responds.
+            let is_refused = error.code == ErrorCode::Conflict;
+            is_refused.then(|| TaskResult::PolicyRefused {
+                policy: policy.name.clone(),
+                reason: error.message,
+            })
         }
         Task::RenewLease => match session.renew() {
             Ok(true) => None,

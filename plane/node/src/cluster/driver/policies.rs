@@ -31,6 +31,8 @@ pub(super) struct KnownPolicies {
     adoption: Adoption,
     /// True if the policies have changed since they were last saved.
     is_unsaved: bool,
+    /// Policies of the desired state that the cluster has refused, as reported by an event.
+    refused: BTreeSet<Name>,
     /// True if an event has reported that the cluster has too many policies.
     is_excess_reported: bool,
     /// Deleted policies that disks use and that were reported by an event.

@@ -104,6 +104,9 @@ impl Driver {
             TaskResult::Looked { store, session, mismatch: identity } => {
                 self.handle_identity(now, &store, (session, identity));
             }
+            TaskResult::PolicyRefused { policy, reason } => {
+                self.report_refused_policy(policy, &reason);
+            }
             TaskResult::Withdrawn { store, is_done: is_withdrawn } => {
                 self.handle_withdrawn(&store, is_withdrawn);
             }

@@ -12,11 +12,12 @@ fn put(policy: &str, number: usize, max_iops: u64) -> ClusterChange {
     ClusterChange::Put(format!("/suimon/lab/policies/{policy}"), record.into_bytes(), None)
 }
 
-/// Starts a node without stores.
-fn member(cluster: &FakeCluster) -> Harness {
+/// Starts a node without stores. `tables`: further tables of its host file.
+fn member(cluster: &FakeCluster, tables: &str) -> Harness {
     let first = Harness::in_cluster(MemoryStore::default(), FakeDisks::default(), cluster.clone());
     let text = config("n1", 0);
-    first.apply_ok(&host(&text[..text.find("[[store]]").unwrap()]));
+    let membership = &text[..text.find("[[store]]").unwrap()];
+    first.apply_ok(&host(&format!("{membership}{tables}")));
     wait_until("the first node emits ClusterJoined", || {
         has_event(&first, EventKind::ClusterJoined)
     });
@@ -32,14 +33,17 @@ fn policies_beyond_the_maximum_are_ignored_with_one_event_and_further_ones_are_r
     for chunk in changes.chunks(cluster.changes_max()) {
         cluster.commit(&[], chunk).unwrap();
     }
-    let first = member(&cluster);
-    wait_until("the first node has adopted the oldest policies", || {
-        first.node.config().qos_policies.len() == POLICIES_MAX
+    let own = "[[qos_policy]]\nname = \"own\"\nshared = true\nmax_iops = 100\n";
+    let first = member(&cluster, own);
+    wait_until("the first node has its policy and has adopted the oldest ones", || {
+        first.node.config().qos_policies.len() == POLICIES_MAX + 1
     });
     let is_adopted = |number: usize| max_of(&first, &format!("p-{number}")).is_some();
     assert!(is_adopted(POLICIES_MAX) && !is_adopted(POLICIES_MAX + 1));
     let events = first.wait_events(EventKind::SharedPoliciesIgnored.id(), 1);
     assert!(events[0].text.contains("suimon qos policy delete NAME"), "{events:?}");
+    let refusals = first.wait_events(EventKind::SharedPolicyRefused.id(), 1);
+    assert_eq!(refusals[0].subject, "qos_policy/own");
     let batch = host(&with_policy("n1", 500)).qos_policies.remove(0);
     let error = policy(&first, ResourceEdit::Add(batch)).unwrap_err();
     assert!(error.contains("can have 4096"), "{error}");
@@ -49,7 +53,7 @@ fn policies_beyond_the_maximum_are_ignored_with_one_event_and_further_ones_are_r
 #[test]
 fn a_failed_adoption_of_policies_is_not_repeated_with_each_change_and_leaves_one_operation() {
     let cluster = FakeCluster::default();
-    let first = member(&cluster);
+    let first = member(&cluster, "");
     let adoptions = || -> Vec<Operation> {
         let operations = first.node.operations().into_iter();
         operations.filter(|operation| operation.kind == "qos policy adopt").collect()

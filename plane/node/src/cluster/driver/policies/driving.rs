@@ -200,11 +200,27 @@ impl Driver {
 
     /// Adds policies of the desired state that the cluster does not have to the cluster.
     fn add_missing(&mut self, now: Time, config: &HostConfig) {
-        let KnownPolicies { policies, deleted, retry_at, .. } = &mut self.policies;
+        let KnownPolicies { policies, deleted, retry_at, refused, .. } = &mut self.policies;
         let is_missing = |name: &Name| !policies.contains_key(name) && !deleted.contains(name);
-        for policy in shared_policies(config).filter(|policy| is_missing(&policy.name)) {
+        let missing = shared_policies(config).filter(|policy| is_missing(&policy.name));
+        let mut names = BTreeSet::new();
+        for policy in missing {
             self.tasks.push(self.session, Task::AddPolicy(Box::new(policy.clone())));
             *retry_at = Some(now + RETRY_INTERVAL);
+            names.insert(&policy.name);
+        }
+        refused.retain(|name| names.contains(name));
+    }
+
+    /// Emits an event for a policy of this host that the cluster has refused, once per policy.
+    pub(in crate::cluster::driver) fn report_refused_policy(&mut self, name: Name, reason: &str) {
+        let text = format!(
+            "Policy {name} of this host cannot be added to the cluster: {reason}. If the policy is \
+             aggregated, its disks may be limited to 0 IOPS on shared stores."
+        );
+        let subject = format!("qos_policy/{name}");
+        if self.policies.refused.insert(name) {
+            self.emit([EventDraft::new(EventKind::SharedPolicyRefused, subject, text)]);
         }
     }
 
