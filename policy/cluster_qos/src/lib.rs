@@ -96,6 +96,7 @@ mod id;
 mod ledger;
 mod load;
 mod member;
+mod node_state;
 mod notice;
 mod round;
 mod shared;

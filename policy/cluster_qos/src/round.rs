@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use suimon_quantity::Time;
 
 use crate::account::{Account, GrantHeader};
-use crate::allocator::{AllocatorAction, LeaderState, NodeState};
+use crate::allocator::{AllocatorAction, LeaderState};
 use crate::divide::{Claimant, WeightedDemand, divide};
 use crate::grant::{NodeGrant, NodeShare, PolicyShare, Targets};
 use crate::ledger::{Remaining, fit};
 use crate::load::{LoadReport, VERSION};
+use crate::node_state::NodeState;
 use crate::notice::Notice;
 use crate::shared::PolicyPlan;
 use crate::{AdmissionCheck, CLAIMS_MAX, GrantId, NodeId, Parameters, PolicyKey};

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use suimon_contract::{ErrorCode, Name};
+use suimon_contract::{ErrorCode, Name, QosPolicyConfig};
 
 use super::elected::ElectedLeaderState;
 use super::session::{Session, SessionContext};
@@ -164,20 +164,7 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
                 Some(TaskResult::Withdrawn { store, is_done: false })
             }
         },
-        Task::AddPolicy(policy) => {
-            let error = session.add_policy(&policy).err()?;
-            tracing::warn!(
-                policy = %policy.name,
-                %error,
-                "cannot write a policy to etcd"
-            );
-            // Other errors end when etcd responds.
-            let is_refused = error.code == ErrorCode::Conflict;
-            is_refused.then(|| TaskResult::PolicyRefused {
-                policy: policy.name.clone(),
-                reason: error.message,
-            })
-        }
+        Task::AddPolicy(policy) => add_policy(session, &policy),
         Task::RenewLease => match session.renew() {
             Ok(true) => None,
             Ok(false) => Some(TaskResult::Removed),
@@ -199,6 +186,15 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
         }
         Task::Begin(_) | Task::End => None,
     }
+}
+
+fn add_policy(session: &Session, policy: &QosPolicyConfig) -> Option<TaskResult> {
+    let error = session.add_policy(policy).err()?;
+    tracing::warn!(policy = %policy.name, %error, "cannot write a policy to etcd");
+    // Other errors end when etcd responds.
+    let is_refused = error.code == ErrorCode::Conflict;
+    is_refused
+        .then(|| TaskResult::PolicyRefused { policy: policy.name.clone(), reason: error.message })
 }
 
 fn elect(session: &mut Session, store: Name) -> TaskResult {
