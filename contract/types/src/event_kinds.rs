@@ -322,7 +322,7 @@ catalogue! {
     6225 SharedPoliciesIgnored "shared_policies_ignored" Warning
         "The etcd of the cluster has more than 4096 shared policies, the most that a cluster can have. This host ignores the newest ones, whose limits are not in effect. Delete policies that no disk uses (`suimon qos policy delete`), or remove keys `policies/NAME` that another program has written from etcd; then restart the daemon.";
     6226 SharedPolicyRefused "shared_policy_refused" Warning
-        "A shared policy of this host cannot be added to its cluster, which has 4096 shared policies, the most it can have, or whose nodes keep changing policies. If the policy is aggregated, its disks may be limited to 0 IOPS on shared stores. The text contains the reason. Delete policies of the cluster that no disk uses, or replace the policy by one without `shared`.";
+        "A shared policy of this host cannot be added to its cluster, which has 4096 shared policies, the most it can have, or whose nodes keep changing policies. If the policy is aggregated, its disks may be limited to 0 IOPS on shared stores. The text contains the reason. Delete policies of the cluster that no disk uses (`suimon qos policy delete`), or replace the policy by one without `shared`.";
     7001 VmCreated "vm_created" Info
         "A VM was created; it is not running.";
     7002 VmChanged "vm_changed" Info
