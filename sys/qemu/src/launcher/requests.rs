@@ -53,6 +53,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
         Request::Probe(spec) => starter.probe(&spec).map(|_| Reply::Done),
         Request::Prepare { folder, user } => {
             check_user(user, starter.rights)?;
+            let _starts = starter.lock_starts();
             check_stopped(starter, &folder)?;
             starter.root.prepare(&folder, user).map(|()| Reply::Done)
         }
@@ -67,6 +68,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
         Request::Kill(identity) => kill(starter, &identity).map(|()| Reply::Done),
         Request::Watch(identity) => watch(starter, &identity, client),
         Request::Remove { folder } => {
+            let _starts = starter.lock_starts();
             check_stopped(starter, &folder)?;
             starter.registry.lock().retain(|_, vm| vm.identity.folder != folder);
             starter.root.remove(&folder).map(|()| Reply::Done)

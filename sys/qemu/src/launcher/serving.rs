@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, flock};
@@ -75,6 +75,7 @@ impl Launcher {
             accelerators: Accelerators::default(),
             registry: Registry::default(),
             vfs: Vfs::default(),
+            starts: Mutex::default(),
         };
         starter.registry.restore(&starter.root);
         let starter = Arc::new(starter);
@@ -119,7 +120,6 @@ impl Launcher {
                 return;
             }
         };
-        let refused = self.check_peer(&client).err();
         if self.clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
             self.clients.fetch_sub(1, Ordering::Relaxed);
             return;
@@ -129,31 +129,33 @@ impl Launcher {
         let builder = std::thread::Builder::new().name("launcher-client".to_owned());
         let thread = builder.spawn(move || {
             let _served = served;
-            match refused {
-                Some(error) => refuse(client.as_fd(), error),
-                None => requests::serve(&starter, client.as_fd()),
+            match check_peer(&starter, &client) {
+                Err(error) => refuse(client.as_fd(), error),
+                Ok(()) => requests::serve(&starter, client.as_fd()),
             }
         });
         if let Err(error) = thread {
             tracing::warn!(%error, "cannot serve a client");
         }
     }
+}
 
-    /// Checks that the client is a process of root or of the launcher's user, and not a VM, which
-    /// may run as that user.
-    fn check_peer(&self, client: &OwnedFd) -> Result<(), VmError> {
-        let refused = |text: String| VmError::new(VmErrorKind::Refused, text);
-        let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
-        let is_ours = peer.uid.is_root() || peer.uid == rustix::process::geteuid();
-        let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
-        if !is_ours || self.starter.registry.has_process(process) {
-            let user = peer.uid.as_raw();
-            return Err(refused(format!(
-                "user {user} (process {process}) has no permission to start VMs"
-            )));
-        }
-        Ok(())
+/// Checks that the client is a process of root or of the launcher's user, and not a VM, which may
+/// run as that user.
+fn check_peer(starter: &Starter, client: &OwnedFd) -> Result<(), VmError> {
+    let refused = |text: String| VmError::new(VmErrorKind::Refused, text);
+    let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
+    let is_ours = peer.uid.is_root() || peer.uid == rustix::process::geteuid();
+    let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
+    // The process of a VM that is being started is registered when the lock is free.
+    let _starts = starter.lock_starts();
+    if !is_ours || starter.registry.has_process(process) {
+        let user = peer.uid.as_raw();
+        return Err(refused(format!(
+            "user {user} (process {process}) has no permission to start VMs"
+        )));
     }
+    Ok(())
 }
 
 /// Sends the reason for a rejection after the client's first message. A reply sent earlier would be
