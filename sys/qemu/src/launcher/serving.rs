@@ -41,6 +41,8 @@ pub struct Launcher {
     starter: Arc<Starter>,
     socket: OwnedFd,
     clients: Arc<AtomicUsize>,
+    /// Maximum number of connections: [`CLIENTS_MAX`], or that of a test.
+    clients_max: usize,
     exits_when_unused: bool,
 }
 
@@ -80,7 +82,8 @@ impl Launcher {
         starter.registry.restore(&starter.root);
         let starter = Arc::new(starter);
         let exits_when_unused = spec.exits_when_unused;
-        Ok(Self { starter, socket, clients: Arc::default(), exits_when_unused })
+        let (clients, clients_max) = (Arc::default(), CLIENTS_MAX);
+        Ok(Self { starter, socket, clients, clients_max, exits_when_unused })
     }
 
     /// Serves clients. Returns when the launcher is not needed, if it is configured to exit then.
@@ -120,7 +123,7 @@ impl Launcher {
                 return;
             }
         };
-        if self.clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
+        if self.clients.fetch_add(1, Ordering::Relaxed) >= self.clients_max {
             self.clients.fetch_sub(1, Ordering::Relaxed);
             return;
         }
@@ -190,4 +193,51 @@ fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     bound.map_err(|errno| to_error(errno.into()))?;
     listen(&socket, BACKLOG)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Envelope, PROTOCOL, Request};
+
+    #[test]
+    fn a_connection_beyond_the_limit_is_closed_until_another_one_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("launcher.sock");
+        let rights = LauncherUser::of_this_process();
+        let starter = Starter {
+            root: Root::open(&folder.path().join("vms"), rights).unwrap(),
+            rights,
+            qemu: Qemu::new(None),
+            accelerators: Accelerators::default(),
+            registry: Registry::default(),
+            vfs: Vfs::default(),
+            starts: Mutex::default(),
+        };
+        let socket = new_socket().unwrap();
+        bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&socket, BACKLOG).unwrap();
+        let (starter, clients) = (Arc::new(starter), Arc::default());
+        let launcher =
+            Launcher { starter, socket, clients, clients_max: 2, exits_when_unused: false };
+        let connect = || {
+            let client = connect_to(&path).unwrap();
+            launcher.take_in();
+            client
+        };
+        let request = Envelope { protocol: PROTOCOL, request: Request::List };
+        let is_served = |client: &OwnedFd| {
+            let _ = send_message(client, &request);
+            matches!(receive_message::<Reply>(client), Ok(Some(Reply::Vms(_))))
+        };
+        let mut connected = vec![connect(), connect()];
+        assert!(connected.iter().all(is_served));
+        assert!(!is_served(&connect()));
+        drop(connected.pop());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !is_served(&connect()) {
+            assert!(Instant::now() < deadline, "the ended connection still counts");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }
