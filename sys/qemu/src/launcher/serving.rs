@@ -205,19 +205,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("launcher.sock");
         let rights = LauncherUser::of_this_process();
-        let starter = Starter {
-            root: Root::open(&folder.path().join("vms"), rights).unwrap(),
-            rights,
-            qemu: Qemu::new(None),
-            accelerators: Accelerators::default(),
-            registry: Registry::default(),
-            vfs: Vfs::default(),
-            starts: Mutex::default(),
-        };
+        let root = Root::open(&folder.path().join("vms"), rights).unwrap();
         let socket = new_socket().unwrap();
         bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         listen(&socket, BACKLOG).unwrap();
-        let (starter, clients) = (Arc::new(starter), Arc::default());
+        let (starter, clients) = (Arc::new(Starter::for_test(root, rights)), Arc::default());
         let launcher =
             Launcher { starter, socket, clients, clients_max: 2, exits_when_unused: false };
         let connect = || {

@@ -51,6 +51,22 @@ pub(crate) struct Starter {
     pub(crate) starts: Mutex<()>,
 }
 
+#[cfg(test)]
+impl Starter {
+    /// Returns the state of a launcher without VMs.
+    pub(crate) fn for_test(root: Root, rights: LauncherUser) -> Self {
+        Self {
+            root,
+            rights,
+            qemu: Qemu::new(None),
+            accelerators: Accelerators::default(),
+            registry: Registry::default(),
+            vfs: Vfs::default(),
+            starts: Mutex::default(),
+        }
+    }
+}
+
 fn host(operation: &str, error: &io::Error) -> VmError {
     VmError::new(VmErrorKind::Host, format!("{operation}: {error}"))
 }
