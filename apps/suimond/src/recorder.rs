@@ -194,7 +194,8 @@ impl Sink for RecordQueue {
         let waiting = self.waiting.fetch_add(body.len(), Relaxed) + body.len();
         if waiting > WAITING_BYTES_MAX {
             self.waiting.fetch_sub(body.len(), Relaxed);
-            if self.add_overflow(stream) {
+            // Records without a policy, such as names, have no stream that could end.
+            if stream != ALL_STREAMS && self.add_overflow(stream) {
                 self.send(Message::Overflow);
             }
             return false;

@@ -82,6 +82,9 @@ fn bytes_and_losses_that_are_not_written_are_bounded() {
     let accepted = (0..100).take_while(|_| queue.accept_block(stream, vec![0; BODY])).count();
     assert_eq!(accepted * BODY, WAITING_BYTES_MAX);
     assert_eq!(queue.waiting.load(Relaxed), WAITING_BYTES_MAX);
+    // Names that are lost end no stream.
+    assert!(!queue.accept_block(StreamId::default(), vec![0]));
+    assert_eq!(*queue.behind.lock().unwrap(), BTreeSet::from([stream]));
     for count in 2..=OVERFLOWS_MAX {
         assert!(!queue.accept_block(queue.next_stream(), vec![0]));
         assert_eq!(queue.behind.lock().unwrap().len(), count);
