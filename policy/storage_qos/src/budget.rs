@@ -375,11 +375,11 @@ mod tests {
 
     #[test]
     fn ended_workers_are_not_kept() {
-        let (scheduler, slots) = scheduler();
+        let (scheduler, [disk, _]) = scheduler();
         let mut borrower = Borrower::new(scheduler.spec.normalization, 64);
         let mut budget = StoreBudget::share(scheduler, NOW, WorkerId(0), &mut borrower);
-        let wanted = slots.map(|disk| RequestedGrant { disk, bytes: 4096 });
-        let report = LoanReport { loan_demand: wanted.to_vec(), ..LoanReport::default() };
+        let demand = vec![RequestedGrant { disk, bytes: 4096 }];
+        let report = LoanReport { loan_demand: demand, ..LoanReport::default() };
         for number in 1..1000 {
             let (worker, now) = (WorkerId(number), NOW + u32::from(number) * MS);
             budget.handle_report(now, worker, &report);
