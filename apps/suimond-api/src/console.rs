@@ -24,7 +24,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use tower::ServiceExt;
 
-pub use self::listener::{Console, ConsoleInService};
+pub use self::listener::{Console, ConsoleInService, LIVE_STREAMS_MAX};
 use crate::api::ApiState;
 use crate::console::state::ConsoleState;
 

@@ -36,7 +36,7 @@ pub use access::AccessFailures;
 pub use api::{
     ApiState, EVENT_FOLLOWERS_MAX, NotificationSender, Notifications, openapi_document, router,
 };
-pub use console::{Console, ConsoleInService, router as console_router};
+pub use console::{Console, ConsoleInService, LIVE_STREAMS_MAX, router as console_router};
 pub use listeners::{ListenerRecord, ListenerSection, ListenerSettings, Listeners};
 pub use server::{
     CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, READ_TIMEOUT, TlsListener, UPGRADED_MAX, serve,

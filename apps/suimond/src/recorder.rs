@@ -21,6 +21,11 @@ use suimon_recording::{
 /// Largest number of bytes queued for writing. Further records are lost, and the recording states
 /// the loss.
 const WAITING_BYTES_MAX: usize = 64 << 20;
+/// Largest number of streams whose loss is not recorded yet. If more lose records, the recording of
+/// all streams ends.
+const OVERFLOWS_MAX: usize = 1024;
+/// Stream of a loss mark that applies to all streams.
+const ALL_STREAMS: StreamId = StreamId(0);
 /// Longest time for which a record stays in the daemon's write buffer.
 const FLUSH_EVERY: Duration = Duration::from_millis(200);
 
@@ -50,7 +55,7 @@ impl RecordingFile {
     pub(crate) fn begin(self, source: &RecordingSource) -> Result<Recorder> {
         let context = || format!("--record {}", self.path.display());
         let (file, bytes_max) = (BufWriter::new(self.file), self.bytes_max);
-        let mut out = OutputFile { into: file, bytes: 0, bytes_max };
+        let mut out = OutputFile { into: file, bytes: 0, bytes_max, is_complete: false };
         out.write(&file_header()).with_context(context)?;
         out.write(&encode_block(&encode_about(source))).with_context(context)?;
         out.into.flush().with_context(context)?;
@@ -99,8 +104,8 @@ impl Recorder {
 
 /// Message to the recording thread.
 enum Message {
-    Block(StreamId, Vec<u8>),
-    /// Some streams of records exceeded [`WAITING_BYTES_MAX`] and lost records.
+    Block(Vec<u8>),
+    /// Streams of records exceeded [`WAITING_BYTES_MAX`] and lost records. At most one is queued.
     Overflow,
     End,
 }
@@ -113,6 +118,8 @@ struct RecordQueue {
     waiting: AtomicUsize,
     /// True if recording has ended, so that further records are ignored.
     is_over: AtomicBool,
+    /// Streams that have lost records and have no loss mark in the recording yet, or
+    /// [`ALL_STREAMS`] alone; at most [`OVERFLOWS_MAX`].
     behind: Mutex<BTreeSet<StreamId>>,
 }
 
@@ -122,7 +129,6 @@ impl RecordQueue {
     }
 
     fn write_all(&self, receiver: &Receiver<Message>, out: &mut OutputFile) -> io::Result<()> {
-        let mut full = BTreeSet::new();
         let mut flush_at = Instant::now() + FLUSH_EVERY;
         loop {
             // The buffer is flushed here, so that this also happens while records arrive without a
@@ -132,28 +138,35 @@ impl RecordQueue {
                 flush_at = Instant::now() + FLUSH_EVERY;
             }
             match receiver.recv_timeout(FLUSH_EVERY) {
-                Ok(Message::Block(stream, body)) => {
+                Ok(Message::Block(body)) => {
                     self.waiting.fetch_sub(body.len(), Relaxed);
-                    if full.contains(&stream) {
-                        continue;
-                    }
-                    let block = encode_block(&body);
-                    if !out.has_room(&block) {
-                        if full.is_empty() {
-                            let max = out.bytes_max;
-                            tracing::warn!(max, "the recording reached its size limit");
-                        }
-                        full.insert(stream);
-                        out.write(&encode_block(&encode_lost(stream, LossReason::Full)))?;
-                        continue;
-                    }
-                    out.write(&block)?;
+                    out.write_or_complete(&encode_block(&body))?;
                 }
                 Ok(Message::Overflow) => self.write_overflows(out)?,
                 Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            if out.is_complete {
+                self.is_over.store(true, Relaxed);
+            }
         }
+    }
+
+    /// Adds a stream that has lost records. Returns true if a message to the writer is necessary.
+    fn add_overflow(&self, stream: StreamId) -> bool {
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        if behind.contains(&ALL_STREAMS) {
+            return false;
+        }
+        let is_first = behind.is_empty();
+        if behind.len() >= OVERFLOWS_MAX && !behind.contains(&stream) {
+            behind.clear();
+            behind.insert(ALL_STREAMS);
+            self.is_over.store(true, Relaxed);
+        } else {
+            behind.insert(stream);
+        }
+        is_first
     }
 
     /// Writes a loss mark for each stream that lost records, into the recording.
@@ -162,7 +175,8 @@ impl RecordQueue {
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
         for stream in overflows {
             tracing::warn!(stream = stream.0, "the recording ended: the disk is too slow for it");
-            out.write(&encode_block(&encode_lost(stream, LossReason::Overload)))?;
+            out.write_or_complete(&encode_block(&encode_lost(stream, LossReason::Overload)))?;
+            out.is_complete |= stream == ALL_STREAMS;
         }
         Ok(())
     }
@@ -180,11 +194,13 @@ impl Sink for RecordQueue {
         let waiting = self.waiting.fetch_add(body.len(), Relaxed) + body.len();
         if waiting > WAITING_BYTES_MAX {
             self.waiting.fetch_sub(body.len(), Relaxed);
-            self.behind.lock().unwrap_or_else(PoisonError::into_inner).insert(stream);
-            self.send(Message::Overflow);
+            // Records without a policy, such as names, have no stream that could end.
+            if stream != ALL_STREAMS && self.add_overflow(stream) {
+                self.send(Message::Overflow);
+            }
             return false;
         }
-        self.send(Message::Block(stream, body))
+        self.send(Message::Block(body))
     }
 }
 
@@ -193,11 +209,22 @@ struct OutputFile {
     into: BufWriter<File>,
     bytes: u64,
     bytes_max: u64,
+    /// True if the file contains a loss mark of all streams. Nothing is written afterwards.
+    is_complete: bool,
 }
 
 impl OutputFile {
-    fn has_room(&self, block: &[u8]) -> bool {
-        self.bytes + block.len() as u64 <= self.bytes_max
+    /// Writes a block. If the limit does not permit it, writes a loss mark of all streams instead.
+    fn write_or_complete(&mut self, block: &[u8]) -> io::Result<()> {
+        if self.is_complete {
+            return Ok(());
+        }
+        if self.bytes + block.len() as u64 <= self.bytes_max {
+            return self.write(block);
+        }
+        tracing::warn!(max = self.bytes_max, "the recording reached its size limit");
+        self.is_complete = true;
+        self.write(&encode_block(&encode_lost(ALL_STREAMS, LossReason::Full)))
     }
 
     fn write(&mut self, block: &[u8]) -> io::Result<()> {

@@ -37,7 +37,7 @@ fn records_reach_the_file_although_they_arrive_without_a_pause() {
 }
 
 #[test]
-fn the_file_contains_no_more_than_its_limit_and_a_mark_for_each_stream() {
+fn the_file_contains_no_more_than_its_limit_and_one_mark_for_all_streams() {
     const LIMIT: u64 = 4096;
     let folder = TempDir::new().unwrap();
     let (path, recorder) = begin(&folder, LIMIT);
@@ -49,8 +49,61 @@ fn the_file_contains_no_more_than_its_limit_and_a_mark_for_each_stream() {
             sink.accept_block(stream, vec![1]);
         }
     }
+    // Each instance of a policy begins a stream of its own.
+    for _ in 0..1000 {
+        sink.accept_block(sink.next_stream(), vec![1]);
+    }
     recorder.end();
-    let mark = encode_block(&encode_lost(streams[0], LossReason::Full)).len() as u64;
-    let length = length(&path);
-    assert!(length > LIMIT / 2 && length <= LIMIT + 2 * mark, "{length}");
+    let mark = encode_block(&encode_lost(ALL_STREAMS, LossReason::Full));
+    let bytes = std::fs::read(&path).unwrap();
+    assert!(bytes.ends_with(&mark));
+    let length = bytes.len() as u64;
+    assert!(length > LIMIT / 2 && length <= LIMIT + mark.len() as u64, "{length}");
+}
+
+/// Queue without a thread that writes.
+fn queue() -> (RecordQueue, Receiver<Message>) {
+    let (sender, receiver) = channel();
+    let queue = RecordQueue {
+        sender: Mutex::new(sender),
+        streams: AtomicU32::new(1),
+        waiting: AtomicUsize::new(0),
+        is_over: AtomicBool::new(false),
+        behind: Mutex::default(),
+    };
+    (queue, receiver)
+}
+
+#[test]
+fn bytes_and_losses_that_are_not_written_are_bounded() {
+    const BODY: usize = 1 << 20;
+    let (queue, receiver) = queue();
+    let stream = queue.next_stream();
+    let accepted = (0..100).take_while(|_| queue.accept_block(stream, vec![0; BODY])).count();
+    assert_eq!(accepted * BODY, WAITING_BYTES_MAX);
+    assert_eq!(queue.waiting.load(Relaxed), WAITING_BYTES_MAX);
+    // Names that are lost end no stream.
+    assert!(!queue.accept_block(StreamId::default(), vec![0]));
+    assert_eq!(*queue.behind.lock().unwrap(), BTreeSet::from([stream]));
+    for count in 2..=OVERFLOWS_MAX {
+        assert!(!queue.accept_block(queue.next_stream(), vec![0]));
+        assert_eq!(queue.behind.lock().unwrap().len(), count);
+    }
+    for _ in 0..1000 {
+        assert!(!queue.accept_block(queue.next_stream(), vec![0]));
+        assert_eq!(*queue.behind.lock().unwrap(), BTreeSet::from([ALL_STREAMS]));
+    }
+    let messages = receiver.try_iter();
+    assert_eq!(messages.filter(|message| matches!(message, Message::Overflow)).count(), 1);
+
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("recording");
+    let file = BufWriter::new(File::create(&path).unwrap());
+    let mut out = OutputFile { into: file, bytes: 0, bytes_max: u64::MAX, is_complete: false };
+    queue.write_overflows(&mut out).unwrap();
+    assert!(out.is_complete && queue.behind.lock().unwrap().is_empty());
+    out.write_or_complete(&[1]).unwrap();
+    out.into.flush().unwrap();
+    let mark = encode_block(&encode_lost(ALL_STREAMS, LossReason::Overload));
+    assert_eq!(std::fs::read(&path).unwrap(), mark);
 }

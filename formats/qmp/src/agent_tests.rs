@@ -93,6 +93,10 @@ fn malformed_interfaces_are_omitted() {
     assert!(agent_interfaces(&json!({})).is_empty());
     let many: Vec<Value> = (0..1000).map(|n| json!({ "name": format!("e{n}") })).collect();
     assert_eq!(agent_interfaces(&json!(many)).len(), AGENT_INTERFACES_MAX);
+    let address = json!({ "ip-address": "127.0.0.1", "ip-address-type": "ipv4", "prefix": 8 });
+    let interfaces =
+        agent_interfaces(&json!([{ "name": "lo", "ip-addresses": vec![address; 1000] }]));
+    assert_eq!(interfaces[0].addresses.len(), AGENT_ADDRESSES_MAX);
 }
 
 #[test]

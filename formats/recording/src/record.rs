@@ -67,7 +67,7 @@ pub enum Record<'a> {
     },
     /// Early end of a stream.
     Lost {
-        /// Stream that has no further records.
+        /// Stream that has no further records; 0: no stream has further records.
         stream: StreamId,
         /// Reason for the early end.
         loss: LossReason,
@@ -162,7 +162,7 @@ pub fn encode_names(names: &Names) -> Vec<u8> {
     encode_text(NAMES, names)
 }
 
-/// Returns a block body that contains the early end of a stream.
+/// Returns a block body that contains the early end of a stream, or of all streams (0).
 pub fn encode_lost(stream: StreamId, loss: LossReason) -> Vec<u8> {
     let (mut body, mut last) = (Vec::new(), Time::ZERO);
     put_lost(&mut body, (stream, Time::ZERO, &mut last), loss);

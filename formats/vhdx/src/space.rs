@@ -352,6 +352,19 @@ mod tests {
         assert_eq!(Occupancy::default().gaps(), []);
     }
 
+    /// An image decides how its file is fragmented.
+    #[test]
+    fn gaps_of_a_fragmented_file_are_limited() {
+        let mut occupancy = Occupancy::default();
+        let count = u32::try_from(GAPS_MAX).unwrap() + 100;
+        for number in 0..count {
+            occupancy.take(2 * number + 1, 2 * number + 2).unwrap();
+        }
+        let gaps = occupancy.gaps();
+        assert_eq!((gaps.len(), gaps[0], gaps[1]), (GAPS_MAX, (0, 1), (2, 3)));
+        assert_eq!(occupancy.used(), u64::from(count));
+    }
+
     #[test]
     fn freed_space_is_reused_after_zeroing() {
         let mut occupancy = Occupancy::default();

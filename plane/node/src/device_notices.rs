@@ -41,7 +41,7 @@ pub(crate) struct DeviceNotices {
 struct Waiting {
     notices: VecDeque<DeviceNotice>,
     /// True if a command for these notices is queued for the control thread, or the device is in
-    /// [`LateNotices`].
+    /// [`UnannouncedNotices`].
     is_queued: bool,
 }
 

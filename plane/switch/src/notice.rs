@@ -148,3 +148,20 @@ impl ReportLimiter {
         now.as_ns() >= next && self.0.compare_exchange(next, after, Relaxed, Relaxed).is_ok()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Guests cause notices while the control thread may be busy.
+    #[test]
+    fn notices_beyond_the_limit_are_dropped() {
+        let notices = Notices::new();
+        for _ in 0..2 * NOTICES_MAX {
+            let mac = MacAddr::new([2, 0, 0, 0, 0, 1]);
+            notices.send(SwitchNotice::NewSource { port: PortId(1), mac });
+        }
+        let polled = std::iter::from_fn(|| notices.poll(|_, _| true)).count();
+        assert_eq!(polled, NOTICES_MAX);
+    }
+}

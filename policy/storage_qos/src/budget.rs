@@ -318,7 +318,7 @@ mod tests {
     use super::*;
     use crate::{
         Capacity, Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal, RequestTime,
-        Store, WorkerTime,
+        RequestedGrant, Store, WorkerTime,
     };
 
     const MS: Duration = Duration::from_millis(1);
@@ -371,5 +371,24 @@ mod tests {
         };
         assert_eq!(report(NOW + 100 * MS, [20, 60]), 80);
         assert_eq!(report(NOW + 200 * MS, [90, 90]), 180);
+    }
+
+    #[test]
+    fn ended_workers_are_not_kept() {
+        let (scheduler, [disk, _]) = scheduler();
+        let mut borrower = Borrower::new(scheduler.spec.normalization, 64);
+        let mut budget = StoreBudget::share(scheduler, NOW, WorkerId(0), &mut borrower);
+        let demand = vec![RequestedGrant { disk, bytes: 4096 }];
+        let report = LoanReport { loan_demand: demand, ..LoanReport::default() };
+        for number in 1..1000 {
+            let (worker, now) = (WorkerId(number), NOW + u32::from(number) * MS);
+            budget.handle_report(now, worker, &report);
+            while budget.poll_grant(now).is_some() {}
+            assert!(budget.has_grants(worker) && budget.workers.len() <= 2);
+            budget.handle_ended(now, worker);
+        }
+        budget.handle_ended(NOW + 1000 * MS, WorkerId(0));
+        assert!(budget.workers.is_empty());
+        assert_eq!(budget.in_flight(), 0);
     }
 }

@@ -194,3 +194,26 @@ fn pass_on(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
 #[cfg(test)]
 #[path = "huge_pages_tests.rs"]
 mod huge_pages_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_beyond_the_table_are_rejected_until_one_is_dropped() {
+        const PAGE: usize = 4096;
+        // Nothing accesses this range.
+        let guard = || TruncationGuard::new(PAGE, PAGE, PAGE);
+        let mut guards = Vec::new();
+        let error = loop {
+            match guard() {
+                Ok(guard) => guards.push(guard),
+                Err(error) => break error,
+            }
+            assert!(guards.len() <= GUARDS_MAX);
+        };
+        assert!(guards.len() > GUARDS_MAX / 2, "{error}");
+        drop(guards.pop());
+        guard().unwrap();
+    }
+}

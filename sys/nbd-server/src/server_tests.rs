@@ -111,6 +111,29 @@ fn silent_clients_are_replaced_and_delay_no_other() {
 }
 
 #[test]
+fn connections_that_have_ended_are_not_listed() {
+    let exports = Arc::new(Exports::default());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("nbd");
+    let host = host(&exports);
+    let clients = host.clients.clone();
+    let _server = NbdServer::listen(&path, UnixAccess::default(), host).unwrap();
+    for _ in 0..200 {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        choose(&mut stream, "works").unwrap();
+        // An export has 128 connections at most.
+        exports.queues.lock().unwrap().clear();
+    }
+    let started_at = Instant::now();
+    while !clients.list().is_empty() {
+        assert!(started_at.elapsed() < LIMIT, "{} connections are listed", clients.list().len());
+        std::thread::sleep(Duration::from_millis(10));
+        exports.queues.lock().unwrap().clear();
+    }
+}
+
+#[test]
 fn an_unresponsive_export_does_not_block_others() {
     let exports = Arc::new(Exports::default());
     let folder = tempfile::tempdir().unwrap();

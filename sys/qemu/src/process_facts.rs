@@ -39,6 +39,22 @@ pub(crate) fn user(process: u32) -> Option<u32> {
     fs::metadata(format!("/proc/{process}")).ok().map(|metadata| metadata.uid())
 }
 
+/// Returns true if a process ignores the signals of `mask` (`proc(5)`, `SigIgn` of `status`).
+pub(crate) fn ignores_signals(process: u32, mask: u64) -> bool {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let ignored = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let ignored = ignored.and_then(|ignored| u64::from_str_radix(ignored.trim(), 16).ok());
+    ignored.is_some_and(|ignored| ignored & mask == mask)
+}
+
+/// Returns the size in bytes of a process's address space (`proc(5)`, field 1 of `statm`). Returns
+/// `None` if there is no such process.
+pub(crate) fn address_space_bytes(process: u32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{process}/statm")).ok()?;
+    let pages: u64 = text.split_whitespace().next()?.parse().ok()?;
+    pages.checked_mul(u64::try_from(rustix::param::page_size()).ok()?)
+}
+
 /// Returns the feature flags that all CPUs in `cpuinfo`, the contents of `/proc/cpuinfo`, have in
 /// common.
 pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
@@ -55,13 +71,23 @@ pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{since_start, started, user};
+    use super::{address_space_bytes, ignores_signals, since_start, started, user};
 
     #[test]
     fn a_process_has_a_user() {
         let own_user = rustix::process::geteuid().as_raw();
         assert_eq!(user(std::process::id()), Some(own_user));
         assert_eq!(user(5_000_000), None);
+    }
+
+    #[test]
+    fn a_process_has_an_address_space_and_ignored_signals() {
+        assert!(address_space_bytes(std::process::id()).is_some_and(|bytes| bytes > 1 << 20));
+        assert_eq!(address_space_bytes(5_000_000), None);
+        // Rust programs ignore SIGPIPE, and nothing can ignore SIGKILL.
+        assert!(ignores_signals(std::process::id(), 1_u64 << (libc::SIGPIPE - 1)));
+        assert!(!ignores_signals(std::process::id(), 1_u64 << (libc::SIGKILL - 1)));
+        assert!(!ignores_signals(5_000_000, 1));
     }
 
     #[test]

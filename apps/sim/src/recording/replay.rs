@@ -92,6 +92,10 @@ pub(crate) fn replay<R: Read>(mut recording: Recording<R>) -> Result<Replay> {
             Record::Lost { stream, loss } => {
                 if let Some(stream_state) = streams.get_mut(&stream) {
                     stream_state.report.lost = Some(loss);
+                } else if stream == StreamId(0) {
+                    for stream_state in streams.values_mut() {
+                        stream_state.report.lost.get_or_insert(loss);
+                    }
                 }
             }
         }

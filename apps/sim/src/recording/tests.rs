@@ -2,7 +2,9 @@
 //! are detected.
 
 use anyhow::Result;
-use suimon_recording::{Names, RecordingError, StreamId, encode_names, records};
+use suimon_recording::{
+    LossReason, Names, RecordingError, StreamId, encode_lost, encode_names, records,
+};
 use suimon_sim_kernel::RandomStream;
 
 use super::read::Recording;
@@ -56,6 +58,19 @@ fn a_replay_repeats_the_recorded_decisions() {
     // An incomplete recording of a killed daemon is read up to its end.
     let cut = replayed(&file[..file.len() - 5]).unwrap();
     assert!(cut.is_same() && cut.cut.is_some(), "{cut:?}");
+}
+
+#[test]
+fn a_loss_mark_of_all_streams_applies_to_each_of_them() {
+    let mut bodies = recorded().bodies();
+    bodies.push(encode_lost(StreamId(0), LossReason::Full));
+    let file = file(&bodies);
+    let replay = replayed(&file).unwrap();
+    assert!(replay.streams.len() > 1 && replay.is_same());
+    assert!(replay.streams.iter().all(|stream| stream.lost == Some(LossReason::Full)));
+    let answer = evaluate(&file, &["team.both.algorithm=dynamic"]).unwrap();
+    let notes = &answer.policies[0].notes;
+    assert!(notes.iter().any(|note| note.contains("incomplete")), "{notes:?}");
 }
 
 /// Verifies that a modified byte in any decision is detected, for the decisions in a part of the

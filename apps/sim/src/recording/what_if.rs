@@ -75,6 +75,10 @@ pub(crate) fn what_if<R: Read>(
             Record::Lost { stream, loss } => {
                 if let Some(stream) = streams.get_mut(&stream) {
                     stream.lost = Some(loss);
+                } else if stream == StreamId(0) {
+                    for stream in streams.values_mut() {
+                        stream.lost.get_or_insert(loss);
+                    }
                 }
             }
         }

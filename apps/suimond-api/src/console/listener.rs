@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ConsoleConfig, ConsoleLogin, ErrorCode};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::console::logins::{CODE_SPAN, Logins};
 use crate::remedy;
@@ -14,6 +14,8 @@ use crate::tcp_api::Token;
 
 /// Largest number of connections that have not sent the secret.
 pub(super) const WITHOUT_SECRET_MAX: usize = 8;
+/// Largest number of concurrent streams of live updates. Each holds a response of up to 4 MiB.
+pub const LIVE_STREAMS_MAX: usize = 64;
 
 /// Console configured by `[console]`.
 pub struct Console {
@@ -22,6 +24,8 @@ pub struct Console {
     pub(super) logins: Mutex<Logins>,
     /// Permits of WebSockets that have not sent the secret of their session.
     pub(super) unauthenticated_permits: Arc<Semaphore>,
+    /// Permits of streams of live updates.
+    live_permits: Arc<Semaphore>,
 }
 
 impl Console {
@@ -45,6 +49,7 @@ impl Console {
             token: token.transpose()?,
             logins: Mutex::default(),
             unauthenticated_permits: Arc::new(Semaphore::new(WITHOUT_SECRET_MAX)),
+            live_permits: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
         })
     }
 
@@ -81,6 +86,20 @@ impl Console {
         })?;
         let url = format!("http://{}/#/login?code={code}", self.address);
         Ok(ConsoleLogin { url, valid_s: CODE_SPAN.as_secs() })
+    }
+
+    /// Acquires a permit for a stream of live updates.
+    ///
+    /// # Errors
+    /// [`LIVE_STREAMS_MAX`] streams exist already.
+    pub(super) fn live_permit(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        self.live_permits.clone().try_acquire_owned().map_err(|_| {
+            let text = format!(
+                "{LIVE_STREAMS_MAX} pages already receive live updates, the most possible; close \
+                 one of them, and retry"
+            );
+            ApiError::new(ErrorCode::Conflict, text).about("console")
+        })
     }
 
     pub(super) fn logins(&self) -> MutexGuard<'_, Logins> {

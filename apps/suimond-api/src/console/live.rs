@@ -1,8 +1,9 @@
 //! Live updates of the page: responses of the REST API, sent as server-sent events when they change
 //! (HTML Living Standard, section 9.2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
+use std::hash::{BuildHasher, RandomState};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, to_bytes};
@@ -12,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use suimon_contract::{ApiError, ErrorCode, Event, EventFilter};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower::ServiceExt;
 
@@ -27,9 +29,12 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 const TOPICS_MAX: usize = 16;
 /// Time limit for the response of an endpoint to the query for one topic.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Largest size of a response in bytes. A topic with a larger one fails.
 const RESPONSE_BYTES_MAX: usize = 4 << 20;
-/// Largest number of log events sent at a time.
-const EVENTS_MAX: usize = 256;
+/// Largest number of log events in one part of the stream.
+const EVENTS_MAX: usize = 16;
+/// Largest number of parts with log events between two queries of the topics.
+const EVENT_PARTS_MAX: usize = 16;
 
 /// Topic of the event log, of which each event is sent once.
 const EVENTS: &str = "events";
@@ -105,9 +110,10 @@ pub(super) async fn follow(
         );
         return Err(ApiError::new(ErrorCode::InvalidValue, text).field("topics").into());
     }
+    let permit = state.console.live_permit()?;
     let session =
         access_check::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
-    let follower = Follower::new(state, session, topics);
+    let follower = Follower::new(state, session, topics, permit);
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let text = follower.next_text().await?;
         Some((Ok::<Bytes, Infallible>(text.into()), follower))
@@ -116,61 +122,91 @@ pub(super) async fn follow(
     Ok((content_type, Body::from_stream(stream)).into_response())
 }
 
+/// Response to a query, without its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ResponseDigest {
+    status: StatusCode,
+    length: usize,
+    /// Hash of the body with the random key of the stream.
+    hash: u64,
+}
+
 struct Follower {
     state: ConsoleState,
     notifications: Notifications,
     session: String,
     topics: Vec<String>,
-    /// Body of the last response that was sent for each topic.
-    sent: BTreeMap<String, Bytes>,
+    /// Topics that are to be queried before the next wait.
+    remaining: VecDeque<String>,
+    /// Number of parts with log events that may be sent before the remaining topics.
+    event_parts: usize,
+    /// Last response that was sent for each topic.
+    sent: BTreeMap<String, ResponseDigest>,
+    hasher: RandomState,
     ticks: Interval,
     /// Sequence number of the last log event seen, if events are followed.
     seen: Option<u64>,
     last_sent: Instant,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Follower {
-    fn new(state: ConsoleState, session: String, mut topics: Vec<String>) -> Self {
+    fn new(
+        state: ConsoleState,
+        session: String,
+        mut topics: Vec<String>,
+        permit: OwnedSemaphorePermit,
+    ) -> Self {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let last = state.api.node.last_events(0, &EventFilter::default()).seen;
         let last_seen = topics.iter().any(|topic| topic == EVENTS).then_some(last);
         topics.retain(|topic| topic != EVENTS);
         let notifications = state.api.notifications.clone();
-        let (sent_versions, last_sent) = (BTreeMap::new(), Instant::now());
         Self {
             state,
             notifications,
             session,
             topics,
-            sent: sent_versions,
+            remaining: VecDeque::new(),
+            event_parts: 0,
+            sent: BTreeMap::new(),
+            hasher: RandomState::new(),
             ticks,
             seen: last_seen,
-            last_sent,
+            last_sent: Instant::now(),
+            _permit: permit,
         }
     }
 
-    /// Waits for changes and returns the next part of the event stream; `None` when the session or
-    /// the daemon ends.
+    /// Waits for changes and returns the next part of the event stream: some log events or one
+    /// topic, so that a stream holds one response at a time. `None` when the session or the daemon
+    /// ends.
     async fn next_text(&mut self) -> Option<String> {
         loop {
-            let mut end_receiver = self.notifications.ended.clone();
-            tokio::select! {
-                _ = self.ticks.tick() => {}
-                changed = self.notifications.events.changed(), if self.seen.is_some() =>
-                    changed.ok()?,
-                _ = end_receiver.wait_for(|end_receiver| *end_receiver) => return None,
+            let has_rest = self.event_parts > 0 || !self.remaining.is_empty();
+            if !has_rest {
+                self.wait().await?;
             }
-            if !self.state.console.logins().is_session(Instant::now(), &self.session) {
+            let has_ended = *self.notifications.ended.borrow();
+            if has_ended || !self.state.console.logins().is_session(Instant::now(), &self.session) {
                 return None;
             }
-            let mut text = self.new_events();
-            for topic in self.topics.clone() {
-                text += &self.new_answer(&topic).await;
+            if !has_rest {
+                self.event_parts = EVENT_PARTS_MAX;
+                self.remaining = self.topics.iter().cloned().collect();
+                if self.last_sent.elapsed() >= KEEP_ALIVE {
+                    self.last_sent = Instant::now();
+                    return Some(":\n\n".to_owned());
+                }
             }
-            if text.is_empty() && self.last_sent.elapsed() >= KEEP_ALIVE {
-                text.push_str(":\n\n");
-            }
+            let text = if self.event_parts > 0 {
+                self.new_events()
+            } else if let Some(topic) = self.remaining.pop_front() {
+                self.new_answer(&topic).await
+            } else {
+                continue;
+            };
             if !text.is_empty() {
                 self.last_sent = Instant::now();
                 return Some(text);
@@ -178,10 +214,25 @@ impl Follower {
         }
     }
 
+    /// Waits until the topics are to be queried again; `None` when the daemon ends.
+    async fn wait(&mut self) -> Option<()> {
+        let mut end_receiver = self.notifications.ended.clone();
+        tokio::select! {
+            _ = self.ticks.tick() => Some(()),
+            changed = self.notifications.events.changed(), if self.seen.is_some() => changed.ok(),
+            _ = end_receiver.wait_for(|has_ended| *has_ended) => None,
+        }
+    }
+
     fn new_events(&mut self) -> String {
-        let Some(last_seen) = &mut self.seen else { return String::new() };
+        let Some(last_seen) = &mut self.seen else {
+            self.event_parts = 0;
+            return String::new();
+        };
         let page = self.state.api.node.events(*last_seen, EVENTS_MAX, &EventFilter::default());
         *last_seen = page.seen;
+        let is_last = page.events.len() < EVENTS_MAX;
+        self.event_parts = if is_last { 0 } else { self.event_parts.saturating_sub(1) };
         let events = page.events.into_iter().map(Event::with_new_names);
         let lines = events.filter_map(|event| serde_json::to_string(&event).ok());
         lines.map(|line| event(EVENTS, &line)).collect()
@@ -191,11 +242,12 @@ impl Follower {
     /// before.
     async fn new_answer(&mut self, topic: &str) -> String {
         let (status, body) = self.answer(topic).await;
-        if self.sent.get(topic) == Some(&body) {
+        let hash = self.hasher.hash_one(&body);
+        let digest = ResponseDigest { status, length: body.len(), hash };
+        if self.sent.insert(topic.to_owned(), digest) == Some(digest) {
             return String::new();
         }
-        let text = String::from_utf8_lossy(&body).into_owned();
-        self.sent.insert(topic.to_owned(), body);
+        let text = String::from_utf8_lossy(&body);
         if status == StatusCode::OK {
             // Line breaks in JSON occur only between tokens, so replacing them does not change the
             // value.

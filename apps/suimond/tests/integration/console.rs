@@ -9,7 +9,7 @@ use crate::support;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::Server;
 use http_body_util::{BodyExt, Full};
@@ -18,7 +18,9 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use suimon_contract::{ConsoleConfig, ErrorCode};
-use suimond_api::{self as api, ApiState, Console, ConsoleInService, console_router};
+use suimond_api::{
+    self as api, ApiState, Console, ConsoleInService, LIVE_STREAMS_MAX, console_router,
+};
 use tokio::net::TcpStream;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -304,4 +306,30 @@ async fn changes_are_streamed_until_the_logout() {
     let logout = site.send((Method::DELETE, "/console/session"), &own_headers, "").await;
     assert_eq!(logout.status(), 204);
     while events.next().await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn live_streams_beyond_the_limit_are_refused_until_one_ends() {
+    let site = Site::new().await;
+    let session = site.logged_in().await;
+    let own_headers = session.headers();
+    let open =
+        async || site.send((Method::GET, "/console/live?topics=nics"), &own_headers, "").await;
+    let mut streams = Vec::new();
+    for _ in 0..LIVE_STREAMS_MAX {
+        let answer = open().await;
+        assert_eq!(answer.status(), 200);
+        streams.push(answer);
+    }
+    let (status, body) = support::json(open().await).await;
+    assert_eq!((status, body["errors"][0]["code"].as_str()), (409, Some("conflict")), "{body}");
+    let (status, _) =
+        support::json(site.send((Method::GET, "/1.0/nics"), &own_headers, "").await).await;
+    assert_eq!(status, 200, "other requests of the page are answered");
+    drop(streams.pop());
+    let deadline = Instant::now() + Duration::from_secs(90);
+    while open().await.status() != 200 {
+        assert!(Instant::now() < deadline, "the ended stream still counts");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }

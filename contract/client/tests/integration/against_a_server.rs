@@ -228,6 +228,14 @@ async fn a_stream_that_breaks_or_is_invalid_ends_with_an_error() {
 }
 
 #[tokio::test]
+async fn a_line_without_end_ends_the_stream_with_an_error() {
+    let server = OneAnswer::new(&["HTTP/1.1 200 OK\r\n\r\n", &"x".repeat(5 << 20)]);
+    let mut follow = server.client().follow_operation(1).await.unwrap();
+    let Err(error) = follow.next().await else { panic!("no error") };
+    assert!(format!("{error:?}").contains("a received line exceeds the length limit"), "{error}");
+}
+
+#[tokio::test]
 async fn a_capture_names_its_operation_and_gives_bytes() {
     let server = OneAnswer::new(&[
         "HTTP/1.1 200 OK\r\nSuimon-Operation: 12\r\ntransfer-encoding: chunked\r\n\r\n",

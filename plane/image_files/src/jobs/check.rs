@@ -208,3 +208,20 @@ impl DiskJob for CheckJob {
         Ok(JobProgress { done_bytes: self.offset, total_bytes, is_done: is_completed })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An image decides how many faults it has.
+    #[test]
+    fn findings_beyond_the_limit_are_counted() {
+        let mut report = CheckReport::default();
+        for _ in 0..FINDINGS_MAX + 7 {
+            let fault = DiskFault::FlushFailed { error: "no such device".to_owned() };
+            report.add(true, DiskError::new("a.vhdx", fault));
+        }
+        assert_eq!((report.findings.len(), report.findings_omitted), (FINDINGS_MAX, 7));
+        assert!(report.is_damaged());
+    }
+}

@@ -1,8 +1,11 @@
+use std::sync::Arc;
+
 use suimon_contract::{
     ErrorCode, Health, HostConfig, OperationState, PfConfig, SriovSupport, VfConfig,
 };
 use suimon_ports::VfLinkState;
 
+use super::Sriov;
 use crate::testing::{FakeSriov, Harness, MemoryStore, host, name, wait_until};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
@@ -210,4 +213,19 @@ fn a_new_daemon_configures_adapters_as_desired() {
     let edit = Edit::Pf(ResourceEdit::<PfConfig>::Patch(name("wan"), patch));
     assert_eq!(third.change(edit).state, OperationState::Succeeded);
     assert_eq!(sriov.properties(0).vfs, []);
+}
+
+/// Long-running hosts configure and remove adapters of ever new names.
+#[test]
+fn failures_of_removed_adapters_are_forgotten() {
+    let sriov = Sriov::new(Arc::new(FakeSriov::with_adapters(1)));
+    let config = host(TWO_VFS);
+    for number in 0..100 {
+        for pf in [name("wan"), name(&format!("wan-{number}"))] {
+            sriov.record_result(&pf, Some("the adapter is missing".to_owned()));
+        }
+        sriov.retain_configured(&config);
+        assert_eq!(sriov.failures.lock().unwrap().len(), 1);
+    }
+    assert!(sriov.failure(&name("wan")).is_some());
 }

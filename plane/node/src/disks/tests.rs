@@ -87,7 +87,10 @@ fn numbers_of_deleted_disks_stores_and_policies_are_not_kept() {
     }
     assert_eq!(harness.node.shared().disks.counts(), [2, 1, 1]);
     harness.apply_ok(&HostConfig::default());
-    assert_eq!(harness.node.shared().disks.counts(), [0, 0, 0]);
+    let disks = &harness.node.shared().disks;
+    assert_eq!(disks.counts(), [0, 0, 0]);
+    assert!(disks.published.lock().unwrap().is_empty());
+    assert!(disks.stores.opened_stores().is_empty());
 }
 
 #[test]

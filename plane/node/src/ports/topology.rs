@@ -251,3 +251,7 @@ pub(crate) fn smallest_mtu(
 
 /// Maximum number of addresses learned behind one uplink; sized for a large layer-2 domain.
 const UPLINK_LEARNED_MAX: u32 = 65_536;
+
+#[cfg(test)]
+#[path = "topology_tests.rs"]
+mod tests;

@@ -23,6 +23,8 @@ use crate::testing::{
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const DOWN: LinkProperties =
     LinkProperties { up: false, speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None } };
+/// Capacity of the worker's queue.
+pub(crate) const JOBS_MAX: usize = 1000;
 /// First pause before a socket is opened again.
 pub(crate) const RETRY: Duration = Duration::from_secs(1);
 
@@ -70,7 +72,7 @@ impl Bench {
         let shared = Arc::new(shared_only_node(&plane, &fakes, &members, &store));
         let (commands, _commands) = sync_channel(1000);
         let devices = Devices::load(shared.clone(), store, commands, RETRY).unwrap();
-        let (sender, jobs) = sync_channel(1000);
+        let (sender, jobs) = sync_channel(JOBS_MAX);
         let driver = TeamDriver::new(shared.clone(), RETRY, sender);
         let now = Time::from_ns(1_000_000_000_000);
         plane.set_now(now);
@@ -127,6 +129,11 @@ impl Bench {
             }
         }
         panic!("there is no end to what is due");
+    }
+
+    /// Removes the jobs that the worker has not executed, and returns their number.
+    pub(crate) fn remove_jobs(&mut self) -> usize {
+        self.jobs.try_iter().count()
     }
 
     /// Executes one iteration of the team thread, and returns the deadline of the next.

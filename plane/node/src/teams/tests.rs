@@ -9,7 +9,7 @@ use suimon_ports::{LinkProperties, LinkSpeed};
 use suimon_switch::{AddressView, PortCountersView};
 use suimon_teaming::{BUCKETS, BucketLoad};
 
-use super::test_bench::{Bench, MS, RETRY, set, udp, with_team};
+use super::test_bench::{Bench, DOWN, JOBS_MAX, MS, RETRY, set, udp, with_team};
 use crate::PortKey;
 use crate::testing::{LINK, host, mac_of};
 
@@ -49,11 +49,26 @@ fn a_lost_link_moves_traffic_and_its_return_moves_it_back() {
 #[test]
 fn a_short_loss_of_the_link_is_processed() {
     let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
-    bench.fakes.set_link("a", super::test_bench::DOWN);
+    bench.fakes.set_link("a", DOWN);
     bench.fakes.set_link("a", LINK);
     bench.settle();
     assert_eq!(bench.states(), [Active, Active]);
     assert_eq!(bench.events(4107).len(), 1);
+}
+
+/// Links may change faster than the worker writes events, for example while a disk stalls.
+#[test]
+fn jobs_beyond_the_queue_of_the_worker_are_dropped_and_links_are_followed() {
+    let mut bench = Bench::new(&with_team(&["a", "b"], STATIC));
+    for _ in 0..JOBS_MAX {
+        for link in [DOWN, LINK] {
+            bench.fakes.set_link("a", link);
+            bench.poll(&BTreeSet::new());
+        }
+    }
+    assert_eq!(bench.remove_jobs(), JOBS_MAX);
+    bench.down("a");
+    assert_eq!(bench.states(), [Failed, Active]);
 }
 
 #[test]

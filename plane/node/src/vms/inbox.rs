@@ -260,6 +260,19 @@ mod tests {
         assert!(inbox.lock().messages.is_empty());
     }
 
+    /// A guest releases devices without a request, and a hostile QEMU reports any names.
+    #[test]
+    fn released_devices_of_a_guest_are_merged_up_to_a_bound() {
+        let inbox = Inbox::default();
+        for number in 0..1000 {
+            inbox.merge(1, VmNotice::Unplugged(VmDevice::Nic(format!("nic-{number}"))));
+            inbox.merge(1, VmNotice::Reset);
+        }
+        let Input::Notices(notices) = inbox.take(None) else { panic!("notices are queued") };
+        assert_eq!(notices.unplugged.len(), 2 * VM_DEVICES_MAX);
+        assert!(notices.is_reset && inbox.lock().notices.is_none());
+    }
+
     /// A kill that arrives when the daemon ends must neither hang nor be executed without a driver.
     #[test]
     fn messages_behind_the_end_of_the_driver_are_returned_and_later_ones_refused() {

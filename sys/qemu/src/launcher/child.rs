@@ -63,6 +63,11 @@ pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
             libc::umask(0o077);
             checked(libc::fchdir(folder).into())?;
         }
+        // A write beyond the limit of `logs::limit` then fails instead of killing the process.
+        // SAFETY: takes numbers only.
+        if unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) } == libc::SIG_ERR {
+            return Err(io::Error::last_os_error());
+        }
         limit(libc::RLIMIT_CORE, 0)?;
         limit(libc::RLIMIT_NOFILE, FILES_MAX)?;
         for descriptor in &inherited {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,13 +12,17 @@ use rustix::process::{
 use suimon_ports::VmIdentity;
 
 use super::folder::Folder;
-use super::logs::tail;
+use super::logs::{self, tail};
 use crate::peer::wait_readable;
-use crate::process_facts::started;
+use crate::process_facts::{since_start, started};
 use crate::wire::Ended;
 
 /// Name of the file in the VM's folder with the identity of its process.
 pub(crate) const IDENTITY_FILE: &str = "launched.json";
+
+/// Age from which the files of a process are limited. The daemon kills a process that has not
+/// allocated the VM's memory and opened its monitor earlier.
+const LIMITED_AFTER: Duration = Duration::from_secs(60);
 
 /// QEMU process of a VM. It may have ended.
 #[derive(Debug)]
@@ -26,6 +31,8 @@ pub(crate) struct VmProcess {
     pub(crate) folder: Folder,
     process: OwnedFd,
     is_child: bool,
+    /// True after an attempt to limit the size of the process's files.
+    is_limited: AtomicBool,
     end: Mutex<Option<Ended>>,
 }
 
@@ -40,7 +47,8 @@ impl VmProcess {
         if !is_child && started(identity.process) != Some(identity.started) {
             return None;
         }
-        Some(Self { identity, folder, process, is_child, end: Mutex::new(None) })
+        let is_limited = AtomicBool::new(false);
+        Some(Self { identity, folder, process, is_child, is_limited, end: Mutex::new(None) })
     }
 
     /// Returns a descriptor that is readable when the process has ended.
@@ -85,6 +93,22 @@ impl VmProcess {
             Err(errno) => (None, format!("QEMU ended, with an unknown status ({errno})")),
         };
         Some(Ended { is_success, status, log })
+    }
+
+    /// Limits the size of the process's files once, if the process runs and is old enough.
+    ///
+    /// # Errors
+    /// The system refuses it.
+    pub(crate) fn limit_files(&self) -> io::Result<()> {
+        let VmIdentity { process, started: start, .. } = self.identity;
+        if self.poll_end().is_some()
+            || started(process) != Some(start)
+            || since_start(start) < LIMITED_AFTER
+            || self.is_limited.swap(true, Relaxed)
+        {
+            return Ok(());
+        }
+        logs::limit(process)
     }
 
     /// Kills the process. Blocks until it has ended, for at most `limit`.

@@ -1,9 +1,15 @@
 //! Logs of VMs with bounded size. A guest can write to its console, and cause messages of QEMU,
 //! without limit.
+//!
+//! The launcher truncates logs once a second ([`cut`]). While no launcher runs, the kernel bounds
+//! them ([`limit`]); QEMU then discards further output.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
+
 use super::folder::Folder;
+use crate::process_facts::{address_space_bytes, ignores_signals};
 
 /// Name of the file with messages of QEMU, in the VM's folder.
 pub(crate) const QEMU_LOG: &str = "qemu.log";
@@ -13,6 +19,14 @@ pub(crate) const CONSOLE_LOG: &str = "console.log";
 const BYTES_MAX: u64 = 1 << 20;
 /// Number of bytes at the end of a log that a truncation keeps.
 const KEPT: u64 = 128 << 10;
+/// Size in bytes that QEMU's files can reach while no launcher runs, without that of a dirty log.
+const FILE_BYTES_MAX: u64 = 128 << 20;
+/// Number of bytes of the address space for each byte of [`FILE_BYTES_MAX`] that is added for the
+/// dirty log of a migration. The log is a file in memory with one bit per page of the guest's
+/// memory.
+const ADDRESS_BYTES_PER_FILE_BYTE: u64 = 16 << 10;
+/// Mask of SIGXFSZ, the signal that the kernel sends at the limit of the file size.
+const SIZE_SIGNAL: u64 = 1_u64 << (libc::SIGXFSZ - 1);
 /// Maximum number of bytes of a log that are quoted in an error.
 const TAIL_BYTES: u64 = 2048;
 /// Maximum number of lines of a log that are quoted in an error.
@@ -29,6 +43,29 @@ pub(crate) fn cut(folder: &Folder, name: &str) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
     io::Write::write_all(&mut file, &end)
+}
+
+/// Limits the size of the files that a QEMU process can extend. Must be called after the process
+/// has allocated the VM's memory, which is a file too.
+///
+/// A process that does not ignore SIGXFSZ would be killed at the limit. QEMU processes of launchers
+/// before this limit existed do not ignore the signal, and are not limited.
+pub(crate) fn limit(process: u32) -> io::Result<()> {
+    match address_space_bytes(process) {
+        Some(bytes) if ignores_signals(process, SIZE_SIGNAL) => {
+            set_limit(process, FILE_BYTES_MAX + bytes / ADDRESS_BYTES_PER_FILE_BYTE)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn set_limit(process: u32, bytes: u64) -> io::Result<()> {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+    match process {
+        Some(process) => Ok(prlimit(Some(process), Resource::Fsize, limit).map(drop)?),
+        None => Ok(()),
+    }
 }
 
 /// Returns the last lines of QEMU's log, without control characters, for an error.
@@ -52,9 +89,53 @@ fn read_end(file: &mut std::fs::File, bytes: u64) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BYTES_MAX, KEPT, QEMU_LOG, cut, tail};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::launcher::child::{ChildSpec, spawn};
     use crate::launcher::folder::Root;
     use crate::launcher::user::LauncherUser;
+
+    #[test]
+    fn a_log_is_bounded_without_a_launcher_and_its_writer_continues() {
+        const LIMIT: u64 = 100_000;
+        let root_folder = tempfile::tempdir().unwrap();
+        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
+        let path = root_folder.path().join("vm");
+        root.prepare(&path, 0).unwrap();
+        let folder = root.find(&path).unwrap();
+        let log = folder.log(CONSOLE_LOG).unwrap();
+        let script = "while [ ! -e begin ]; do sleep 0.01; done; head -c 1000000 /dev/zero; \
+                      echo $? >status; mv status end; exec sleep 100";
+        let mut child = spawn(&ChildSpec {
+            program: "/bin/sh".as_ref(),
+            arguments: &["-c".to_owned(), script.to_owned()],
+            user: rustix::process::geteuid().as_raw(),
+            rights: LauncherUser::Own,
+            kvm_group: None,
+            folder: folder.as_fd(),
+            log: std::os::fd::AsFd::as_fd(&log),
+            control_group: None,
+            inherited: &[],
+        })
+        .unwrap();
+        assert!(ignores_signals(child.id(), SIZE_SIGNAL));
+        set_limit(child.id(), LIMIT).unwrap();
+        std::fs::write(path.join("begin"), "").unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !path.join("end").exists() {
+            assert!(Instant::now() < deadline, "the writer has not ended");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let status = std::fs::read_to_string(path.join("end")).unwrap();
+        let length = std::fs::metadata(path.join(CONSOLE_LOG)).unwrap().len();
+        let is_running = child.try_wait().unwrap().is_none();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_running);
+        assert_eq!(status.trim(), "1", "an error of the write, not a signal");
+        assert_eq!(length, LIMIT);
+    }
 
     #[test]
     fn a_truncated_log_keeps_its_end_and_writers_continue() {

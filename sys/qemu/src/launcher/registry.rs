@@ -68,12 +68,16 @@ impl Registry {
         self.running().iter().any(|vm| vm.identity.process == process)
     }
 
-    /// Reaps processes that have ended, and truncates logs. Must be called once a second.
+    /// Reaps processes that have ended, and truncates and limits logs. Must be called once a second.
     pub(crate) fn maintain(&self) {
         let vms: Vec<_> = self.lock().values().cloned().collect();
         for vm in vms {
             if vm.poll_end().is_some() {
                 clean(&vm.folder, &vm.identity.name);
+            }
+            if let Err(error) = vm.limit_files() {
+                let vm = vm.identity.name.as_str();
+                tracing::warn!(vm, %error, "the VM's logs have no limit while no launcher runs");
             }
             for log in [logs::QEMU_LOG, logs::CONSOLE_LOG] {
                 if let Err(error) = logs::cut(&vm.folder, log) {

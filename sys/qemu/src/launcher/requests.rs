@@ -53,6 +53,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
         Request::Probe(spec) => starter.probe(&spec).map(|_| Reply::Done),
         Request::Prepare { folder, user } => {
             check_user(user, starter.rights)?;
+            let _starts = starter.lock_starts();
             check_stopped(starter, &folder)?;
             starter.root.prepare(&folder, user).map(|()| Reply::Done)
         }
@@ -67,6 +68,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
         Request::Kill(identity) => kill(starter, &identity).map(|()| Reply::Done),
         Request::Watch(identity) => watch(starter, &identity, client),
         Request::Remove { folder } => {
+            let _starts = starter.lock_starts();
             check_stopped(starter, &folder)?;
             starter.registry.lock().retain(|_, vm| vm.identity.folder != folder);
             starter.root.remove(&folder).map(|()| Reply::Done)
@@ -144,5 +146,52 @@ fn watch(
             }
             _ => return Err(VmError::new(VmErrorKind::Refused, "the client disconnected")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::launcher::folder::Root;
+    use crate::launcher::launched::VmProcess;
+    use crate::launcher::user::LauncherUser;
+    use crate::process_facts::started;
+
+    #[test]
+    fn a_vm_is_known_until_its_folder_is_removed() {
+        let root_folder = tempfile::tempdir().unwrap();
+        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
+        let starter = Starter::for_test(root, LauncherUser::Own);
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let names: Vec<String> = (0..10).map(|number| format!("vm{number}")).collect();
+        for name in &names {
+            let folder = root_folder.path().join(name);
+            starter.root.prepare(&folder, 0).unwrap();
+            let identity = VmIdentity {
+                name: name.clone(),
+                folder: folder.clone(),
+                process: child.id(),
+                started: started(child.id()).unwrap(),
+            };
+            let folder = starter.root.find(&folder).unwrap();
+            let vm = VmProcess::find(identity, folder, false).unwrap();
+            starter.registry.lock().insert(name.clone(), Arc::new(vm));
+        }
+        let remove = |name: &String| {
+            let folder = root_folder.path().join(name);
+            handle(&starter, Request::Remove { folder }, starter.root.as_fd())
+        };
+        let rejected = names.iter().map(remove).filter_map(Result::err);
+        assert!(rejected.map(|error| error.kind).eq([VmErrorKind::AlreadyRunning; 10]));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for name in &names {
+            remove(name).unwrap();
+            assert!(!root_folder.path().join(name).exists());
+        }
+        assert!(starter.registry.lock().is_empty());
     }
 }

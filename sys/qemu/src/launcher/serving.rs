@@ -4,8 +4,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, flock};
@@ -41,6 +41,8 @@ pub struct Launcher {
     starter: Arc<Starter>,
     socket: OwnedFd,
     clients: Arc<AtomicUsize>,
+    /// Maximum number of connections: [`CLIENTS_MAX`], or that of a test.
+    clients_max: usize,
     exits_when_unused: bool,
 }
 
@@ -75,11 +77,13 @@ impl Launcher {
             accelerators: Accelerators::default(),
             registry: Registry::default(),
             vfs: Vfs::default(),
+            starts: Mutex::default(),
         };
         starter.registry.restore(&starter.root);
         let starter = Arc::new(starter);
         let exits_when_unused = spec.exits_when_unused;
-        Ok(Self { starter, socket, clients: Arc::default(), exits_when_unused })
+        let (clients, clients_max) = (Arc::default(), CLIENTS_MAX);
+        Ok(Self { starter, socket, clients, clients_max, exits_when_unused })
     }
 
     /// Serves clients. Returns when the launcher is not needed, if it is configured to exit then.
@@ -119,8 +123,7 @@ impl Launcher {
                 return;
             }
         };
-        let refused = self.check_peer(&client).err();
-        if self.clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_MAX {
+        if self.clients.fetch_add(1, Ordering::Relaxed) >= self.clients_max {
             self.clients.fetch_sub(1, Ordering::Relaxed);
             return;
         }
@@ -129,31 +132,33 @@ impl Launcher {
         let builder = std::thread::Builder::new().name("launcher-client".to_owned());
         let thread = builder.spawn(move || {
             let _served = served;
-            match refused {
-                Some(error) => refuse(client.as_fd(), error),
-                None => requests::serve(&starter, client.as_fd()),
+            match check_peer(&starter, &client) {
+                Err(error) => refuse(client.as_fd(), error),
+                Ok(()) => requests::serve(&starter, client.as_fd()),
             }
         });
         if let Err(error) = thread {
             tracing::warn!(%error, "cannot serve a client");
         }
     }
+}
 
-    /// Checks that the client is a process of root or of the launcher's user, and not a VM, which
-    /// may run as that user.
-    fn check_peer(&self, client: &OwnedFd) -> Result<(), VmError> {
-        let refused = |text: String| VmError::new(VmErrorKind::Refused, text);
-        let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
-        let is_ours = peer.uid.is_root() || peer.uid == rustix::process::geteuid();
-        let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
-        if !is_ours || self.starter.registry.has_process(process) {
-            let user = peer.uid.as_raw();
-            return Err(refused(format!(
-                "user {user} (process {process}) has no permission to start VMs"
-            )));
-        }
-        Ok(())
+/// Checks that the client is a process of root or of the launcher's user, and not a VM, which may
+/// run as that user.
+fn check_peer(starter: &Starter, client: &OwnedFd) -> Result<(), VmError> {
+    let refused = |text: String| VmError::new(VmErrorKind::Refused, text);
+    let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
+    let is_ours = peer.uid.is_root() || peer.uid == rustix::process::geteuid();
+    let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
+    // The process of a VM that is being started is registered when the lock is free.
+    let _starts = starter.lock_starts();
+    if !is_ours || starter.registry.has_process(process) {
+        let user = peer.uid.as_raw();
+        return Err(refused(format!(
+            "user {user} (process {process}) has no permission to start VMs"
+        )));
     }
+    Ok(())
 }
 
 /// Sends the reason for a rejection after the client's first message. A reply sent earlier would be
@@ -188,4 +193,43 @@ fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     bound.map_err(|errno| to_error(errno.into()))?;
     listen(&socket, BACKLOG)?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Envelope, PROTOCOL, Request};
+
+    #[test]
+    fn a_connection_beyond_the_limit_is_closed_until_another_one_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("launcher.sock");
+        let rights = LauncherUser::of_this_process();
+        let root = Root::open(&folder.path().join("vms"), rights).unwrap();
+        let socket = new_socket().unwrap();
+        bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
+        listen(&socket, BACKLOG).unwrap();
+        let (starter, clients) = (Arc::new(Starter::for_test(root, rights)), Arc::default());
+        let launcher =
+            Launcher { starter, socket, clients, clients_max: 2, exits_when_unused: false };
+        let connect = || {
+            let client = connect_to(&path).unwrap();
+            launcher.take_in();
+            client
+        };
+        let request = Envelope { protocol: PROTOCOL, request: Request::List };
+        let is_served = |client: &OwnedFd| {
+            let _ = send_message(client, &request);
+            matches!(receive_message::<Reply>(client), Ok(Some(Reply::Vms(_))))
+        };
+        let mut connected = vec![connect(), connect()];
+        assert!(connected.iter().all(is_served));
+        assert!(!is_served(&connect()));
+        drop(connected.pop());
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !is_served(&connect()) {
+            assert!(Instant::now() < deadline, "the ended connection still counts");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
 }

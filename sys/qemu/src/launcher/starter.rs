@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use suimon_ports::{
@@ -17,7 +17,7 @@ use super::folder::{Folder, Root};
 use super::launched::{IDENTITY_FILE, VmProcess};
 use super::logs::{CONSOLE_LOG, QEMU_LOG};
 use super::qemu::Qemu;
-use super::registry::{Registry, Vms, clean};
+use super::registry::{Registry, clean};
 use super::user::{LauncherUser, open_as};
 use super::vfs::Vfs;
 use super::{checks, control_group};
@@ -45,6 +45,26 @@ pub(crate) struct Starter {
     pub(crate) accelerators: Accelerators,
     pub(crate) registry: Registry,
     pub(crate) vfs: Vfs,
+    /// Held from the checks before a start until the process is registered, so that the same VM is
+    /// not started twice and no folder changes meanwhile. Taken before the lock of the registry,
+    /// which is never held during a start: the registry also serves other VMs.
+    pub(crate) starts: Mutex<()>,
+}
+
+#[cfg(test)]
+impl Starter {
+    /// Returns the state of a launcher without VMs.
+    pub(crate) fn for_test(root: Root, rights: LauncherUser) -> Self {
+        Self {
+            root,
+            rights,
+            qemu: Qemu::new(None),
+            accelerators: Accelerators::default(),
+            registry: Registry::default(),
+            vfs: Vfs::default(),
+            starts: Mutex::default(),
+        }
+    }
 }
 
 fn host(operation: &str, error: &io::Error) -> VmError {
@@ -64,14 +84,17 @@ impl Starter {
         Ok(QemuProperties { version: *version, accelerator })
     }
 
+    /// Blocks until no VM is being started, and prevents starts until the guard is dropped.
+    pub(crate) fn lock_starts(&self) -> MutexGuard<'_, ()> {
+        self.starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Starts a VM in a prepared folder.
     pub(crate) fn start(&self, spec: &VmSpec) -> Result<Started, VmError> {
         let machine = self.probe(spec)?;
+        let _starts = self.lock_starts();
         let folder = self.root.find_prepared(&spec.folder, spec.user)?;
-        // The lock is held until the process is registered, so that the same VM is not started
-        // twice.
-        let mut vms = self.registry.lock();
-        check_unused(&vms, spec, &folder.name)?;
+        check_unused(&self.registry, spec, &folder.name)?;
         let mut remarks = Vec::new();
         if self.rights == LauncherUser::Own {
             let text = "the launcher does not run as root: VMs run as the launcher's user and can \
@@ -80,7 +103,8 @@ impl Starter {
         }
         let launched = self.launch(spec, machine, folder, &mut remarks)?;
         let identity = launched.identity.clone();
-        vms.insert(launched.folder.name.clone(), Arc::new(launched));
+        let name = launched.folder.name.clone();
+        self.registry.lock().insert(name, Arc::new(launched));
         Ok(Started { identity, accelerator: machine.accelerator, remarks })
     }
 
@@ -174,12 +198,13 @@ fn check_version(arrival: &MigrationRequirements, local_version: Version) -> Res
 }
 
 /// Checks that no VM with this folder, name or user runs.
-fn check_unused(vms: &Vms<'_>, spec: &VmSpec, folder: &str) -> Result<(), VmError> {
-    if let Some(vm) = vms.get(folder) {
+fn check_unused(registry: &Registry, spec: &VmSpec, folder: &str) -> Result<(), VmError> {
+    let former = registry.lock().get(folder).cloned();
+    if let Some(vm) = former {
         let _ = wait_readable([vm.descriptor()], Some(GOING_LIMIT));
     }
     let mut running = 0;
-    for vm in vms.values().filter(|vm| vm.poll_end().is_none()) {
+    for vm in registry.running() {
         running += 1;
         if vm.identity.name == spec.name || vm.folder.name == folder {
             let (name, process) = (&vm.identity.name, vm.identity.process);

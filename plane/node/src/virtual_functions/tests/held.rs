@@ -1,7 +1,7 @@
 //! VFs after a reset of the guest, and VFs that QEMU keeps open.
 
 use suimon_contract::{IovPath, OperationState, VmState};
-use suimon_ports::{StateStore, VmErrorKind, VmNotice};
+use suimon_ports::{StateStore, VmDevice, VmErrorKind, VmNotice};
 
 use super::{Bench, HOST, config};
 use crate::testing::{DEADLINE, name, wait_until};
@@ -58,6 +58,23 @@ fn a_vf_that_qemu_keeps_open_is_assigned_to_no_other_vm() {
     bench.vms.hold_vfs(false);
     bench.wait_path("db", IovPath::Vf);
     bench.harness.wait_events(9013, 1);
+}
+
+/// A hostile QEMU reports again and again that the guest has released its VF.
+#[test]
+fn repeated_releases_of_a_vf_are_not_queued_for_the_control_thread() {
+    let bench = Bench::new(HOST);
+    bench.start("web");
+    bench.wait_path("web", IovPath::Vf);
+    bench.vms.hold_vfs(true);
+    let mut most = 0;
+    for _ in 0..1000 {
+        bench.vms.guest("web", VmNotice::Unplugged(VmDevice::Vf("web".to_owned())));
+        let queued = bench.harness.node.shared().iov.reports.lock().unwrap().len();
+        most = most.max(queued);
+    }
+    assert!(most <= 4, "{most} reports were queued at a time");
+    bench.vms.hold_vfs(false);
 }
 
 #[test]
