@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_on_the_line_that_begins_with_their_word() {
+    fn figures_are_read_from_the_line_that_begins_with_the_word() {
         let log = "EAL: nothing was switched 9\nready\nswitched 5.5\ncopied 10.25 56 40\n";
         assert_eq!(figures(log, "switched"), Some([5.5]));
         assert_eq!(figures(log, "copied"), Some([10.25, 56.0, 40.0]));

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_the_times_that_ping_told() {
+    fn quantiles_are_computed_from_the_times_that_ping_printed() {
         let line =
             |time: u32| format!("64 bytes from 10.0.0.1: icmp_seq=1 ttl=64 time=0.{time:03} ms\n");
         let output: String = (0..=100).map(line).collect();

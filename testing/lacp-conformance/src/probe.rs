@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_from_a_request_and_from_others_answers() {
+    fn a_reply_is_distinguished_from_a_request_and_from_replies_to_others() {
         let probe = Probe { target: [10, 0, 0, 1].into(), sender: [10, 0, 0, 9].into() };
         let source = [2, 0, 0, 0, 0, 9];
         let request = probe.request(source);

@@ -75,7 +75,7 @@ fn a_dynamic_image_that_was_filled_is_allocated() {
 }
 
 #[test]
-fn a_request_costs_something_whatever_disks_are_held_to() {
+fn a_request_has_a_cost_under_all_limits() {
     for held_to in
         [QosLimits::NoStore, QosLimits::NoLimits, QosLimits::AllLimits, QosLimits::AllLimitsAndWait]
     {

@@ -152,7 +152,7 @@ impl Store {
 }
 
 #[test]
-fn what_is_converted_here_others_read_and_the_other_way_round() {
+fn converted_images_are_read_by_other_programs_and_vice_versa() {
     let store = Store::new(20 * MB);
     let raw = plan(DiskFormat::Raw, DiskKind::Dynamic, "raw");
     store.fill(&raw, 1);
@@ -192,7 +192,7 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
 }
 
 #[test]
-fn what_grew_or_was_compacted_others_read() {
+fn grown_and_compacted_images_are_read_by_other_programs() {
     for kind_plan in kinds() {
         let store = Store::new(9 * MB);
         let kind_plan = DiskPlan { size: Some(9 * MB), ..kind_plan };
@@ -286,7 +286,7 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
 }
 
 #[test]
-fn a_fixed_disk_for_which_there_is_no_room_is_not_begun() {
+fn a_fixed_disk_without_sufficient_space_is_not_created() {
     let store = Store::new(MB);
     let space = store.files.space().unwrap();
     let size = Some(space.total_bytes / 4096 * 4096 + 4096);

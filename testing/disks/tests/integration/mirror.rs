@@ -209,7 +209,7 @@ fn a_disk_is_copied_to_one_of_another_format_while_it_is_written_to() {
 /// The data of the parent is copied too, to a disk without a parent; ranges without data are not
 /// copied.
 #[test]
-fn a_differencing_disk_is_copied_with_what_its_parent_has() {
+fn a_differencing_disk_is_copied_with_the_data_of_its_parent() {
     let bench = Bench::new(1);
     let parent = new_disk(DiskFormat::Vhdx, DiskKind::Dynamic, Some(SIZE));
     let parent = DiskPlan { file: FileName::new("parent.vhdx").ok(), ..parent };

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pace_is_judged_by_its_mean_and_its_longest_gap() {
+    fn an_interval_is_judged_by_its_mean_and_its_longest_gap() {
         let is_good = |ms: &[u64]| {
             let times: Vec<Duration> = ms.iter().map(|ms| Duration::from_millis(*ms)).collect();
             judge_pace(&times, FAST_PERIODIC, Duration::from_millis(250)).is_ok()

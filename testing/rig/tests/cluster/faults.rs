@@ -184,7 +184,7 @@ fn reserved(daemon: &Daemon) -> u64 {
 
 mod full {
     #[test]
-    fn promises_hold_while_a_node_stands_still_another_is_cut_off_and_leaders_die() {
+    fn minimums_are_met_while_a_node_is_stopped_another_is_isolated_and_leaders_are_killed() {
         super::fail_one_after_the_other();
     }
 }

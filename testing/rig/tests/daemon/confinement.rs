@@ -148,7 +148,7 @@ fn a_launcher_that_the_daemon_starts_has_the_capabilities_that_it_needs_and_no_o
 }
 
 #[test]
-fn a_daemon_that_is_not_confined_says_so() {
+fn a_daemon_that_is_not_confined_reports_it() {
     let rig = Rig::new().unwrap();
     let options =
         DaemonOptions { arguments: vec!["--no-confine".to_owned()], ..DaemonOptions::default() };
@@ -165,7 +165,7 @@ fn a_daemon_that_is_not_confined_says_so() {
 /// stack; their contents are irrelevant.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_worker_that_is_taken_over_is_refused_and_told_of() {
+fn system_calls_of_a_compromised_worker_are_rejected_and_reported() {
     let rig = Rig::new().unwrap();
     let (mut daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };

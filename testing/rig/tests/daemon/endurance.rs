@@ -229,7 +229,7 @@ fn wait_asleep(daemon: &Daemon) {
 }
 
 #[test]
-fn a_capture_is_read_by_others_and_disturbs_nobody() {
+fn a_capture_is_readable_by_other_programs_and_disturbs_no_traffic() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", ""), ("c", "")]).unwrap();
     let [a, b, c] = guests.as_slice() else { panic!() };

@@ -132,7 +132,7 @@ fn every_class_of_error_is_refused_with_file_line_and_field_and_nothing_changes(
 }
 
 #[test]
-fn all_errors_of_a_file_are_told_at_once() {
+fn all_errors_of_a_file_are_reported_at_once() {
     let rig = Rig::new().unwrap();
     let mut daemon = empty_daemon(&rig);
     let text = "[[switch]]\nname = \"wan\"\nkind = \"external\"\n[[nic]]\nname = \"a\"\n\

@@ -136,7 +136,7 @@ fn with_parent(parent: &str, script: &str) -> Command {
 }
 
 #[test]
-fn nothing_stays_at_whatever_moment_ctrl_c_comes() {
+fn nothing_remains_whenever_ctrl_c_is_pressed() {
     let rig = Rig::new().unwrap();
     let parent = rig.path("parent");
     fs::create_dir(&parent).unwrap();

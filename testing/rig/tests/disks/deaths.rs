@@ -117,13 +117,13 @@ fn check_files(rig: &Rig, daemon: &mut Daemon) {
 }
 
 #[test]
-fn nothing_answered_is_lost_however_often_the_daemon_dies() {
+fn no_completed_write_is_lost_when_the_daemon_is_killed_repeatedly() {
     die_often(DEATHS);
 }
 
 mod full {
     #[test]
-    fn nothing_answered_is_lost_however_often_the_daemon_dies() {
+    fn no_completed_write_is_lost_when_the_daemon_is_killed_repeatedly() {
         super::die_often(super::number("SUIMON_DISK_DEATHS", super::FULL_DEATHS));
     }
 }

@@ -50,7 +50,7 @@ fn state(daemon: &Daemon, disk: &str) -> Value {
 }
 
 #[test]
-fn a_device_that_fails_is_told_of_and_others_go_on() {
+fn a_failed_device_is_reported_and_others_continue() {
     let rig = Rig::new().unwrap();
     let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
     let mut daemon = start(&rig, &device);
@@ -106,7 +106,7 @@ fn a_disk_whose_flush_failed_is_faulted_until_it_is_reopened() {
 }
 
 #[test]
-fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
+fn an_unresponsive_device_is_reported_and_delays_nothing_else() {
     let rig = Rig::new().unwrap();
     let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
     let mut daemon = start(&rig, &device);

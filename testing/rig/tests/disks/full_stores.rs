@@ -65,7 +65,7 @@ fn start_with(rig: &Rig, keys: &str) -> (Daemon, Vec<Mounted>) {
 }
 
 #[test]
-fn a_full_store_fails_what_needs_space_and_nothing_else() {
+fn a_full_store_fails_only_requests_that_need_space() {
     let rig = Rig::new().unwrap();
     let (mut daemon, mounted) = start(&rig);
     for format in FORMATS {

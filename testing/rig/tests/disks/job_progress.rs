@@ -217,7 +217,7 @@ fn cancel_work(is_full: bool) {
 }
 
 #[test]
-fn work_that_a_death_cuts_off_goes_on_by_itself() {
+fn a_job_interrupted_by_a_kill_continues_automatically() {
     let mut host = Host::start();
     host.begin(&["disk", "compact", "d"]);
     host.kill();
@@ -238,7 +238,7 @@ fn work_that_a_death_cuts_off_goes_on_by_itself() {
 }
 
 #[test]
-fn work_goes_on_where_it_was_when_the_daemon_ended() {
+fn a_job_continues_where_it_was_when_the_daemon_ended() {
     let mut host = Host::start();
     host.write(DATA_MIB);
     let convert = ["disk", "convert", "d", "copy.vhd", "--format", "vhd"];
@@ -262,7 +262,7 @@ fn work_goes_on_where_it_was_when_the_daemon_ended() {
 }
 
 #[test]
-fn who_watches_sees_a_bar() {
+fn progress_is_shown_as_a_bar() {
     let host = Host::start();
     // The job takes at least 6 s, so that the progress bar is drawn in between.
     host.disk.set_rate(4 * MIB).unwrap();

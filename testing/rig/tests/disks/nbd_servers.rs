@@ -109,7 +109,7 @@ fn assert_confined(daemon: &mut Daemon) {
 }
 
 #[test]
-fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
+fn a_disk_is_accessible_over_tls_with_a_certificate_only() {
     let rig = Rig::new().unwrap();
     let ([valid, other], port) = (folders(&rig), free_port());
     let mut daemon = start(&rig, &host(&rig, &tls(&valid, port)));
@@ -161,7 +161,7 @@ fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
 }
 
 #[test]
-fn who_is_let_in_changes_live_and_certificates_are_read_again() {
+fn the_admitted_clients_change_live_and_certificates_are_reloaded() {
     let rig = Rig::new().unwrap();
     let ([valid, other], port) = (folders(&rig), free_port());
     let socket = rig.path("nbd.sock");

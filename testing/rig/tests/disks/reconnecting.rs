@@ -254,12 +254,12 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
 }
 
 #[test]
-fn qemu_finds_everything_that_was_answered_before_a_death() {
+fn qemu_finds_all_writes_completed_before_a_kill() {
     die_often(DEATHS, Client::qemu);
 }
 
 #[test]
-fn libnbd_finds_everything_that_was_answered_before_a_death() {
+fn libnbd_finds_all_writes_completed_before_a_kill() {
     die_often(DEATHS, Client::libnbd);
 }
 
@@ -271,12 +271,12 @@ mod full {
     }
 
     #[test]
-    fn qemu_finds_everything_that_was_answered_before_a_death() {
+    fn qemu_finds_all_writes_completed_before_a_kill() {
         die_often(deaths(), Client::qemu);
     }
 
     #[test]
-    fn libnbd_finds_everything_that_was_answered_before_a_death() {
+    fn libnbd_finds_all_writes_completed_before_a_kill() {
         die_often(deaths(), Client::libnbd);
     }
 }

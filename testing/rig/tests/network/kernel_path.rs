@@ -60,7 +60,7 @@ fn devices(namespace: &Namespace) -> Vec<String> {
 }
 
 #[test]
-fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
+fn streams_use_the_kernel_path_while_nothing_requires_the_switch() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS), ("c", "")]).unwrap();
     let [a, b, c] = &guests[..] else { panic!("{guests:?}") };
@@ -113,7 +113,7 @@ fn it_comes_and_goes_live_and_leaves_nothing() {
 }
 
 #[test]
-fn a_capture_sees_what_the_kernel_would_have_moved() {
+fn a_capture_sees_frames_that_would_use_the_kernel_path() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS)]).unwrap();
     let [a, b] = &guests[..] else { panic!("{guests:?}") };
@@ -136,7 +136,7 @@ fn a_capture_sees_what_the_kernel_would_have_moved() {
 }
 
 #[test]
-fn connections_outlive_a_killed_daemon_and_the_path_comes_back() {
+fn connections_survive_a_killed_daemon_and_the_kernel_path_is_restored() {
     let rig = Rig::new().unwrap();
     let (mut daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS)]).unwrap();
     let [a, b] = &guests[..] else { panic!("{guests:?}") };

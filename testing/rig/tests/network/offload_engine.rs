@@ -276,7 +276,7 @@ fn joined(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest, address: 
 }
 
 #[test]
-fn segments_reach_a_guest_joined_as_long_as_it_wants_them_so() {
+fn segments_reach_a_guest_coalesced_while_that_is_enabled() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };

@@ -124,7 +124,7 @@ fn is_plain(frame: &Headed) -> bool {
 }
 
 #[test]
-fn what_ethtool_switches_on_the_uplink_is_shown() {
+fn offloads_changed_with_ethtool_on_the_uplink_are_shown() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
     let near = site.wire.near();
@@ -153,7 +153,7 @@ fn what_ethtool_switches_on_the_uplink_is_shown() {
 }
 
 #[test]
-fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
+fn offload_keys_of_an_uplink_affect_sent_and_received_frames() {
     let rig = Rig::new().unwrap();
     let mut site = Site::new(&rig);
     let (sent_frames, received) = (site.sent_frames(), site.received());
@@ -298,7 +298,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
 }
 
 #[test]
-fn what_there_is_not_is_named_with_the_choices() {
+fn unknown_names_and_keys_are_reported_with_the_valid_ones() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
     for (arguments, code, part) in [

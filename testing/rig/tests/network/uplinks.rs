@@ -88,7 +88,7 @@ fn guests_reach_the_outside_through_a_tap() {
 }
 
 #[test]
-fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
+fn an_uplink_that_loses_its_carrier_is_reported_and_recovers() {
     let rig = Rig::new().unwrap();
     let fixture = Outside::over_a_packet_socket(&rig);
     assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));

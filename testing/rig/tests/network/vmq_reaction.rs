@@ -84,7 +84,7 @@ mod full {
     }
 
     #[test]
-    fn overload_that_goes_on_moves_queues_only_at_first() {
+    fn sustained_overload_moves_queues_only_at_first() {
         let rig = Rig::new().unwrap();
         let host = LoadedHost::new(&rig, MANY_WORKERS).unwrap();
         let load = host.load(&rig, None).unwrap();

@@ -93,7 +93,7 @@ fn frames_of_9000_bytes_pass_af_xdp_in_several_chunks() {
 }
 
 #[test]
-fn a_killed_daemon_leaves_no_program_and_the_next_one_goes_on() {
+fn a_killed_daemon_leaves_no_program_and_the_next_one_continues() {
     let rig = Rig::new().unwrap();
     let mut fixture = Outside::new(&rig, 1500);
     assert!(fixture.guest.namespace.reaches(WORLD));
@@ -109,7 +109,7 @@ fn a_killed_daemon_leaves_no_program_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn the_driver_changes_and_a_deleted_device_comes_back() {
+fn the_driver_changes_and_a_deleted_device_is_opened_again() {
     let rig = Rig::new().unwrap();
     let fixture = Outside::new(&rig, 1500);
     assert!(fixture.guest.namespace.reaches(WORLD));
@@ -146,7 +146,7 @@ const HOST: [&str; 2] = ["198.51.100.9", "2001:db8:51::9"];
 const ASKING: [&str; 2] = ["198.51.100.10", "2001:db8:51::10"];
 
 #[test]
-fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
+fn the_host_is_reached_at_its_own_addresses_while_guests_communicate() {
     let rig = Rig::new().unwrap();
     let fixture = Outside::new(&rig, 1500);
     let (near, far) = (fixture.wire.near(), fixture.far.as_str());
@@ -185,7 +185,7 @@ fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
 }
 
 #[test]
-fn a_device_with_more_queues_is_refused_with_what_to_do() {
+fn a_device_with_more_queues_is_rejected_with_a_remedy() {
     let rig = Rig::new().unwrap();
     let mut fixture = Outside::new(&rig, 1500);
     let device = rig.device("q");
@@ -203,7 +203,7 @@ fn a_device_with_more_queues_is_refused_with_what_to_do() {
 /// No device here supports flow rules: the kernel's error is reported, and the switch classifies
 /// frames in software.
 #[test]
-fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
+fn the_classifier_is_reported_and_is_the_switch_without_flow_rules() {
     let rig = Rig::new().unwrap();
     let mut fixture = Outside::new(&rig, 1500);
     let steering = |fixture: &Outside| fixture.uplink()["steering"].clone();

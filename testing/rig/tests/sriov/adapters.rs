@@ -186,7 +186,7 @@ mod full {
     }
 
     #[test]
-    fn a_machine_without_an_iommu_is_told_what_it_lacks() {
+    fn an_adapter_without_an_iommu_is_reported_with_the_requirement() {
         suimon_rig::Rig::run(super::told_what_it_lacks);
     }
 }

@@ -258,7 +258,7 @@ impl<'a> Site<'a> {
 /// Nested VMs in an emulated machine take minutes.
 mod full {
     #[test]
-    fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() {
+    fn a_vm_with_a_vf_migrates_there_and_back_while_tcp_continues() {
         suimon_rig::Rig::run(super::go_there_and_back);
     }
 }

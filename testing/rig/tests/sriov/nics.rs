@@ -230,7 +230,7 @@ fn reach_each_other(rig: &Rig) -> Result<()> {
 /// Nested VMs in an emulated machine take minutes.
 mod full {
     #[test]
-    fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() {
+    fn a_vm_gets_a_vf_loses_it_and_gets_it_again_while_tcp_continues() {
         suimon_rig::Rig::run(super::have_leave_and_have_again);
     }
 

@@ -38,7 +38,7 @@ fn connections_survive_every_change_of_mode_algorithm_and_members() {
 }
 
 #[test]
-fn a_standby_takes_over_from_a_member_without_carrier_and_gives_way_again() {
+fn a_standby_replaces_a_member_without_carrier_until_it_recovers() {
     let rig = Rig::new().unwrap();
     let bridged = Bridged::start(&rig, "mode = \"switch-independent\"\nstandby = \"right\"");
     bridged.team.wait_state(0, "active");

@@ -81,7 +81,7 @@ fn a_vm_exchanges_pings_tcp_and_large_packets_with_a_light_guest() {
     wait_until("a large ping from the VM", LIMIT, || Ok(vm.run_any(&big, LIMIT)?.is_ok())).unwrap();
 }
 
-fn a_vlan_changes_live_and_others_notice_nothing() {
+fn a_vlan_changes_live_without_effect_on_others() {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let other = NamespaceGuest::new(&rig, "other", 2).unwrap();
@@ -275,7 +275,7 @@ fn nonsense() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_front_end_that_talks_nonsense_hurts_nobody_else() {
+fn a_front_end_that_sends_invalid_messages_affects_no_other_vm() {
     let rig = Rig::new().unwrap();
     let (a, b) =
         (NamespaceGuest::new(&rig, "a", 1).unwrap(), NamespaceGuest::new(&rig, "b", 2).unwrap());
@@ -324,7 +324,7 @@ mod full {
     }
 
     #[test]
-    fn a_vlan_changes_live_and_others_notice_nothing() {
-        super::a_vlan_changes_live_and_others_notice_nothing();
+    fn a_vlan_changes_live_without_effect_on_others() {
+        super::a_vlan_changes_live_without_effect_on_others();
     }
 }

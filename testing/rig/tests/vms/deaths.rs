@@ -120,7 +120,7 @@ fn verify(guest: &mut GuestConsole) -> u64 {
 
 mod full {
     #[test]
-    fn a_guest_writes_and_sends_while_its_daemons_die() {
+    fn a_guest_writes_and_sends_while_its_daemons_are_killed() {
         let kills = std::env::var("SUIMON_VM_DEATHS");
         super::die_often(kills.map_or(super::KILLS, |text| text.parse().unwrap()));
     }

@@ -110,7 +110,7 @@ impl Site {
     }
 }
 
-fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death() {
+fn a_guest_without_virtio_uses_the_switch_before_and_after_a_kill_of_the_daemon() {
     let mut site = Site::new("nics = [\"old\"]");
     let mut guest = site.start();
     let driver = guest.run("readlink /sys/class/net/eth0/device/driver").unwrap();
@@ -164,7 +164,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
         .unwrap();
 }
 
-fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon() {
+fn emulated_disks_keep_written_data_over_kills_of_the_daemon() {
     let mut site = Site::new("disks = [\"ide\", \"sata\"]");
     let mut guest = site.start();
     // The devices are named in the order in which the drivers were loaded.
@@ -261,7 +261,7 @@ fn comes_and_goes_with_a_start(site: &Site) {
 }
 
 #[test]
-fn a_bios_starts_from_an_ide_disk_of_ours() {
+fn a_bios_boots_from_an_ide_disk_of_suimon() {
     let site = Site::new("nics = [\"old\"]");
     let mut bytes = firmware::boot_sector();
     bytes.resize(1 << 20, 0);
@@ -279,12 +279,12 @@ fn a_bios_starts_from_an_ide_disk_of_ours() {
 
 mod full {
     #[test]
-    fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death() {
-        super::a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death();
+    fn a_guest_without_virtio_uses_the_switch_before_and_after_a_kill_of_the_daemon() {
+        super::a_guest_without_virtio_uses_the_switch_before_and_after_a_kill_of_the_daemon();
     }
 
     #[test]
-    fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon() {
-        super::disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon();
+    fn emulated_disks_keep_written_data_over_kills_of_the_daemon() {
+        super::emulated_disks_keep_written_data_over_kills_of_the_daemon();
     }
 }

@@ -13,19 +13,19 @@ const MOVES: usize = 8;
 
 mod full {
     #[test]
-    fn a_vm_goes_there_and_back_while_it_sends_and_writes() {
+    fn a_vm_migrates_there_and_back_while_it_sends_and_writes() {
         let moves = std::env::var("SUIMON_VM_MOVES");
         super::migrate_repeatedly(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
     }
 
     #[test]
-    fn whoever_dies_meanwhile_one_vm_goes_on() {
-        super::whoever_dies_meanwhile_one_vm_goes_on();
+    fn one_vm_runs_whichever_process_is_killed_during_a_migration() {
+        super::one_vm_runs_whichever_process_is_killed_during_a_migration();
     }
 
     #[test]
-    fn what_cannot_go_is_refused_before_anything_changes() {
-        super::what_cannot_go_is_refused_before_anything_changes();
+    fn a_vm_that_cannot_be_migrated_is_refused_before_anything_changes() {
+        super::a_vm_that_cannot_be_migrated_is_refused_before_anything_changes();
     }
 }
 
@@ -56,7 +56,7 @@ fn migrate_repeatedly(moves: usize) {
     eprintln!("{all_lost} requests, one in 10 ms, had no reply");
 }
 
-fn what_cannot_go_is_refused_before_anything_changes() {
+fn a_vm_that_cannot_be_migrated_is_refused_before_anything_changes() {
     let mut site = Site::new();
     let to_two = ["vm", "migrate", "web", "--to", "two"];
     assert!(refusal(site.here(), &to_two).contains("suimon vm start web"));
@@ -101,7 +101,7 @@ fn process_of(node: &Node) -> String {
     output.unwrap().trim().to_owned()
 }
 
-fn whoever_dies_meanwhile_one_vm_goes_on() {
+fn one_vm_runs_whichever_process_is_killed_during_a_migration() {
     let mut site = Site::new();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);

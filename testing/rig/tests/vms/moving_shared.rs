@@ -99,7 +99,7 @@ fn a_store_that_is_not_the_same_is_refused() {
     site.is_only_here();
 }
 
-fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
+fn a_vm_stays_if_its_disk_cannot_be_opened_on_the_other_node() {
     let site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
@@ -148,19 +148,19 @@ fn go_on_after_deaths() {
 
 mod full {
     #[test]
-    fn a_disk_that_both_nodes_see_goes_there_and_back_with_its_vm() {
+    fn a_disk_on_a_shared_store_migrates_there_and_back_with_its_vm() {
         let moves = std::env::var("SUIMON_VM_MOVES");
         super::go_there_and_back(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
     }
 
     #[test]
-    fn a_vm_on_a_shared_store_goes_on_although_daemons_die_while_it_moves() {
+    fn a_vm_on_a_shared_store_runs_on_when_daemons_are_killed_during_its_migration() {
         super::go_on_after_deaths();
     }
 
     #[test]
-    fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
-        super::a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is();
+    fn a_vm_stays_if_its_disk_cannot_be_opened_on_the_other_node() {
+        super::a_vm_stays_if_its_disk_cannot_be_opened_on_the_other_node();
     }
 
     #[test]
