@@ -1,13 +1,13 @@
 /* Large TCP/IPv4 frames from one VM's NIC to another's, as fast as the switch takes
  * them, and how fast the same frames could be copied from VM to VM without a switch.
  *
- * large_frames EAL-OPTIONS -- UNDER_WAY WARM_UP WINDOW COPY
+ * large_frames EAL-OPTIONS -- IN_FLIGHT WARM_UP WINDOW COPY
  *
  * The options name two virtio-user devices, net_virtio_user0 and 1, and two CPUs: the
  * first is the main one, the second plays the VMs. When both links are up and the
  * switch knows both addresses, `ready` is printed; a line on the standard input begins.
  * Frames go from port 0 to port 1 for WARM_UP and then WINDOW seconds, never more than
- * UNDER_WAY of them between being sent and being received; the receiver offers as many
+ * IN_FLIGHT of them between being sent and being received; the receiver offers as many
  * buffers, each for a whole frame. Each frame that arrives must
  * be the one expected: in one piece, of the full length, with the checksum still partial
  * and the segment size of its sender. Anything else ends the program with a message.
@@ -328,7 +328,7 @@ int main(int count, char **words)
 	if (own < 0)
 		fail("EAL does not start");
 	if (count - own != 5)
-		fail("wants UNDER_WAY WARM_UP WINDOW COPY");
+		fail("wants IN_FLIGHT WARM_UP WINDOW COPY");
 	under_way_max = strtoul(words[own + 1], NULL, 10);
 	warm_up = strtod(words[own + 2], NULL);
 	window = strtod(words[own + 3], NULL);

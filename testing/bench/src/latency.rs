@@ -94,7 +94,7 @@ fn measure_beside(
     peers: &[Peer],
     suimon: fn() -> Result<Quantiles>,
 ) -> Result<Vec<Work>> {
-    let works_of = |peer: &Peer| {
+    let comparisons_of = |peer: &Peer| {
         [("p50", "median"), ("p99", "99th percentile")].map(|(suffix, quantile)| {
             let name = format!("{name}-{}-{suffix}", peer.name);
             let title = format!("{title}, {quantile}");
@@ -103,7 +103,7 @@ fn measure_beside(
             work
         })
     };
-    let mut benchmarks: Vec<[Work; 2]> = peers.iter().map(works_of).collect();
+    let mut benchmarks: Vec<[Work; 2]> = peers.iter().map(comparisons_of).collect();
     while benchmarks.iter().any(|of_peer| needs_measurement(&of_peer[0], pairs)) {
         let mut peer_samples = Vec::new();
         for peer in peers {

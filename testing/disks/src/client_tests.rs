@@ -3,8 +3,8 @@ use std::collections::BTreeSet;
 use super::*;
 
 fn client(read_percent: u8, is_random: bool) -> Client {
-    let pattern = Asks::Mixed { read_percent, is_random };
-    let spec = ClientSpec { asks: pattern, depth: 4, bytes: 8192, disk_bytes: 64 << 10 };
+    let pattern = RequestPattern::Mixed { read_percent, is_random };
+    let spec = ClientSpec { pattern, depth: 4, bytes: 8192, disk_bytes: 64 << 10 };
     Client::new(spec, Arc::new(never_readable().unwrap()))
 }
 

@@ -15,7 +15,7 @@ use suimon_rig::{
 use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_now, wait_used};
 
 /// Declared capacity of the store in operations of 8 KiB per second.
-const CAPABILITY: u64 = 4000;
+const CAPACITY_IOPS: u64 = 4000;
 const MINIMUM: u64 = 2000;
 const MAXIMUM: u64 = 600;
 /// Outstanding requests of each disk.
@@ -33,7 +33,7 @@ fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
          user = \"suimon\"\npassword_file = \"{tls}/suimon.password\"\n\
          [cluster.tls]\nca_certificate = \"{tls}/ca-cert.pem\"\n\
          [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
-         capacity_iops = {CAPABILITY}\n",
+         capacity_iops = {CAPACITY_IOPS}\n",
         etcd.endpoints()
     );
     for (name, qos) in disks {
@@ -98,11 +98,11 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     let started = Instant::now();
     let loads = [load(&rig, "n1", &["gold"]), load(&rig, "n2", &BULK)];
     let sampled = [Sampling::begin(&first, &["gold"]), Sampling::begin(&second, &BULK)];
-    wait_used("all without a minimum", CAPABILITY, || vec![cap(&first), cap(&second)]);
+    wait_used("all without a minimum", CAPACITY_IOPS, || vec![cap(&first), cap(&second)]);
     first.ok(&["qos", "set", "gold", &format!("min_iops={MINIMUM}")]).unwrap();
     wait_until("the minimum to be reserved", PATIENCE, || Ok(reserved(&first) >= MINIMUM)).unwrap();
     assert_minimum(&first);
-    wait_used("all with a minimum", CAPABILITY, || vec![cap(&first), cap(&second)]);
+    wait_used("all with a minimum", CAPACITY_IOPS, || vec![cap(&first), cap(&second)]);
     let lists_disk = |flows: &Value, disk| {
         flows.as_array().is_some_and(|flows| flows.iter().any(|flow| flow["disk"] == disk))
     };
@@ -126,7 +126,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     })
     .unwrap();
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
-    assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());
+    assert_within("all", &counts, (started, Instant::now()), CAPACITY_IOPS, (3 * DEPTH).into());
     for load in loads {
         load.stop().unwrap();
     }
@@ -220,7 +220,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
     for disk in BULK {
         assert_within_now(disk, &[(second, disk)], MAXIMUM, DEPTH.into());
     }
-    wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(first)]);
+    wait_used("gold beside that", CAPACITY_IOPS - 2 * MAXIMUM, || vec![cap(first)]);
     second.kill();
     other.stop().unwrap();
     wait_until("the killed node to be reported as dead", PATIENCE, || {
@@ -232,7 +232,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
     second.restart(rig).unwrap();
     assert_minimum(first);
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
-    assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());
+    assert_within("all", &counts, (started, Instant::now()), CAPACITY_IOPS, (3 * DEPTH).into());
     gold.stop().unwrap();
     wait_until("a leader of the store", PATIENCE, || Ok(leader(first).is_some())).unwrap();
     wait_until("the restarted node to be alive", PATIENCE, || {

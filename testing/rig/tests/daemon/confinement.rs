@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 #[cfg(target_arch = "x86_64")]
-use crate::support::hijack::Hijacked;
+use crate::support::hijack::TracedThread;
 use suimon_rig::{
     Daemon, DaemonOptions, NamespaceGuest, Rig, Testpmd, TestpmdSpec, iperf, private_lan,
     wait_until,
@@ -179,7 +179,7 @@ fn system_calls_of_a_compromised_worker_are_rejected_and_reported() {
     wait_until("the worker to sleep", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
         .unwrap();
     let worker = processors()[0].0;
-    let hijacked = Hijacked::take(worker);
+    let hijacked = TracedThread::take(worker);
     let stack = hijacked.stack();
     for (name, call, arguments) in [
         ("openat", libc::SYS_openat, [libc::AT_FDCWD as u64, stack, 0, 0]),

@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use suimon_rig::{
-    Chance, Daemon, DiskPart, LoadDone, LoadEnd, NbdClient, Rig, run, wait_for_value, wait_until,
+    Daemon, DiskPart, LoadDone, LoadEnd, NbdClient, Random, Rig, run, wait_for_value, wait_until,
 };
 
 const DISKS: [(&str, &str); 3] = [("raw", "raw"), ("vhd", "vhd"), ("vhdx", "vhdx")];
@@ -133,14 +133,14 @@ fn die_often(deaths: u64) {
     let rig = Rig::new().unwrap();
     let socket = rig.path("nbd.sock");
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
-    let (mut chance, mut owned_parts) = (Chance::new(seed), owned(seed));
+    let (mut random, mut owned_parts) = (Random::new(seed), owned(seed));
     let (mut requests_per_life, mut at_start, started) = (Vec::new(), 0, Instant::now());
     println!("{deaths} deaths, SUIMON_DISK_SEED={seed}");
     for _ in 0..deaths {
         let life = Arc::new(Life::default());
         let threads: Vec<_> =
             owned_parts.drain(..).map(|owned| begin(owned, &socket, &life)).collect();
-        let steps = chance.below(LIFE_STEPS_MAX);
+        let steps = random.below(LIFE_STEPS_MAX);
         let started = Instant::now();
         while life.steps.load(Ordering::Relaxed) < steps
             && threads.iter().all(|thread| !thread.is_finished())
@@ -157,8 +157,8 @@ fn die_often(deaths: u64) {
             "{completed} of {steps} requests were completed within {PATIENCE:?}"
         );
         requests_per_life.push(completed);
-        if chance.below(DIES_AT_START) == 0 {
-            let moment = Duration::from_millis(chance.below(START_MS_MAX));
+        if random.below(DIES_AT_START) == 0 {
+            let moment = Duration::from_millis(random.below(START_MS_MAX));
             daemon.die_at_start(&rig, moment).unwrap();
             at_start += 1;
         }

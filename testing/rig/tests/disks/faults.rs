@@ -127,7 +127,7 @@ fn an_unresponsive_device_is_reported_and_delays_nothing_else() {
     daemon.ok(&["disk", "set", "good", "--qos-max-iops", "1000"]).unwrap();
     assert!(started.elapsed() < WAITS, "it waited for the device: {:?}", started.elapsed());
 
-    device.go_on();
+    device.resume();
     assert_eq!(reading.join().unwrap().unwrap(), [0; 4096]);
     event(&daemon, 6117);
     wait_until("the disk ready", PATIENCE, || Ok(state(&daemon, "bad") == "ready")).unwrap();
@@ -139,5 +139,5 @@ fn an_unresponsive_device_is_reported_and_delays_nothing_else() {
     wait_until("the disk stalls", PATIENCE, || Ok(state(&daemon, "bad") == "stalled")).unwrap();
     daemon.stop().unwrap();
     assert!(matches!(cut_off.join().unwrap(), Err(NbdFailure::Gone(_))));
-    device.go_on();
+    device.resume();
 }

@@ -115,10 +115,10 @@ fn a_full_store_fails_only_requests_that_need_space() {
 
 /// Writes of different sizes to unallocated offsets until 300 of them have failed.
 fn fill(disk: &mut Disk, seed: u64) {
-    let mut chance = seed;
+    let mut random = seed;
     let mut next = |limit: u64| {
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (chance >> 33) % limit
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % limit
     };
     let mut failed = 0;
     while failed < 300 {

@@ -95,7 +95,7 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         // Resumes the device: while it is stalled, no process ends and nothing can be unmounted.
-        self.device.go_on();
+        self.device.resume();
     }
 }
 
@@ -110,7 +110,7 @@ fn a_daemon_starts_beside_a_device_that_does_not_answer() {
         .unwrap();
     wait_until("an event", PATIENCE, || Ok(host.events(6118) == 1)).unwrap();
     host.assert_others_go_on("2000");
-    host.device.go_on();
+    host.device.resume();
     host.assert_back();
     assert_eq!(host.events(6118), 1);
     assert!(host.daemon.stop().unwrap().success());
@@ -128,7 +128,7 @@ fn a_disk_on_a_device_that_does_not_answer_is_refused_and_the_host_is_as_before(
     assert!(started.elapsed() < 2 * ONCE, "it waited more than once: {:?}", started.elapsed());
     assert!(!output.is_ok() && output.stderr.contains("has not responded"), "{}", output.stderr);
     host.assert_others_go_on("1000");
-    host.device.go_on();
+    host.device.resume();
     host.assert_back();
     wait_until("the image added", PATIENCE, || {
         Ok(host.daemon.cli(&[&arguments[..], &["--format", "vhdx"]].concat())?.is_ok())

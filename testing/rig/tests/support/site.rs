@@ -203,7 +203,7 @@ impl Site {
     /// QEMU before 10.0.4 aborts if it disables the dirty log before it has detected the closed
     /// vhost-user connections (`vhost_log_global_stop` calls `abort`). The order depends on the
     /// machine. The VM has then ended on both nodes, which its node reports.
-    pub fn leave_dies(&mut self) -> bool {
+    pub fn choose_process_to_kill(&mut self) -> bool {
         begin_slowly(self);
         let daemon = &mut self.nodes[self.at].daemon;
         daemon.kill();

@@ -81,12 +81,12 @@ fn plug(guest: &mut Guest, condition: &str) -> Result<()> {
         "driver": "e1000e", "id": "primary", "bus": "port0", "netdev": "vf", "mac": MAC,
         "failover_pair_id": "standby0", "romfile": "",
     });
-    guest.tell_qemu("device_add", &device)?;
+    guest.execute_qmp("device_add", &device)?;
     wait_until(condition, LIMIT, || Ok(number_of_nics(guest)? == 3))
 }
 
 fn unplug(guest: &mut Guest) -> Result<()> {
-    guest.tell_qemu("device_del", &json!({ "id": "primary" }))?;
+    guest.execute_qmp("device_del", &json!({ "id": "primary" }))?;
     wait_until("the NIC was deleted", LIMIT, || Ok(number_of_nics(guest)? == 2))
 }
 
@@ -190,7 +190,7 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
     // Feature bit 62 is VIRTIO_NET_F_STANDBY (virtio 1.2, section 5.1.3).
     ensure!(features.as_bytes().get(62) == Some(&b'1'), "no standby: {features}");
     guest.load("e1000e", "")?;
-    guest.tell_qemu(
+    guest.execute_qmp(
         "netdev_add",
         &json!({ "type": "tap", "id": "vf", "ifname": adapter.tap, "script": "no",
                  "downscript": "no", "vhost": false }),

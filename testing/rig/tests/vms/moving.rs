@@ -128,7 +128,7 @@ fn one_vm_runs_whichever_process_is_killed_during_a_migration() {
     load.check(&mut guest);
 
     // Kills the source's daemon.
-    if !site.leave_dies() {
+    if !site.choose_process_to_kill() {
         return;
     }
     load.end(&mut guest);

@@ -137,7 +137,7 @@ fn go_on_after_deaths() {
     assert_eq!(NAMES[1 - site.at], "two");
     site.move_it(&mut guest);
     load.check(&mut guest);
-    let goes_on = site.leave_dies();
+    let goes_on = site.choose_process_to_kill();
     wait_until("the disk to be ready", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     if goes_on {
         load.end(&mut guest);
