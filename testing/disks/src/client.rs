@@ -155,7 +155,7 @@ impl Client {
     }
 
     /// Returns the next pseudorandom number (xorshift64, Marsaglia).
-    fn throw(&mut self) -> u64 {
+    fn next_random(&mut self) -> u64 {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
         self.dice ^= self.dice << 17;
@@ -164,7 +164,8 @@ impl Client {
 
     /// Returns the index of the next request's location on the disk.
     fn next_place(&mut self) -> u64 {
-        let number = if self.spec.pattern.is_random() { self.throw() } else { self.requested };
+        let number =
+            if self.spec.pattern.is_random() { self.next_random() } else { self.requested };
         number % self.places()
     }
 
@@ -173,7 +174,7 @@ impl Client {
         match self.spec.pattern.read_percent() {
             0 => false,
             100 => true,
-            percent => self.throw() % 100 < u64::from(percent),
+            percent => self.next_random() % 100 < u64::from(percent),
         }
     }
 }

@@ -295,7 +295,7 @@ impl Daemon {
     ///
     /// # Errors
     /// The daemon could not be started.
-    pub fn die_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
+    pub fn kill_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
         self.process.kill();
         self.check_refusals();
         self.process = Process::start_in(rig, "suimond", &self.arguments, &self.environment)?;

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::case::{Case, ONE, describe_last_lacpdu};
-use super::malformed::{harmful, other_subtypes, truncated, undisturbed};
+use super::malformed::{harmful, other_subtypes, require_undisturbed, truncated};
 use super::rate;
 use crate::pdu::{Lacpdu, PortInfo};
 use crate::record::seconds;
@@ -95,7 +95,7 @@ fn malformed(session: &mut Session<'_>) -> CaseResult {
     let start = session.now();
     let sent_count = session.flood(ONE, FLOOD, &frames)?;
     session.run_for(LOOK)?;
-    undisturbed(session, start)?;
+    require_undisturbed(session, start)?;
     if !session.links[ONE].is_in_use() {
         return fail("in use", describe_last_lacpdu(session, ONE));
     }

@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(1300);
 const SETTLE: Duration = Duration::from_millis(1000);
 
 /// Function that derives invalid frames from a valid LACPDU.
-type Spoil = fn(&[u8]) -> Vec<Vec<u8>>;
+type Corruption = fn(&[u8]) -> Vec<Vec<u8>>;
 
 /// Truncates the frame in the header, in each information TLV, and before the Collector Information
 /// TLV.
@@ -67,7 +67,7 @@ pub(super) fn harmful(session: &Session<'_>) -> Vec<u8> {
     pdu.encode()
 }
 
-fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> CaseResult {
+fn without_effect(session: &mut Session<'_>, spoil: Corruption) -> CaseResult {
     session.establish()?;
     session.send_lacpdu(ONE)?;
     session.links[ONE].partner.voice = Behaviour::Mute;
@@ -77,12 +77,12 @@ fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> CaseResult {
         session.send(ONE, frame)?;
     }
     session.run_for(LOOK)?;
-    undisturbed(session, start)?;
+    require_undisturbed(session, start)?;
     Ok(format!("{} kinds of frames", frames.len()))
 }
 
 /// Fails if an LACPDU of the device since `start` reports a change.
-pub(super) fn undisturbed(session: &Session<'_>, start: Duration) -> Result<(), Stop> {
+pub(super) fn require_undisturbed(session: &Session<'_>, start: Duration) -> Result<(), Stop> {
     let link = &session.links[ONE];
     let changed = link.lacpdus_since(start).into_iter().find(|(_, pdu)| {
         !pdu.actor.state.has(State::IN_USE) || !pdu.partner.is_same_port(&link.partner.info)

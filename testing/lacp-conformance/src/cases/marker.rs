@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
         "marker.responses-are-not-answered",
         "a Marker Response is not answered",
         "6.5.4.2",
-        not_answered,
+        require_no_response,
     ),
 ];
 
@@ -62,7 +62,7 @@ fn answered(session: &mut Session<'_>) -> CaseResult {
     Ok("two transactions".to_owned())
 }
 
-fn not_answered(session: &mut Session<'_>) -> CaseResult {
+fn require_no_response(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let response = Marker { is_response: true, ..marker(session, 77) };
     session.send(ONE, &response.encode())?;

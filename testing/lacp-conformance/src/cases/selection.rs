@@ -63,7 +63,7 @@ fn check_separation(session: &mut Session<'_>, change: fn(&mut Partner)) -> Case
     session.establish()?;
     change(&mut session.links[OTHER].partner);
     session.send_lacpdu(OTHER)?;
-    never_both(session)
+    require_never_both(session)
 }
 
 fn individual(session: &mut Session<'_>) -> CaseResult {
@@ -78,12 +78,12 @@ fn individual(session: &mut Session<'_>) -> CaseResult {
     if pdu.is_none() {
         return fail("the partner reported back as individual", describe_last_lacpdu(session, ONE));
     }
-    never_both(session)
+    require_never_both(session)
 }
 
 /// Checks that the two links are never in use at the same time, according to the device's LACPDUs
 /// to its current partners.
-fn never_both(session: &mut Session<'_>) -> CaseResult {
+fn require_never_both(session: &mut Session<'_>) -> CaseResult {
     let both_in_use = |session: &Session<'_>| {
         [ONE, OTHER].iter().all(|interface| is_in_use_unchanged(&session.links[*interface]))
     };

@@ -213,7 +213,7 @@ fn fail_one_after_the_other() {
     });
     reserved.unwrap_or_else(|error| panic!("{error:#}: {caps:?}"));
     wait_used("all with minimums", CAPACITY_IOPS, || caps_of(&site));
-    assert_wish_is_unmet(&site.daemons[2]);
+    assert_request_is_unmet(&site.daemons[2]);
 
     // The third node, which has the highest demand, is stopped. Its reservation is kept; all other
     // capacity is used.
@@ -226,7 +226,7 @@ fn fail_one_after_the_other() {
     // The node remains stopped for the minute after which an unmet minimum is reported.
     assert_unmet_reported(&site.daemons[0]);
 
-    cut_off(&site);
+    isolate_node(&site);
     site.daemons[2].process().signal(Signal::CONT);
     wait_until("the resumed node to get more than its minimum reservation", PATIENCE, || {
         site.assert_minimum(0, GOLD);
@@ -268,7 +268,7 @@ fn kill_leaders(site: &mut Site) -> usize {
 
 /// Drops etcd's packets to the second node silently. Its granted rate falls to its reservation; the
 /// first node uses the rest.
-fn cut_off(site: &Site) {
+fn isolate_node(site: &Site) {
     site.network.cut(1).unwrap();
     let cut = Instant::now();
     let mut isolated_cap = site.cap(1);
@@ -283,7 +283,7 @@ fn cut_off(site: &Site) {
     assert_within_now("silver, cut off", &silver, SILVER + FLOOR, DISKS[1].1.into());
     wait_used("the first beside it", CAPACITY_IOPS - SILVER - 2 * FLOOR, || vec![site.cap(0)]);
     wait_seen_on_store(&site.daemons[1], cut);
-    site.network.mend(1).unwrap();
+    site.network.restore_replies(1).unwrap();
 }
 
 /// Waits until the disconnected node reads the first node's heartbeat, written after `cut`, from
@@ -310,7 +310,7 @@ fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
 }
 
 /// Waits until the node reports the unmet minimum and the disk that exceeds its own.
-fn assert_wish_is_unmet(daemon: &Daemon) {
+fn assert_request_is_unmet(daemon: &Daemon) {
     let mut flows = Value::Null;
     let result = wait_until("the unmet minimum in the flows of the cluster", PATIENCE, || {
         flows = daemon.json(&["qos", "flows", "--cluster"])?;

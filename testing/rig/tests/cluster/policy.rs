@@ -135,7 +135,7 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     })
     .unwrap();
 
-    minimums_are_asked_for(&first_node, etcd);
+    check_admission_of_minimums(&first_node, etcd);
 }
 
 /// Returns the effective minimum of the only disk.
@@ -146,7 +146,7 @@ fn minimum(daemon: &Daemon) -> Option<u64> {
 
 /// A minimum that the cluster rejects is an error, and one that etcd cannot confirm is pending and
 /// not guaranteed; nodes detect each other's heartbeats without etcd.
-fn minimums_are_asked_for(first: &Daemon, mut etcd: Etcd) {
+fn check_admission_of_minimums(first: &Daemon, mut etcd: Etcd) {
     let set = |min: u64| first.cli(&["qos", "set", "d-n1", &format!("min_iops={min}")]).unwrap();
     // This is the total that may be reserved; the other node has a minimum reservation.
     let output = set(CAPACITY_IOPS * 9 / 10);

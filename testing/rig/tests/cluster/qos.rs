@@ -78,7 +78,7 @@ fn assert_minimum(first: &Daemon) {
     assert!(cap.reserved >= MINIMUM && cap.iops >= MINIMUM, "{cap:?} of {MINIMUM}");
 }
 
-fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
+fn minimums_and_maximums_are_met_while_another_node_loads_the_store() {
     let rig = Rig::new().unwrap();
     let mut etcd = Etcd::start_secured(&rig, "/suimon/lab/").unwrap();
     let first = Daemon::start(&rig, &host(&rig, &etcd, "n1", &[("gold", "weight = 100")])).unwrap();
@@ -91,7 +91,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     .unwrap();
     let members = cluster(&first)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
-    who_is_not_let_in_is_told_why(&rig, &etcd);
+    check_rejected_nodes(&rig, &etcd);
 
     // All disks are under load; then one gets a minimum; then etcd's leader is killed.
     eprintln!("minimum:");
@@ -131,7 +131,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
         load.stop().unwrap();
     }
 
-    maximums_hold_and_a_daemon_dies(&rig, &first, &mut second);
+    check_maximums_and_kill_a_daemon(&rig, &first, &mut second);
 
     // A node that leaves the cluster releases its reservation.
     let output = second.cli(&["cluster", "leave"]).unwrap();
@@ -146,7 +146,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
 /// Attempts to join with a wrong CA certificate, an expired certificate of etcd, a wrong password,
 /// and a user without permissions. Each is reported with its reason, and the host's configuration
 /// remains unchanged.
-fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
+fn check_rejected_nodes(rig: &Rig, etcd: &Etcd) {
     let host = Daemon::start(rig, "").unwrap();
     let before = host.ok(&["export"]).unwrap();
     let folder = etcd.folder().to_string_lossy().into_owned();
@@ -201,7 +201,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
 
 /// The disks of the second node get a maximum; then its daemon is killed, whether or not it is the
 /// leader.
-fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemon) {
+fn check_maximums_and_kill_a_daemon(rig: &Rig, first: &Daemon, second: &mut Daemon) {
     eprintln!("maximum:");
     for disk in BULK {
         second.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
@@ -244,7 +244,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
 
 mod full {
     #[test]
-    fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
-        super::minimums_and_maximums_hold_although_another_node_loads_the_store();
+    fn minimums_and_maximums_are_met_while_another_node_loads_the_store() {
+        super::minimums_and_maximums_are_met_while_another_node_loads_the_store();
     }
 }

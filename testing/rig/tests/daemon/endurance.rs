@@ -22,17 +22,17 @@ const VLANS: u32 = 4094;
 
 #[test]
 fn desired_state_survives_being_killed_at_any_moment() {
-    die_often(8);
+    kill_repeatedly(8);
 }
 
 mod full {
     #[test]
     fn desired_state_survives_being_killed_at_any_moment() {
-        super::die_often(48);
+        super::kill_repeatedly(48);
     }
 }
 
-fn die_often(rounds: u32) {
+fn kill_repeatedly(rounds: u32) {
     let rig = Rig::new().unwrap();
     let guest = NamespaceGuest::new(&rig, "a", 1).unwrap();
     let host = format!("{LAN}{}", guest.nic_toml("lan", ""));

@@ -209,7 +209,7 @@ fn an_apply_is_planned_done_and_exported() {
     let plan = daemon.json_plan(&live);
     assert_eq!(plan["steps"][0]["action"], "change-live", "{plan}");
     daemon.apply_ok(&live).unwrap();
-    assert!(a.namespace.is_cut_from(&b.address()).unwrap());
+    assert!(a.namespace.cannot_reach(&b.address()).unwrap());
     // Imperative commands change the same desired state.
     daemon.ok(&["nic", "delete", "b"]).unwrap();
     assert!(!daemon.ok(&["export"]).unwrap().contains("\"b\""));

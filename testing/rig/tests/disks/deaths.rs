@@ -75,7 +75,7 @@ fn connect(socket: &str, disk: &str) -> NbdClient {
 
 /// State of the load between a start and a kill of the daemon.
 #[derive(Default)]
-struct Life {
+struct Lifetime {
     /// Number of completed requests of all connections.
     steps: AtomicU64,
     is_killed: AtomicBool,
@@ -83,7 +83,7 @@ struct Life {
 
 /// Starts the load of one part of a disk. It ends when the daemon has ended, which must not happen
 /// before the kill.
-fn begin(mut owned: Owned, socket: &str, life: &Arc<Life>) -> JoinHandle<Owned> {
+fn begin(mut owned: Owned, socket: &str, life: &Arc<Lifetime>) -> JoinHandle<Owned> {
     let mut client = connect(socket, owned.disk);
     let life = Arc::clone(life);
     std::thread::spawn(move || {
@@ -118,17 +118,17 @@ fn check_files(rig: &Rig, daemon: &mut Daemon) {
 
 #[test]
 fn no_completed_write_is_lost_when_the_daemon_is_killed_repeatedly() {
-    die_often(DEATHS);
+    kill_repeatedly(DEATHS);
 }
 
 mod full {
     #[test]
     fn no_completed_write_is_lost_when_the_daemon_is_killed_repeatedly() {
-        super::die_often(super::number("SUIMON_DISK_DEATHS", super::FULL_DEATHS));
+        super::kill_repeatedly(super::number("SUIMON_DISK_DEATHS", super::FULL_DEATHS));
     }
 }
 
-fn die_often(deaths: u64) {
+fn kill_repeatedly(deaths: u64) {
     let seed = number("SUIMON_DISK_SEED", SEED);
     let rig = Rig::new().unwrap();
     let socket = rig.path("nbd.sock");
@@ -137,7 +137,7 @@ fn die_often(deaths: u64) {
     let (mut requests_per_life, mut at_start, started) = (Vec::new(), 0, Instant::now());
     println!("{deaths} deaths, SUIMON_DISK_SEED={seed}");
     for _ in 0..deaths {
-        let life = Arc::new(Life::default());
+        let life = Arc::new(Lifetime::default());
         let threads: Vec<_> =
             owned_parts.drain(..).map(|owned| begin(owned, &socket, &life)).collect();
         let steps = random.below(LIFE_STEPS_MAX);
@@ -159,7 +159,7 @@ fn die_often(deaths: u64) {
         requests_per_life.push(completed);
         if random.below(DIES_AT_START) == 0 {
             let moment = Duration::from_millis(random.below(START_MS_MAX));
-            daemon.die_at_start(&rig, moment).unwrap();
+            daemon.kill_at_start(&rig, moment).unwrap();
             at_start += 1;
         }
         daemon.restart(&rig).unwrap();

@@ -89,7 +89,7 @@ impl Host {
     }
 
     /// Starts a job and waits until it has made some progress. Then slows the device, so that the
-    /// job hardly proceeds until [`Host::hurry`]. Returns the operation's id.
+    /// job hardly proceeds until [`Host::remove_rate_limit`]. Returns the operation's id.
     fn begin(&self, arguments: &[&str]) -> String {
         self.begin_then_at(arguments, STALLED_BYTES_PER_S)
     }
@@ -118,7 +118,7 @@ impl Host {
     }
 
     /// Restores the device's full throughput.
-    fn hurry(&self) {
+    fn remove_rate_limit(&self) {
         self.disk.set_rate(BYTES_PER_S).unwrap();
     }
 
@@ -143,7 +143,7 @@ impl Host {
     /// Starts the next daemon, which must complete the interrupted job and record the `nth` event
     /// about it. Returns the offset in bytes from which the job continued.
     fn restart(&mut self, verb: &str, nth: usize) -> u64 {
-        self.hurry();
+        self.remove_rate_limit();
         self.daemon.restart(&self.rig).unwrap();
         wait_until("the disk ready", PATIENCE, || Ok(self.disk_status()["state"] == "ready"))
             .unwrap();
@@ -170,7 +170,7 @@ impl Host {
     fn cancel_and_begin_again(&self, arguments: &[&str], before: &[&str], after: &[&str]) {
         let id = self.begin(arguments);
         self.daemon.ok(&["operation", "cancel", &id]).unwrap();
-        self.hurry();
+        self.remove_rate_limit();
         wait_until("the end of the job", PATIENCE, || {
             Ok(self.operation(&id)["state"] == "cancelled")
         })

@@ -208,7 +208,7 @@ impl Disk {
 }
 
 /// Kills the daemon directly after replies, or with a request in flight, which the client repeats.
-fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
+fn kill_repeatedly(deaths: u64, start: fn(&Rig, &str) -> Client) {
     let rig = Rig::new().unwrap();
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
     let mut disks: Vec<Disk> =
@@ -255,16 +255,16 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
 
 #[test]
 fn qemu_finds_all_writes_completed_before_a_kill() {
-    die_often(DEATHS, Client::qemu);
+    kill_repeatedly(DEATHS, Client::qemu);
 }
 
 #[test]
 fn libnbd_finds_all_writes_completed_before_a_kill() {
-    die_often(DEATHS, Client::libnbd);
+    kill_repeatedly(DEATHS, Client::libnbd);
 }
 
 mod full {
-    use super::{Client, FULL_DEATHS, die_often};
+    use super::{Client, FULL_DEATHS, kill_repeatedly};
 
     fn deaths() -> u64 {
         std::env::var("SUIMON_DISK_DEATHS").map_or(FULL_DEATHS, |text| text.parse().unwrap())
@@ -272,11 +272,11 @@ mod full {
 
     #[test]
     fn qemu_finds_all_writes_completed_before_a_kill() {
-        die_often(deaths(), Client::qemu);
+        kill_repeatedly(deaths(), Client::qemu);
     }
 
     #[test]
     fn libnbd_finds_all_writes_completed_before_a_kill() {
-        die_often(deaths(), Client::libnbd);
+        kill_repeatedly(deaths(), Client::libnbd);
     }
 }

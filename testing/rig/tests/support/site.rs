@@ -154,7 +154,7 @@ impl Site {
     }
 
     /// Migrates the VM to the other node. Returns the duration.
-    pub fn move_it(&mut self, guest: &mut GuestConsole) -> Duration {
+    pub fn migrate_vm(&mut self, guest: &mut GuestConsole) -> Duration {
         let (started, target) = (Instant::now(), NAMES[1 - self.at]);
         let arguments = ["vm", "migrate", "web", "--to", target, "--with-files"];
         self.here().daemon.ok(&arguments).unwrap();
@@ -168,7 +168,7 @@ impl Site {
     /// Migrates the VM by draining its node, requested from that node or from the other one. Checks
     /// that a drained node accepts no VM until `undrain`, even after its daemon was killed. Returns
     /// the duration.
-    pub fn drain_it(&mut self, guest: &mut GuestConsole, ask_other: bool) -> Duration {
+    pub fn drain_node(&mut self, guest: &mut GuestConsole, ask_other: bool) -> Duration {
         let (own_name, other) = (NAMES[self.at], NAMES[1 - self.at]);
         let queried_node = if ask_other { self.there() } else { self.here() };
         let plan = queried_node.daemon.ok(&["node", "drain", own_name, "--dry-run"]).unwrap();

@@ -143,26 +143,24 @@ fn wait_flow(world: &Namespace, condition: &str) -> Result<()> {
     wait_until(condition, LIMIT, || Ok(bytes()? > before + 1_000_000))
 }
 
-fn tcp_to_a_guest_lives_through_a_vf_that_comes_and_goes() {
-    Rig::run(|rig| live_through_a_vf_that_comes_and_goes(rig, &["--reverse"]));
+fn tcp_to_a_guest_survives_plug_and_unplug_of_a_vf() {
+    Rig::run(|rig| keep_tcp_over_vf_changes(rig, &["--reverse"]));
 }
 
 mod full {
     #[test]
     fn tcp_each_way_lives_through_a_vf_that_comes_and_goes() {
-        suimon_rig::Rig::run(|rig| {
-            super::live_through_a_vf_that_comes_and_goes(rig, &["", "--reverse"])
-        });
+        suimon_rig::Rig::run(|rig| super::keep_tcp_over_vf_changes(rig, &["", "--reverse"]));
     }
 
     #[test]
-    fn tcp_to_a_guest_lives_through_a_vf_that_comes_and_goes() {
-        super::tcp_to_a_guest_lives_through_a_vf_that_comes_and_goes();
+    fn tcp_to_a_guest_survives_plug_and_unplug_of_a_vf() {
+        super::tcp_to_a_guest_survives_plug_and_unplug_of_a_vf();
     }
 }
 
 /// Changes the paths during a connection in each of these directions, given as options of iperf3.
-fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Result<()> {
+fn keep_tcp_over_vf_changes(rig: &Rig, directions: &[&str]) -> Result<()> {
     let adapter = Adapter::new(rig)?;
     let socket = rig.path("web.sock");
     let daemon = Daemon::start(

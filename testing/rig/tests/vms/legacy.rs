@@ -89,7 +89,7 @@ impl Site {
         assert_eq!(status["process"], *process);
     }
 
-    fn die_and_return(&mut self) {
+    fn kill_and_restart_daemon(&mut self) {
         self.daemon.kill();
         self.daemon.restart(&self.rig).unwrap();
     }
@@ -144,7 +144,7 @@ fn a_guest_without_virtio_uses_the_switch_before_and_after_a_kill_of_the_daemon(
 
     let before = site.vm();
     let died = Instant::now();
-    site.die_and_return();
+    site.kill_and_restart_daemon();
     // QEMU before 8.0 does not reconnect, so the daemon unplugs the NIC and plugs it in again.
     wait_until("the NIC to be up", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
         .unwrap();
@@ -191,7 +191,7 @@ fn emulated_disks_keep_written_data_over_kills_of_the_daemon() {
     for _ in 0..3 {
         let written = guest.run("cat /tmp/written").unwrap();
         let died = Instant::now();
-        site.die_and_return();
+        site.kill_and_restart_daemon();
         wait_until("further writes of the guest", PATIENCE, || {
             Ok(guest.run("cat /tmp/written")? != written)
         })
@@ -209,7 +209,7 @@ fn emulated_disks_keep_written_data_over_kills_of_the_daemon() {
     assert!(output.is_ok(), "blocks that were written: {output:?}");
     eprintln!("blocks verified on each disk: {}", output.stdout);
     limits_hold(&site, &mut guest);
-    comes_and_goes_with_a_start(&site);
+    check_start_and_stop(&site);
 }
 
 /// Asserts that the socket of an emulated disk is accessible to the daemon's user and the VM's
@@ -234,7 +234,7 @@ fn limits_hold(site: &Site, guest: &mut GuestConsole) {
 }
 
 /// Checks that IDE disks cannot be hot-plugged or hot-unplugged.
-fn comes_and_goes_with_a_start(site: &Site) {
+fn check_start_and_stop(site: &Site) {
     let message = site.refusal(&["vm", "set", "old", "--disks", "sata"]);
     assert!(message.contains("suimon vm stop old"), "{message}");
     let message = site.refusal(&["disk", "set", "ide", "--controller", "virtio"]);

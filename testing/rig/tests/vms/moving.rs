@@ -36,7 +36,7 @@ fn migrate_repeatedly(moves: usize) {
     let (mut totals, mut stood, mut all_lost) = (Vec::new(), Vec::new(), 0);
     for _ in 0..moves {
         let before = load.replies().len();
-        totals.push(site.move_it(&mut guest));
+        totals.push(site.migrate_vm(&mut guest));
         let after = load.replies().len();
         wait_until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
         let (lost_replies, in_a_row) = lost(&load.replies()[before..]);
@@ -92,7 +92,7 @@ fn a_vm_that_cannot_be_migrated_is_refused_before_anything_changes() {
     assert!(refusal(&site.nodes[0], &to_two).contains("does not respond"));
     site.nodes[1].daemon.restart(&site.rig).unwrap();
     site.is_only_here();
-    site.move_it(&mut guest);
+    site.migrate_vm(&mut guest);
     assert!(guest.reaches(OUTSIDE).unwrap());
 }
 
@@ -124,7 +124,7 @@ fn one_vm_runs_whichever_process_is_killed_during_a_migration() {
     load.check(&mut guest);
 
     // A later migration succeeds.
-    site.move_it(&mut guest);
+    site.migrate_vm(&mut guest);
     load.check(&mut guest);
 
     // Kills the source's daemon.

@@ -40,7 +40,7 @@ fn check_image(site: &Site) {
     assert_eq!(entries.len(), 1, "files remain in the store: {entries:?}");
 }
 
-fn go_there_and_back(moves: usize) {
+fn migrate_there_and_back(moves: usize) {
     let mut site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
@@ -54,8 +54,8 @@ fn go_there_and_back(moves: usize) {
         // The option to copy files has no effect, because none has to be copied. The first two
         // migrations are requested by draining the node.
         totals.push(match round {
-            0 | 1 => site.drain_it(&mut guest, round == 1),
-            _ => site.move_it(&mut guest),
+            0 | 1 => site.drain_node(&mut guest, round == 1),
+            _ => site.migrate_vm(&mut guest),
         });
         let after = load.replies().len();
         wait_until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
@@ -125,7 +125,7 @@ fn a_vm_stays_if_its_disk_cannot_be_opened_on_the_other_node() {
 }
 
 /// The daemons are killed during a migration, and the VM continues on its node.
-fn go_on_after_deaths() {
+fn migrate_while_daemons_are_killed() {
     let mut site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
@@ -135,7 +135,7 @@ fn go_on_after_deaths() {
     site.is_only_here();
     load.check(&mut guest);
     assert_eq!(NAMES[1 - site.at], "two");
-    site.move_it(&mut guest);
+    site.migrate_vm(&mut guest);
     load.check(&mut guest);
     let goes_on = site.choose_process_to_kill();
     wait_until("the disk to be ready", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
@@ -150,12 +150,12 @@ mod full {
     #[test]
     fn a_disk_on_a_shared_store_migrates_there_and_back_with_its_vm() {
         let moves = std::env::var("SUIMON_VM_MOVES");
-        super::go_there_and_back(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
+        super::migrate_there_and_back(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
     }
 
     #[test]
     fn a_vm_on_a_shared_store_runs_on_when_daemons_are_killed_during_its_migration() {
-        super::go_on_after_deaths();
+        super::migrate_while_daemons_are_killed();
     }
 
     #[test]
