@@ -149,7 +149,7 @@ fn tcp_to_a_guest_survives_plug_and_unplug_of_a_vf() {
 
 mod full {
     #[test]
-    fn tcp_each_way_lives_through_a_vf_that_comes_and_goes() {
+    fn tcp_in_both_directions_survives_plug_and_unplug_of_a_vf() {
         suimon_rig::Rig::run(|rig| super::keep_tcp_over_vf_changes(rig, &["", "--reverse"]));
     }
 
