@@ -5,7 +5,7 @@
 //! A part of a disk has one owner, which sends one request at a time. Each write gives a block a
 //! higher version, which each of its sectors contains together with its position. Zeros are
 //! versions too. For each sector, the oldest permitted version is tracked: the last one that was
-//! acknowledged, or found after a death, because data that a server has returned once must not
+//! acknowledged, or found after a kill, because data that a server has returned once must not
 //! disappear.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -132,7 +132,7 @@ impl Block {
         }
     }
 
-    /// Verifies a block after a death: each sector must have a permitted version. The found
+    /// Verifies a block after a kill: each sector must have a permitted version. The found
     /// versions become the oldest permitted ones.
     fn settle(&mut self, content: &[u8]) -> Result<()> {
         for (nth, sector) in content.chunks_exact(SECTOR).enumerate() {
@@ -197,7 +197,7 @@ impl DiskPart {
         result.err().unwrap_or(LoadEnd::Gone)
     }
 
-    /// Verifies all blocks after a death.
+    /// Verifies all blocks after a kill.
     ///
     /// # Errors
     /// The contents are wrong, or the server has ended.

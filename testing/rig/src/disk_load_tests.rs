@@ -17,7 +17,7 @@ fn after_a_kill_each_sector_is_old_or_new_and_does_not_change_again() {
     let content = read(&block, [2, 3, 4, 2, 3, 4, 2, 2]);
     block.settle(&content).unwrap();
     block.compare(&content).unwrap();
-    // Data that was returned once must not disappear at the next death.
+    // Data that was returned once must not disappear at the next kill.
     let content_before = read(&block, [2, 2, 4, 2, 3, 4, 2, 2]);
     let message = block.settle(&content_before).unwrap_err().to_string();
     assert_eq!(message, format!("byte {}: version 2, of 3 to 4", (1 << 21) + SECTOR));

@@ -3,7 +3,7 @@
 //! together cannot.
 //!
 //! The time and number of moves depend on the CPU time that the workers get, so these tests print
-//! them. The promised limits are tested in virtual time (`policy/vmq`).
+//! them. The specified limits are tested in virtual time (`policy/vmq`).
 
 use std::thread;
 use std::time::Duration;
