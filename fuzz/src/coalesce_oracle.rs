@@ -38,7 +38,7 @@ struct Flow {
 }
 
 /// Frame as an egress without offloads sends it: VLAN tag (TCI) and bytes.
-type Shown = (Option<u16>, Vec<u8>);
+type FrameContent = (Option<u16>, Vec<u8>);
 
 /// Builds the batch that `input` describes, coalesces it and checks the result.
 ///
@@ -60,10 +60,10 @@ pub fn check(input: &[u8]) -> Joined {
             lanes.push(lane_of(order));
         }
     }
-    let before: Vec<Vec<Shown>> = frames.iter_mut().map(show).collect();
+    let before: Vec<Vec<FrameContent>> = frames.iter_mut().map(show).collect();
     let coalesced = coalesce(&mut frames, |index| lanes[index]);
     check_forms(&frames, &lanes, coalesced);
-    let after: Vec<Vec<Shown>> = frames
+    let after: Vec<Vec<FrameContent>> = frames
         .iter_mut()
         .enumerate()
         .map(
@@ -190,7 +190,7 @@ fn put(bytes: &mut [u8], offset: usize, value: u16) {
 }
 
 /// Returns the frames that an egress without offloads sends for `frame`, which is not changed.
-fn show(frame: &mut Frame) -> Vec<Shown> {
+fn show(frame: &mut Frame) -> Vec<FrameContent> {
     let tag = frame.meta.tag.map(suimon_frame::VlanTag::tci);
     if frame.meta.gso.is_none() {
         let mut plain = Frame::new(0);
@@ -236,10 +236,14 @@ fn check_forms(frames: &[Frame], lanes: &[CoalesceTarget], coalesced: Coalesced)
 
 /// Checks per egress that each flow has the same frames in the same order before and after. Frames
 /// to several egresses and IP fragments, which no frame may overtake, belong to every flow.
-fn check_order(lanes: &[CoalesceTarget], before: &[Vec<Shown>], after: &[Vec<Shown>]) {
+fn check_order(
+    lanes: &[CoalesceTarget],
+    before: &[Vec<FrameContent>],
+    after: &[Vec<FrameContent>],
+) {
     let keys: Vec<Key> = before.iter().map(|frame_segments| Key::of(frame_segments)).collect();
     for (lane, key) in lanes.iter().zip(&keys) {
-        let of_flow = |observed: &[Vec<Shown>]| -> Vec<Shown> {
+        let of_flow = |observed: &[Vec<FrameContent>]| -> Vec<FrameContent> {
             let indices = (0..observed.len()).filter(|index| {
                 lanes[*index] == CoalesceTarget::Multiple
                     || (lanes[*index] == *lane
@@ -253,7 +257,7 @@ fn check_order(lanes: &[CoalesceTarget], before: &[Vec<Shown>], after: &[Vec<Sho
             assert_eq!(expected, actual, "frame {index} of {key:?} to {lane:?}");
         }
     }
-    let count = |observed: &[Vec<Shown>]| observed.iter().map(Vec::len).sum::<usize>();
+    let count = |observed: &[Vec<FrameContent>]| observed.iter().map(Vec::len).sum::<usize>();
     assert_eq!(count(before), count(after));
 }
 
@@ -267,7 +271,7 @@ enum Key {
 }
 
 impl Key {
-    fn of(observed: &[Shown]) -> Self {
+    fn of(observed: &[FrameContent]) -> Self {
         let Some((_, bytes)) = observed.first() else { return Self::Other };
         let mut offset = 12;
         while matches!(bytes.get(offset..offset + 2), Some([0x81, 0x00] | [0x88, 0xa8])) {

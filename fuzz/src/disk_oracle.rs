@@ -68,7 +68,7 @@ enum End {
 }
 
 /// Request to the disk: virtio-blk request type, offset and length in bytes.
-type Asked = (u32, u64, u64);
+type DriverRequest = (u32, u64, u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
@@ -144,7 +144,7 @@ impl Ring {
     }
 
     /// Returns the expected requests in order, and why they end there.
-    fn read_ring(&self, memory: &[u8]) -> (Vec<Asked>, End) {
+    fn read_ring(&self, memory: &[u8]) -> (Vec<DriverRequest>, End) {
         let (chains, mut end) = if self.has(RING_PACKED) {
             self.packed_chains(memory)
         } else {
@@ -275,7 +275,7 @@ impl Ring {
 
     /// Returns the request of a chain with these readable bytes and this many writable bytes before
     /// the status; `None` if the ring rejects it.
-    fn judge(&self, (readable, space): &(Vec<u8>, u64)) -> Option<Asked> {
+    fn judge(&self, (readable, space): &(Vec<u8>, u64)) -> Option<DriverRequest> {
         let kind = number(readable, 0, 4) as u32;
         let payload = &readable[16..];
         let (sector, bytes) = match kind {
@@ -328,8 +328,8 @@ fn read_parts(memory: &[u8], chain: &[Descriptor]) -> Option<(Vec<u8>, u64)> {
     (readable.len() >= 16).then_some((readable, writable.checked_sub(1)?))
 }
 
-fn compare(expected: &[Asked], end: End, actual: &[DiskRequest], has_failed: bool) {
-    let actual: Vec<Asked> = actual
+fn compare(expected: &[DriverRequest], end: End, actual: &[DiskRequest], has_failed: bool) {
+    let actual: Vec<DriverRequest> = actual
         .iter()
         .map(|request| {
             let kind = match request.op {

@@ -284,7 +284,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
                 let request = match transmission.handle_contexts(request, payload) {
                     Ok(request) => request,
                     Err(refused) => {
-                        assert!(!names_the_context(&ask, payload));
+                        assert!(!selects_context_and_range(&ask, payload));
                         assert_eq!(refused.error.code(), NbdError::Inval);
                         bytes = &bytes[payload.len()..];
                         continue;
@@ -300,7 +300,7 @@ fn serve(negotiated: &Negotiated, mut bytes: &[u8], outcome: &mut Outcome) {
 }
 
 /// Returns true if the payload selects the only context and a valid range of the disk.
-fn names_the_context(ask: &Ask, payload: &[u8]) -> bool {
+fn selects_context_and_range(ask: &Ask, payload: &[u8]) -> bool {
     let mut fields = Fields(payload);
     let length = fields.number(8);
     let ends = ask.offset.checked_add(length).is_some_and(|end| end <= DISK_BYTES);

@@ -47,7 +47,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let (script, image) = rest.split_at(usize::from(steps).min(rest.len()));
     let mut image = image.to_vec();
     if options & 1 == 1 {
-        mend(&mut image);
+        repair_checksums(&mut image);
     }
     let size = match options >> 1 & 3 {
         0 => SizeSource::Creator,
@@ -102,7 +102,7 @@ pub fn check(input: &[u8]) -> Outcome {
 
 /// Writes correct checksums into the footers at both ends, and into the dynamic header that each
 /// refers to.
-fn mend(image: &mut [u8]) {
+fn repair_checksums(image: &mut [u8]) {
     let fix = |bytes: &mut [u8], offset: usize| {
         bytes[offset..offset + 4].fill(0);
         let sum: u32 = bytes.iter().map(|byte| u32::from(*byte)).sum();

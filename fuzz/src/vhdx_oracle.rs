@@ -92,7 +92,7 @@ pub fn check(input: &[u8]) -> Outcome {
     let damages = usize::from(next()) % (DAMAGES_MAX + 1);
     for _ in 0..damages {
         let damage = [next(), next(), next(), next(), next()];
-        inflict(&mut bytes, damage);
+        damage_image(&mut bytes, damage);
     }
     let mut outcome = Outcome::default();
     let report = check_image(&MemoryFile::new(bytes.clone()));
@@ -155,7 +155,7 @@ fn guids(index: u128) -> WriteGuids {
 /// Damages the image: overwrites up to 8 bytes of a structure, or truncates the file. `area`
 /// selects the structure, `low` and `high` the offset in it; `mode` selects width and position of
 /// the value, and whether the structure's checksum is corrected.
-fn inflict(bytes: &mut Vec<u8>, [area, low, high, value, mode]: [u8; 5]) {
+fn damage_image(bytes: &mut Vec<u8>, [area, low, high, value, mode]: [u8; 5]) {
     const KB: usize = 1 << 10;
     let megabyte = MB as usize;
     let (start, len) = match area % 9 {

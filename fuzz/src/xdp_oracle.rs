@@ -90,7 +90,7 @@ pub fn check(input: &[u8]) -> Outcome {
         written: 0,
         before: Vec::new(),
     };
-    bench.look_at_fill();
+    bench.check_fill_ring();
     for step in script.chunks_exact(8).take(STEPS_MAX) {
         bench.run(step.try_into().unwrap());
     }
@@ -168,8 +168,8 @@ impl Bench {
         self.before = self.snapshot();
         let result = act(&mut self.queue);
         self.check_written();
-        self.look_at_fill();
-        self.look_at_tx();
+        self.check_fill_ring();
+        self.check_tx_ring();
         result
     }
 
@@ -205,7 +205,7 @@ impl Bench {
     }
 
     /// Checks that the fill ring contains only chunks for reception, each once.
-    fn look_at_fill(&mut self) {
+    fn check_fill_ring(&mut self) {
         for index in 0..Layout::CHUNKS {
             let chunk = u64::from_ne_bytes(self.entry(Layout::FILL_AT, index));
             assert!(chunk < RECEIVE_BYTES as u64, "{chunk:#x} is not a chunk for reception");
@@ -228,7 +228,7 @@ impl Bench {
     }
 
     /// Checks that each TX ring entry is within one chunk for transmission.
-    fn look_at_tx(&mut self) {
+    fn check_tx_ring(&mut self) {
         for index in 0..Layout::CHUNKS {
             let (address, len, options) = self.piece(Layout::TX_AT, index);
             if (address, len, options) == (0, 0, 0) {

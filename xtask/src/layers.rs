@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 
 use crate::cycles;
-use crate::floors::{layer_of_crate, violation};
+use crate::layer_rules::{layer_of_crate, violation};
 use crate::metadata::{self, Metadata};
 use crate::sources;
 
@@ -20,7 +20,7 @@ pub(crate) fn check(root: &Path) -> Result<()> {
         println!("layers: {} crates, no wrong edge", metadata.packages.len());
         return Ok(());
     }
-    bail!("{} violation(s) of the floors:\n  {}", violations.len(), violations.join("\n  "))
+    bail!("{} violation(s) of the layer rules:\n  {}", violations.len(), violations.join("\n  "))
 }
 
 /// Returns every forbidden dependency, naming both crates.

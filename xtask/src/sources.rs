@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::floors::{Layer, layer_of_crate};
+use crate::layer_rules::{Layer, layer_of_crate};
 use crate::metadata::{Metadata, Package};
 
 /// Functions and types that the strict configuration must ban.
@@ -29,19 +29,19 @@ const NO_PANIC: &[&str] =
 pub(crate) fn violations(metadata: &Metadata) -> Result<Vec<String>> {
     let mut violations = strict_configuration(&metadata.workspace_root)?;
     for package in &metadata.packages {
-        let floor = layer_of_crate(metadata, package)?;
+        let layer = layer_of_crate(metadata, package)?;
         violations.extend(manifest(package)?);
-        if floor == Layer::Outside {
+        if layer == Layer::Outside {
             continue;
         }
         for target in &package.targets {
             if target.kind.iter().any(|kind| matches!(kind.as_str(), "lib" | "bin" | "proc-macro"))
             {
                 let text = read(&target.src_path)?;
-                violations.extend(attributes(&package.name, &target.src_path, floor, &text));
+                violations.extend(attributes(&package.name, &target.src_path, layer, &text));
             }
         }
-        if floor.is_pure() {
+        if layer.is_pure() {
             violations.extend(strict_bans_apply(metadata, package)?);
         }
     }
@@ -59,7 +59,7 @@ fn manifest(package: &Package) -> Result<Vec<String>> {
     })
 }
 
-fn attributes(crate_name: &str, path: &Path, floor: Layer, text: &str) -> Vec<String> {
+fn attributes(crate_name: &str, path: &Path, layer: Layer, text: &str) -> Vec<String> {
     let levels = inner_attributes(text);
     let has_level = |level: &[&str], lint: &str| {
         levels
@@ -68,14 +68,14 @@ fn attributes(crate_name: &str, path: &Path, floor: Layer, text: &str) -> Vec<St
     };
     let file = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let mut violations = Vec::new();
-    if floor == Layer::Sys {
+    if layer == Layer::Sys {
         if !has_level(&["deny", "forbid"], "unsafe_code") {
             violations.push(format!("{crate_name}: {file} lacks #![deny(unsafe_code)] or forbid"));
         }
     } else if !has_level(&["forbid"], "unsafe_code") {
         violations.push(format!("{crate_name}: {file} lacks #![forbid(unsafe_code)]"));
     }
-    if floor.must_not_panic() {
+    if layer.must_not_panic() {
         for lint in NO_PANIC {
             if !has_level(&["deny", "forbid"], lint) {
                 violations.push(format!("{crate_name}: {file} lacks #![deny({lint})]"));
@@ -134,7 +134,7 @@ fn strict_bans_apply(metadata: &Metadata, package: &Package) -> Result<Vec<Strin
             ["allow(clippy::disallowed", "warn(clippy::disallowed", "expect(clippy::disallowed"];
         if switched_off.iter().any(|attribute| text.contains(attribute)) {
             violations.push(format!(
-                "{}: {} switches a ban of its floor off",
+                "{}: {} disables a ban of its layer",
                 package.name,
                 path.display()
             ));
@@ -173,12 +173,12 @@ mod tests {
     const GOOD: &str = "//! Doc.\n#![forbid(unsafe_code)]\n\
         #![deny(clippy::unwrap_used, clippy::expect_used,\n  clippy::indexing_slicing)]\n";
 
-    fn check(floor: Layer, text: &str) -> Vec<String> {
-        attributes("suimon-x", Path::new("src/lib.rs"), floor, text)
+    fn check(layer: Layer, text: &str) -> Vec<String> {
+        attributes("suimon-x", Path::new("src/lib.rs"), layer, text)
     }
 
     #[test]
-    fn each_floor_requires_its_attributes() {
+    fn each_layer_requires_its_attributes() {
         assert!(check(Layer::Base, GOOD).is_empty());
         assert!(check(Layer::Apps, "#![forbid(unsafe_code)]").is_empty());
         assert_eq!(check(Layer::Pure, "#![forbid(unsafe_code)]").len(), 3);

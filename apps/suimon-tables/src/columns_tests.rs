@@ -78,7 +78,7 @@ fn fields_of_top_are_in_its_json() {
 }
 
 #[test]
-fn columns_have_a_meaning_and_tables_are_there_once() {
+fn columns_have_a_meaning_and_tables_are_unique() {
     let mut names = BTreeSet::new();
     for columns in TABLES {
         for column in columns.all {

@@ -108,7 +108,7 @@ struct AddDisk {
 }
 
 #[test]
-fn every_key_of_a_disk_has_a_flag_and_tables_are_there_only_if_named() {
+fn every_key_of_a_disk_has_a_flag_and_tables_only_if_specified() {
     let disk_from = |args: &[&str]| {
         let args = ["x", "web", "--store=fast", "--format=vhdx"].iter().chain(args);
         AddDisk::parse_from(args).add.resource()

@@ -268,7 +268,7 @@ fn the_minimum_of_an_aggregated_policy_is_one_series() {
 }
 
 #[test]
-fn without_teams_and_vmq_there_is_no_series_of_them() {
+fn without_teams_and_vmq_their_series_are_omitted() {
     let mut readings = readings();
     (readings.teams, readings.vmqs, readings.ports) = (Vec::new(), Vec::new(), Vec::new());
     readings.queues.clear();

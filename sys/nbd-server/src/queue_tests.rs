@@ -378,7 +378,7 @@ fn spares_after_many_requests(framing: Framing, outcome: DiskOutcome) -> (usize,
 }
 
 #[test]
-fn what_a_connection_keeps_does_not_grow_with_its_requests() {
+fn memory_of_a_connection_does_not_grow_with_its_requests() {
     for framing in [Framing::Simple, Framing::Structured] {
         for outcome in [DiskOutcome::Done, DiskOutcome::NoSpace] {
             let (lists, head_bytes) = spares_after_many_requests(framing, outcome);

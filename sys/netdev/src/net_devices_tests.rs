@@ -243,7 +243,7 @@ fn unusable_taps_are_refused_with_the_field_and_a_remedy() {
 }
 
 #[test]
-fn changes_are_live_or_need_opening_again_and_a_refused_one_leaves_all_as_it_was() {
+fn changes_are_live_or_need_reopening_and_a_rejected_one_changes_nothing() {
     let netns = TestNetns::new();
     let devices = NetDevices::new().unwrap();
     let shelf = Arc::new(TestQueueHost::default());

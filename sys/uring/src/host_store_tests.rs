@@ -207,7 +207,7 @@ fn locks_exclude_qemu_and_the_reverse() {
 }
 
 #[test]
-fn names_move_and_take_the_place_of_others() {
+fn files_are_renamed_and_replace_others() {
     let (folder, store) = store();
     std::fs::create_dir_all(folder.path().join("sub/below")).unwrap();
     create_file(&store, "a.vhd", &[1; 512]);

@@ -58,6 +58,8 @@ mod host_store;
 mod host_store_tests;
 mod image_lock;
 #[cfg(test)]
+mod in_flight_tests;
+#[cfg(test)]
 mod in_memory_tests;
 mod mapped_file;
 mod operation;

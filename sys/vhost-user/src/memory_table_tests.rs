@@ -58,7 +58,7 @@ fn a_late_removal_does_not_hit_a_region_that_came_back() {
 /// A region is added at the address of another one before the second queue pair has removed the
 /// latter.
 #[test]
-fn a_region_can_take_the_place_of_one_that_others_still_name() {
+fn a_region_can_replace_one_that_others_still_use() {
     let (mut table, fd) = (MemoryTable::default(), file());
     let larger = RegionInfo { size: 2 * BYTES, ..region(0) };
     for _pair in 0..2 {

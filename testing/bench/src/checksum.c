@@ -1,5 +1,5 @@
-/* The Internet checksum of a buffer in cache: by DPDK, or by a plain loop over 16-bit
- * words, which the compiler is told not to make vectors of. Gigabytes per second.
+/* Measures the Internet checksum of a buffer in cache: with DPDK, or with a plain loop over
+ * 16-bit words, which the compiler must not vectorize. Prints gigabytes per second.
  *
  * checksum dpdk|scalar LENGTH SECONDS */
 #include <stdint.h>
@@ -51,7 +51,7 @@ int main(int count, char **words)
 	do {
 		for (int round = 0; round < 1000; round++) {
 			all += sum(bytes, length);
-			/* The bytes may have changed, for all the compiler knows. */
+			/* Makes the compiler assume that the bytes have changed. */
 			__asm__ volatile("" : : "r"(bytes) : "memory");
 		}
 		rounds += 1000;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
+use suimon_disk_tests::{ClientSpec, RequestPattern, StoreFolder, new_disk};
 use suimon_image_files::{DiskFormat, DiskKind, DiskPlan};
 use suimon_rig::{Rig, fio, system_program};
 
@@ -71,7 +71,7 @@ fn by_fio(file: &Path, depth: u32) -> Result<f64> {
 
 fn by_suimon(rig: &Rig, plan: &DiskPlan, depth: u32) -> Result<f64> {
     let disk = StoreFolder::open(rig.folder())?.disk(plan)?;
-    let (pattern, bytes) = (Asks::RandomReads, REQUEST_BYTES);
-    let client = ClientSpec { asks: pattern, depth, bytes, disk_bytes: FILE_BYTES };
+    let (pattern, bytes) = (RequestPattern::RandomReads, REQUEST_BYTES);
+    let client = ClientSpec { pattern, depth, bytes, disk_bytes: FILE_BYTES };
     Ok(rates(disk, None, client, WINDOW)?.per_second / 1e3)
 }

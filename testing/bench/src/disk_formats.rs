@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
+use suimon_disk_tests::{ClientSpec, RequestPattern, StoreFolder, new_disk};
 use suimon_image_files::{DiskFormat, DiskKind};
 use suimon_rig::{Rig, fill_disk};
 
@@ -28,12 +28,13 @@ const IMAGES: [Image; 5] = [
     (DiskFormat::Vhdx, DiskKind::Fixed),
     (DiskFormat::Vhdx, DiskKind::Dynamic),
 ];
-const WAYS: [(Asks, &str); 2] = [(Asks::RandomReads, "reads"), (Asks::RandomWrites, "writes")];
+const WAYS: [(RequestPattern, &str); 2] =
+    [(RequestPattern::RandomReads, "reads"), (RequestPattern::RandomWrites, "writes")];
 
 /// Comparison of two images.
 struct Comparison {
     work: Work,
-    asks: &'static str,
+    pattern: &'static str,
     suimon: Image,
     peer: Image,
 }
@@ -53,7 +54,7 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut comparisons = comparisons();
     for _ in 0..pairs {
         let samples = round(&store)?;
-        for Comparison { work, asks: pattern, suimon, peer } in &mut comparisons {
+        for Comparison { work, pattern, suimon, peer } in &mut comparisons {
             let sample_of = |image: &Image| samples.get(&(*pattern, names(*image))).copied();
             let (suimon, peer) =
                 sample_of(suimon).zip(sample_of(peer)).context("it was measured")?;
@@ -79,7 +80,7 @@ fn comparisons() -> Vec<Comparison> {
                 let peer_label = format!("Suimon, {kind} {format_name}");
                 let work =
                     Work::new(&name, &title, &peer_label, "thousand").with_bar(Bar::Ratio(0.95));
-                comparisons_all.push(Comparison { work, asks: pattern, suimon, peer });
+                comparisons_all.push(Comparison { work, pattern, suimon, peer });
             }
         }
     }
@@ -96,12 +97,8 @@ fn round(store: &StoreFolder) -> Result<BTreeMap<(&'static str, [&'static str; 2
     for (pattern, name) in WAYS {
         for image in IMAGES {
             let disk = store.disk(&new_disk(image.0, image.1, None))?;
-            let client = ClientSpec {
-                asks: pattern,
-                depth: DEPTH,
-                bytes: REQUEST_BYTES,
-                disk_bytes: DISK_BYTES,
-            };
+            let client =
+                ClientSpec { pattern, depth: DEPTH, bytes: REQUEST_BYTES, disk_bytes: DISK_BYTES };
             let rate = rates(disk, None, client, WINDOW)?.per_cpu_second / 1e3;
             samples.insert((name, names(image)), Sample::without_distance(rate));
         }

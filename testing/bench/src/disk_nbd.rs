@@ -24,10 +24,10 @@ const DISK: &str = "disk";
 
 /// Client that generates the load.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asker {
+enum LoadClient {
     Fio,
     /// `nbd_client.c`, which uses little CPU time.
-    Sparing,
+    LowCpu,
 }
 
 /// Load of a measurement: direction, outstanding requests and client.
@@ -36,17 +36,17 @@ struct Job {
     /// `read` or `write`.
     pattern: &'static str,
     depth: u32,
-    asker: Asker,
+    load_client: LoadClient,
 }
 
 /// At depth 1 wake-ups dominate a client's time, of which both clients have equally many.
 const JOBS: [Job; 6] = [
-    Job { pattern: "read", depth: 64, asker: Asker::Sparing },
-    Job { pattern: "write", depth: 64, asker: Asker::Sparing },
-    Job { pattern: "read", depth: 64, asker: Asker::Fio },
-    Job { pattern: "write", depth: 64, asker: Asker::Fio },
-    Job { pattern: "read", depth: 1, asker: Asker::Fio },
-    Job { pattern: "write", depth: 1, asker: Asker::Fio },
+    Job { pattern: "read", depth: 64, load_client: LoadClient::LowCpu },
+    Job { pattern: "write", depth: 64, load_client: LoadClient::LowCpu },
+    Job { pattern: "read", depth: 64, load_client: LoadClient::Fio },
+    Job { pattern: "write", depth: 64, load_client: LoadClient::Fio },
+    Job { pattern: "read", depth: 1, load_client: LoadClient::Fio },
+    Job { pattern: "write", depth: 1, load_client: LoadClient::Fio },
 ];
 
 /// Server that Suimon is compared with.
@@ -104,10 +104,10 @@ enum Figure {
     /// Requests per second. The client bounds the rate if it saturates its CPU.
     Rate,
     /// Requests per second of CPU time that the server used, independent of the client.
-    Thrift,
+    PerCpuSecond,
 }
 
-const FIGURES: [Figure; 2] = [Figure::Rate, Figure::Thrift];
+const FIGURES: [Figure; 2] = [Figure::Rate, Figure::PerCpuSecond];
 
 /// Server with a fully written disk.
 struct Server {
@@ -166,20 +166,20 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     Ok(benchmarks.into_iter().flatten().flatten().collect())
 }
 
-fn new_work(peer: &Peer, Job { pattern, depth, asker }: Job, figure: Figure) -> Work {
+fn new_work(peer: &Peer, Job { pattern, depth, load_client }: Job, figure: Figure) -> Work {
     let Peer { name, title, program, source, .. } = peer;
     // This program is not a usable server, so there is no bar.
     let has_bar = source.is_none();
-    let (suffix, origin) = match asker {
-        Asker::Fio => ("", ""),
-        Asker::Sparing => ("-sparing", ", a client that takes little of a CPU"),
+    let (suffix, origin) = match load_client {
+        LoadClient::Fio => ("", ""),
+        LoadClient::LowCpu => ("-sparing", ", a client that takes little of a CPU"),
     };
     let description =
         format!("4 KB random {pattern}s over NBD, a disk in memory, depth {depth}{origin}");
     let (kind, description, unit, bar) = match figure {
         Figure::Rate => ("", description, "thousand/s", Some(Bar::Ratio(1.5))),
         // At depth 1, wake-ups or polling dominate.
-        Figure::Thrift => {
+        Figure::PerCpuSecond => {
             let bar = (depth > 1).then_some(Bar::Ratio(1.5));
             let description = format!("{description}, for each second of the server's CPU time");
             ("-cpu", description, "thousand", bar)
@@ -240,17 +240,17 @@ impl Server {
         let before = self.process().cpu_time()?;
         let mut requests = 0;
         let rate = Sample::take(CPUS, || {
-            let result = match job.asker {
-                Asker::Fio => self.measure_with_fio(job),
-                Asker::Sparing => self.measure_sparingly(client, job),
+            let result = match job.load_client {
+                LoadClient::Fio => self.measure_with_fio(job),
+                LoadClient::LowCpu => self.measure_with_low_cpu_client(client, job),
             };
             let rate;
             (requests, rate) = result?;
             Ok(rate / 1e3)
         })?;
         let used = self.process().cpu_time()?.saturating_sub(before);
-        let thrift = requests as f64 / used.as_secs_f64() / 1e3;
-        Ok([rate, Sample { rate: thrift, ..rate }])
+        let per_cpu_second = requests as f64 / used.as_secs_f64() / 1e3;
+        Ok([rate, Sample { rate: per_cpu_second, ..rate }])
     }
 
     /// Returns the number of requests and their rate per second.
@@ -262,7 +262,7 @@ impl Server {
         Ok((fio_result.requests, fio_result.read_iops + fio_result.write_iops))
     }
 
-    fn measure_sparingly(
+    fn measure_with_low_cpu_client(
         &self,
         client: &str,
         Job { pattern, depth, .. }: Job,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use suimon_disk_tests::{
-    Asks, ClientSpec, EngineLoad, QosLimits, StoreFolder, new_disk, request_cost_ns,
+    ClientSpec, EngineLoad, QosLimits, RequestPattern, StoreFolder, new_disk, request_cost_ns,
     shared_request_cost_ns,
 };
 use suimon_image_files::{DiskFormat, DiskKind, DiskPlan};
@@ -174,8 +174,8 @@ fn loose_limits() -> Limits {
 
 fn push_pairs(work: &mut Work, pairs: usize, store: &StoreFolder, disk_bytes: u64) -> Result<()> {
     let rate = |limits: Option<Limits>| -> Result<Sample> {
-        let (pattern, bytes) = (Asks::RandomReads, REQUEST_BYTES);
-        let client = ClientSpec { asks: pattern, depth: DEPTH, bytes, disk_bytes };
+        let (pattern, bytes) = (RequestPattern::RandomReads, REQUEST_BYTES);
+        let client = ClientSpec { pattern, depth: DEPTH, bytes, disk_bytes };
         let rates = rates(store.disk(&raw(None))?, limits, client, WINDOW)?;
         Ok(Sample::without_distance(rates.per_cpu_second / 1e3))
     };

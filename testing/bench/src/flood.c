@@ -1,9 +1,9 @@
-/* Sends 64-byte UDP/IPv4 frames as fast as it can, until it is ended.
+/* Sends 64-byte UDP/IPv4 frames at the maximum rate until it is killed.
  *
  * flood DESTINATION SOURCE FLOWS DEVICE...
  *
- * The addresses are Ethernet's, twelve hexadecimal digits each. Frames go to the devices
- * in turn, a batch to each; flows differ in the port that they come from. */
+ * The addresses are MAC addresses of twelve hexadecimal digits. The devices send batches of
+ * frames in turn; flows differ in the source port. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -47,7 +47,7 @@ static void make_frame(uint8_t *frame, uint64_t to, uint64_t from, unsigned flow
 	for (unsigned at = 14; at < 34; at += 2)
 		sum += frame[at] << 8 | frame[at + 1];
 	put(frame, 24, 2, ~(sum + (sum >> 16)));
-	/* Without a checksum of its own, which IPv4 allows. */
+	/* Without a UDP checksum, which IPv4 permits. */
 	put(frame, 34, 2, 1000 + flow), put(frame, 36, 2, 2000), put(frame, 38, 2, LENGTH - 34);
 }
 
@@ -81,7 +81,7 @@ int main(int count, char **words)
 			messages[at].msg_hdr.msg_iovlen = 1;
 			next = (next + 1) % flows;
 		}
-		/* Whoever cannot take a frame drops it. */
+		/* Frames that a device cannot accept are dropped. */
 		(void)sendmmsg(sockets[nth], messages, BATCH, 0);
 	}
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use suimon_rig::Daemon;
 
 use crate::c_program::{Needs, compile};
-use crate::outward::{Outgoing, Outward, WARM_UP, WINDOW, WayOut};
+use crate::outward::{EgressPath, Outgoing, Outward, WARM_UP, WINDOW};
 use crate::report::Sample;
 use crate::vhost_user::{GUESTS, SWITCHING};
 
@@ -53,13 +53,13 @@ impl Inward {
     ///
     /// # Errors
     /// No frame arrives, or a component has stopped.
-    pub(crate) fn ns_per_frame(&mut self, way_out: WayOut) -> Result<Sample> {
-        self.outward.leave_by(way_out)?;
+    pub(crate) fn ns_per_frame(&mut self, egress_path: EgressPath) -> Result<Sample> {
+        self.outward.set_egress_path(egress_path)?;
         let Outward { testpmd, daemon, wires, rig } = &mut self.outward;
         let cpu = GUESTS.to_string();
         let mut arguments =
             vec!["taskset", "-c", &cpu, &self.program, VM_MAC, FAR_MAC, &self.flows];
-        arguments.extend(wires.ends()[way_out.wires()].iter().map(String::as_str));
+        arguments.extend(wires.ends()[egress_path.wires()].iter().map(String::as_str));
         Sample::take([SWITCHING, GUESTS], || {
             testpmd.ask("start")?;
             let mut flood = wires.far().start(rig, "flood", &arguments)?;

@@ -31,14 +31,14 @@ const AGREEMENT_LIMIT: Duration = Duration::from_secs(20);
 
 /// Running partner; dropping it stops it.
 pub(crate) struct LacpPartner {
-    state: Arc<Told>,
+    state: Arc<SharedState>,
     links: usize,
     thread: Option<JoinHandle<()>>,
 }
 
 /// State shared by the partner's thread and the benchmark.
 #[derive(Default)]
-struct Told {
+struct SharedState {
     stop: AtomicBool,
     /// Number of links that collect and distribute.
     in_use: AtomicUsize,
@@ -50,7 +50,7 @@ impl LacpPartner {
     /// Starts a partner at the far ends of these wires, aggregated to one group.
     pub(crate) fn start(wires: &Wires) -> Self {
         let (namespace, ends) = (wires.far().name().to_owned(), wires.ends().to_vec());
-        let (state, links) = (Arc::new(Told::default()), ends.len());
+        let (state, links) = (Arc::new(SharedState::default()), ends.len());
         let thread = {
             let state = Arc::clone(&state);
             thread::spawn(move || {
@@ -87,7 +87,7 @@ impl Drop for LacpPartner {
     }
 }
 
-fn play(devices: &[String], state: &Told) -> Result<()> {
+fn play(devices: &[String], state: &SharedState) -> Result<()> {
     let host = NetDevices::new()?;
     let sockets = devices.iter().map(|device| host.open_control(device));
     let mut sockets = sockets.collect::<Result<Vec<_>, _>>()?;

@@ -1,21 +1,21 @@
-/* Large TCP/IPv4 frames from one VM's NIC to another's, as fast as the switch takes
- * them, and how fast the same frames could be copied from VM to VM without a switch.
+/* Sends large TCP/IPv4 frames from one VM's NIC to another's at the rate that the switch
+ * accepts, and measures the rate of copying these frames between VMs without a switch.
  *
- * large_frames EAL-OPTIONS -- UNDER_WAY WARM_UP WINDOW COPY
+ * large_frames EAL-OPTIONS -- IN_FLIGHT WARM_UP WINDOW COPY
  *
  * The options name two virtio-user devices, net_virtio_user0 and 1, and two CPUs: the
- * first is the main one, the second plays the VMs. When both links are up and the
- * switch knows both addresses, `ready` is printed; a line on the standard input begins.
- * Frames go from port 0 to port 1 for WARM_UP and then WINDOW seconds, never more than
- * UNDER_WAY of them between being sent and being received; the receiver offers as many
- * buffers, each for a whole frame. Each frame that arrives must
- * be the one expected: in one piece, of the full length, with the checksum still partial
- * and the segment size of its sender. Anything else ends the program with a message.
+ * first runs the main thread, the second simulates the VMs. The program prints `ready` when
+ * both links are up and the switch has learned both addresses. It begins when it reads a
+ * line from standard input. Frames are sent from port 0 to port 1 for WARM_UP and then
+ * WINDOW seconds, with at most IN_FLIGHT sent frames that have not been received. The
+ * receiver provides as many buffers, each for a whole frame. Each received frame must be
+ * the expected one: in one piece, of the full length, with the partial checksum and the
+ * segment size of its sender. Any other frame ends the program with a message.
  *
- * `switched GIGABYTES_PER_SECOND` is printed. If COPY is not 0, both ports are stopped
- * and the main CPU copies for so many seconds from all of the sender's buffers to all of
- * the receiver's, in turn, with the C library's memcpy and with DPDK's; the faster is
- * printed as `copied GIGABYTES_PER_SECOND BUFFERS_FROM BUFFERS_TO`. */
+ * The program prints `switched GIGABYTES_PER_SECOND`. If COPY is not 0, it then stops both
+ * ports, and the main CPU copies for COPY seconds from all of the sender's buffers to all of
+ * the receiver's in turn, with memcpy of the C library and with that of DPDK. The higher rate
+ * is printed as `copied GIGABYTES_PER_SECOND BUFFERS_FROM BUFFERS_TO`. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -34,11 +34,11 @@
 #include <rte_memcpy.h>
 #include <rte_tcp.h>
 
-/* What an MTU of 1500 leaves beside TCP's timestamps. */
+/* Payload of a segment with an MTU of 1500 and TCP timestamps. */
 #define SEGMENT 1448
 #define TCP_HEADER (sizeof(struct rte_tcp_hdr) + 12)
 #define HEADERS (sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv4_hdr) + TCP_HEADER)
-/* As many whole segments as an IPv4 packet holds. */
+/* The maximum number of whole segments in an IPv4 packet. */
 #define LENGTH (HEADERS + 45 * SEGMENT)
 #define RING 256
 #define BURST 8
@@ -46,14 +46,14 @@
 
 enum { SENDER, RECEIVER };
 
-/* What the sender sends from and the receiver receives into; all else is small. */
+/* Pools of the sender's and the receiver's buffers, and a pool of small buffers. */
 static struct rte_mempool *pools[2], *small_pool;
 static unsigned under_way_max;
 static double warm_up, window;
 static double switched;
-/* One frame; its sequence number is that of the frame. */
+/* The frame that is sent. Its TCP sequence number is the number of the frame. */
 static uint8_t frame[LENGTH];
-/* Filled by remember(): where each buffer of a pool has its bytes. */
+/* Addresses of the data of each pool's buffers, filled by remember(). */
 static void *places[2][2 * RING];
 static unsigned places_known[2];
 
@@ -93,7 +93,7 @@ static struct rte_tcp_hdr *tcp_of(void *bytes)
 	return (void *)((uint8_t *)bytes + sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv4_hdr));
 }
 
-/* Headers with a partial checksum, and bytes that are nowhere alike. */
+/* Creates headers with a partial checksum, and a payload without repetition. */
 static void make_frame(void)
 {
 	struct rte_ether_hdr *ethernet = (void *)frame;
@@ -122,13 +122,13 @@ static void make_frame(void)
 	tcp->rx_win = rte_cpu_to_be_16(65535);
 	/* Options: two fillers, then timestamps. */
 	memcpy(tcp + 1, "\1\1\x08\x0a", 4);
-	/* Virtio counts the length in; DPDK's flag for segmentation leaves it out. */
+	/* The pseudo-header's sum includes the length in virtio; DPDK's segmentation flag omits it. */
 	tcp->cksum = rte_ipv4_phdr_cksum(ip, 0);
 }
 
 static struct rte_mempool *make_pool(const char *name, unsigned buffers, uint16_t bytes)
 {
-	/* Without a cache buffers are taken in turn, so all of them are in use. */
+	/* Without a cache, buffers are allocated in turn, so that all of them are used. */
 	struct rte_mempool *pool = rte_pktmbuf_pool_create(name, buffers, 0, 0, bytes, SOCKET_ID_ANY);
 	if (!pool)
 		fail("no memory for %u buffers of %u bytes", buffers, bytes);
@@ -149,7 +149,7 @@ static void open_port(uint16_t port)
 		fail("the switch does not hand large frames to port %u", port);
 	if (rte_eth_dev_configure(port, 1, 1, &conf))
 		fail("port %u cannot be configured", port);
-	/* Sent buffers are wanted back at once. */
+	/* Sent buffers are freed at once. */
 	struct rte_eth_txconf tx = info.default_txconf;
 	tx.tx_free_thresh = RING - 4;
 	tx.offloads = conf.txmode.offloads;
@@ -173,7 +173,7 @@ static void await_links(void)
 	}
 }
 
-/* Sends short frames from each port to the other until both have arrived. */
+/* Sends short frames in both directions until one has arrived in each. */
 static void introduce(void)
 {
 	bool known[2] = {false, false};
@@ -199,7 +199,7 @@ static void introduce(void)
 			rte_pktmbuf_free_bulk(got, count);
 		}
 	}
-	/* None of them may be taken for a large one. */
+	/* Discards the short frames that are still in flight. */
 	rte_delay_us_sleep(100000);
 	for (uint16_t port = 0; port < 2; port++) {
 		struct rte_mbuf *got[BURST];
@@ -209,8 +209,8 @@ static void introduce(void)
 	}
 }
 
-/* All bytes are those that were sent, but that some switches take the length out of the
- * partial checksum, as DPDK's own convention for large frames has it. */
+/* Compares all bytes with the sent ones. Some switches remove the length from the partial
+ * checksum, which is DPDK's convention for large frames. */
 static void compare(uint8_t *bytes)
 {
 	struct rte_tcp_hdr *tcp = tcp_of(bytes), *sent = tcp_of(frame);
@@ -223,7 +223,7 @@ static void compare(uint8_t *bytes)
 			     frame[at]);
 }
 
-/* What arrives is what was sent, whole, and in its turn. */
+/* Checks that a received frame is complete, unchanged and the expected one. */
 static void check(struct rte_mbuf *mbuf, uint32_t expected)
 {
 	const uint64_t large = RTE_MBUF_F_RX_LRO | RTE_MBUF_F_RX_L4_CKSUM_NONE;
@@ -328,7 +328,7 @@ int main(int count, char **words)
 	if (own < 0)
 		fail("EAL does not start");
 	if (count - own != 5)
-		fail("wants UNDER_WAY WARM_UP WINDOW COPY");
+		fail("wants IN_FLIGHT WARM_UP WINDOW COPY");
 	under_way_max = strtoul(words[own + 1], NULL, 10);
 	warm_up = strtod(words[own + 2], NULL);
 	window = strtod(words[own + 3], NULL);
@@ -338,8 +338,8 @@ int main(int count, char **words)
 	if (rte_eth_dev_count_avail() != 2)
 		fail("two ports are needed");
 	small_pool = make_pool("small", 4 * RING, RTE_MBUF_DEFAULT_BUF_SIZE);
-	/* Some may have arrived before their buffers are seen to be free, and the next burst
-	 * is taken before it is looked for free ones. */
+	/* Frames may arrive before their send buffers are freed, and the next burst is
+	 * allocated before the check for freed ones. */
 	pools[SENDER] = make_pool("from", under_way_max + 3 * BURST, UINT16_MAX);
 	pools[RECEIVER] = make_pool("to", under_way_max + BURST, UINT16_MAX);
 	for (uint16_t port = 0; port < 2; port++)
@@ -357,7 +357,7 @@ int main(int count, char **words)
 	unsigned vms = rte_get_next_lcore(-1, 1, 0);
 	if (vms == RTE_MAX_LCORE || rte_eal_remote_launch(circulate, NULL, vms))
 		fail("two CPUs are needed");
-	/* DPDK's own wait would spin, on the CPU that switches. */
+	/* DPDK's wait function would poll on the CPU of the switch. */
 	while (rte_eal_get_lcore_state(vms) == RUNNING)
 		rte_delay_us_sleep(10000);
 	printf("switched %f\n", switched);

@@ -15,7 +15,7 @@ use crate::vhost_user::{GUESTS, MACS, SWITCHING, host_file};
 const SOURCE: &str = include_str!("large_frames.c");
 /// Frames in flight, and buffers that the receiver offers. The smaller number fits a usual cache,
 /// the larger does not.
-const UNDER_WAY: [u32; 2] = [32, 256];
+const IN_FLIGHT: [u32; 2] = [32, 256];
 /// Entries of each ring, QEMU's default.
 const RING: u32 = 256;
 const WARM_UP: Duration = Duration::from_secs(1);
@@ -34,12 +34,12 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let rig = Rig::new()?;
     let program = compile(&rig, "large_frames", SOURCE, Needs::Dpdk);
     let mut benchmarks = Vec::new();
-    for under_way in UNDER_WAY {
-        let [mut copying, mut switching] = new_works(under_way);
+    for in_flight in IN_FLIGHT {
+        let [mut copying, mut switching] = new_works(in_flight);
         match &program {
             Ok(program) => {
                 while needs_measurement(&copying, pairs) || needs_measurement(&switching, pairs) {
-                    measure_pair(program, under_way, &mut copying, &mut switching)?;
+                    measure_pair(program, in_flight, &mut copying, &mut switching)?;
                 }
             }
             Err(error) => {
@@ -53,13 +53,13 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
 }
 
 /// Creates the comparisons with copying and with Open vSwitch.
-fn new_works(under_way: u32) -> [Work; 2] {
+fn new_works(in_flight: u32) -> [Work; 2] {
     let title = format!(
-        "VM to VM, TCP frames of 64 KB, vhost-user, one switching CPU, {under_way} under way"
+        "VM to VM, TCP frames of 64 KB, vhost-user, one switching CPU, {in_flight} under way"
     );
     let peers = [("copy", "Copying"), ("ovs", "Open vSwitch with DPDK, userspace TSO")];
     let [copying, mut switching] = peers.map(|(name, peer)| {
-        Work::new(&format!("large-frames-{under_way}-{name}"), &title, peer, "Gbit/s")
+        Work::new(&format!("large-frames-{in_flight}-{name}"), &title, peer, "Gbit/s")
     });
     let copying = copying.with_bar(Bar::Ratio(0.7));
     if !ovs::is_installed() {
@@ -70,13 +70,13 @@ fn new_works(under_way: u32) -> [Work; 2] {
 
 fn measure_pair(
     program: &str,
-    under_way: u32,
+    in_flight: u32,
     copying: &mut Work,
     switching: &mut Work,
 ) -> Result<()> {
     let mut peer = None;
     if switching.missing.is_none() {
-        match through_open_vswitch(program, under_way) {
+        match through_open_vswitch(program, in_flight) {
             Ok(sample) => peer = Some(sample),
             // The installed version may not support such frames.
             Err(error) if switching.pairs.is_empty() => {
@@ -85,7 +85,7 @@ fn measure_pair(
             Err(error) => return Err(error),
         }
     }
-    let suimon = through_suimon(program, under_way)?;
+    let suimon = through_suimon(program, in_flight)?;
     let copied = suimon.copied.context("the VMs did not print the copied bytes")?;
     let [from, to] = copied.buffers;
     copying.peer = format!("Copying the same frames from {from} buffers to {to}, no switch");
@@ -109,21 +109,21 @@ struct Copied {
     buffers: [f64; 2],
 }
 
-fn through_open_vswitch(program: &str, under_way: u32) -> Result<Sample> {
+fn through_open_vswitch(program: &str, in_flight: u32) -> Result<Sample> {
     let rig = Rig::new()?;
     let large = ["other_config:userspace-tso-enable=true"];
     let switch = ovs::OvsDpdk::start_with(&rig, SWITCHING, GUESTS, &large)?;
     // The thread never releases the CPU, so nothing can be copied on it.
     let run =
-        run_vms(&rig, &testpmd_arguments(program, &switch.sockets(), under_way, Duration::ZERO))?;
+        run_vms(&rig, &testpmd_arguments(program, &switch.sockets(), in_flight, Duration::ZERO))?;
     Ok(run.switched)
 }
 
-fn through_suimon(program: &str, under_way: u32) -> Result<Run> {
+fn through_suimon(program: &str, in_flight: u32) -> Result<Run> {
     let rig = Rig::new()?;
     let sockets = [rig.path("vh0.sock"), rig.path("vh1.sock")];
     let _daemon = Daemon::start(&rig, &host_file(&sockets))?;
-    run_vms(&rig, &testpmd_arguments(program, &sockets, under_way, COPY_WINDOW))
+    run_vms(&rig, &testpmd_arguments(program, &sockets, in_flight, COPY_WINDOW))
 }
 
 /// Runs the VMs. The distance of the CPUs is measured while the VMs are idle, and after they have
@@ -157,7 +157,7 @@ fn run_vms(rig: &Rig, arguments: &[String]) -> Result<Run> {
 fn testpmd_arguments(
     program: &str,
     sockets: &[String; 2],
-    under_way: u32,
+    in_flight: u32,
     copy: Duration,
 ) -> Vec<String> {
     let mut arguments = vec![program.to_owned(), "-l".to_owned(), format!("{SWITCHING},{GUESTS}")];
@@ -170,7 +170,7 @@ fn testpmd_arguments(
             "net_virtio_user{nth},mac={mac},path={socket},queues=1,queue_size={RING},server=1"
         ));
     }
-    arguments.extend(["--".to_owned(), under_way.to_string()]);
+    arguments.extend(["--".to_owned(), in_flight.to_string()]);
     arguments.extend([WARM_UP, WINDOW, copy].map(|time| time.as_secs_f64().to_string()));
     arguments
 }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_on_the_line_that_begins_with_their_word() {
+    fn figures_are_read_from_the_line_that_begins_with_the_word() {
         let log = "EAL: nothing was switched 9\nready\nswitched 5.5\ncopied 10.25 56 40\n";
         assert_eq!(figures(log, "switched"), Some([5.5]));
         assert_eq!(figures(log, "copied"), Some([10.25, 56.0, 40.0]));

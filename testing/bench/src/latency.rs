@@ -94,7 +94,7 @@ fn measure_beside(
     peers: &[Peer],
     suimon: fn() -> Result<Quantiles>,
 ) -> Result<Vec<Work>> {
-    let works_of = |peer: &Peer| {
+    let comparisons_of = |peer: &Peer| {
         [("p50", "median"), ("p99", "99th percentile")].map(|(suffix, quantile)| {
             let name = format!("{name}-{}-{suffix}", peer.name);
             let title = format!("{title}, {quantile}");
@@ -103,7 +103,7 @@ fn measure_beside(
             work
         })
     };
-    let mut benchmarks: Vec<[Work; 2]> = peers.iter().map(works_of).collect();
+    let mut benchmarks: Vec<[Work; 2]> = peers.iter().map(comparisons_of).collect();
     while benchmarks.iter().any(|of_peer| needs_measurement(&of_peer[0], pairs)) {
         let mut peer_samples = Vec::new();
         for peer in peers {
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_the_times_that_ping_told() {
+    fn quantiles_are_computed_from_the_times_that_ping_printed() {
         let line =
             |time: u32| format!("64 bytes from 10.0.0.1: icmp_seq=1 ttl=64 time=0.{time:03} ms\n");
         let output: String = (0..=100).map(line).collect();

@@ -1,11 +1,10 @@
-/* An NBD client that takes as little of a CPU as it can, so that it is the server that decides how many
- * requests there are.
+/* NBD client that uses little CPU time, so that the server determines the rate of requests.
  *
  * nbd_client SOCKET EXPORT read|write DEPTH BLOCK MIB SECONDS
  *
- * It keeps DEPTH requests outstanding, of BLOCK bytes at random places of a disk of so many MiB, and takes
- * all answers that have come by one call and asks for as many more by one. It looks at no data. It prints
- * how many were answered, and how many for each second. */
+ * The client keeps DEPTH requests outstanding, of BLOCK bytes at random offsets of a disk of MIB MiB. It
+ * reads all replies that have arrived with one call and sends as many new requests with one call. It does
+ * not check the data. It prints the number of completed requests and their rate per second. */
 
 #define ROOM (1u << 20)
 #define DEPTH_MAX 256u
@@ -36,7 +35,7 @@ static int choose_export(int fd, const char *name)
 	}
 }
 
-/* Asks for `count` more. */
+/* Sends `count` further requests. */
 static int ask(int fd, int is_write, uint32_t count, uint32_t block, uint64_t blocks)
 {
 	static uint64_t random = 88172645463325252ull, cookie;
@@ -52,7 +51,7 @@ static int ask(int fd, int is_write, uint32_t count, uint32_t block, uint64_t bl
 	return give(fd, out, count * each);
 }
 
-/* How many were answered, if no more are asked for after `until`; -1: one failed. */
+/* Sends requests until `until` and returns the number of completed ones; -1: a request failed. */
 static int64_t keep_asking(int fd, int is_write, uint32_t depth, uint32_t block, uint64_t blocks,
 			   int64_t until)
 {
@@ -81,7 +80,7 @@ static int64_t keep_asking(int fd, int is_write, uint32_t depth, uint32_t block,
 			return -1;
 		asked += count;
 	}
-	/* Servers expect to be told. */
+	/* Servers expect NBD_CMD_DISC before the end of the connection. */
 	struct request end = { htobe32(REQUEST_MAGIC), 0, htobe16(2), 0, 0, 0 };
 	return give(fd, &end, sizeof end) ? answered : -1;
 }

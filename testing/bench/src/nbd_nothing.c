@@ -1,12 +1,13 @@
-/* An NBD server without a disk: it receives requests and answers them, and nothing else. What a
- * client gets of it is what the client leaves to any server.
+/* NBD server without a disk: it only receives requests and sends replies. Its rate is the maximum
+ * that a client permits to any server.
  *
  * nbd_nothing SOCKET BYTES
  *
- * One client at a time, fixed newstyle, simple replies. It takes all that has come by one call and
- * answers it by one, and looks for more for a moment before it sleeps. */
+ * It serves one client at a time, with fixed newstyle negotiation and simple replies. It reads all
+ * requests that have arrived with one call and replies with one call. Before it sleeps, it polls
+ * for LOOKS_NS. */
 #define ROOM (8u << 20)
-/* So much is taken at a time: it stays in a cache. */
+/* Number of bytes read at a time, which fit a CPU cache. */
 #define TAKEN (256u << 10)
 #define LOOKS_NS 50000
 #define OPTION_MAX 4096u
@@ -21,7 +22,7 @@ static int answer_option(int fd, uint32_t option, uint32_t kind, const void *dat
 	return give(fd, &head, sizeof head) && give(fd, data, length);
 }
 
-/* 1: requests follow. */
+/* Negotiates the export; returns 1 if requests follow. */
 static int negotiate(int fd, uint64_t bytes)
 {
 	static uint8_t data[OPTION_MAX];
@@ -38,7 +39,7 @@ static int negotiate(int fd, uint64_t bytes)
 		if (length > OPTION_MAX || !take(fd, data, length))
 			return 0;
 		if (option == 6 || option == 7) {
-			/* Flags: there are flags, and flushes. */
+			/* NBD_FLAG_HAS_FLAGS and NBD_FLAG_SEND_FLUSH. */
 			struct export_info info = { 0, htobe64(bytes), htobe16(5) };
 			if (!answer_option(fd, option, 3, &info, sizeof info) ||
 			    !answer_option(fd, option, 1, NULL, 0))

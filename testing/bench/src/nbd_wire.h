@@ -1,4 +1,4 @@
-/* What an NBD server and a client of it have in common: what goes over the socket, and how. */
+/* Structures of the NBD protocol and socket functions, used by the client and the server. */
 #define _GNU_SOURCE
 #include <endian.h>
 #include <errno.h>

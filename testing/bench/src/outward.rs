@@ -49,13 +49,13 @@ impl fmt::Display for Outgoing {
 
 /// Single uplink or team through which the switch sends frames.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum WayOut {
+pub(crate) enum EgressPath {
     Uplink,
     /// Two uplinks in this mode, with this algorithm.
     Team(&'static str, &'static str),
 }
 
-impl WayOut {
+impl EgressPath {
     /// Returns the wires that it uses.
     pub(crate) const fn wires(self) -> Range<usize> {
         match self {
@@ -85,7 +85,7 @@ impl Outward {
         let daemon = Daemon::start(&rig, &host_file(outgoing, wires.near(), &sockets))?;
         let testpmd = generator(&rig, sockets, outgoing.flows, outgoing.queues)?;
         let outward = Self { testpmd, daemon, wires, rig };
-        outward.leave_by(WayOut::Uplink)?;
+        outward.set_egress_path(EgressPath::Uplink)?;
         Ok(outward)
     }
 
@@ -93,17 +93,17 @@ impl Outward {
     ///
     /// # Errors
     /// The daemon rejected the change, or the far end's address was not learned there.
-    pub(crate) fn leave_by(&self, way_out: WayOut) -> Result<()> {
-        let name = match way_out {
-            WayOut::Uplink => SINGLE,
-            WayOut::Team(mode, algorithm) => {
+    pub(crate) fn set_egress_path(&self, egress_path: EgressPath) -> Result<()> {
+        let name = match egress_path {
+            EgressPath::Uplink => SINGLE,
+            EgressPath::Team(mode, algorithm) => {
                 let arguments = ["team", "set", TEAM, "--mode", mode, "--algorithm", algorithm];
                 self.daemon.ok(&arguments)?;
                 TEAM
             }
         };
         self.daemon.ok(&["switch", "set", "wan", "--uplink", name])?;
-        wait_learned(&self.daemon, &self.wires, name, way_out.wires().start)
+        wait_learned(&self.daemon, &self.wires, name, egress_path.wires().start)
     }
 
     /// Changes a VMQ setting of the only uplink, such as `enabled=off`.

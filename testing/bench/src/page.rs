@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_measured_anew_stays() {
+    fn sections_that_were_not_measured_again_are_kept() {
         let network = (Group::Network, "| a |\n- machine 1".to_owned());
         let first = with_sections("", &[network]);
         assert!(first.starts_with("# Benchmarks\n"), "{first}");

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn where_less_is_better_the_ratio_is_turned_over() {
+    fn the_ratio_is_inverted_where_less_is_better() {
         let work = new_work(&[[4.0, 30.0, 2.0, 30.0]]).less_is_better();
         assert_eq!(Summary::from_pairs(&work.pairs, work.better).unwrap().ratio, 2.0);
     }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bar_stands_beside_what_was_measured() {
+    fn the_limit_is_printed_beside_the_measured_ratio() {
         let pairs = [[100.0, 30.0, 140.0, 30.0]];
         let page = render(&[new_work(&pairs).with_bar(Bar::Ratio(1.5))], &[]);
         assert!(page.contains("| **1.40** | 1.40 – 1.40 | 1.5 | 1 |"), "{page}");
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_measured_says_so() {
+    fn a_comparison_that_was_not_measured_is_listed_as_such() {
         let page = render(&[new_work(&[])], &[]);
         assert!(page.contains("not measured: not installed"), "{page}");
     }

@@ -1,14 +1,15 @@
-/* What the kernel's software segmentation of a large TCP/IPv4 frame costs.
+/* Measures the cost of the kernel's software segmentation of a large TCP/IPv4 frame.
  *
  * segmentation DEVICE SECONDS whole|linear|paged
  *
- * Makes the TAP device DEVICE, which drops whatever it is given to send, and sends the
- * same large frame again and again through a packet socket with a virtio-net header.
- * `whole`: the device takes large frames, so the kernel does not segment.
- * `linear`: it has no offload at all; the kernel copies the payload into the segments.
- * `paged`: it takes scattered memory, but no checksum and no large frame; segments refer
- * to the large frame's payload, which is read for their checksums but not copied.
- * Prints nanoseconds for each large frame and how many the device was given for it. */
+ * Creates the TAP device DEVICE, which drops all frames that it has to send, and repeatedly
+ * sends the same large frame through a packet socket with a virtio-net header.
+ * `whole`: the device accepts large frames, so the kernel does not segment.
+ * `linear`: the device has no offloads; the kernel copies the payload into the segments.
+ * `paged`: the device accepts scattered memory, but neither partial checksums nor large
+ * frames; segments refer to the large frame's payload, which is read for the checksums but
+ * not copied.
+ * Prints the nanoseconds per large frame and the number of frames that the device got for it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +61,7 @@ static void put(unsigned at, unsigned bytes, uint32_t value)
 		frame.bytes[at + nth] = value >> 8 * (bytes - 1 - nth);
 }
 
-/* The sum of 16-bit words over some bytes, folded. */
+/* Returns the folded sum of the 16-bit words of a buffer. */
 static uint32_t sum(const uint8_t *bytes, unsigned length, uint32_t sum)
 {
 	for (unsigned at = 0; at < length; at += 2)
@@ -120,7 +121,7 @@ static int open_socket(const char *name)
 		.sll_ifindex = if_nametoindex(name),
 	};
 	must(setsockopt(opened, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof one), "PACKET_VNET_HDR");
-	/* It is to send only. */
+	/* The socket only sends. */
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
 	struct sock_fprog filter = {1, &nothing};
 	must(setsockopt(opened, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter), "SO_ATTACH_FILTER");
@@ -128,7 +129,7 @@ static int open_socket(const char *name)
 	return opened;
 }
 
-/* Frames that the device was given: the twelfth number behind its name. */
+/* Returns the number of frames that the device got: the twelfth number after its name. */
 static uint64_t dropped(const char *name)
 {
 	char line[512], label[IFNAMSIZ + 1];
@@ -159,7 +160,7 @@ int main(int count, char **words)
 	began = now();
 	do {
 		for (int nth = 0; nth < 100; nth++, frames++)
-			/* That the device drops the frame may be told or not. */
+			/* The drop by the device may or may not be reported as ENOBUFS. */
 			if (send(socket, &frame, sizeof frame, 0) < 0 && errno != ENOBUFS)
 				must(-1, "send");
 		ended = now();

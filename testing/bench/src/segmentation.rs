@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_segment_is_full_sums_up_and_lies_in_a_slot_of_its_own() {
+    fn each_segment_is_full_has_a_valid_checksum_and_its_own_slot() {
         let mut frame = large_frame().unwrap();
         let original = frame.bytes().to_vec();
         let mut slots = vec![[0; SLOT_BYTES]; SEGMENTS];

@@ -4,7 +4,7 @@
 use anyhow::Result;
 
 use crate::inward::Inward;
-use crate::outward::{Outgoing, Outward, WayOut};
+use crate::outward::{EgressPath, Outgoing, Outward};
 use crate::report::{Bar, Pair, Sample, Work};
 
 /// Algorithms of teams without partner: one that ignores the frame, one that computes its flow, and
@@ -23,21 +23,21 @@ pub(crate) fn measure(pairs: usize) -> Result<Vec<Work>> {
     let mut benchmarks = Vec::new();
     for outgoing in SENT {
         let description = "The daemon's CPU time for a 64-byte frame from a VM to a wire's far end";
-        let works_out = works_of("out", description, outgoing);
+        let works_out = comparisons_of("out", description, outgoing);
         let mut outward = Outward::start(outgoing)?;
-        benchmarks.extend(compare(works_out, pairs, |way_out| {
-            outward.leave_by(way_out)?;
+        benchmarks.extend(compare(works_out, pairs, |egress_path| {
+            outward.set_egress_path(egress_path)?;
             outward.ns_per_frame()
         })?);
     }
     let description = "The processor's work for a 64-byte frame from a wire's far end to a VM";
-    let works_in = works_of("in", description, RECEIVED);
+    let works_in = comparisons_of("in", description, RECEIVED);
     let mut inward = Inward::start(RECEIVED)?;
-    benchmarks.extend(compare(works_in, pairs, |way_out| inward.ns_per_frame(way_out))?);
+    benchmarks.extend(compare(works_in, pairs, |egress_path| inward.ns_per_frame(egress_path))?);
     Ok(benchmarks)
 }
 
-fn works_of(direction: &str, description: &str, outgoing: Outgoing) -> [Work; 3] {
+fn comparisons_of(direction: &str, description: &str, outgoing: Outgoing) -> [Work; 3] {
     let Outgoing { driver, flows, .. } = outgoing;
     ALGORITHMS.map(|algorithm| {
         let name = format!("team-{direction}-{driver}-{flows}-{algorithm}");
@@ -53,12 +53,12 @@ fn works_of(direction: &str, description: &str, outgoing: Outgoing) -> [Work; 3]
 fn compare(
     mut benchmarks: [Work; 3],
     pairs: usize,
-    mut sample: impl FnMut(WayOut) -> Result<Sample>,
+    mut sample: impl FnMut(EgressPath) -> Result<Sample>,
 ) -> Result<[Work; 3]> {
     for _ in 0..pairs {
-        let peer = sample(WayOut::Uplink)?;
+        let peer = sample(EgressPath::Uplink)?;
         for (work, algorithm) in benchmarks.iter_mut().zip(ALGORITHMS) {
-            work.push(Pair { peer, suimon: sample(WayOut::Team(MODE, algorithm))? });
+            work.push(Pair { peer, suimon: sample(EgressPath::Team(MODE, algorithm))? });
         }
     }
     Ok(benchmarks)

@@ -12,7 +12,7 @@ use suimon_uring::{PayloadTable, PayloadUse};
 
 /// Type of the requests of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asks {
+pub enum RequestPattern {
     /// Reads at random offsets, without end.
     RandomReads,
     /// Writes of zeros at random offsets, without end.
@@ -29,7 +29,7 @@ pub enum Asks {
     },
 }
 
-impl Asks {
+impl RequestPattern {
     /// Returns the percentage of reads.
     const fn read_percent(self) -> u8 {
         match self {
@@ -52,7 +52,7 @@ impl Asks {
 #[derive(Clone, Copy, Debug)]
 pub struct ClientSpec {
     /// Type of the requests.
-    pub asks: Asks,
+    pub pattern: RequestPattern,
     /// Number of outstanding requests.
     pub depth: u32,
     /// Size of a request in bytes.
@@ -63,12 +63,12 @@ pub struct ClientSpec {
 
 /// Counters of completed requests, readable by other threads.
 #[derive(Debug, Default)]
-pub struct Answers {
+pub struct CompletionCounters {
     done: AtomicU64,
     failed: AtomicU64,
 }
 
-impl Answers {
+impl CompletionCounters {
     /// Returns the number of successful requests.
     #[must_use]
     pub fn done(&self) -> u64 {
@@ -96,7 +96,7 @@ pub struct Client {
     /// Number of requests issued.
     requested: u64,
     dice: u64,
-    answers: Arc<Answers>,
+    answers: Arc<CompletionCounters>,
     done: u64,
     failed: u64,
     wake: Arc<OwnedFd>,
@@ -116,7 +116,7 @@ impl Client {
     /// client.
     #[must_use]
     pub fn new(spec: ClientSpec, wake: Arc<OwnedFd>) -> Self {
-        let percent = spec.asks.read_percent();
+        let percent = spec.pattern.read_percent();
         let first_reader = if percent < 100 { spec.depth } else { 0 };
         let tags = first_reader + if percent > 0 { spec.depth } else { 0 };
         let usage = |tag| {
@@ -141,7 +141,7 @@ impl Client {
 
     /// Returns the counters of the client.
     #[must_use]
-    pub fn answers(&self) -> Arc<Answers> {
+    pub fn answers(&self) -> Arc<CompletionCounters> {
         Arc::clone(&self.answers)
     }
 
@@ -151,11 +151,11 @@ impl Client {
     }
 
     fn has_more(&self) -> bool {
-        self.spec.asks != Asks::Filling || self.requested < self.places()
+        self.spec.pattern != RequestPattern::Filling || self.requested < self.places()
     }
 
     /// Returns the next pseudorandom number (xorshift64, Marsaglia).
-    fn throw(&mut self) -> u64 {
+    fn next_random(&mut self) -> u64 {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
         self.dice ^= self.dice << 17;
@@ -164,16 +164,17 @@ impl Client {
 
     /// Returns the index of the next request's location on the disk.
     fn next_place(&mut self) -> u64 {
-        let number = if self.spec.asks.is_random() { self.throw() } else { self.requested };
+        let number =
+            if self.spec.pattern.is_random() { self.next_random() } else { self.requested };
         number % self.places()
     }
 
     /// Returns whether the next request is a read.
     fn reads_next(&mut self) -> bool {
-        match self.spec.asks.read_percent() {
+        match self.spec.pattern.read_percent() {
             0 => false,
             100 => true,
-            percent => self.throw() % 100 < u64::from(percent),
+            percent => self.next_random() % 100 < u64::from(percent),
         }
     }
 }

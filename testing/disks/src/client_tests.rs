@@ -3,8 +3,8 @@ use std::collections::BTreeSet;
 use super::*;
 
 fn client(read_percent: u8, is_random: bool) -> Client {
-    let pattern = Asks::Mixed { read_percent, is_random };
-    let spec = ClientSpec { asks: pattern, depth: 4, bytes: 8192, disk_bytes: 64 << 10 };
+    let pattern = RequestPattern::Mixed { read_percent, is_random };
+    let spec = ClientSpec { pattern, depth: 4, bytes: 8192, disk_bytes: 64 << 10 };
     Client::new(spec, Arc::new(never_readable().unwrap()))
 }
 
@@ -25,7 +25,7 @@ fn complete_requests(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
 }
 
 #[test]
-fn a_mixed_client_reads_as_often_as_it_is_told_to() {
+fn a_mixed_client_reads_at_the_configured_ratio() {
     for (percent, min_reads, max_reads) in [(0, 0, 0), (67, 620, 720), (100, 1000, 1000)] {
         let requests_all = complete_requests(&mut client(percent, true), 1000);
         let reads =

@@ -15,7 +15,7 @@ use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time, WorkerId};
 use suimon_storage::{DiskLocation, StorageEngine};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
-use crate::{Asks, Client, ClientSpec, NullIo, never_readable};
+use crate::{Client, ClientSpec, NullIo, RequestPattern, never_readable};
 
 const STORE: StoreId = StoreId(1);
 /// Minimum total number of outstanding requests; more if there are more busy disks.
@@ -85,8 +85,8 @@ pub fn hollow_disk() -> DiskSpec {
 /// Returns a client of such a disk that reads 4 KiB with `depth` outstanding requests.
 #[must_use]
 pub fn hollow_client(depth: u32, wake: &Arc<OwnedFd>) -> Client {
-    let pattern = Asks::RandomReads;
-    let spec = ClientSpec { asks: pattern, depth, bytes: REQUEST_BYTES, disk_bytes: DISK_BYTES };
+    let pattern = RequestPattern::RandomReads;
+    let spec = ClientSpec { pattern, depth, bytes: REQUEST_BYTES, disk_bytes: DISK_BYTES };
     Client::new(spec, Arc::clone(wake))
 }
 

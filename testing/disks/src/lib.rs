@@ -25,7 +25,7 @@ mod promises;
 mod store_folder;
 mod worker;
 
-pub use client::{Answers, Asks, Client, ClientSpec, never_readable};
+pub use client::{Client, ClientSpec, CompletionCounters, RequestPattern, never_readable};
 pub use copying::{CopiedDisk, ServedCopy, used};
 pub use engine_cost::{
     EngineLoad, QosLimits, hollow_client, hollow_disk, request_cost_ns, shared_request_cost_ns,

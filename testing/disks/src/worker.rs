@@ -53,7 +53,7 @@ impl DiskWorker {
     /// # Errors
     /// The system cannot start a thread.
     pub fn start_on(placement: CpuAffinity, io: Box<dyn FileIo>) -> Result<Self> {
-        Self::start_with(&[placement], Arc::new(OneWorkersIo(Mutex::new(Some(io)))))
+        Self::start_with(&[placement], Arc::new(SingleWorkerIo(Mutex::new(Some(io)))))
     }
 
     /// Starts several workers without CPU affinity, each with its own io_uring.
@@ -193,9 +193,9 @@ impl Drop for DiskWorker {
 }
 
 /// I/O backend of a single worker, which takes it at its start.
-struct OneWorkersIo(Mutex<Option<Box<dyn FileIo>>>);
+struct SingleWorkerIo(Mutex<Option<Box<dyn FileIo>>>);
 
-impl FileIoSource for OneWorkersIo {
+impl FileIoSource for SingleWorkerIo {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         let io = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         io.ok_or_else(|| io::Error::other("there is one processor"))

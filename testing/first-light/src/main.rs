@@ -55,7 +55,7 @@ fn run() -> Result<()> {
     let folder = rig.folder().to_owned();
     let result = Scene::set(&rig, &stop);
     let result = result.and_then(|(mut scene, mut vm)| {
-        scene.look_inside(&mut vm)?;
+        scene.show_guest(&mut vm)?;
         vm.leave_a_shell()?;
         scene.explain()?;
         scene.show_rates(&stop, seconds)
@@ -160,7 +160,7 @@ impl Scene {
     }
 
     /// Prints the VM's devices as its guest sees them.
-    fn look_inside(&self, vm: &mut GuestConsole) -> Result<()> {
+    fn show_guest(&self, vm: &mut GuestConsole) -> Result<()> {
         println!("\nThe VM, from outside (suimon vm show vm):\n");
         println!("{}", indented(&self.daemon.ok(&["vm", "show", "vm"])?));
         // The kernel reports a carrier up to a second later.

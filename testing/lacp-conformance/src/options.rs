@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_nobodys_is_refused() {
+    fn an_unknown_name_is_rejected() {
         let arguments = ["lacp-conformance", "eth0", "--only", "tea."];
         let error = Options::try_parse_from(arguments).unwrap().cases().unwrap_err();
         assert!(error.to_string().contains("tea."));

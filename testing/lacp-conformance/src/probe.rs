@@ -18,7 +18,7 @@ pub(crate) struct Probe {
 
 /// A received ARP reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct ProbeReply {
     /// Destination address of the reply, which is the source address of the request.
     pub(crate) source: Mac,
 }
@@ -39,12 +39,12 @@ impl Probe {
     }
 
     /// Returns the reply if the frame is an ARP reply of the target to the sender.
-    pub(crate) fn sight(&self, frame: &[u8]) -> Option<Sight> {
+    pub(crate) fn decode_reply(&self, frame: &[u8]) -> Option<ProbeReply> {
         let is_reply = read_u16(frame, 12) == Some(ARP_TYPE) && read_u16(frame, 20) == Some(2);
         let from: [u8; 4] = read(frame, 28)?;
         let to: [u8; 4] = read(frame, 38)?;
         (is_reply && from == self.target.octets() && to == self.sender.octets())
-            .then(|| read(frame, 0).map(|source| Sight { source }))
+            .then(|| read(frame, 0).map(|source| ProbeReply { source }))
             .flatten()
     }
 }
@@ -54,20 +54,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_from_a_request_and_from_others_answers() {
+    fn a_reply_is_distinguished_from_a_request_and_from_replies_to_others() {
         let probe = Probe { target: [10, 0, 0, 1].into(), sender: [10, 0, 0, 9].into() };
         let source = [2, 0, 0, 0, 0, 9];
         let request = probe.request(source);
-        assert_eq!((request.len(), probe.sight(&request)), (60, None));
+        assert_eq!((request.len(), probe.decode_reply(&request)), (60, None));
         // A reply as specified by RFC 826: sender and target exchanged, operation 2.
         let mut answer = request.clone();
         answer[..6].copy_from_slice(&source);
         answer[21] = 2;
         answer[28..32].copy_from_slice(&[10, 0, 0, 1]);
         answer[38..42].copy_from_slice(&[10, 0, 0, 9]);
-        assert_eq!(probe.sight(&answer), Some(Sight { source }));
+        assert_eq!(probe.decode_reply(&answer), Some(ProbeReply { source }));
         answer[31] = 2;
-        assert_eq!(probe.sight(&answer), None);
-        assert_eq!(probe.sight(&answer[..30]), None);
+        assert_eq!(probe.decode_reply(&answer), None);
+        assert_eq!(probe.decode_reply(&answer[..30]), None);
     }
 }

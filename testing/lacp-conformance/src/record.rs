@@ -6,13 +6,13 @@ use crate::pdu::{Kind, Lacpdu};
 
 /// A received frame of any protocol.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard {
+pub(crate) struct ReceivedFrame {
     pub(crate) time: Duration,
     pub(crate) frame: Vec<u8>,
     pub(crate) kind: Kind,
 }
 
-impl Heard {
+impl ReceivedFrame {
     /// Returns the LACPDU, if the frame is one.
     pub(crate) fn lacpdu(&self) -> Option<&Lacpdu> {
         match &self.kind {
@@ -23,7 +23,9 @@ impl Heard {
 }
 
 /// Returns the LACPDUs among the received frames, with their times.
-pub(crate) fn lacpdus(received: &[Heard]) -> impl DoubleEndedIterator<Item = (Duration, &Lacpdu)> {
+pub(crate) fn lacpdus(
+    received: &[ReceivedFrame],
+) -> impl DoubleEndedIterator<Item = (Duration, &Lacpdu)> {
     received.iter().filter_map(|received| Some((received.time, received.lacpdu()?)))
 }
 

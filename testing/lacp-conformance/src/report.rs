@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exit_code_says_the_worst() {
+    fn the_exit_code_is_that_of_the_worst_verdict() {
         let pass = || Outcome::Pass { observed: String::new() };
         let fail = || Outcome::Fail { expected: "x".to_owned(), observed: "y".to_owned() };
         let skip = || Outcome::NotApplicable { reason: String::new() };
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_with_its_clause_in_both_forms() {
+    fn a_failure_is_reported_with_its_clause_in_both_formats() {
         let fail = finding(Outcome::Fail { expected: "silence".into(), observed: "noise".into() });
         let mut text = Vec::new();
         fail.write(&mut text).unwrap();

@@ -9,7 +9,7 @@ use crate::verdict::Stop;
 
 /// Returns the reason why a case is not applicable to the run, known before its execution.
 fn objection(case: &Case, session: &Session<'_>) -> Option<String> {
-    if case.interfaces > session.seats.len() {
+    if case.interfaces > session.links.len() {
         return Some(format!("needs {} interfaces to one team", case.interfaces));
     }
     (case.is_long && !session.setup.long).then(|| "takes long: use --long".to_owned())

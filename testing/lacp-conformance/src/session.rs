@@ -6,8 +6,8 @@ use anyhow::Result;
 
 use crate::partner::{Behaviour, Partner};
 use crate::pdu::{Kind, Lacpdu, PortInfo, SLOW_PROTOCOLS_TYPE, State, read_u16};
-use crate::probe::{Probe, Sight};
-use crate::record::{Heard, lacpdus};
+use crate::probe::{Probe, ProbeReply};
+use crate::record::{ReceivedFrame, lacpdus};
 use crate::setup::Setup;
 use crate::verdict::{Stop, not_applicable};
 use crate::world::World;
@@ -25,12 +25,12 @@ const BURST: usize = 32;
 
 /// A link: its partner and the frames received on it.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct PartnerLink {
     pub(crate) partner: Partner,
     /// Last actor information of the device.
     pub(crate) device: Option<PortInfo>,
     /// All frames received since the case began.
-    pub(crate) heard: Vec<Heard>,
+    pub(crate) received_frames: Vec<ReceivedFrame>,
     last_sent: Option<(Duration, Lacpdu)>,
 }
 
@@ -38,25 +38,25 @@ pub(crate) struct Seat {
 pub(crate) struct Session<'w> {
     world: &'w mut dyn World,
     pub(crate) setup: Setup,
-    pub(crate) seats: Vec<Seat>,
+    pub(crate) links: Vec<PartnerLink>,
     /// Received replies to probes, with time and interface.
-    pub(crate) sights: Vec<(Duration, usize, Sight)>,
+    pub(crate) probe_replies: Vec<(Duration, usize, ProbeReply)>,
 }
 
-impl Seat {
+impl PartnerLink {
     fn new(interface: usize) -> Self {
         let partner = Partner { voice: Behaviour::Mute, ..Partner::baseline(interface) };
-        Self { partner, device: None, heard: Vec::new(), last_sent: None }
+        Self { partner, device: None, received_frames: Vec::new(), last_sent: None }
     }
 
     /// Returns the last LACPDU of the device in this case.
     pub(crate) fn last(&self) -> Option<&Lacpdu> {
-        lacpdus(&self.heard).next_back().map(|(_, pdu)| pdu)
+        lacpdus(&self.received_frames).next_back().map(|(_, pdu)| pdu)
     }
 
     /// Returns the LACPDUs since `since` with their times.
     pub(crate) fn lacpdus_since(&self, since: Duration) -> Vec<(Duration, Lacpdu)> {
-        lacpdus(&self.heard)
+        lacpdus(&self.received_frames)
             .filter(|(time, _)| *time >= since)
             .map(|(time, pdu)| (time, *pdu))
             .collect()
@@ -86,8 +86,8 @@ impl Seat {
 impl<'w> Session<'w> {
     /// Creates a session in which no partner sends.
     pub(crate) fn new(world: &'w mut dyn World, setup: Setup) -> Self {
-        let seats = (0..world.interfaces()).map(Seat::new).collect();
-        Self { world, setup, seats, sights: Vec::new() }
+        let links = (0..world.interfaces()).map(PartnerLink::new).collect();
+        Self { world, setup, links, probe_replies: Vec::new() }
     }
 
     /// Returns the time since the run began.
@@ -97,10 +97,10 @@ impl<'w> Session<'w> {
 
     /// Deletes all received frames at the beginning of a case.
     pub(crate) fn begin_case(&mut self) {
-        for seat in &mut self.seats {
-            seat.heard.clear();
+        for link in &mut self.links {
+            link.received_frames.clear();
         }
-        self.sights.clear();
+        self.probe_replies.clear();
     }
 
     /// Runs the partners until `is_done` returns true, for at most `limit`; returns whether it did.
@@ -118,10 +118,10 @@ impl<'w> Session<'w> {
                 return Ok(false);
             }
             self.send_due()?;
-            let due = self.seats.iter().filter_map(Seat::due).min();
+            let due = self.links.iter().filter_map(PartnerLink::due).min();
             let until = due.map_or(deadline, |due| due.min(deadline));
             if let Some(arrival) = self.world.receive(until)? {
-                self.hear(arrival.interface, arrival.time, arrival.frame)?;
+                self.handle_arrival(arrival.interface, arrival.time, arrival.frame)?;
             }
         }
     }
@@ -132,10 +132,10 @@ impl<'w> Session<'w> {
     }
 
     /// Sends the partner's next LACPDU immediately.
-    pub(crate) fn say(&mut self, interface: usize) -> Result<()> {
-        let seat = &mut self.seats[interface];
-        let pdu = seat.partner.compose(seat.device.as_ref());
-        seat.last_sent = Some((self.world.now(), pdu));
+    pub(crate) fn send_lacpdu(&mut self, interface: usize) -> Result<()> {
+        let link = &mut self.links[interface];
+        let pdu = link.partner.compose(link.device.as_ref());
+        link.last_sent = Some((self.world.now(), pdu));
         self.send(interface, &pdu.encode())
     }
 
@@ -166,7 +166,7 @@ impl<'w> Session<'w> {
             // prolong the flood.
             for _ in 0..BURST {
                 let Some(arrival) = self.world.receive(Duration::ZERO)? else { break };
-                self.hear(arrival.interface, arrival.time, arrival.frame)?;
+                self.handle_arrival(arrival.interface, arrival.time, arrival.frame)?;
             }
         }
         Ok(sent_count)
@@ -180,7 +180,7 @@ impl<'w> Session<'w> {
     /// Sends the probe on an interface; `None` if no probe is configured.
     pub(crate) fn probe(&mut self, interface: usize) -> Result<Option<Probe>> {
         let Some(probe) = self.setup.probe else { return Ok(None) };
-        let source = self.seats[interface].partner.source;
+        let source = self.links[interface].partner.source;
         self.world.send(interface, &probe.request(source))?;
         Ok(Some(probe))
     }
@@ -192,11 +192,11 @@ impl<'w> Session<'w> {
     /// failure; the other cases cannot be judged.
     pub(crate) fn establish(&mut self) -> Result<Duration, Stop> {
         let started = self.now();
-        for (interface, seat) in self.seats.iter_mut().enumerate() {
-            seat.partner = Partner::baseline(interface);
+        for (interface, link) in self.links.iter_mut().enumerate() {
+            link.partner = Partner::baseline(interface);
         }
         let limit = self.setup.establish_limit;
-        let everywhere = |session: &Self| session.seats.iter().all(Seat::is_in_use);
+        let everywhere = |session: &Self| session.links.iter().all(PartnerLink::is_in_use);
         while self.now() < started + limit {
             let nudged_at = self.now();
             if self.run_until(PATIENCE, everywhere)? {
@@ -212,10 +212,10 @@ impl<'w> Session<'w> {
     /// (update_NTT). A device whose previous partner had the long timeout may otherwise be silent
     /// for half a minute.
     fn nudge(&mut self, since: Duration) -> Result<()> {
-        for interface in 0..self.seats.len() {
-            let seat = &self.seats[interface];
-            if seat.lacpdus_since(since).is_empty() {
-                let mut pdu = seat.partner.compose(seat.device.as_ref());
+        for interface in 0..self.links.len() {
+            let link = &self.links[interface];
+            if link.lacpdus_since(since).is_empty() {
+                let mut pdu = link.partner.compose(link.device.as_ref());
                 pdu.partner.state.0 ^= State::ACTIVITY.0;
                 self.send(interface, &pdu.encode())?;
             }
@@ -234,31 +234,31 @@ impl<'w> Session<'w> {
     }
 
     fn send_due(&mut self) -> Result<()> {
-        for interface in 0..self.seats.len() {
-            if self.seats[interface].due().is_some_and(|due| due <= self.world.now()) {
-                self.say(interface)?;
+        for interface in 0..self.links.len() {
+            if self.links[interface].due().is_some_and(|due| due <= self.world.now()) {
+                self.send_lacpdu(interface)?;
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, interface: usize, time: Duration, frame: Vec<u8>) -> Result<()> {
-        if let Some(observation) = self.setup.probe.and_then(|probe| probe.sight(&frame)) {
-            self.sights.push((time, interface, observation));
+    fn handle_arrival(&mut self, interface: usize, time: Duration, frame: Vec<u8>) -> Result<()> {
+        if let Some(observation) = self.setup.probe.and_then(|probe| probe.decode_reply(&frame)) {
+            self.probe_replies.push((time, interface, observation));
         }
         if read_u16(&frame, 12) != Some(SLOW_PROTOCOLS_TYPE) {
             return Ok(());
         }
         let kind = Kind::decode(&frame);
         self.trace('<', interface, &kind);
-        let seat = &mut self.seats[interface];
+        let link = &mut self.links[interface];
         if let Kind::Lacp(pdu) = &kind {
-            seat.device = Some(pdu.actor);
-            if seat.partner.voice == Behaviour::Reflect {
+            link.device = Some(pdu.actor);
+            if link.partner.voice == Behaviour::Reflect {
                 self.world.send(interface, &frame)?;
             }
         }
-        seat.heard.push(Heard { time, frame, kind });
+        link.received_frames.push(ReceivedFrame { time, frame, kind });
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use suimon_quantity::Time;
 use suimon_wait::WorkerThreads;
 
 type Now = Arc<dyn Fn() -> Time + Send + Sync>;
-type GiveWay = Arc<dyn Fn() + Send + Sync>;
+type Yield = Arc<dyn Fn() + Send + Sync>;
 type Pass = Arc<dyn Fn(Time) + Send + Sync>;
 
 /// Starts real threads that read a clock of the test. A wait ends when a descriptor is readable or
@@ -20,7 +20,7 @@ type Pass = Arc<dyn Fn(Time) + Send + Sync>;
 #[derive(Clone)]
 pub struct TestClockRuntime {
     now: Now,
-    give_way: GiveWay,
+    give_way: Yield,
     /// Function that advances the clock to a deadline, if waits with a deadline do not block;
     /// otherwise `None`.
     pass: Option<Pass>,
@@ -85,7 +85,7 @@ impl WorkerRuntime for TestClockRuntime {
 struct WaitOnClock {
     wait: Box<dyn Wait>,
     now: Now,
-    give_way: GiveWay,
+    give_way: Yield,
     pass: Option<Pass>,
 }
 

@@ -57,7 +57,7 @@ def refused(status, call):
 def main():
     assert host.show_host().switches == 0
 
-    # Every resource by its own operations.
+    # Each resource with its own operations.
     lan = SwitchConfig(name="lan", kind=SwitchKind.PRIVATE)
     plan = switches.add_switch(lan, dry_run=True)
     assert plan.steps[0].resource == "switch/lan", plan
@@ -78,7 +78,7 @@ def main():
     finish(disks.add_disk(disk))
     assert disks.show_disk("web").config.name == "web"
 
-    # Errors are typed, and the client checks what the document says before it asks.
+    # Errors are typed, and the client validates requests against the document before sending.
     errors = refused(404, lambda: nics.show_nic("none"))
     assert errors[0].code == "not_found", errors
     away = NicConfig(name="away", switch="nowhere", backend=NicBackend.TAP)
@@ -91,7 +91,7 @@ def main():
             continue
         raise AssertionError(f"the client takes {wrong}")
 
-    # Everything at once.
+    # The whole configuration in one request.
     finish(disks.delete_disk("web", with_file=True))
     nothing = ApplyRequest(ApplyConfig(config=HostConfig(switch=[lan])))
     finish(host.apply_host(nothing))

@@ -61,7 +61,7 @@ impl BlockDevice {
     }
 
     /// Resumes the medium: pending and later requests complete.
-    pub fn go_on(&mut self) {
+    pub fn resume(&mut self) {
         self.medium.signal(Signal::CONT);
     }
 
@@ -74,7 +74,7 @@ impl BlockDevice {
 impl Drop for BlockDevice {
     fn drop(&mut self) {
         // A stalled device cannot be closed.
-        self.go_on();
+        self.resume();
         self.device = None;
         let _ = self.shown.stop();
         let _ = self.medium.stop();

@@ -35,7 +35,7 @@ pub struct DaemonOptions {
 
 /// Response of the API.
 #[derive(Clone, Debug)]
-pub struct HttpAnswer {
+pub struct HttpResponse {
     /// HTTP status.
     pub status: u16,
     /// Body as JSON; `Null` if it is not JSON.
@@ -199,7 +199,7 @@ impl Daemon {
     ///
     /// # Errors
     /// curl failed.
-    pub fn http(&self, method: &str, path: &str, body: Option<&str>) -> Result<HttpAnswer> {
+    pub fn http(&self, method: &str, path: &str, body: Option<&str>) -> Result<HttpResponse> {
         let address = format!("http://localhost{path}");
         let mut arguments = vec![
             "curl",
@@ -221,7 +221,7 @@ impl Daemon {
         let output = run_any(&arguments, COMMAND_LIMIT)?;
         let (text, status) =
             output.stdout.rsplit_once('\n').with_context(|| output.stderr.clone())?;
-        Ok(HttpAnswer {
+        Ok(HttpResponse {
             status: status.parse().context("no HTTP status")?,
             json: serde_json::from_str(text).unwrap_or(Value::Null),
             text: text.to_owned(),
@@ -295,7 +295,7 @@ impl Daemon {
     ///
     /// # Errors
     /// The daemon could not be started.
-    pub fn die_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
+    pub fn kill_at_start(&mut self, rig: &Rig, after: Duration) -> Result<()> {
         self.process.kill();
         self.check_refusals();
         self.process = Process::start_in(rig, "suimond", &self.arguments, &self.environment)?;

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_has_only_what_was_completed_within_it() {
+    fn a_window_counts_only_requests_completed_within_it() {
         let started = Instant::now();
         let time = |ms| started + Duration::from_millis(ms);
         let counts = counts(started, &[(0, 1000), (100, 1010), (200, 1030), (300, 1070)]);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_go_on_over_a_restart_of_the_daemon() {
+    fn counts_continue_over_a_restart_of_the_daemon() {
         let started = Instant::now();
         let counts = counts(started, &[(0, 500), (100, 600), (200, 5), (300, 25)]);
         assert_eq!(counts.between(started, started + Duration::from_secs(1)), 125);

@@ -5,7 +5,7 @@
 //! A part of a disk has one owner, which sends one request at a time. Each write gives a block a
 //! higher version, which each of its sectors contains together with its position. Zeros are
 //! versions too. For each sector, the oldest permitted version is tracked: the last one that was
-//! acknowledged, or found after a death, because data that a server has returned once must not
+//! acknowledged, or found after a kill, because data that a server has returned once must not
 //! disappear.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,9 +27,9 @@ const PLACES: [u64; 4] =
 
 /// Deterministic pseudo-random numbers (xorshift64*, Vigna 2014).
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Random(u64);
 
-impl Chance {
+impl Random {
     /// Creates a generator with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -105,9 +105,9 @@ impl Block {
         if version == 0 || self.zeros.contains(&version) {
             return sector;
         }
-        let mut chance = Chance::new(self.offset << 24 ^ version << 4 ^ nth as u64);
+        let mut random = Random::new(self.offset << 24 ^ version << 4 ^ nth as u64);
         for word in sector.chunks_exact_mut(8) {
-            word.copy_from_slice(&(chance.below(u64::MAX) | 1).to_le_bytes());
+            word.copy_from_slice(&(random.below(u64::MAX) | 1).to_le_bytes());
         }
         sector
     }
@@ -132,7 +132,7 @@ impl Block {
         }
     }
 
-    /// Verifies a block after a death: each sector must have a permitted version. The found
+    /// Verifies a block after a kill: each sector must have a permitted version. The found
     /// versions become the oldest permitted ones.
     fn settle(&mut self, content: &[u8]) -> Result<()> {
         for (nth, sector) in content.chunks_exact(SECTOR).enumerate() {
@@ -169,7 +169,7 @@ impl Block {
 #[derive(Debug)]
 pub struct DiskPart {
     blocks: Vec<Block>,
-    chance: Chance,
+    random: Random,
     /// Work done so far.
     pub done: LoadDone,
 }
@@ -183,7 +183,7 @@ impl DiskPart {
             .flat_map(|region| PLACES.map(|offset| region * REGION_BYTES + offset))
             .map(|offset| Block { offset, ..Block::default() })
             .collect();
-        Self { blocks, chance: Chance::new(seed ^ first << 32), done: LoadDone::default() }
+        Self { blocks, random: Random::new(seed ^ first << 32), done: LoadDone::default() }
     }
 
     /// Verifies everything, then writes, zeros, flushes and reads for as long as the server runs.
@@ -197,7 +197,7 @@ impl DiskPart {
         result.err().unwrap_or(LoadEnd::Gone)
     }
 
-    /// Verifies all blocks after a death.
+    /// Verifies all blocks after a kill.
     ///
     /// # Errors
     /// The contents are wrong, or the server has ended.
@@ -212,8 +212,8 @@ impl DiskPart {
     }
 
     fn step(&mut self, client: &mut NbdClient) -> Result<(), LoadEnd> {
-        let index = self.chance.below(self.blocks.len() as u64) as usize;
-        match self.chance.below(32) {
+        let index = self.random.below(self.blocks.len() as u64) as usize;
+        match self.random.below(32) {
             0 => self.flush(client),
             1 => self.free(client, index / PLACES.len() * PLACES.len()),
             2..=9 => self.verify(client, index),

@@ -12,19 +12,19 @@ fn read(block: &Block, versions: [u64; SECTORS]) -> Vec<u8> {
 }
 
 #[test]
-fn after_a_death_each_sector_is_old_or_new_and_stays_so() {
+fn after_a_kill_each_sector_is_old_or_new_and_does_not_change_again() {
     let mut block = block();
     let content = read(&block, [2, 3, 4, 2, 3, 4, 2, 2]);
     block.settle(&content).unwrap();
     block.compare(&content).unwrap();
-    // Data that was returned once must not disappear at the next death.
+    // Data that was returned once must not disappear at the next kill.
     let content_before = read(&block, [2, 2, 4, 2, 3, 4, 2, 2]);
     let message = block.settle(&content_before).unwrap_err().to_string();
     assert_eq!(message, format!("byte {}: version 2, of 3 to 4", (1 << 21) + SECTOR));
 }
 
 #[test]
-fn what_was_answered_and_is_lost_is_found() {
+fn loss_of_completed_writes_is_detected() {
     let mut block = block();
     for lost in [0, 1] {
         let content = read(&block, [3, 3, 3, 3, 3, 3, 3, lost]);
@@ -34,7 +34,7 @@ fn what_was_answered_and_is_lost_is_found() {
 }
 
 #[test]
-fn what_nobody_wrote_there_is_found() {
+fn content_that_was_never_written_is_detected() {
     let block = block();
     let other_block = Block { offset: 0, ..block.clone() };
     let mut torn = block.block_content(3);

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use suimon_disk_tests::{Asks, ClientSpec, StoreFolder, new_disk};
+use suimon_disk_tests::{ClientSpec, RequestPattern, StoreFolder, new_disk};
 use suimon_image_files::{DiskFormat, DiskKind, DiskPlan};
 
 use crate::loop_device::LoopDevice;
@@ -80,8 +80,8 @@ impl EngineDisks {
         window: Duration,
     ) -> Result<f64> {
         let EngineAsks { read_percent, is_random, depth, bytes } = load;
-        let pattern = Asks::Mixed { read_percent, is_random };
-        let client = ClientSpec { asks: pattern, depth, bytes, disk_bytes: self.disk_bytes };
+        let pattern = RequestPattern::Mixed { read_percent, is_random };
+        let client = ClientSpec { pattern, depth, bytes, disk_bytes: self.disk_bytes };
         self.with(form, |store, plan| {
             serve_client(self.cpu, store.disk(plan)?, None, client, |answers| {
                 thread::sleep(warm_up);

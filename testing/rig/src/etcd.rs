@@ -66,7 +66,7 @@ impl EtcdNetwork {
         Ok(Self { wires, namespace })
     }
 
-    /// Drops etcd's replies to a node silently until [`mend`](Self::mend).
+    /// Drops etcd's replies to a node silently until [`restore_replies`](Self::restore_replies).
     ///
     /// # Errors
     /// The host rejects the change.
@@ -78,7 +78,7 @@ impl EtcdNetwork {
     ///
     /// # Errors
     /// The node was not cut off.
-    pub fn mend(&self, node: usize) -> Result<()> {
+    pub fn restore_replies(&self, node: usize) -> Result<()> {
         self.namespace.run(&["ip", "route", "del", "blackhole", &end(node, 1)]).map(|_| ())
     }
 }

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_carried_at_the_end_is_the_least_of_any_stream() {
+    fn the_throughput_at_the_end_is_the_lowest_of_any_stream() {
         let report = report_of(&[[9, 9], [0, 7], [1, 0], [2, 0]]);
         let lowest = |ms| report.least_at_end(Duration::from_millis(ms)).unwrap();
         assert_eq!((lowest(500), lowest(750), lowest(1000), lowest(9000)), (0, 3, 12, 12));

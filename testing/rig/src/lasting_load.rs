@@ -127,7 +127,7 @@ impl Delivered {
     }
 }
 
-/// Length in milliseconds of the windows in which promised rates hold.
+/// Length in milliseconds of the windows in which guaranteed rates are met.
 pub const WINDOW_MS: u64 = 5000;
 
 /// Returns the smallest and the largest rate of the disks together in any window between two

@@ -97,7 +97,7 @@ impl Namespace {
     }
 
     /// Returns true once `address` replies to a ping, false if it replies to none in a minute. Use
-    /// [`Self::is_cut_from`] for addresses that must not reply.
+    /// [`Self::cannot_reach`] for addresses that must not reply.
     pub fn reaches(&self, address: &str) -> bool {
         wait_until(&format!("ping reply from {address}"), LIMIT, || self.ping(address)).is_ok()
     }
@@ -114,7 +114,7 @@ impl Namespace {
     ///
     /// # Errors
     /// The pings could not be sent.
-    pub fn is_cut_from(&self, address: &str) -> Result<bool> {
+    pub fn cannot_reach(&self, address: &str) -> Result<bool> {
         let arguments = ["ping", "-n", "-c", "10", "-i", "0.05", "-W", "1", address];
         Ok(self.run_any(&arguments, LIMIT)?.stdout.contains(" 0 received"))
     }

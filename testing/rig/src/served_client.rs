@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use suimon_disk_tests::{Answers, Asks, Client, ClientSpec, DiskWorker, never_readable};
+use suimon_disk_tests::{
+    Client, ClientSpec, CompletionCounters, DiskWorker, RequestPattern, never_readable,
+};
 use suimon_image_files::DiskSpec;
 use suimon_ports::CpuAffinity;
 use suimon_storage_qos::Limits;
@@ -25,7 +27,7 @@ pub fn serve_client<T>(
     disk: DiskSpec,
     limits: Option<Limits>,
     client: ClientSpec,
-    look_on: impl FnOnce(&Answers) -> Result<T>,
+    look_on: impl FnOnce(&CompletionCounters) -> Result<T>,
 ) -> Result<T> {
     let worker = DiskWorker::start(CpuAffinity::Pinned(cpu))?;
     let disk = worker.add_disk(disk, limits)?;
@@ -44,7 +46,8 @@ pub fn serve_client<T>(
 /// # Errors
 /// A write failed, or it took more than a minute.
 pub fn fill_disk(cpu: u16, disk: DiskSpec, disk_bytes: u64) -> Result<()> {
-    let spec = ClientSpec { asks: Asks::Filling, depth: 8, bytes: FILL_BYTES, disk_bytes };
+    let spec =
+        ClientSpec { pattern: RequestPattern::Filling, depth: 8, bytes: FILL_BYTES, disk_bytes };
     serve_client(cpu, disk, None, spec, |answers| {
         wait_until("a written disk", FILL_LIMIT, || {
             Ok(answers.done() + answers.failed() >= disk_bytes / u64::from(FILL_BYTES))

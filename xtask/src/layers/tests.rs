@@ -56,20 +56,20 @@ fn the_workspace_as_it_is_has_no_wrong_edge() {
 fn a_wrong_edge_is_refused_and_both_crates_are_named() {
     // (crate, section, dependency, part of the reason)
     let invalid = [
-        ("base/quantity", "dependencies", "suimon-ports", "lower floors"),
-        ("base/quantity", "dependencies", "suimon-frame", "within one floor"),
-        ("policy/forwarding", "dependencies", "suimon-offload", "within one floor"),
-        ("policy/forwarding", "dev-dependencies", "suimon-switch", "lower floors"),
-        ("formats/nbd", "dependencies", "suimon-vmq", "within one floor"),
-        ("formats/nbd", "dependencies", "suimon-netdev", "lower floors"),
-        ("contract/types", "dependencies", "suimon-client", "within one floor"),
-        ("sys/netdev", "dependencies", "suimon-ring", "within one floor"),
-        ("sys/ring", "dependencies", "suimon-vhost-user", "within one floor"),
-        ("plane/switch", "dependencies", "suimon-netdev", "injected"),
-        ("plane/node", "dev-dependencies", "suimon-store", "injected"),
+        ("base/quantity", "dependencies", "suimon-ports", "lower layers"),
+        ("base/quantity", "dependencies", "suimon-frame", "within one layer"),
+        ("policy/forwarding", "dependencies", "suimon-offload", "within one layer"),
+        ("policy/forwarding", "dev-dependencies", "suimon-switch", "lower layers"),
+        ("formats/nbd", "dependencies", "suimon-vmq", "within one layer"),
+        ("formats/nbd", "dependencies", "suimon-netdev", "lower layers"),
+        ("contract/types", "dependencies", "suimon-client", "within one layer"),
+        ("sys/netdev", "dependencies", "suimon-ring", "within one layer"),
+        ("sys/ring", "dependencies", "suimon-vhost-user", "within one layer"),
+        ("plane/switch", "dependencies", "suimon-netdev", "through ports"),
+        ("plane/node", "dev-dependencies", "suimon-store", "through ports"),
         ("apps/suimon", "dependencies", "suimon-ports", "may use only"),
-        ("ports", "dev-dependencies", "suimon-rig", "used by nobody"),
-        ("ports", "dependencies", "suimon-test-programs", "used by nobody"),
+        ("ports", "dev-dependencies", "suimon-rig", "no crate may depend"),
+        ("ports", "dependencies", "suimon-test-programs", "no crate may depend"),
     ];
     for (package, section, dependency, reason) in invalid {
         let violations = edges_with(package, section, dependency);
@@ -89,7 +89,7 @@ fn a_wrong_edge_is_refused_and_both_crates_are_named() {
 }
 
 #[test]
-fn a_crate_outside_every_floor_is_refused_by_name() {
+fn a_crate_outside_every_layer_is_rejected_by_name() {
     let copy = copy_of_the_manifests();
     fs::create_dir_all(copy.path().join("misc/src")).unwrap();
     fs::write(copy.path().join("misc/src/lib.rs"), "").unwrap();
@@ -98,5 +98,5 @@ fn a_crate_outside_every_floor_is_refused_by_name() {
     let text = fs::read_to_string(&root).unwrap();
     fs::write(&root, text.replace("members = [", "members = [\n\"misc\",")).unwrap();
     let error = edges(&metadata::read(copy.path()).unwrap()).unwrap_err().to_string();
-    assert!(error.contains("suimon-misc") && error.contains("no floor"), "{error}");
+    assert!(error.contains("suimon-misc") && error.contains("no layer"), "{error}");
 }

@@ -67,7 +67,7 @@ fn withdrawn_requests_are_not_started_and_old_results_are_removed() {
 }
 
 #[test]
-fn there_is_one_worker_for_a_folder() {
+fn a_folder_has_at_most_one_worker() {
     let folder = tempfile::tempdir().unwrap();
     let lock_file = lock(folder.path()).unwrap();
     assert!(lock_file.is_some());

@@ -173,7 +173,7 @@ fn the_store_continues_when_members_fail() {
 }
 
 #[test]
-fn a_lease_that_nobody_keeps_takes_its_keys_with_it() {
+fn keys_are_deleted_with_an_expired_lease() {
     let etcd = Etcd::start(false);
     let store = etcd.connect();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -196,7 +196,7 @@ fn a_lease_that_nobody_keeps_takes_its_keys_with_it() {
 
 /// A watch is interrupted, and the changes that it misses are compacted meanwhile.
 #[test]
-fn a_watch_goes_on_after_compaction() {
+fn a_watch_continues_after_compaction() {
     let etcd = Etcd::start(false);
     let writing = etcd.connect();
     // The watch uses one endpoint only, so that it misses all changes while the proxy is closed.

@@ -224,7 +224,7 @@ fn a_full_ring_loses_frames_only_while_it_is_full() {
 
 /// The test requests no flush, so that no frame leaves before the chunks are used up.
 #[test]
-fn more_frames_than_there_are_chunks_are_sent_all_the_same() {
+fn more_frames_than_chunks_are_sent() {
     let mut bench = Bench::new(None);
     for index in 0..3000_u32 {
         assert_eq!(

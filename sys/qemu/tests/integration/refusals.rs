@@ -19,7 +19,7 @@ fn start_error(host: &QemuHost, spec: &VmSpec) -> suimon_ports::VmError {
 }
 
 #[test]
-fn a_qemu_that_is_not_there_or_is_none() {
+fn a_missing_or_invalid_qemu_is_reported() {
     for (qemu, text) in [("/nonexistent/qemu", "install"), ("/bin/true", "no version")] {
         let mut site = Site::empty();
         site.start_launcher(Some(qemu));

@@ -58,7 +58,7 @@ fn a_record_of_another_boot_is_ignored_and_removed() {
 }
 
 #[test]
-fn what_is_stale_goes_when_the_records_are_opened() {
+fn stale_files_are_removed_when_the_records_are_opened() {
     let (_folder, records) = records();
     let mut retained = records.create("kept", OPENED).unwrap();
     retained.append(&changes(0..1), 0).unwrap();
@@ -160,7 +160,7 @@ fn a_fifo_is_not_a_record_and_does_not_block() {
 }
 
 #[test]
-fn where_there_is_no_room_nothing_is_left() {
+fn nothing_remains_if_a_record_cannot_be_created() {
     let (_folder, records) = records();
     // A directory occupies the path of the record.
     fs::create_dir(records.path("a").unwrap()).unwrap();

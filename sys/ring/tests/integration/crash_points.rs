@@ -174,7 +174,7 @@ fn receive_survives(features: u64) -> usize {
 }
 
 #[test]
-fn a_split_transmit_ring_survives_any_death() {
+fn a_split_transmit_ring_continues_after_a_kill_at_any_point() {
     for features in [VERSION_1 | EVENT_IDX, VERSION_1 | IN_ORDER] {
         let points = transmit_survives(features);
         assert!(points > 30, "only {points} crash points");
@@ -182,7 +182,7 @@ fn a_split_transmit_ring_survives_any_death() {
 }
 
 #[test]
-fn a_packed_transmit_ring_survives_any_death() {
+fn a_packed_transmit_ring_continues_after_a_kill_at_any_point() {
     for features in [VERSION_1 | EVENT_IDX, VERSION_1 | IN_ORDER] {
         let points = transmit_survives(features | RING_PACKED);
         assert!(points > 60, "only {points} crash points");
@@ -190,7 +190,7 @@ fn a_packed_transmit_ring_survives_any_death() {
 }
 
 #[test]
-fn a_split_receive_ring_survives_any_death() {
+fn a_split_receive_ring_continues_after_a_kill_at_any_point() {
     for features in [EVENT_IDX, IN_ORDER] {
         let points = receive_survives(VERSION_1 | MERGEABLE | features);
         assert!(points > 20, "only {points} crash points");
@@ -198,7 +198,7 @@ fn a_split_receive_ring_survives_any_death() {
 }
 
 #[test]
-fn a_packed_receive_ring_survives_any_death() {
+fn a_packed_receive_ring_continues_after_a_kill_at_any_point() {
     for features in [EVENT_IDX, IN_ORDER] {
         let points = receive_survives(VERSION_1 | MERGEABLE | features | RING_PACKED);
         assert!(points > 60, "only {points} crash points");

@@ -156,7 +156,7 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
 }
 
 #[test]
-fn a_split_ring_survives_any_death() {
+fn a_split_ring_continues_after_a_kill_at_any_point() {
     for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX] {
         let points = survives(features);
         assert!(points > 20, "only {points} crash points");
@@ -164,7 +164,7 @@ fn a_split_ring_survives_any_death() {
 }
 
 #[test]
-fn a_packed_ring_survives_any_death() {
+fn a_packed_ring_continues_after_a_kill_at_any_point() {
     for features in [DISK_FEATURES, DISK_FEATURES | EVENT_IDX] {
         let points = survives(features | RING_PACKED);
         assert!(points > 60, "only {points} crash points");

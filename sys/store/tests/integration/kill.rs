@@ -27,7 +27,7 @@ fn counter(store: &FileStore, table: &str) -> u64 {
 /// Commits until it is killed. Each batch increments a counter in two tables and adds an entry of
 /// varying size; a completed commit is acknowledged on standard output.
 #[test]
-#[ignore = "child process of every_acknowledged_commit_survives_kill_and_none_is_half_there"]
+#[ignore = "child process of acknowledged_commits_survive_a_kill_and_none_is_partial"]
 fn writer() {
     let directory = std::env::var(DIRECTORY).unwrap();
     let store = FileStore::open(Path::new(&directory)).unwrap();
@@ -49,7 +49,7 @@ fn writer() {
 }
 
 #[test]
-fn every_acknowledged_commit_survives_kill_and_none_is_half_there() {
+fn acknowledged_commits_survive_a_kill_and_none_is_partial() {
     let mut directory = TempDir::new().unwrap();
     let (mut acknowledged, mut total) = (0, 0);
     for round in 0..KILLS_MAX {

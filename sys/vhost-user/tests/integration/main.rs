@@ -13,6 +13,7 @@ mod replay;
 #[path = "../../../ring/tests/integration/rig/disk.rs"]
 mod requests;
 mod resilience;
+mod resumption;
 #[allow(unreachable_pub, reason = "public for the fuzz target")]
 #[path = "../../../../fuzz/src/vhost_user_oracle.rs"]
 mod vhost_user_oracle;

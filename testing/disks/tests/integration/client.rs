@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_disk_tests::{
-    Answers, Asks, Client, ClientSpec, DiskWorker, EngineLoad, QosLimits, StoreFolder,
-    never_readable, new_disk, request_cost_ns,
+    Client, ClientSpec, CompletionCounters, DiskWorker, EngineLoad, QosLimits, RequestPattern,
+    StoreFolder, never_readable, new_disk, request_cost_ns,
 };
 use suimon_image_files::DiskSpec;
 use suimon_image_files::{DiskFormat, DiskKind};
@@ -16,12 +16,12 @@ use suimon_rig::wait_until;
 const DISK_BYTES: u64 = 8 << 20;
 const LIMIT: Duration = Duration::from_secs(120);
 
-fn client(pattern: Asks, bytes: u32) -> ClientSpec {
-    ClientSpec { asks: pattern, depth: 8, bytes, disk_bytes: DISK_BYTES }
+fn client(pattern: RequestPattern, bytes: u32) -> ClientSpec {
+    ClientSpec { pattern, depth: 8, bytes, disk_bytes: DISK_BYTES }
 }
 
 /// Serves a disk until `requests` requests are complete, and asserts that none failed.
-fn serve(disk: DiskSpec, client: ClientSpec, requests: u64) -> Arc<Answers> {
+fn serve(disk: DiskSpec, client: ClientSpec, requests: u64) -> Arc<CompletionCounters> {
     let worker = DiskWorker::start(CpuAffinity::Floating).unwrap();
     let disk = worker.add_disk(disk, None).unwrap();
     let client = Client::new(client, Arc::new(never_readable().unwrap()));
@@ -52,12 +52,13 @@ fn a_disk_is_filled_once_and_read_and_written_without_end() {
     let file = folder.path().join(plan.label());
     std::fs::write(&file, vec![1; DISK_BYTES as usize]).unwrap();
     let pieces = DISK_BYTES / 4096;
-    let reads = serve(store.disk(&plan).unwrap(), client(Asks::RandomReads, 4096), 2 * pieces);
+    let reads =
+        serve(store.disk(&plan).unwrap(), client(RequestPattern::RandomReads, 4096), 2 * pieces);
     assert!(reads.done() >= 2 * pieces && is_all(&file, 1));
-    let written = serve(store.disk(&plan).unwrap(), client(Asks::Filling, 4096), pieces);
+    let written = serve(store.disk(&plan).unwrap(), client(RequestPattern::Filling, 4096), pieces);
     assert_eq!(written.done(), pieces);
     assert!(is_all(&file, 0));
-    serve(store.disk(&plan).unwrap(), client(Asks::RandomWrites, 4096), 2 * pieces);
+    serve(store.disk(&plan).unwrap(), client(RequestPattern::RandomWrites, 4096), 2 * pieces);
 }
 
 #[test]
@@ -69,13 +70,13 @@ fn a_dynamic_image_that_was_filled_is_allocated() {
         let allocated = || store.allocated_bytes(&plan(None)).unwrap();
         assert!(allocated() < DISK_BYTES, "{format:?}: {}", allocated());
         let pieces = DISK_BYTES / (1 << 20);
-        serve(store.disk(&plan(None)).unwrap(), client(Asks::Filling, 1 << 20), pieces);
+        serve(store.disk(&plan(None)).unwrap(), client(RequestPattern::Filling, 1 << 20), pieces);
         assert!(allocated() >= DISK_BYTES, "{format:?}: {}", allocated());
     }
 }
 
 #[test]
-fn a_request_costs_something_whatever_disks_are_held_to() {
+fn a_request_has_a_cost_under_all_limits() {
     for held_to in
         [QosLimits::NoStore, QosLimits::NoLimits, QosLimits::AllLimits, QosLimits::AllLimitsAndWait]
     {

@@ -116,7 +116,7 @@ impl Store {
 
     /// Asserts that an image without a parent is valid and has the expected content according to
     /// Suimon, QEMU and libvhdi.
-    fn everybody_agrees(&self, plan: &DiskPlan) {
+    fn all_programs_agree(&self, plan: &DiskPlan) {
         let file = plan.file.as_ref().unwrap().as_str();
         let (image, raw) = (self.bench.path(file), self.bench.path("raw"));
         let output =
@@ -152,13 +152,13 @@ impl Store {
 }
 
 #[test]
-fn what_is_converted_here_others_read_and_the_other_way_round() {
+fn converted_images_are_read_by_other_programs_and_vice_versa() {
     let store = Store::new(20 * MB);
     let raw = plan(DiskFormat::Raw, DiskKind::Dynamic, "raw");
     store.fill(&raw, 1);
     for target_plan in kinds() {
         run_job(seeded(|seeds| CopyJob::convert(&store.files, &raw, &target_plan, None, seeds)));
-        store.everybody_agrees(&target_plan);
+        store.all_programs_agree(&target_plan);
         let file = target_plan.file.as_ref().unwrap().as_str();
         if target_plan.format != DiskFormat::Raw {
             store.bench.libvhdi_agrees(&[file]);
@@ -187,18 +187,18 @@ fn what_is_converted_here_others_read_and_the_other_way_round() {
         run_job(seeded(|seeds| {
             CopyJob::convert(&store.files, &qemu_plan, &copied_back, None, seeds)
         }));
-        store.everybody_agrees(&copied_back);
+        store.all_programs_agree(&copied_back);
     }
 }
 
 #[test]
-fn what_grew_or_was_compacted_others_read() {
+fn grown_and_compacted_images_are_read_by_other_programs() {
     for kind_plan in kinds() {
         let store = Store::new(9 * MB);
         let kind_plan = DiskPlan { size: Some(9 * MB), ..kind_plan };
         seeded(|seeds| create(&store.files, &kind_plan, seeds)).unwrap();
         store.fill(&kind_plan, 1);
-        store.everybody_agrees(&kind_plan);
+        store.all_programs_agree(&kind_plan);
         let size = 270 * MB;
         let grown = seeded(|seeds| resize(store.files.as_ref(), &kind_plan, size, seeds)).unwrap();
         assert_eq!(grown, size);
@@ -209,16 +209,16 @@ fn what_grew_or_was_compacted_others_read() {
             .set_len(size)
             .unwrap();
         let store = Store { bench: Bench { size, ..store.bench }, ..store };
-        store.everybody_agrees(&kind_plan);
+        store.all_programs_agree(&kind_plan);
         store.fill(&kind_plan, 9);
-        store.everybody_agrees(&kind_plan);
+        store.all_programs_agree(&kind_plan);
         if kind_plan.new_kind() == DiskKind::Fixed {
             continue;
         }
         let before =
             (store.mapped(&kind_plan), store.allocated(kind_plan.file.as_ref().unwrap().as_str()));
         run_job(seeded(|seeds| CopyJob::compact(&store.files, &kind_plan, None, seeds)));
-        store.everybody_agrees(&kind_plan);
+        store.all_programs_agree(&kind_plan);
         let after =
             (store.mapped(&kind_plan), store.allocated(kind_plan.file.as_ref().unwrap().as_str()));
         // Minimum gain of the written zeros: whole blocks of 2 MB in VHD; none in VHDX, for which
@@ -272,7 +272,7 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         run_job(seeded(|seeds| {
             CopyJob::convert(&store.files, &top_plan, &whole_plan, None, seeds)
         }));
-        store.everybody_agrees(&whole_plan);
+        store.all_programs_agree(&whole_plan);
 
         run_job(seeded(|seeds| MergeJob::begin(&store.files, &top_plan, None, seeds)));
         store.bench.libvhdi_agrees(&[&mid, &base]);
@@ -280,13 +280,13 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         store.files.remove(&name(&top)).unwrap();
         run_job(seeded(|seeds| MergeJob::begin(&store.files, &mid_plan, None, seeds)));
         store.files.remove(&name(&mid)).unwrap();
-        store.everybody_agrees(&base_plan);
+        store.all_programs_agree(&base_plan);
         store.bench.libvhdi_agrees(&[&base]);
     }
 }
 
 #[test]
-fn a_fixed_disk_for_which_there_is_no_room_is_not_begun() {
+fn a_fixed_disk_without_sufficient_space_is_not_created() {
     let store = Store::new(MB);
     let space = store.files.space().unwrap();
     let size = Some(space.total_bytes / 4096 * 4096 + 4096);

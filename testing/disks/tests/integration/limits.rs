@@ -32,7 +32,7 @@ fn load(rig: &Rig, socket: &str, rw: &str, depth: u32) -> Process {
 }
 
 #[test]
-fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
+fn fio_measures_the_maximum_and_waiting_for_it_uses_no_cpu() {
     let rig = Rig::new().unwrap();
     // In memory, so that other use of the machine's disk has no effect.
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();

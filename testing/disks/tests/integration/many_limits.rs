@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_disk_tests::{
-    Answers, Asks, Client, ClientSpec, DiskWorker, OpenedDisk, StoreFolder, never_readable,
-    new_disk,
+    Client, ClientSpec, CompletionCounters, DiskWorker, OpenedDisk, RequestPattern, StoreFolder,
+    never_readable, new_disk,
 };
 use suimon_image_files::{DiskFormat, DiskKind};
 use suimon_ports::{CpuAffinity, FileName};
@@ -38,7 +38,7 @@ const CHANGING: [u64; 2] = [500, 1500];
 struct LimitedDisk {
     client: ClientSpec,
     disk: OpenedDisk,
-    answers: Arc<Answers>,
+    answers: Arc<CompletionCounters>,
 }
 
 impl LimitedDisk {
@@ -60,8 +60,8 @@ fn client(number: usize) -> ClientSpec {
         index if index < combinations => (SIZES[index % SIZES.len()], DEPTHS[index / SIZES.len()]),
         _ => (4096, 4),
     };
-    let pattern = [Asks::RandomReads, Asks::RandomWrites][number % 2];
-    ClientSpec { asks: pattern, depth, bytes, disk_bytes: DISK_BYTES }
+    let pattern = [RequestPattern::RandomReads, RequestPattern::RandomWrites][number % 2];
+    ClientSpec { pattern, depth, bytes, disk_bytes: DISK_BYTES }
 }
 
 fn serve(worker: &DiskWorker, folder: &Path) -> Vec<LimitedDisk> {

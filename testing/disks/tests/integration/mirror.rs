@@ -25,9 +25,9 @@ const SIZE: u64 = 48 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Reproducible pseudorandom numbers (xorshift64, Marsaglia).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -99,7 +99,7 @@ fn guest(
     seed: u64,
     (stop, requests): (&AtomicBool, &AtomicU64),
 ) {
-    let mut random = Dice(seed | 1);
+    let mut random = Random(seed | 1);
     while !stop.load(Ordering::Relaxed) {
         let offset = part.0 + random.below((part.1 - part.0) / 512) * 512;
         let len = (512 * (1 + random.below(256))).min(part.1 - offset);
@@ -209,7 +209,7 @@ fn a_disk_is_copied_to_one_of_another_format_while_it_is_written_to() {
 /// The data of the parent is copied too, to a disk without a parent; ranges without data are not
 /// copied.
 #[test]
-fn a_differencing_disk_is_copied_with_what_its_parent_has() {
+fn a_differencing_disk_is_copied_with_the_data_of_its_parent() {
     let bench = Bench::new(1);
     let parent = new_disk(DiskFormat::Vhdx, DiskKind::Dynamic, Some(SIZE));
     let parent = DiskPlan { file: FileName::new("parent.vhdx").ok(), ..parent };
@@ -332,7 +332,7 @@ fn a_maximum_is_the_guests_alone() {
         for number in 0..8 {
             let (stop, completed, client) = (&stop, &completed, &client);
             scope.spawn(move || {
-                let mut random = Dice(number + 77);
+                let mut random = Random(number + 77);
                 while !stop.load(Ordering::Relaxed) {
                     client.write(random.below(SIZE / 4096) * 4096, &[2; 4096]).unwrap();
                     completed.fetch_add(1, Ordering::Relaxed);

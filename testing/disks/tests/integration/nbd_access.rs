@@ -15,7 +15,7 @@ use suimon_rig::wait_until;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
-fn a_socket_has_its_mode_and_lets_in_the_users_that_it_names() {
+fn a_socket_has_its_mode_and_admits_the_listed_users() {
     let bench = Bench::start();
     let uid = rustix::process::getuid().as_raw();
     for (users, is_let_in) in [(vec![uid], true), (vec![uid + 1], false), (Vec::new(), true)] {
@@ -79,7 +79,7 @@ fn exports_are_listed_come_and_go_and_take_their_connections_with_them() {
 }
 
 #[test]
-fn who_is_one_too_many_is_turned_away_until_another_leaves() {
+fn a_connection_beyond_the_maximum_is_closed_until_another_one_ends() {
     let bench = Bench::start();
     // Client flags, then NBD_OPT_EXPORT_NAME of "disk".
     let hello =
@@ -100,7 +100,7 @@ fn who_is_one_too_many_is_turned_away_until_another_leaves() {
 }
 
 #[test]
-fn a_flush_on_one_connection_is_for_what_others_have_written() {
+fn a_flush_on_one_connection_covers_writes_of_others() {
     let bench = Bench::start();
     let image = bench.path("image.vhdx");
     let arguments =

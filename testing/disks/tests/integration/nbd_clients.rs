@@ -98,7 +98,7 @@ fn fio_writes_at_any_depth_and_finds_what_it_wrote() {
 }
 
 #[test]
-fn zeros_trims_and_refusals_are_what_the_client_expects() {
+fn zeros_trims_and_rejections_are_as_the_client_expects() {
     let bench = Bench::start();
     sample(&bench.path("disk.raw"));
     let url = format!("nbd:unix:{}:exportname=disk", bench.path("nbd").display());

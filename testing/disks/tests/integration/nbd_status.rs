@@ -78,7 +78,7 @@ fn read_bytes(bench: &Bench, disk: suimon_disk_tests::OpenedDisk, copy: impl FnO
 }
 
 #[test]
-fn holes_of_a_raw_disk_are_told_and_skipped() {
+fn holes_of_a_raw_disk_are_reported_and_skipped() {
     let bench = Bench::start();
     let file = std::fs::File::options().write(true).open(bench.path("disk.raw")).unwrap();
     file.write_all_at(&vec![7; MIB as usize], 3 * MIB).unwrap();
@@ -104,7 +104,7 @@ fn holes_of_a_raw_disk_are_told_and_skipped() {
 }
 
 #[test]
-fn a_disk_with_more_extents_than_one_answer_has_is_told_of_as_a_whole() {
+fn a_disk_with_more_extents_than_fit_one_reply_is_reported_completely() {
     let bench = Bench::start();
     let file = std::fs::File::options().write(true).open(bench.path("disk.raw")).unwrap();
     let expected: Vec<_> = (0..900).map(|index| (index * 65_536, 4096)).collect();
@@ -117,7 +117,7 @@ fn a_disk_with_more_extents_than_one_answer_has_is_told_of_as_a_whole() {
 }
 
 #[test]
-fn blocks_of_dynamic_images_are_told_as_they_are_written() {
+fn blocks_of_dynamic_images_are_reported_as_they_are_written() {
     for (format, ending, block) in [("vpc", "vhd", 2 * MIB), ("vhdx", "vhdx", 8 * MIB)] {
         let bench = Bench::start();
         let image = bench.path(&format!("image.{ending}"));
@@ -151,7 +151,7 @@ fn vhd(path: &Path, access: FileAccess, disk: Option<CreateParameters>) -> DiskL
 }
 
 #[test]
-fn what_a_parent_has_is_data_of_its_child() {
+fn data_of_a_parent_is_data_of_its_child() {
     let bench = Bench::start();
     let (parent, child) = (bench.path("parent.vhd"), bench.path("child.vhd"));
     let dynamic = CreateParameters::Dynamic { block_size: 2 << 20 };

@@ -68,7 +68,7 @@ fn a_disk_is_copied_in_and_out_over_tls() {
 }
 
 #[test]
-fn clients_must_show_what_their_authority_has_signed() {
+fn clients_must_present_a_certificate_of_the_configured_authority() {
     let bench = Bench::start();
     let (valid, other) =
         (create_certificates(&bench.path("good")), create_certificates(&bench.path("other")));
@@ -89,7 +89,7 @@ fn clients_must_show_what_their_authority_has_signed() {
 }
 
 #[test]
-fn clients_are_let_in_by_the_names_in_their_certificates() {
+fn clients_are_admitted_by_the_names_in_their_certificates() {
     let bench = Bench::start();
     let valid = create_certificates(&bench.path("good"));
     for (name, is_let_in) in [("client.example.org", true), ("other.example.org", false)] {
@@ -102,7 +102,7 @@ fn clients_are_let_in_by_the_names_in_their_certificates() {
 }
 
 #[test]
-fn who_is_let_in_changes_while_the_server_listens() {
+fn the_admitted_clients_change_while_the_server_listens() {
     let bench = Bench::start();
     let (valid, other) =
         (create_certificates(&bench.path("good")), create_certificates(&bench.path("other")));
@@ -123,7 +123,7 @@ fn who_is_let_in_changes_while_the_server_listens() {
 }
 
 #[test]
-fn without_tls_nothing_is_answered_and_nobody_beyond_this_host_is_served() {
+fn without_tls_nothing_is_served_and_remote_clients_are_rejected() {
     let bench = Bench::start();
     let valid = create_certificates(&bench.path("good"));
     let (_server, address) = serve(&bench, &valid, None);

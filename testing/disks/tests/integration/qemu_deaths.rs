@@ -1,16 +1,16 @@
 //! Tests that QEMU continues with a restarted process after the process that serves a VM's disk
 //! dies repeatedly under load.
 //!
-//! `SUIMON_DISK_DEATHS` is the number of deaths for each ring format.
+//! `SUIMON_DISK_DEATHS` is the number of kills for each ring format.
 
 use std::time::Duration;
 
 use crate::served::{MIB, ServedDisk, guest};
 use suimon_rig::{Guest, GuestDisk, Rig, wait_until};
 
-/// Number of deaths, unless `SUIMON_DISK_DEATHS` is set.
+/// Number of kills, unless `SUIMON_DISK_DEATHS` is set.
 const DEATHS: u64 = 30;
-/// Minimum number of writes that the guest completes between two deaths.
+/// Minimum number of writes that the guest completes between two kills.
 const WRITES_PER_LIFE: u64 = 50;
 const PATIENCE: Duration = Duration::from_secs(180);
 

@@ -16,7 +16,7 @@ const EVENT_IDX: u64 = 1 << 29;
 const INDIRECT: u64 = 1 << 28;
 const PACKED: u64 = 1 << 34;
 
-fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
+fn a_guest_sees_the_properties_of_the_disk_with_every_ring_format() {
     let rig = Rig::new().unwrap();
     let small = |name: &str, options: &str| ServedDisk::raw(&rig, name, 64 * MIB, options);
     let plain = small("plain", "--serial SUIMON-0001");
@@ -109,7 +109,7 @@ fn a_guest_chooses_whether_its_writes_are_durable() {
     vm.check_disks().unwrap();
 }
 
-fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
+fn a_file_system_on_a_vhdx_is_intact_and_returns_unused_space() {
     let rig = Rig::new().unwrap();
     let file = rig.file("disk.vhdx");
     let path = file.to_str().unwrap();
@@ -244,8 +244,8 @@ mod full {
     }
 
     #[test]
-    fn a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need() {
-        super::a_file_system_on_a_vhdx_is_whole_and_gives_back_what_it_does_not_need();
+    fn a_file_system_on_a_vhdx_is_intact_and_returns_unused_space() {
+        super::a_file_system_on_a_vhdx_is_intact_and_returns_unused_space();
     }
 
     #[test]
@@ -259,8 +259,8 @@ mod full {
     }
 
     #[test]
-    fn a_guest_sees_what_the_disk_is_over_every_form_of_ring() {
-        super::a_guest_sees_what_the_disk_is_over_every_form_of_ring();
+    fn a_guest_sees_the_properties_of_the_disk_with_every_ring_format() {
+        super::a_guest_sees_the_properties_of_the_disk_with_every_ring_format();
     }
 
     #[test]

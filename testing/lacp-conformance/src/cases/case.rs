@@ -56,10 +56,11 @@ pub(super) fn await_lacpdu(
     limit: Duration,
     matches_pdu: impl Fn(&Lacpdu) -> bool,
 ) -> Result<Option<(Duration, Lacpdu)>, Stop> {
-    let begin = session.seats[interface].heard.len();
+    let begin = session.links[interface].received_frames.len();
     let find = |session: &Session<'_>| {
-        let received = session.seats[interface].heard.get(begin..)?;
-        let pdu = |received: &crate::record::Heard| Some((received.time, *received.lacpdu()?));
+        let received = session.links[interface].received_frames.get(begin..)?;
+        let pdu =
+            |received: &crate::record::ReceivedFrame| Some((received.time, *received.lacpdu()?));
         received.iter().filter_map(pdu).find(|(_, pdu)| matches_pdu(pdu))
     };
     session.run_until(limit, |session| find(session).is_some())?;
@@ -67,8 +68,8 @@ pub(super) fn await_lacpdu(
 }
 
 /// Returns a description of the last LACPDU that the device sent on a link.
-pub(super) fn last_words(session: &Session<'_>, interface: usize) -> String {
-    session.seats[interface].last().map_or("no LACPDU".to_owned(), describe)
+pub(super) fn describe_last_lacpdu(session: &Session<'_>, interface: usize) -> String {
+    session.links[interface].last().map_or("no LACPDU".to_owned(), describe)
 }
 
 /// Returns a description of an LACPDU.
@@ -82,7 +83,7 @@ pub(super) fn describe(pdu: &Lacpdu) -> String {
 /// # Errors
 /// Not applicable if the device uses the long timeout and long cases are not enabled.
 pub(super) fn information_lifetime(session: &Session<'_>) -> Result<Duration, Stop> {
-    let state = session.seats[ONE].device.map(|info| info.state).unwrap_or_default();
+    let state = session.links[ONE].device.map(|info| info.state).unwrap_or_default();
     if state.has(State::SHORT_TIMEOUT) {
         Ok(SHORT_TIMEOUT)
     } else if session.setup.long {
@@ -94,10 +95,10 @@ pub(super) fn information_lifetime(session: &Session<'_>) -> Result<Duration, St
 
 /// Sends a last LACPDU on every link and silences all partners. Returns the time of the last
 /// transmission.
-pub(super) fn fall_silent(session: &mut Session<'_>) -> Result<Duration, Stop> {
-    for interface in 0..session.seats.len() {
-        session.say(interface)?;
-        session.seats[interface].partner.voice = Behaviour::Mute;
+pub(super) fn stop_sending(session: &mut Session<'_>) -> Result<Duration, Stop> {
+    for interface in 0..session.links.len() {
+        session.send_lacpdu(interface)?;
+        session.links[interface].partner.voice = Behaviour::Mute;
     }
     Ok(session.now())
 }

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::case::{Case, ONE, last_words};
-use super::malformed::{harmful, other_subtypes, truncated, undisturbed};
+use super::case::{Case, ONE, describe_last_lacpdu};
+use super::malformed::{harmful, other_subtypes, require_undisturbed, truncated};
 use super::rate;
 use crate::pdu::{Lacpdu, PortInfo};
 use crate::record::seconds;
-use crate::session::{Seat, Session};
+use crate::session::{PartnerLink, Session};
 use crate::setup::{AGGREGATE_WAIT, SHORT_TIMEOUT};
 use crate::verdict::{CaseResult, Stop, fail};
 
@@ -39,8 +39,8 @@ const FORGERS: u16 = 16;
 
 /// Returns LACPDUs of many different systems and ports, all with a correct view of the device.
 fn forged(session: &Session<'_>) -> Vec<Vec<u8>> {
-    let seat = &session.seats[ONE];
-    let sound = seat.partner.compose(seat.device.as_ref());
+    let link = &session.links[ONE];
+    let sound = link.partner.compose(link.device.as_ref());
     let forge = |number: u16| {
         let [_, low] = number.to_be_bytes();
         let system = [0x02, 0xf0, 0, 0, 0, low];
@@ -63,17 +63,20 @@ fn recovers(session: &mut Session<'_>) -> CaseResult {
     let limit = SHORT_TIMEOUT + AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
     let end = session.now();
     let is_back = |session: &Session<'_>| {
-        let seat = &session.seats[ONE];
-        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.time > end)
+        let link = &session.links[ONE];
+        link.is_in_use() && link.received_frames.last().is_some_and(|last| last.time > end)
     };
     if !session.run_until(limit, is_back)? {
-        return fail(format!("in use within {}", seconds(limit)), last_words(session, ONE));
+        return fail(
+            format!("in use within {}", seconds(limit)),
+            describe_last_lacpdu(session, ONE),
+        );
     }
     let elapsed = session.now() - end;
     // Waits until late responses to the flood have arrived; from then on the link must stay in use.
     session.run_for(session.setup.immediate_limit())?;
-    if session.run_until(LOOK, |session| !session.seats.iter().all(Seat::is_in_use))? {
-        return fail("in use from then on", last_words(session, ONE));
+    if session.run_until(LOOK, |session| !session.links.iter().all(PartnerLink::is_in_use))? {
+        return fail("in use from then on", describe_last_lacpdu(session, ONE));
     }
     Ok(format!("{sent_count} frames; in use {} after the last", seconds(elapsed)))
 }
@@ -92,9 +95,9 @@ fn malformed(session: &mut Session<'_>) -> CaseResult {
     let start = session.now();
     let sent_count = session.flood(ONE, FLOOD, &frames)?;
     session.run_for(LOOK)?;
-    undisturbed(session, start)?;
-    if !session.seats[ONE].is_in_use() {
-        return fail("in use", last_words(session, ONE));
+    require_undisturbed(session, start)?;
+    if !session.links[ONE].is_in_use() {
+        return fail("in use", describe_last_lacpdu(session, ONE));
     }
     Ok(format!("{sent_count} frames"))
 }

@@ -30,8 +30,9 @@ fn octets(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(LOOK)?;
     let mut inspected = 0;
-    for seat in &session.seats {
-        for received in seat.heard.iter().filter(|received| matches!(received.kind, Kind::Lacp(_)))
+    for link in &session.links {
+        for received in
+            link.received_frames.iter().filter(|received| matches!(received.kind, Kind::Lacp(_)))
         {
             let violations = lacpdu_violations(&received.frame);
             require(violations.is_empty(), "every octet as 6.4.2.3 has it", || {
@@ -48,9 +49,9 @@ fn identity(session: &mut Session<'_>) -> CaseResult {
     session.run_for(LOOK)?;
     let mut ports = Vec::new();
     let mut system = None;
-    for seat in &session.seats {
+    for link in &session.links {
         let pdus: Vec<Lacpdu> =
-            seat.lacpdus_since(Duration::ZERO).into_iter().map(|(_, pdu)| pdu).collect();
+            link.lacpdus_since(Duration::ZERO).into_iter().map(|(_, pdu)| pdu).collect();
         let Some(first) = pdus.first().map(|pdu| pdu.actor) else { continue };
         let changed = pdus.iter().find(|pdu| !pdu.actor.is_same_port(&first));
         require(changed.is_none(), "one identity in all LACPDUs of a link", || {

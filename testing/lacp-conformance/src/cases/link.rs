@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::case::{Case, ONE, last_words};
+use super::case::{Case, ONE, describe_last_lacpdu};
 use crate::record::seconds;
 use crate::session::Session;
 use crate::verdict::{CaseResult, fail};
@@ -27,12 +27,15 @@ fn flapping(session: &mut Session<'_>) -> CaseResult {
     }
     let start = session.now();
     let is_back = |session: &Session<'_>| {
-        let seat = &session.seats[ONE];
-        seat.is_in_use() && seat.heard.last().is_some_and(|last| last.time >= start)
+        let link = &session.links[ONE];
+        link.is_in_use() && link.received_frames.last().is_some_and(|last| last.time >= start)
     };
     let limit = session.setup.establish_limit;
     if !session.run_until(limit, is_back)? {
-        return fail(format!("in use within {}", seconds(limit)), last_words(session, ONE));
+        return fail(
+            format!("in use within {}", seconds(limit)),
+            describe_last_lacpdu(session, ONE),
+        );
     }
     Ok(format!("in use {} after the last flap", seconds(session.now() - start)))
 }

@@ -20,16 +20,16 @@ const LOOK: Duration = Duration::from_secs(5);
 fn reflected(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
-    for seat in &mut session.seats {
-        seat.partner.voice = Behaviour::Reflect;
+    for link in &mut session.links {
+        link.partner.voice = Behaviour::Reflect;
     }
     // The information about the previous partner may remain until it expires.
     session.run_for(lifetime + session.setup.immediate_limit() * 2)?;
     let start = session.now();
     session.run_for(LOOK)?;
     let mut reflected = 0;
-    for seat in &session.seats {
-        for (_, pdu) in seat.lacpdus_since(start) {
+    for link in &session.links {
+        for (_, pdu) in link.lacpdus_since(start) {
             reflected += 1;
             if pdu.actor.state.has(State::DISTRIBUTING) {
                 return fail("not distributing", describe(&pdu));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::case::{Case, ONE, describe, last_words};
+use super::case::{Case, ONE, describe, describe_last_lacpdu};
 use crate::partner::{Behaviour, WILLING};
 use crate::pdu::{ETHERNET_BYTES, PortInfo, State};
 use crate::session::Session;
@@ -38,7 +38,7 @@ const LOOK: Duration = Duration::from_millis(1300);
 const SETTLE: Duration = Duration::from_millis(1000);
 
 /// Function that derives invalid frames from a valid LACPDU.
-type Spoil = fn(&[u8]) -> Vec<Vec<u8>>;
+type Corruption = fn(&[u8]) -> Vec<Vec<u8>>;
 
 /// Truncates the frame in the header, in each information TLV, and before the Collector Information
 /// TLV.
@@ -59,33 +59,33 @@ pub(super) fn other_subtypes(frame: &[u8]) -> Vec<Vec<u8>> {
 /// Returns a valid LACPDU that would unselect the port and stop its traffic if the device accepted
 /// it.
 pub(super) fn harmful(session: &Session<'_>) -> Vec<u8> {
-    let seat = &session.seats[ONE];
-    let mut pdu = seat.partner.compose(seat.device.as_ref());
+    let link = &session.links[ONE];
+    let mut pdu = link.partner.compose(link.device.as_ref());
     let other = PortInfo { key: 0x6666, port: 0x6666, ..pdu.actor };
     pdu.actor = PortInfo { state: other.state.without(State::SYNCHRONIZATION), ..other };
     pdu.partner.key ^= 1;
     pdu.encode()
 }
 
-fn without_effect(session: &mut Session<'_>, spoil: Spoil) -> CaseResult {
+fn without_effect(session: &mut Session<'_>, spoil: Corruption) -> CaseResult {
     session.establish()?;
-    session.say(ONE)?;
-    session.seats[ONE].partner.voice = Behaviour::Mute;
+    session.send_lacpdu(ONE)?;
+    session.links[ONE].partner.voice = Behaviour::Mute;
     let start = session.now();
     let frames = spoil(&harmful(session));
     for frame in &frames {
         session.send(ONE, frame)?;
     }
     session.run_for(LOOK)?;
-    undisturbed(session, start)?;
+    require_undisturbed(session, start)?;
     Ok(format!("{} kinds of frames", frames.len()))
 }
 
 /// Fails if an LACPDU of the device since `start` reports a change.
-pub(super) fn undisturbed(session: &Session<'_>, start: Duration) -> Result<(), Stop> {
-    let seat = &session.seats[ONE];
-    let changed = seat.lacpdus_since(start).into_iter().find(|(_, pdu)| {
-        !pdu.actor.state.has(State::IN_USE) || !pdu.partner.is_same_port(&seat.partner.info)
+pub(super) fn require_undisturbed(session: &Session<'_>, start: Duration) -> Result<(), Stop> {
+    let link = &session.links[ONE];
+    let changed = link.lacpdus_since(start).into_iter().find(|(_, pdu)| {
+        !pdu.actor.state.has(State::IN_USE) || !pdu.partner.is_same_port(&link.partner.info)
     });
     match changed {
         Some((_, pdu)) => fail("nothing changes", describe(&pdu)),
@@ -100,24 +100,24 @@ fn wrong_lengths(session: &mut Session<'_>) -> CaseResult {
         [("actor", 17, 19), ("partner", 37, 0), ("collector", 57, 255)]
     {
         // A valid LACPDU first, so that nothing expires and the state `SIGN` is new to the device.
-        session.seats[ONE].partner.info.state = WILLING;
-        session.say(ONE)?;
+        session.links[ONE].partner.info.state = WILLING;
+        session.send_lacpdu(ONE)?;
         session.run_for(SETTLE)?;
-        let seat = &mut session.seats[ONE];
-        seat.partner.info.state = SIGN;
-        let mut frame = seat.partner.compose(seat.device.as_ref()).encode();
+        let link = &mut session.links[ONE];
+        link.partner.info.state = SIGN;
+        let mut frame = link.partner.compose(link.device.as_ref()).encode();
         frame[length_offset] = length;
         let start = session.now();
         session.send(ONE, &frame)?;
         session.run_for(LOOK)?;
-        let seat = &session.seats[ONE];
-        for (_, pdu) in seat.lacpdus_since(start) {
-            let is_valid = pdu.partner.is_same_port(&seat.partner.info)
+        let link = &session.links[ONE];
+        for (_, pdu) in link.lacpdus_since(start) {
+            let is_valid = pdu.partner.is_same_port(&link.partner.info)
                 && [WILLING, SIGN].contains(&pdu.partner.state);
             require(is_valid, "the whole of it or nothing", || describe(&pdu))?;
         }
-        let Some(last) = seat.lacpdus_since(start).pop() else {
-            return fail("further LACPDUs", last_words(session, ONE));
+        let Some(last) = link.lacpdus_since(start).pop() else {
+            return fail("further LACPDUs", describe_last_lacpdu(session, ONE));
         };
         let is_applied = last.1.partner.state == SIGN;
         outcomes.push(format!("{name} {}", if is_applied { "taken" } else { "ignored" }));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::case::{Case, ONE};
 use crate::pdu::{Kind, Marker, marker_response_violations};
-use crate::record::Heard;
+use crate::record::ReceivedFrame;
 use crate::session::Session;
 use crate::verdict::{CaseResult, fail, require};
 
@@ -19,14 +19,14 @@ pub(crate) const CASES: &[Case] = &[
         "marker.responses-are-not-answered",
         "a Marker Response is not answered",
         "6.5.4.2",
-        not_answered,
+        require_no_response,
     ),
 ];
 
 const LOOK: Duration = Duration::from_millis(1500);
 
 fn marker(session: &Session<'_>, transaction: u32) -> Marker {
-    let partner = &session.seats[ONE].partner;
+    let partner = &session.links[ONE].partner;
     Marker {
         source: partner.source,
         is_response: false,
@@ -36,8 +36,8 @@ fn marker(session: &Session<'_>, transaction: u32) -> Marker {
     }
 }
 
-fn markers<'a>(session: &'a Session<'_>) -> impl Iterator<Item = (&'a Heard, &'a Marker)> {
-    session.seats[ONE].heard.iter().filter_map(|received| match &received.kind {
+fn markers<'a>(session: &'a Session<'_>) -> impl Iterator<Item = (&'a ReceivedFrame, &'a Marker)> {
+    session.links[ONE].received_frames.iter().filter_map(|received| match &received.kind {
         Kind::Marker(marker) => Some((received, marker)),
         _ => None,
     })
@@ -62,7 +62,7 @@ fn answered(session: &mut Session<'_>) -> CaseResult {
     Ok("two transactions".to_owned())
 }
 
-fn not_answered(session: &mut Session<'_>) -> CaseResult {
+fn require_no_response(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let response = Marker { is_response: true, ..marker(session, 77) };
     session.send(ONE, &response.encode())?;

@@ -1,6 +1,6 @@
 //! Cases on the Mux machine (6.4.15) and the unselection of a port (6.4.9 update_Selected).
 
-use super::case::{Case, ONE, await_lacpdu, describe, last_words};
+use super::case::{Case, ONE, await_lacpdu, describe, describe_last_lacpdu};
 use crate::pdu::{Lacpdu, State};
 use crate::record::seconds;
 use crate::session::Session;
@@ -43,26 +43,26 @@ const NEW_KEY: u16 = 0x5c;
 fn follows_sync(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let limit = session.setup.immediate_limit();
-    let willing = session.seats[ONE].partner.info.state;
-    session.seats[ONE].partner.info.state = willing.without(State::SYNCHRONIZATION);
-    session.say(ONE)?;
+    let willing = session.links[ONE].partner.info.state;
+    session.links[ONE].partner.info.state = willing.without(State::SYNCHRONIZATION);
+    session.send_lacpdu(ONE)?;
     let stopped = |pdu: &Lacpdu| !pdu.actor.state.has_any(FLOWS);
     let start = session.now();
     let Some((stopped_at, _)) = await_lacpdu(session, ONE, limit, stopped)? else {
         return fail(
             "neither collecting nor distributing within a second of the partner's loss of sync",
-            last_words(session, ONE),
+            describe_last_lacpdu(session, ONE),
         );
     };
     let stopped_at = stopped_at - start;
-    session.seats[ONE].partner.info.state = willing;
-    session.say(ONE)?;
+    session.links[ONE].partner.info.state = willing;
+    session.send_lacpdu(ONE)?;
     let start = session.now();
     let flows = |pdu: &Lacpdu| pdu.actor.state.has(State::IN_USE);
     let Some((started_at, _)) = await_lacpdu(session, ONE, limit, flows)? else {
         return fail(
             "collecting and distributing within a second of the partner's sync",
-            last_words(session, ONE),
+            describe_last_lacpdu(session, ONE),
         );
     };
     Ok(format!("ended after {}, back after {}", seconds(stopped_at), seconds(started_at - start)))
@@ -71,14 +71,14 @@ fn follows_sync(session: &mut Session<'_>) -> CaseResult {
 fn port_moves(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(session.setup.immediate_limit())?;
-    session.seats[ONE].partner.info.port = NEW_PORT;
-    session.say(ONE)?;
+    session.links[ONE].partner.info.port = NEW_PORT;
+    session.send_lacpdu(ONE)?;
     let start = session.now();
     let has_new_port = |pdu: &Lacpdu| pdu.partner.port == NEW_PORT;
     let Some((time, pdu)) =
         await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, has_new_port)?
     else {
-        return fail("the partner's new port reported back", last_words(session, ONE));
+        return fail("the partner's new port reported back", describe_last_lacpdu(session, ONE));
     };
     let expected = "out of sync, neither collecting nor distributing, in the first LACPDU that \
                     has the new port";
@@ -91,16 +91,16 @@ fn port_moves(session: &mut Session<'_>) -> CaseResult {
 fn wait_while(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     session.run_for(session.setup.immediate_limit())?;
-    for interface in 0..session.seats.len() {
-        session.seats[interface].partner.info.key = NEW_KEY;
-        session.say(interface)?;
+    for interface in 0..session.links.len() {
+        session.links[interface].partner.info.key = NEW_KEY;
+        session.send_lacpdu(interface)?;
     }
     let start = session.now();
     let limit = AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
     let synced =
         |pdu: &Lacpdu| pdu.partner.key == NEW_KEY && pdu.actor.state.has(State::SYNCHRONIZATION);
     let Some((time, _)) = await_lacpdu(session, ONE, limit, synced)? else {
-        return fail("in sync again", last_words(session, ONE));
+        return fail("in sync again", describe_last_lacpdu(session, ONE));
     };
     let slack = session.setup.tolerance + session.setup.jitter;
     let observed = || format!("in sync {} after the change", seconds(time - start));
@@ -110,15 +110,15 @@ fn wait_while(session: &mut Session<'_>) -> CaseResult {
 
 fn attaches_alone(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    let info = &mut session.seats[ONE].partner.info;
+    let info = &mut session.links[ONE].partner.info;
     info.port = NEW_PORT;
     info.state = info.state.without(State::SYNCHRONIZATION);
-    session.say(ONE)?;
+    session.send_lacpdu(ONE)?;
     let limit = AGGREGATE_WAIT + session.setup.immediate_limit() * 2;
     let synced =
         |pdu: &Lacpdu| pdu.partner.port == NEW_PORT && pdu.actor.state.has(State::SYNCHRONIZATION);
     let Some((_, pdu)) = await_lacpdu(session, ONE, limit, synced)? else {
-        return fail("in sync within four seconds", last_words(session, ONE));
+        return fail("in sync within four seconds", describe_last_lacpdu(session, ONE));
     };
     let flows = |pdu: &Lacpdu| pdu.actor.state.has_any(FLOWS);
     let expected = "neither collecting nor distributing without the partner's sync";

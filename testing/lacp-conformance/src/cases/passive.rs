@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::case::{Case, ONE, await_lacpdu, fall_silent, information_lifetime};
+use super::case::{Case, ONE, await_lacpdu, information_lifetime, stop_sending};
 use crate::partner::{Behaviour, Partner};
 use crate::pdu::State;
 use crate::record::seconds;
@@ -34,11 +34,11 @@ const LONG_LOOK: Duration = Duration::from_secs(35);
 /// Lets a passive device forget its partner.
 fn forget(session: &mut Session<'_>) -> Result<(), Stop> {
     session.establish()?;
-    if session.seats[ONE].device.is_some_and(|info| info.state.has(State::ACTIVITY)) {
+    if session.links[ONE].device.is_some_and(|info| info.state.has(State::ACTIVITY)) {
         return not_applicable("the device is active");
     }
     let lifetime = information_lifetime(session)?;
-    fall_silent(session)?;
+    stop_sending(session)?;
     session.run_for(lifetime + SHORT_TIMEOUT + session.setup.tolerance * 2 + SETTLE)?;
     Ok(())
 }
@@ -48,14 +48,14 @@ fn silent(session: &mut Session<'_>) -> CaseResult {
     let start = session.now();
     let duration = if session.setup.long { LONG_LOOK } else { LOOK };
     session.run_for(duration)?;
-    let pdu_count = session.seats[ONE].lacpdus_since(start).len();
+    let pdu_count = session.links[ONE].lacpdus_since(start).len();
     require(pdu_count == 0, "silence", || format!("{pdu_count} LACPDUs in {}", seconds(duration)))?;
     Ok(format!("silence for {}", seconds(duration)))
 }
 
 fn answers(session: &mut Session<'_>) -> CaseResult {
     forget(session)?;
-    session.seats[ONE].partner = Partner { voice: Behaviour::Answer, ..Partner::baseline(ONE) };
+    session.links[ONE].partner = Partner { voice: Behaviour::Answer, ..Partner::baseline(ONE) };
     let start = session.now();
     match await_lacpdu(session, ONE, session.setup.immediate_limit(), |_| true)? {
         Some((time, _)) => Ok(format!("after {}", seconds(time - start))),

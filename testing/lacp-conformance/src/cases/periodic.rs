@@ -51,13 +51,13 @@ const LOOK: Duration = Duration::from_secs(6);
 fn times(session: &mut Session<'_>, duration: Duration) -> Result<Vec<Duration>, Stop> {
     let start = session.now();
     session.run_for(duration)?;
-    Ok(session.seats[ONE].lacpdus_since(start).into_iter().map(|(time, _)| time).collect())
+    Ok(session.links[ONE].lacpdus_since(start).into_iter().map(|(time, _)| time).collect())
 }
 
 fn partner_state(session: &mut Session<'_>, bits: State, set: bool) -> Result<(), Stop> {
-    let partner = &mut session.seats[ONE].partner;
+    let partner = &mut session.links[ONE].partner;
     partner.info.state = partner.info.state.put(bits, set);
-    session.say(ONE)?;
+    session.send_lacpdu(ONE)?;
     Ok(())
 }
 
@@ -115,7 +115,7 @@ fn slow_to_fast(session: &mut Session<'_>) -> CaseResult {
 
 fn both_passive(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    if session.seats[ONE].device.is_some_and(|info| info.state.has(State::ACTIVITY)) {
+    if session.links[ONE].device.is_some_and(|info| info.state.has(State::ACTIVITY)) {
         return not_applicable("the device is active");
     }
     partner_state(session, State::ACTIVITY, false)?;
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pace_is_judged_by_its_mean_and_its_longest_gap() {
+    fn an_interval_is_judged_by_its_mean_and_its_longest_gap() {
         let is_good = |ms: &[u64]| {
             let times: Vec<Duration> = ms.iter().map(|ms| Duration::from_millis(*ms)).collect();
             judge_pace(&times, FAST_PERIODIC, Duration::from_millis(250)).is_ok()

@@ -41,7 +41,7 @@ fn limited(session: &mut Session<'_>, limit: usize) -> CaseResult {
     session.establish()?;
     let start = session.now();
     provoke(session)?;
-    let answers = session.seats[ONE].lacpdus_since(start).len();
+    let answers = session.links[ONE].lacpdus_since(start).len();
     require(answers > 0, "an answer to what was provoked", || "silence".to_owned())?;
     judge(session, start, limit)
 }
@@ -49,12 +49,12 @@ fn limited(session: &mut Session<'_>, limit: usize) -> CaseResult {
 /// Sends frames, each with a wrong view of the device and a state different from the one before.
 /// Each of the two is a reason to transmit (6.4.9 update_NTT, 6.4.15).
 fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
-    session.seats[ONE].partner.voice = Behaviour::Mute;
+    session.links[ONE].partner.voice = Behaviour::Mute;
     let deadline = session.now() + PROVOKE;
     let mut even = false;
     while session.now() < deadline {
-        let seat = &session.seats[ONE];
-        let mut pdu = seat.partner.compose(seat.device.as_ref());
+        let link = &session.links[ONE];
+        let mut pdu = link.partner.compose(link.device.as_ref());
         pdu.partner.state = pdu.partner.state.put(State::SYNCHRONIZATION, even);
         pdu.actor.state = pdu.actor.state.put(State::SYNCHRONIZATION, even);
         session.send(ONE, &pdu.encode())?;
@@ -67,7 +67,7 @@ fn provoke(session: &mut Session<'_>) -> Result<(), Stop> {
 /// Checks that the device sent at most `limit` LACPDUs in any second since `start`.
 pub(super) fn judge(session: &Session<'_>, start: Duration, limit: usize) -> CaseResult {
     let times: Vec<Duration> =
-        session.seats[ONE].lacpdus_since(start).into_iter().map(|(time, _)| time).collect();
+        session.links[ONE].lacpdus_since(start).into_iter().map(|(time, _)| time).collect();
     let max_count = most_within(&times, FAST_PERIODIC - session.setup.jitter);
     let shortest = gaps(&times).into_iter().min().unwrap_or_default();
     let observed = || format!("{max_count} in one second, as close as {}", seconds(shortest));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::case::{
-    Case, ONE, await_lacpdu, describe, fall_silent, information_lifetime, last_words,
+    Case, ONE, await_lacpdu, describe, describe_last_lacpdu, information_lifetime, stop_sending,
 };
 use crate::partner::Behaviour;
 use crate::pdu::{Lacpdu, PortInfo, State};
@@ -57,7 +57,7 @@ const SETTLE: Duration = Duration::from_millis(2500);
 fn echo(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let willing = State::ACTIVITY.with(State::SHORT_TIMEOUT).with(State::AGGREGATION);
-    let partner_info = session.seats[ONE].partner.info;
+    let partner_info = session.links[ONE].partner.info;
     let infos = [
         PortInfo { port: 0xabcd, port_priority: 0x0102, state: willing, ..partner_info },
         PortInfo { key: 0xbeef, state: willing.with(State::COLLECTING), ..partner_info },
@@ -69,7 +69,7 @@ fn echo(session: &mut Session<'_>) -> CaseResult {
         },
     ];
     for info in infos {
-        let partner = &mut session.seats[ONE].partner;
+        let partner = &mut session.links[ONE].partner;
         (partner.info, partner.state_is_fixed) = (info, true);
         // The device computes this bit and does not record it.
         let computed = State::SYNCHRONIZATION;
@@ -77,7 +77,7 @@ fn echo(session: &mut Session<'_>) -> CaseResult {
             |pdu: &Lacpdu| PortInfo { state: pdu.partner.state.without(computed), ..pdu.partner };
         let limit = session.setup.immediate_limit() * 2;
         if await_lacpdu(session, ONE, limit, |pdu| reflected(pdu) == info)?.is_none() {
-            return fail(format!("partner: {info}"), last_words(session, ONE));
+            return fail(format!("partner: {info}"), describe_last_lacpdu(session, ONE));
         }
     }
     Ok("three identities with their states".to_owned())
@@ -85,14 +85,14 @@ fn echo(session: &mut Session<'_>) -> CaseResult {
 
 fn sync_needs_a_true_view(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    session.seats[ONE].partner.tweak = Some(|pdu| pdu.partner.key ^= 0x0101);
+    session.links[ONE].partner.tweak = Some(|pdu| pdu.partner.key ^= 0x0101);
     let stopped = |pdu: &Lacpdu| {
         let flows = State(State::COLLECTING.0 | State::DISTRIBUTING.0);
         !pdu.partner.state.has(State::SYNCHRONIZATION) && !pdu.actor.state.has_any(flows)
     };
     let expected = "the partner not in sync, neither collecting nor distributing";
     if await_lacpdu(session, ONE, session.setup.immediate_limit() * 2, stopped)?.is_none() {
-        return fail(expected, last_words(session, ONE));
+        return fail(expected, describe_last_lacpdu(session, ONE));
     }
     if let Some((_, pdu)) = await_lacpdu(session, ONE, SETTLE, |pdu| !stopped(pdu))? {
         return fail(format!("{expected}, for as long as the view is wrong"), describe(&pdu));
@@ -101,9 +101,9 @@ fn sync_needs_a_true_view(session: &mut Session<'_>) -> CaseResult {
 }
 
 /// Name of a wrong field in the view of the device, and a function that makes it wrong.
-type Mistake = (&'static str, fn(&mut PortInfo));
+type ViewError = (&'static str, fn(&mut PortInfo));
 
-const MISTAKES: [Mistake; 6] = [
+const VIEW_ERRORS: [ViewError; 6] = [
     ("port", |view| view.port ^= 0x40),
     ("system priority", |view| view.system_priority ^= 1),
     ("key", |view| view.key ^= 1),
@@ -115,43 +115,43 @@ const MISTAKES: [Mistake; 6] = [
 fn ntt(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     // With the long timeout the device has no other reason to transmit.
-    let state = &mut session.seats[ONE].partner.info.state;
+    let state = &mut session.links[ONE].partner.info.state;
     *state = state.without(State::SHORT_TIMEOUT);
-    session.say(ONE)?;
+    session.send_lacpdu(ONE)?;
     session.run_for(SETTLE)?;
-    session.seats[ONE].partner.voice = Behaviour::Mute;
-    for (name, mistake) in MISTAKES {
-        let seat = &session.seats[ONE];
-        let mut pdu = seat.partner.compose(seat.device.as_ref());
+    session.links[ONE].partner.voice = Behaviour::Mute;
+    for (name, mistake) in VIEW_ERRORS {
+        let link = &session.links[ONE];
+        let mut pdu = link.partner.compose(link.device.as_ref());
         mistake(&mut pdu.partner);
         session.send(ONE, &pdu.encode())?;
         if await_lacpdu(session, ONE, session.setup.immediate_limit(), |_| true)?.is_none() {
             return fail("an LACPDU within a second", format!("silence about a wrong {name}"));
         }
-        session.say(ONE)?;
+        session.send_lacpdu(ONE)?;
         session.run_for(session.setup.immediate_limit())?;
     }
-    Ok(MISTAKES.map(|(name, _)| name).join(", "))
+    Ok(VIEW_ERRORS.map(|(name, _)| name).join(", "))
 }
 
 fn expired(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
-    let silent = fall_silent(session)?;
+    let silent = stop_sending(session)?;
     let (slack, limit) =
         (session.setup.tolerance + session.setup.jitter, session.setup.immediate_limit());
     let is_expired = |pdu: &Lacpdu| pdu.actor.state.has(State::EXPIRED);
     let expected = format!("expired {} after the last word", seconds(lifetime));
     let Some((time, _)) = await_lacpdu(session, ONE, lifetime + slack + limit, is_expired)? else {
-        return fail(expected, last_words(session, ONE));
+        return fail(expected, describe_last_lacpdu(session, ONE));
     };
     let after = time - silent;
     require(after + slack >= lifetime, expected, || format!("after {}", seconds(after)))?;
     // The consequences of the expiry may be reported in a later LACPDU.
     session.run_until(limit, |session| {
-        session.seats[ONE].last().is_some_and(|pdu| missing(session, pdu).is_none())
+        session.links[ONE].last().is_some_and(|pdu| missing(session, pdu).is_none())
     })?;
-    let Some(last) = session.seats[ONE].last() else { return fail("an LACPDU", "silence") };
+    let Some(last) = session.links[ONE].last() else { return fail("an LACPDU", "silence") };
     if let Some(expected) = missing(session, last) {
         return fail(expected, describe(last));
     }
@@ -168,7 +168,7 @@ fn missing(session: &Session<'_>, pdu: &Lacpdu) -> Option<&'static str> {
         (!partner.has(State::SYNCHRONIZATION), "partner not in sync while expired"),
         (partner.has(State::SHORT_TIMEOUT), "partner with the short timeout while expired"),
         (!actor.has_any(flows), "neither collecting nor distributing while expired"),
-        (pdu.partner.is_same_port(&session.seats[ONE].partner.info), "partner still known"),
+        (pdu.partner.is_same_port(&session.links[ONE].partner.info), "partner still known"),
     ]
     .into_iter()
     .find_map(|(is_satisfied, requirement)| (!is_satisfied).then_some(requirement))
@@ -177,18 +177,18 @@ fn missing(session: &Session<'_>, pdu: &Lacpdu) -> Option<&'static str> {
 fn defaulted(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)? + SHORT_TIMEOUT;
-    let partner_info = session.seats[ONE].partner.info;
-    let silent = fall_silent(session)?;
+    let partner_info = session.links[ONE].partner.info;
+    let silent = stop_sending(session)?;
     let slack = session.setup.tolerance * 2 + session.setup.jitter;
     let limit = lifetime + slack + session.setup.immediate_limit();
     let is_defaulted = |pdu: &Lacpdu| pdu.actor.state.has(State::DEFAULTED);
     let expected = format!("defaulted {} after the last word", seconds(lifetime));
     let Some((time, pdu)) = await_lacpdu(session, ONE, limit, is_defaulted)? else {
-        if session.seats[ONE].device.is_some_and(|info| !info.state.has(State::ACTIVITY)) {
+        if session.links[ONE].device.is_some_and(|info| !info.state.has(State::ACTIVITY)) {
             return not_applicable("the device is passive and sends no more LACPDUs");
         }
-        let last = session.seats[ONE].heard.last().map_or(silent, |last| last.time);
-        let (last, last_text) = (seconds(last - silent), last_words(session, ONE));
+        let last = session.links[ONE].received_frames.last().map_or(silent, |last| last.time);
+        let (last, last_text) = (seconds(last - silent), describe_last_lacpdu(session, ONE));
         return fail(expected, format!("silence since {last} after that; {last_text}"));
     };
     let after = time - silent;
@@ -202,19 +202,22 @@ fn defaulted(session: &mut Session<'_>) -> CaseResult {
 fn recovers(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     let lifetime = information_lifetime(session)?;
-    fall_silent(session)?;
+    stop_sending(session)?;
     let limit = session.setup.immediate_limit();
     let is_expired = |pdu: &Lacpdu| pdu.actor.state.has(State::EXPIRED);
     if await_lacpdu(session, ONE, lifetime + limit * 2, is_expired)?.is_none() {
         return not_applicable("it did not expire: see receive.expired");
     }
-    for interface in 0..session.seats.len() {
-        session.seats[interface].partner.voice = Behaviour::Answer;
-        session.say(interface)?;
+    for interface in 0..session.links.len() {
+        session.links[interface].partner.voice = Behaviour::Answer;
+        session.send_lacpdu(interface)?;
     }
     let start = session.now();
     let Some(time) = await_in_use(session, limit)? else {
-        return fail("in use within a second, without waiting again", last_words(session, ONE));
+        return fail(
+            "in use within a second, without waiting again",
+            describe_last_lacpdu(session, ONE),
+        );
     };
     Ok(format!("after {}", seconds(time - start)))
 }

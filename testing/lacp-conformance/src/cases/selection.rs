@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::case::{Case, ONE, OTHER, await_lacpdu, last_words};
+use super::case::{Case, ONE, OTHER, await_lacpdu, describe_last_lacpdu};
 use crate::partner::Partner;
 use crate::pdu::State;
 use crate::record::seconds;
-use crate::session::{Seat, Session};
+use crate::session::{PartnerLink, Session};
 use crate::verdict::{CaseResult, Stop, fail};
 
 pub(crate) const CASES: &[Case] = &[
@@ -44,10 +44,12 @@ const LOOK: Duration = Duration::from_secs(6);
 
 fn aggregates(session: &mut Session<'_>) -> CaseResult {
     match session.establish() {
-        Ok(after) => Ok(format!("{} in use after {}", session.seats.len(), seconds(after))),
+        Ok(after) => Ok(format!("{} in use after {}", session.links.len(), seconds(after))),
         Err(Stop::NotApplicable(reason)) => {
-            let states: Vec<String> = (0..session.seats.len())
-                .map(|interface| format!("{interface}: {}", last_words(session, interface)))
+            let states: Vec<String> = (0..session.links.len())
+                .map(|interface| {
+                    format!("{interface}: {}", describe_last_lacpdu(session, interface))
+                })
                 .collect();
             fail("every member in use", format!("{reason}; {}", states.join("; ")))
         }
@@ -59,44 +61,44 @@ fn aggregates(session: &mut Session<'_>) -> CaseResult {
 /// of them may be in use.
 fn check_separation(session: &mut Session<'_>, change: fn(&mut Partner)) -> CaseResult {
     session.establish()?;
-    change(&mut session.seats[OTHER].partner);
-    session.say(OTHER)?;
-    never_both(session)
+    change(&mut session.links[OTHER].partner);
+    session.send_lacpdu(OTHER)?;
+    require_never_both(session)
 }
 
 fn individual(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
     for interface in [ONE, OTHER] {
-        let state = &mut session.seats[interface].partner.info.state;
+        let state = &mut session.links[interface].partner.info.state;
         *state = state.without(State::AGGREGATION);
-        session.say(interface)?;
+        session.send_lacpdu(interface)?;
     }
     let limit = session.setup.immediate_limit() * 2;
     let pdu = await_lacpdu(session, ONE, limit, |pdu| !pdu.partner.state.has(State::AGGREGATION))?;
     if pdu.is_none() {
-        return fail("the partner reported back as individual", last_words(session, ONE));
+        return fail("the partner reported back as individual", describe_last_lacpdu(session, ONE));
     }
-    never_both(session)
+    require_never_both(session)
 }
 
 /// Checks that the two links are never in use at the same time, according to the device's LACPDUs
 /// to its current partners.
-fn never_both(session: &mut Session<'_>) -> CaseResult {
+fn require_never_both(session: &mut Session<'_>) -> CaseResult {
     let both_in_use = |session: &Session<'_>| {
-        [ONE, OTHER].iter().all(|interface| in_use_as_it_is(&session.seats[*interface]))
+        [ONE, OTHER].iter().all(|interface| is_in_use_unchanged(&session.links[*interface]))
     };
     if session.run_until(LOOK, both_in_use)? {
-        let states = [ONE, OTHER].map(|interface| last_words(session, interface));
+        let states = [ONE, OTHER].map(|interface| describe_last_lacpdu(session, interface));
         return fail("at most one of the two in use", states.join("; "));
     }
-    let used = [ONE, OTHER].iter().filter(|i| in_use_as_it_is(&session.seats[**i])).count();
+    let used = [ONE, OTHER].iter().filter(|i| is_in_use_unchanged(&session.links[**i])).count();
     Ok(format!("{used} of 2 in use"))
 }
 
-fn in_use_as_it_is(seat: &Seat) -> bool {
+fn is_in_use_unchanged(link: &PartnerLink) -> bool {
     let aggregation = |state: State| state.has(State::AGGREGATION);
-    seat.is_in_use()
-        && seat.last().is_some_and(|pdu| {
-            aggregation(pdu.partner.state) == aggregation(seat.partner.info.state)
+    link.is_in_use()
+        && link.last().is_some_and(|pdu| {
+            aggregation(pdu.partner.state) == aggregation(link.partner.info.state)
         })
 }

@@ -28,13 +28,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns whether a probe sent on one interface is answered, on any interface.
 fn is_answered(session: &mut Session<'_>, interface: usize) -> Result<bool, Stop> {
-    let source = session.seats[interface].partner.source;
+    let source = session.links[interface].partner.source;
     for _ in 0..TRIES {
         if session.probe(interface)?.is_none() {
             return not_applicable("no probe was given");
         }
-        let has_response =
-            |session: &Session<'_>| session.sights.iter().any(|(_, _, s)| s.source == source);
+        let has_response = |session: &Session<'_>| {
+            session.probe_replies.iter().any(|(_, _, s)| s.source == source)
+        };
         if session.run_until(PATIENCE, has_response)? {
             return Ok(true);
         }
@@ -44,12 +45,13 @@ fn is_answered(session: &mut Session<'_>, interface: usize) -> Result<bool, Stop
 
 fn passes(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    for interface in 0..session.seats.len() {
+    for interface in 0..session.links.len() {
         if !is_answered(session, interface)? {
             return fail("an answer to a probe", format!("none by interface {interface}"));
         }
     }
-    let mut used: Vec<usize> = session.sights.iter().map(|(_, interface, _)| *interface).collect();
+    let mut used: Vec<usize> =
+        session.probe_replies.iter().map(|(_, interface, _)| *interface).collect();
     used.sort_unstable();
     used.dedup();
     Ok(format!("answers by interfaces {used:?}"))
@@ -57,20 +59,20 @@ fn passes(session: &mut Session<'_>) -> CaseResult {
 
 fn ends_with_sync(session: &mut Session<'_>) -> CaseResult {
     session.establish()?;
-    for interface in 0..session.seats.len() {
-        let state = &mut session.seats[interface].partner.info.state;
+    for interface in 0..session.links.len() {
+        let state = &mut session.links[interface].partner.info.state;
         *state = state.without(State::SYNCHRONIZATION);
-        session.say(interface)?;
+        session.send_lacpdu(interface)?;
     }
     let flows = State(State::COLLECTING.0 | State::DISTRIBUTING.0);
     let stopped = |session: &Session<'_>| {
-        session.seats.iter().all(|s| s.last().is_some_and(|pdu| !pdu.actor.state.has_any(flows)))
+        session.links.iter().all(|s| s.last().is_some_and(|pdu| !pdu.actor.state.has_any(flows)))
     };
     let limit = session.setup.immediate_limit() * 2;
     if !session.run_until(limit, stopped)? {
         return not_applicable("it still reports collecting or distributing: see mux.follows-sync");
     }
-    for interface in 0..session.seats.len() {
+    for interface in 0..session.links.len() {
         if is_answered(session, interface)? {
             return fail("no answer to a probe", format!("one by interface {interface}"));
         }

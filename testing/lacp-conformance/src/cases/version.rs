@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::case::{Case, ONE, await_lacpdu, last_words};
+use super::case::{Case, ONE, await_lacpdu, describe_last_lacpdu};
 use crate::partner::{Behaviour, WILLING};
 use crate::pdu::State;
 use crate::session::Session;
@@ -57,7 +57,7 @@ pub(super) const SIGN: State = WILLING.with(State::COLLECTING);
 /// Stops the partner's own LACPDUs, so that only frames of the case contain [`SIGN`].
 pub(super) fn prepare(session: &mut Session<'_>) -> Result<(), Stop> {
     session.establish()?;
-    let partner = &mut session.seats[ONE].partner;
+    let partner = &mut session.links[ONE].partner;
     partner.voice = Behaviour::Mute;
     partner.state_is_fixed = true;
     partner.info.state = SIGN;
@@ -67,13 +67,13 @@ pub(super) fn prepare(session: &mut Session<'_>) -> Result<(), Stop> {
 fn check_accepted(session: &mut Session<'_>, change: fn(&mut Vec<u8>)) -> CaseResult {
     prepare(session)?;
     for _ in 0..TRIES {
-        let seat = &session.seats[ONE];
-        let mut frame = seat.partner.compose(seat.device.as_ref()).encode();
+        let link = &session.links[ONE];
+        let mut frame = link.partner.compose(link.device.as_ref()).encode();
         change(&mut frame);
         session.send(ONE, &frame)?;
         if await_lacpdu(session, ONE, PATIENCE, |pdu| pdu.partner.state == SIGN)?.is_some() {
             return Ok("reported back".to_owned());
         }
     }
-    fail(format!("partner state reported back: {SIGN}"), last_words(session, ONE))
+    fail(format!("partner state reported back: {SIGN}"), describe_last_lacpdu(session, ONE))
 }

@@ -97,7 +97,7 @@ const TABLE: &[(Flaw, State, &str)] = &[
 ];
 
 #[test]
-fn each_flaw_fails_the_case_that_asks_for_it() {
+fn each_defect_fails_the_case_that_tests_for_it() {
     for (flaw, state, id) in TABLE {
         let findings = findings(*state, *flaw, true, id);
         let finding = findings.iter().find(|finding| finding.id == *id).unwrap();
@@ -116,7 +116,7 @@ fn every_case_has_a_flaw_that_fails_it() {
 }
 
 #[test]
-fn a_device_that_never_speaks_fails_the_first_case_and_no_other_is_judged() {
+fn a_device_that_sends_nothing_fails_the_first_case_and_no_other_is_judged() {
     for finding in findings(PASSIVE, Flaw::Dumb, false, "") {
         let expected = match finding.id {
             "selection.aggregates" => matches!(finding.outcome, Outcome::Fail { .. }),
@@ -127,7 +127,7 @@ fn a_device_that_never_speaks_fails_the_first_case_and_no_other_is_judged() {
 }
 
 #[test]
-fn with_one_interface_what_needs_two_is_not_judged() {
+fn with_one_interface_cases_for_two_are_not_judged() {
     let mut world = VirtualWorld::new(Device::new(1, ACTIVE, Flaw::None, None));
     let mut session = Session::new(&mut world, Setup::default());
     for case in cases::all().filter(|case| case.id.starts_with("selection.")) {

@@ -194,7 +194,7 @@ fn a_worker_that_does_not_poll_sleeps_for_each_answer() {
 
 /// A polling worker yields the CPU, because the thread that completes the requests may need it.
 #[test]
-fn who_polls_gives_way_to_others_that_take_little() {
+fn a_polling_worker_yields_to_threads_that_run_briefly() {
     let (device, plane) = started();
     set_time(&device, SOON);
     device.others_take_ns.store(20_000, SeqCst);
@@ -211,7 +211,7 @@ fn who_polls_gives_way_to_others_that_take_little() {
 }
 
 #[test]
-fn who_has_its_cpu_back_late_sleeps_for_a_while() {
+fn a_worker_that_regains_its_cpu_late_pauses_polling() {
     let (device, plane) = started();
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);
@@ -240,7 +240,7 @@ fn who_has_its_cpu_back_late_sleeps_for_a_while() {
 /// A wake-up without a completion, for example a repeated notification, does not change the
 /// estimate of completion times.
 #[test]
-fn who_is_woken_for_nothing_learns_nothing() {
+fn a_wake_up_without_a_completion_does_not_change_the_estimate() {
     let (device, plane) = started();
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);

@@ -338,7 +338,7 @@ fn a_panic_on_a_confined_worker_ends_it_as_any_other() {
 }
 
 #[test]
-fn confinement_that_is_off_says_so_and_confines_nothing() {
+fn disabled_confinement_is_reported_and_confines_nothing() {
     let disabled = Confinement::off();
     on_worker(&disabled, |_wait| std::fs::read("/etc/passwd").unwrap());
     let report = disabled.report();

@@ -44,7 +44,7 @@ fn heard(port: u32, seen_s: u64) -> AddressSighting {
 }
 
 #[test]
-fn who_is_heard_of_elsewhere_stays_known_and_news_win_over_what_is_older() {
+fn addresses_seen_on_other_paths_stay_known_and_newer_sightings_win() {
     let clock = Arc::new(AtomicU64::new(0));
     let read = Arc::clone(&clock);
     let runtime = TestClockRuntime::new(move || Time::from_ns(read.load(Ordering::SeqCst)));

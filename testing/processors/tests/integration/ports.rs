@@ -58,7 +58,7 @@ fn the_fault_of_a_queue_is_not_reported_after_its_device_was_closed() {
 }
 
 #[test]
-fn live_change_of_one_port_leaves_others_alone() {
+fn a_live_change_of_one_port_does_not_affect_others() {
     let mut bench = Bench::new(1, 3);
     bench.introduce();
     bench.topology.ports.retain(|port| port.spec.id != PortId(0));
@@ -71,7 +71,7 @@ fn live_change_of_one_port_leaves_others_alone() {
 }
 
 #[test]
-fn counters_of_a_port_go_on_when_its_queues_come_and_go() {
+fn counters_of_a_port_continue_when_its_queues_are_replaced() {
     let mut bench = Bench::new(1, 2);
     bench.introduce();
     let counters = |plane: &DataPlane| {
@@ -119,7 +119,7 @@ fn bandwidth_is_held_by_waiting_not_by_dropping() {
 }
 
 #[test]
-fn a_storm_is_limited_and_told_once() {
+fn a_storm_is_limited_and_reported_once() {
     let mut bench = Bench::new(1, 2);
     bench.introduce();
     bench.topology.ports[0].storm_limit_fps = Some(100);
@@ -201,7 +201,7 @@ fn large_frame(from: usize, to: usize) -> (VnetHeader, Vec<u8>) {
 }
 
 #[test]
-fn large_frames_reach_only_who_takes_them() {
+fn large_frames_reach_only_ports_that_support_them() {
     let mut bench = Bench::new(1, 3);
     bench.topology.ports[0].spec =
         ForwardingPortSpec::new(PortId(0), SwitchId(1), PortRole::Uplink);

@@ -39,7 +39,7 @@ fn total_times(plane: &DataPlane) -> (u64, u64) {
 }
 
 #[test]
-fn time_is_told_to_the_queues_that_took_it() {
+fn time_is_charged_to_the_queues_that_used_it() {
     // Until the first round is timed, which is at most the 128th (`stages.rs`), both sources are
     // charged alike: 128 times 1.35 us, which is 3 % of the smaller one's time.
     const BATCHES: u64 = 20_000;

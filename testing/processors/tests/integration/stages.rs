@@ -45,7 +45,7 @@ fn sum(times: &StageTimes) -> u64 {
 }
 
 #[test]
-fn all_of_a_workers_time_is_told_once() {
+fn all_of_a_workers_time_is_reported_once() {
     let clock = Clock::default();
     let plane = plane_of_nics(Arc::new(clock.runtime()), 2);
     let slow = TimedSink { clock: clock.clone(), transmit_ns: TRANSMIT_NS, flush_ns: FLUSH_NS };
@@ -85,7 +85,7 @@ fn all_of_a_workers_time_is_told_once() {
 }
 
 #[test]
-fn a_worker_polls_for_as_long_as_it_is_told() {
+fn a_worker_polls_for_the_configured_time() {
     // The last value means more polls than the number after which a busy worker arms an idle ring.
     for patience in [0, 80, 200].map(Duration::from_micros) {
         let clock = Clock::default();
@@ -110,7 +110,7 @@ fn a_worker_polls_for_as_long_as_it_is_told() {
 }
 
 #[test]
-fn a_worker_that_sleeps_is_idle_until_it_is_asked() {
+fn a_sleeping_worker_counts_as_idle_up_to_the_query() {
     let clock = Clock::default();
     let runtime = clock.runtime();
     let plane = plane_of_nics(Arc::new(runtime.clone()), 2);

@@ -100,7 +100,7 @@ fn ports_live_on_different_members_and_different_addresses_leave_by_both() {
 }
 
 #[test]
-fn a_flooded_frame_leaves_once_and_others_get_it_as_it_was() {
+fn a_flooded_frame_leaves_once_and_guests_receive_it_unchanged() {
     for (mode, algorithm) in combinations() {
         let bench = bench(mode, algorithm);
         let frames = (0..FLOWS).map(|flow| udp([BROADCAST, mac(1)], flow as u8, flow, 0));
@@ -173,7 +173,7 @@ fn a_unicast_is_taken_by_the_members_that_receive() {
 }
 
 #[test]
-fn what_this_host_sent_is_not_taken_back_and_teaches_nothing() {
+fn frames_of_this_host_that_return_are_dropped_and_not_learned_from() {
     for (mode, algorithm) in combinations() {
         let mut bench = bench(mode, algorithm);
         // A guest with further addresses behind it, none of which is configured.

@@ -150,7 +150,7 @@ fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
 }
 
 #[test]
-fn a_flow_takes_the_member_that_loads_want_after_a_pause_only() {
+fn a_flow_moves_to_a_less_loaded_member_only_after_a_pause() {
     let clock = Arc::new(AtomicU64::new(5_000_000_000));
     let read = Arc::clone(&clock);
     let runtime =
@@ -222,7 +222,7 @@ fn all_segments_of_a_large_frame_leave_by_one_member() {
 }
 
 #[test]
-fn members_come_and_go_and_the_team_counts_what_they_carried_in_it() {
+fn the_team_counts_frames_of_members_only_while_they_belong_to_it() {
     let mut bench = bench(TeamMode::Static, Algorithm::TransportPorts);
     let spec = bench.team.spec().clone();
     let members: Vec<TeamMember> = bench.topology.teams[0].members.clone();
@@ -290,7 +290,7 @@ fn a_member_without_a_queue_and_a_team_without_members_lose_frames_that_are_coun
 }
 
 #[test]
-fn a_capture_of_a_member_sees_all_of_it_and_one_of_the_team_what_was_taken() {
+fn a_capture_of_a_member_sees_all_frames_and_one_of_the_team_the_accepted_ones() {
     let bench = bench(TeamMode::SwitchIndependent, Algorithm::TransportPorts);
     let options = CaptureBufferLimits::default();
     let team = bench.plane.capture(TEAM, options);
@@ -314,7 +314,7 @@ fn a_capture_of_a_member_sees_all_of_it_and_one_of_the_team_what_was_taken() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused_and_nothing_changes() {
+fn a_contradictory_topology_is_rejected_and_nothing_changes() {
     let bench = bench(TeamMode::Static, Algorithm::TransportPorts);
     let refuse = |change: &dyn Fn(&mut suimon_switch::Topology)| {
         let mut topology = bench.topology.clone();

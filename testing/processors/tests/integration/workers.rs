@@ -78,7 +78,7 @@ fn queues_move_under_load_and_nothing_is_lost_or_reordered() {
 }
 
 #[test]
-fn workers_come_and_go_while_frames_flow() {
+fn workers_are_added_and_removed_while_frames_are_forwarded() {
     let bench = Bench::new(1, 2);
     bench.introduce();
     let received = AtomicU32::new(0);

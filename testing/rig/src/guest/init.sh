@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# The guest's only process: loads the drivers, then runs what the host asks for.
-# One line is one command, `ID COMMAND`; the answer is its output between
+# Init process of a guest: loads the drivers, then executes commands of the host.
+# A command is one line, `ID COMMAND`. The response is its output between
 # `BEGIN ID` and `END ID CODE`.
 /bin/busybox mkdir -p /proc /sys /dev /tmp /run
 /bin/busybox mount -t proc proc /proc
@@ -12,7 +12,7 @@ export PATH=/bin:/usr/bin:/usr/sbin:/sbin
 while read -r module; do
     insmod "/modules/$module" || echo "cannot load $module" >/dev/console
 done </modules/list
-# With a root file system on a disk the same script goes on from there.
+# With a root file system on a disk, the same script continues from there.
 root=$(sed -n 's/.*root=\([^ ]*\).*/\1/p' /proc/cmdline)
 if [ -n "$root" ] && [ ! -e /on-disk ]; then
     for module in $(cat /modules/virtio_blk.needs) virtio_blk.ko; do
@@ -27,13 +27,13 @@ line=/dev/${line:-ttyS1}
 stty -F "$line" raw -echo
 exec <"$line" >"$line"
 echo READY
-# A shell that hears of a process's end while it reads a line forgets what it has read of it.
-# Processes whose parents are gone are told to the first one, so it is another that reads.
+# If a child ends while a shell reads a line, the shell loses the part that it has read.
+# Orphaned processes become children of the init process, so a subshell reads the commands.
 (
     while read -r id command; do
         [ -n "$id" ] || continue
         if [ "$command" = "a shell" ]; then
-            # Said first: what is on its way when the line is let go is lost.
+            # Sent first, because output that is in flight when the line is released is lost.
             echo "BEGIN $id"
             echo "END $id 0"
             stty sane

@@ -183,7 +183,7 @@ impl Guest {
     ///
     /// # Errors
     /// QEMU rejects the command, or has ended.
-    pub fn tell_qemu(&self, command: &str, arguments: &Value) -> Result<Value> {
+    pub fn execute_qmp(&self, command: &str, arguments: &Value) -> Result<Value> {
         Monitor::connect(Path::new(&self.monitor))?.execute(command, arguments)
     }
 

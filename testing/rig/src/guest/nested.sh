@@ -1,6 +1,6 @@
 #!/bin/busybox sh
-# The only process of a VM in a machine with an adapter: has an address, serves iperf3, and
-# says from time to time what it has.
+# Init process of a VM on a machine with an SR-IOV adapter: sets an address, serves iperf3, and
+# periodically prints the counters of its NICs.
 /bin/busybox mkdir -p /proc /sys /dev /tmp /run
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sysfs /sys
@@ -9,14 +9,14 @@
 /bin/busybox --install -s /bin
 export PATH=/bin:/usr/bin:/usr/sbin:/sbin
 while read -r module; do
-    # It hosts no VMs itself.
+    # The VM hosts no VMs itself.
     case $module in
     kvm* | ccp*) continue ;;
     esac
     insmod "/modules/$module"
 done </modules/list
 ip link set lo up
-# The pair of the NIC and of what it stands by for comes first.
+# The first device is the failover master of the NIC and its VF.
 ip link set eth0 up
 ip addr add 10.77.0.1/24 dev eth0
 iperf3 -s -D

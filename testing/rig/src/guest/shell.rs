@@ -98,7 +98,7 @@ impl GuestShell {
     }
 
     /// Returns true once `address` replies to a ping, false after 60 pings without reply, of one
-    /// second each. Use [`Self::is_cut_from`] for addresses that must not reply.
+    /// second each. Use [`Self::cannot_reach`] for addresses that must not reply.
     ///
     /// # Errors
     /// The guest has ended.
@@ -110,7 +110,7 @@ impl GuestShell {
     ///
     /// # Errors
     /// The guest has ended.
-    pub fn is_cut_from(&mut self, address: &str) -> Result<bool> {
+    pub fn cannot_reach(&mut self, address: &str) -> Result<bool> {
         Ok(!self.pings(address, 5)?)
     }
 

@@ -21,7 +21,7 @@ use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_n
 /// Throughput of the array, limited by QEMU's throttle.
 const ARRAY_BYTES_PER_S: u64 = 28_000_000;
 /// Declared capacity of the array in operations of 8 KiB per second, slightly below its throughput.
-const CAPABILITY: u64 = 3000;
+const CAPACITY_IOPS: u64 = 3000;
 const GOLD: u64 = 1200;
 const SILVER: u64 = 600;
 /// Minimum reservation of each node with disks.
@@ -34,7 +34,7 @@ const DISKS: [(&str, u32); 3] = [("gold", 12), ("silver", 4), ("bulk", 16)];
 /// Throughput of the second array, which is 488 operations of 8 KiB per second, and its declared
 /// capacity in such operations.
 const LATE_BYTES_PER_S: u64 = 4_000_000;
-const LATE_CAPABILITY: u64 = 1500;
+const LATE_CAPACITY_IOPS: u64 = 1500;
 /// Minimum of the second array's disk on the first node. The disk on the second node has none.
 const WISH: u64 = 900;
 const LATE_DISKS: [(&str, u64); 2] = [("wish", WISH), ("thief", 0)];
@@ -73,8 +73,8 @@ fn host(rig: &Rig, index: usize, endpoints: &str, [array, late_disk]: [&SlowDisk
     let mut text = format!(
         "[cluster]\nname = \"lab\"\nnode = \"{}\"\nendpoints = {endpoints}\n{}{}{}",
         NODES[index],
-        store("san", array, CAPABILITY),
-        store("late", late_disk, LATE_CAPABILITY),
+        store("san", array, CAPACITY_IOPS),
+        store("late", late_disk, LATE_CAPACITY_IOPS),
         disk(DISKS[index].0, "san", 16, 0),
     );
     if let Some((name, min_iops)) = LATE_DISKS.get(index) {
@@ -184,7 +184,7 @@ fn reserved(daemon: &Daemon) -> u64 {
 
 mod full {
     #[test]
-    fn promises_hold_while_a_node_stands_still_another_is_cut_off_and_leaders_die() {
+    fn minimums_are_met_while_a_node_is_stopped_another_is_isolated_and_leaders_are_killed() {
         super::fail_one_after_the_other();
     }
 }
@@ -203,7 +203,7 @@ fn fail_one_after_the_other() {
         .map(|(daemon, (disk, _))| Sampling::begin(daemon, &[disk]))
         .collect();
     let caps_of = |site: &Site| vec![site.cap(0), site.cap(1), site.cap(2)];
-    wait_used("all without minimums", CAPABILITY, || caps_of(&site));
+    wait_used("all without minimums", CAPACITY_IOPS, || caps_of(&site));
     site.daemons[0].ok(&["qos", "set", "gold", &format!("min_iops={GOLD}")]).unwrap();
     site.daemons[1].ok(&["qos", "set", "silver", &format!("min_iops={SILVER}")]).unwrap();
     let mut caps = Vec::new();
@@ -212,13 +212,13 @@ fn fail_one_after_the_other() {
         Ok(caps[0].reserved >= GOLD && caps[1].reserved >= SILVER)
     });
     reserved.unwrap_or_else(|error| panic!("{error:#}: {caps:?}"));
-    wait_used("all with minimums", CAPABILITY, || caps_of(&site));
-    assert_wish_is_unmet(&site.daemons[2]);
+    wait_used("all with minimums", CAPACITY_IOPS, || caps_of(&site));
+    assert_request_is_unmet(&site.daemons[2]);
 
     // The third node, which has the highest demand, is stopped. Its reservation is kept; all other
     // capacity is used.
     site.daemons[2].process().signal(Signal::STOP);
-    wait_used("both others", CAPABILITY - FLOOR, || {
+    wait_used("both others", CAPACITY_IOPS - FLOOR, || {
         site.assert_minimum(0, GOLD);
         site.assert_minimum(1, SILVER);
         vec![site.cap(0), site.cap(1)]
@@ -226,7 +226,7 @@ fn fail_one_after_the_other() {
     // The node remains stopped for the minute after which an unmet minimum is reported.
     assert_unmet_reported(&site.daemons[0]);
 
-    cut_off(&site);
+    isolate_node(&site);
     site.daemons[2].process().signal(Signal::CONT);
     wait_until("the resumed node to get more than its minimum reservation", PATIENCE, || {
         site.assert_minimum(0, GOLD);
@@ -238,7 +238,7 @@ fn fail_one_after_the_other() {
     let killed = kill_leaders(&mut site);
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
     let depth = DISKS.iter().map(|(_, depth)| u64::from(*depth)).sum();
-    assert_within("all", &counts, (started, Instant::now()), CAPABILITY, depth);
+    assert_within("all", &counts, (started, Instant::now()), CAPACITY_IOPS, depth);
     for load in loads.into_iter().chain(late_load) {
         load.stop().unwrap();
     }
@@ -268,7 +268,7 @@ fn kill_leaders(site: &mut Site) -> usize {
 
 /// Drops etcd's packets to the second node silently. Its granted rate falls to its reservation; the
 /// first node uses the rest.
-fn cut_off(site: &Site) {
+fn isolate_node(site: &Site) {
     site.network.cut(1).unwrap();
     let cut = Instant::now();
     let mut isolated_cap = site.cap(1);
@@ -281,9 +281,9 @@ fn cut_off(site: &Site) {
     is_alone.unwrap_or_else(|error| panic!("{error:#}: {isolated_cap:?}"));
     let silver = [(&site.daemons[1], "silver")];
     assert_within_now("silver, cut off", &silver, SILVER + FLOOR, DISKS[1].1.into());
-    wait_used("the first beside it", CAPABILITY - SILVER - 2 * FLOOR, || vec![site.cap(0)]);
+    wait_used("the first beside it", CAPACITY_IOPS - SILVER - 2 * FLOOR, || vec![site.cap(0)]);
     wait_seen_on_store(&site.daemons[1], cut);
-    site.network.mend(1).unwrap();
+    site.network.restore_replies(1).unwrap();
 }
 
 /// Waits until the disconnected node reads the first node's heartbeat, written after `cut`, from
@@ -310,7 +310,7 @@ fn wait_seen_on_store(daemon: &Daemon, cut: Instant) {
 }
 
 /// Waits until the node reports the unmet minimum and the disk that exceeds its own.
-fn assert_wish_is_unmet(daemon: &Daemon) {
+fn assert_request_is_unmet(daemon: &Daemon) {
     let mut flows = Value::Null;
     let result = wait_until("the unmet minimum in the flows of the cluster", PATIENCE, || {
         flows = daemon.json(&["qos", "flows", "--cluster"])?;

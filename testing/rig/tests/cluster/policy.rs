@@ -9,7 +9,7 @@ use suimon_rig::{Daemon, Etcd, LastingLoad, Rig, wait_until};
 use crate::caps::{Cap, LASTS_S, PATIENCE, assert_within_now, wait_used};
 
 /// Declared capacity of the store in operations of 8 KiB per second.
-const CAPABILITY: u64 = 8000;
+const CAPACITY_IOPS: u64 = 8000;
 /// Maximum of the policy, for all of its disks together.
 const MAXIMUM: u64 = 1500;
 const LESS: u64 = 900;
@@ -24,7 +24,7 @@ fn host(rig: &Rig, etcd: &Etcd, node: &str, of_disk: &str) -> String {
     format!(
         "[cluster]\nname = \"lab\"\nnode = \"{node}\"\nendpoints = {endpoints}\n\
          [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
-         capacity_iops = {CAPABILITY}\n\
+         capacity_iops = {CAPACITY_IOPS}\n\
          [[disk]]\nname = \"d-{node}\"\nstore = \"san\"\nformat = \"raw\"\n\
          size_bytes = \"64 MiB\"\n{of_disk}\n[disk.nbd]\nsocket = \"{socket}\"\n"
     )
@@ -135,7 +135,7 @@ fn disks_of_a_policy_on_two_nodes_keep_to_its_maximum_together() {
     })
     .unwrap();
 
-    minimums_are_asked_for(&first_node, etcd);
+    check_admission_of_minimums(&first_node, etcd);
 }
 
 /// Returns the effective minimum of the only disk.
@@ -146,10 +146,10 @@ fn minimum(daemon: &Daemon) -> Option<u64> {
 
 /// A minimum that the cluster rejects is an error, and one that etcd cannot confirm is pending and
 /// not guaranteed; nodes detect each other's heartbeats without etcd.
-fn minimums_are_asked_for(first: &Daemon, mut etcd: Etcd) {
+fn check_admission_of_minimums(first: &Daemon, mut etcd: Etcd) {
     let set = |min: u64| first.cli(&["qos", "set", "d-n1", &format!("min_iops={min}")]).unwrap();
     // This is the total that may be reserved; the other node has a minimum reservation.
-    let output = set(CAPABILITY * 9 / 10);
+    let output = set(CAPACITY_IOPS * 9 / 10);
     eprintln!("  {}", output.stderr.trim());
     let is_reported = output.stderr.contains("IOPS reserved, and 7200 IOPS more were requested");
     assert!(!output.is_ok() && is_reported, "{output:?}");

@@ -15,7 +15,7 @@ use suimon_rig::{
 use crate::caps::{Cap, LASTS_S, PATIENCE, WINDOW, assert_within, assert_within_now, wait_used};
 
 /// Declared capacity of the store in operations of 8 KiB per second.
-const CAPABILITY: u64 = 4000;
+const CAPACITY_IOPS: u64 = 4000;
 const MINIMUM: u64 = 2000;
 const MAXIMUM: u64 = 600;
 /// Outstanding requests of each disk.
@@ -33,7 +33,7 @@ fn host(rig: &Rig, etcd: &Etcd, node: &str, disks: &[(&str, &str)]) -> String {
          user = \"suimon\"\npassword_file = \"{tls}/suimon.password\"\n\
          [cluster.tls]\nca_certificate = \"{tls}/ca-cert.pem\"\n\
          [[store]]\nname = \"san\"\npath = \"{store}\"\nshared = true\n\
-         capacity_iops = {CAPABILITY}\n",
+         capacity_iops = {CAPACITY_IOPS}\n",
         etcd.endpoints()
     );
     for (name, qos) in disks {
@@ -78,7 +78,7 @@ fn assert_minimum(first: &Daemon) {
     assert!(cap.reserved >= MINIMUM && cap.iops >= MINIMUM, "{cap:?} of {MINIMUM}");
 }
 
-fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
+fn minimums_and_maximums_are_met_while_another_node_loads_the_store() {
     let rig = Rig::new().unwrap();
     let mut etcd = Etcd::start_secured(&rig, "/suimon/lab/").unwrap();
     let first = Daemon::start(&rig, &host(&rig, &etcd, "n1", &[("gold", "weight = 100")])).unwrap();
@@ -91,18 +91,18 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     .unwrap();
     let members = cluster(&first)["members"].as_array().unwrap().len();
     assert_eq!(members, 2);
-    who_is_not_let_in_is_told_why(&rig, &etcd);
+    check_rejected_nodes(&rig, &etcd);
 
     // All disks are under load; then one gets a minimum; then etcd's leader is killed.
     eprintln!("minimum:");
     let started = Instant::now();
     let loads = [load(&rig, "n1", &["gold"]), load(&rig, "n2", &BULK)];
     let sampled = [Sampling::begin(&first, &["gold"]), Sampling::begin(&second, &BULK)];
-    wait_used("all without a minimum", CAPABILITY, || vec![cap(&first), cap(&second)]);
+    wait_used("all without a minimum", CAPACITY_IOPS, || vec![cap(&first), cap(&second)]);
     first.ok(&["qos", "set", "gold", &format!("min_iops={MINIMUM}")]).unwrap();
     wait_until("the minimum to be reserved", PATIENCE, || Ok(reserved(&first) >= MINIMUM)).unwrap();
     assert_minimum(&first);
-    wait_used("all with a minimum", CAPABILITY, || vec![cap(&first), cap(&second)]);
+    wait_used("all with a minimum", CAPACITY_IOPS, || vec![cap(&first), cap(&second)]);
     let lists_disk = |flows: &Value, disk| {
         flows.as_array().is_some_and(|flows| flows.iter().any(|flow| flow["disk"] == disk))
     };
@@ -126,12 +126,12 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
     })
     .unwrap();
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
-    assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());
+    assert_within("all", &counts, (started, Instant::now()), CAPACITY_IOPS, (3 * DEPTH).into());
     for load in loads {
         load.stop().unwrap();
     }
 
-    maximums_hold_and_a_daemon_dies(&rig, &first, &mut second);
+    check_maximums_and_kill_a_daemon(&rig, &first, &mut second);
 
     // A node that leaves the cluster releases its reservation.
     let output = second.cli(&["cluster", "leave"]).unwrap();
@@ -146,7 +146,7 @@ fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
 /// Attempts to join with a wrong CA certificate, an expired certificate of etcd, a wrong password,
 /// and a user without permissions. Each is reported with its reason, and the host's configuration
 /// remains unchanged.
-fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
+fn check_rejected_nodes(rig: &Rig, etcd: &Etcd) {
     let host = Daemon::start(rig, "").unwrap();
     let before = host.ok(&["export"]).unwrap();
     let folder = etcd.folder().to_string_lossy().into_owned();
@@ -201,7 +201,7 @@ fn who_is_not_let_in_is_told_why(rig: &Rig, etcd: &Etcd) {
 
 /// The disks of the second node get a maximum; then its daemon is killed, whether or not it is the
 /// leader.
-fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemon) {
+fn check_maximums_and_kill_a_daemon(rig: &Rig, first: &Daemon, second: &mut Daemon) {
     eprintln!("maximum:");
     for disk in BULK {
         second.ok(&["qos", "set", disk, &format!("max_iops={MAXIMUM}")]).unwrap();
@@ -220,7 +220,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
     for disk in BULK {
         assert_within_now(disk, &[(second, disk)], MAXIMUM, DEPTH.into());
     }
-    wait_used("gold beside that", CAPABILITY - 2 * MAXIMUM, || vec![cap(first)]);
+    wait_used("gold beside that", CAPACITY_IOPS - 2 * MAXIMUM, || vec![cap(first)]);
     second.kill();
     other.stop().unwrap();
     wait_until("the killed node to be reported as dead", PATIENCE, || {
@@ -232,7 +232,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
     second.restart(rig).unwrap();
     assert_minimum(first);
     let counts: Vec<_> = sampled.into_iter().flat_map(|sampling| sampling.end().unwrap()).collect();
-    assert_within("all", &counts, (started, Instant::now()), CAPABILITY, (3 * DEPTH).into());
+    assert_within("all", &counts, (started, Instant::now()), CAPACITY_IOPS, (3 * DEPTH).into());
     gold.stop().unwrap();
     wait_until("a leader of the store", PATIENCE, || Ok(leader(first).is_some())).unwrap();
     wait_until("the restarted node to be alive", PATIENCE, || {
@@ -244,7 +244,7 @@ fn maximums_hold_and_a_daemon_dies(rig: &Rig, first: &Daemon, second: &mut Daemo
 
 mod full {
     #[test]
-    fn minimums_and_maximums_hold_although_another_node_loads_the_store() {
-        super::minimums_and_maximums_hold_although_another_node_loads_the_store();
+    fn minimums_and_maximums_are_met_while_another_node_loads_the_store() {
+        super::minimums_and_maximums_are_met_while_another_node_loads_the_store();
     }
 }

@@ -146,7 +146,7 @@ fn the_served_openapi_document_is_the_one_checked_in() {
 }
 
 #[test]
-fn metrics_are_as_prometheus_wants_them() {
+fn metrics_follow_the_prometheus_text_format() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     assert!(guests[0].namespace.reaches(&guests[1].address()));
@@ -209,7 +209,7 @@ fn a_tcp_listener_without_tls_and_token_is_refused() {
 }
 
 #[test]
-fn the_cli_s_exit_codes_tell_what_happened() {
+fn exit_codes_of_the_command_line_state_the_result() {
     let rig = Rig::new().unwrap();
     let mut daemon = Daemon::start(&rig, GOOD).unwrap();
     assert_eq!(daemon.cli(&["host", "show"]).unwrap().code, 0);

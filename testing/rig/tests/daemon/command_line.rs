@@ -193,7 +193,7 @@ fn ctrl_c_ends_a_follower_of_events_well() {
 }
 
 #[test]
-fn ctrl_c_ends_top_and_the_screen_is_what_it_was() {
+fn ctrl_c_ends_top_and_restores_the_screen() {
     let rig = Rig::new().unwrap();
     let daemon = Daemon::start(&rig, LAN).unwrap();
     let mut terminal = Terminal::new(&daemon, "top --interval 100");

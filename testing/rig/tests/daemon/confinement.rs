@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 #[cfg(target_arch = "x86_64")]
-use crate::support::hijack::Hijacked;
+use crate::support::hijack::TracedThread;
 use suimon_rig::{
     Daemon, DaemonOptions, NamespaceGuest, Rig, Testpmd, TestpmdSpec, iperf, private_lan,
     wait_until,
@@ -148,7 +148,7 @@ fn a_launcher_that_the_daemon_starts_has_the_capabilities_that_it_needs_and_no_o
 }
 
 #[test]
-fn a_daemon_that_is_not_confined_says_so() {
+fn a_daemon_that_is_not_confined_reports_it() {
     let rig = Rig::new().unwrap();
     let options =
         DaemonOptions { arguments: vec!["--no-confine".to_owned()], ..DaemonOptions::default() };
@@ -165,7 +165,7 @@ fn a_daemon_that_is_not_confined_says_so() {
 /// stack; their contents are irrelevant.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_worker_that_is_taken_over_is_refused_and_told_of() {
+fn system_calls_of_a_compromised_worker_are_rejected_and_reported() {
     let rig = Rig::new().unwrap();
     let (mut daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
@@ -179,7 +179,7 @@ fn a_worker_that_is_taken_over_is_refused_and_told_of() {
     wait_until("the worker to sleep", LIMIT, || Ok(field(&processors()[0].2, "State") == "S"))
         .unwrap();
     let worker = processors()[0].0;
-    let hijacked = Hijacked::take(worker);
+    let hijacked = TracedThread::take(worker);
     let stack = hijacked.stack();
     for (name, call, arguments) in [
         ("openat", libc::SYS_openat, [libc::AT_FDCWD as u64, stack, 0, 0]),

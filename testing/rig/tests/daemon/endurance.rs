@@ -22,17 +22,17 @@ const VLANS: u32 = 4094;
 
 #[test]
 fn desired_state_survives_being_killed_at_any_moment() {
-    die_often(8);
+    kill_repeatedly(8);
 }
 
 mod full {
     #[test]
     fn desired_state_survives_being_killed_at_any_moment() {
-        super::die_often(48);
+        super::kill_repeatedly(48);
     }
 }
 
-fn die_often(rounds: u32) {
+fn kill_repeatedly(rounds: u32) {
     let rig = Rig::new().unwrap();
     let guest = NamespaceGuest::new(&rig, "a", 1).unwrap();
     let host = format!("{LAN}{}", guest.nic_toml("lan", ""));
@@ -229,7 +229,7 @@ fn wait_asleep(daemon: &Daemon) {
 }
 
 #[test]
-fn a_capture_is_read_by_others_and_disturbs_nobody() {
+fn a_capture_is_readable_by_other_programs_and_disturbs_no_traffic() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", ""), ("c", "")]).unwrap();
     let [a, b, c] = guests.as_slice() else { panic!() };

@@ -132,7 +132,7 @@ fn every_class_of_error_is_refused_with_file_line_and_field_and_nothing_changes(
 }
 
 #[test]
-fn all_errors_of_a_file_are_told_at_once() {
+fn all_errors_of_a_file_are_reported_at_once() {
     let rig = Rig::new().unwrap();
     let mut daemon = empty_daemon(&rig);
     let text = "[[switch]]\nname = \"wan\"\nkind = \"external\"\n[[nic]]\nname = \"a\"\n\
@@ -209,7 +209,7 @@ fn an_apply_is_planned_done_and_exported() {
     let plan = daemon.json_plan(&live);
     assert_eq!(plan["steps"][0]["action"], "change-live", "{plan}");
     daemon.apply_ok(&live).unwrap();
-    assert!(a.namespace.is_cut_from(&b.address()).unwrap());
+    assert!(a.namespace.cannot_reach(&b.address()).unwrap());
     // Imperative commands change the same desired state.
     daemon.ok(&["nic", "delete", "b"]).unwrap();
     assert!(!daemon.ok(&["export"]).unwrap().contains("\"b\""));

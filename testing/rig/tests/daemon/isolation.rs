@@ -35,7 +35,7 @@ const MAKE: &str = r#"
 "#;
 
 /// Running test that has created all objects.
-struct Made {
+struct TestProcess {
     child: Child,
     folder: String,
     /// Path and sequence number of the loop device on a file of the test's own mount.
@@ -45,7 +45,7 @@ struct Made {
     _rig: Rig,
 }
 
-impl Made {
+impl TestProcess {
     /// Starts a command that creates all objects and then runs `suffix`. `number` must be unique to
     /// the test.
     fn start(number: u8, suffix: &str) -> Self {
@@ -112,7 +112,7 @@ fn check_loop_devices(folder: &str) {
 
 #[test]
 fn nothing_stays_of_a_test_that_passes() {
-    let mut test_process = Made::start(1, "");
+    let mut test_process = TestProcess::start(1, "");
     assert!(test_process.child.wait().unwrap().success());
     test_process.check_process();
     test_process.check_folder();
@@ -120,7 +120,7 @@ fn nothing_stays_of_a_test_that_passes() {
 
 #[test]
 fn nothing_stays_of_a_test_that_ctrl_c_ends() {
-    let mut test_process = Made::start(2, "exec sleep 36000");
+    let mut test_process = TestProcess::start(2, "exec sleep 36000");
     test_process.signal(Signal::INT);
     assert_eq!(test_process.child.wait().unwrap().code(), Some(130));
     test_process.check_process();
@@ -136,7 +136,7 @@ fn with_parent(parent: &str, script: &str) -> Command {
 }
 
 #[test]
-fn nothing_stays_at_whatever_moment_ctrl_c_comes() {
+fn nothing_remains_whenever_ctrl_c_is_pressed() {
     let rig = Rig::new().unwrap();
     let parent = rig.path("parent");
     fs::create_dir(&parent).unwrap();
@@ -165,7 +165,7 @@ fn nothing_stays_at_whatever_moment_ctrl_c_comes() {
 
 #[test]
 fn nothing_stays_of_a_killed_test_after_the_next_run() {
-    let mut test_process = Made::start(3, "exec sleep 36000");
+    let mut test_process = TestProcess::start(3, "exec sleep 36000");
     test_process.signal(Signal::KILL);
     test_process.child.wait().unwrap();
     test_process.check_process();
@@ -180,7 +180,7 @@ fn nothing_stays_of_a_killed_test_after_the_next_run() {
 
 #[test]
 fn of_a_failed_test_the_folder_stays_and_its_logs_are_printed() {
-    let test_process = Made::start(4, "echo 'what it found' >&2; exit 3");
+    let test_process = TestProcess::start(4, "echo 'what it found' >&2; exit 3");
     let (folder, seconds) = (test_process.folder.clone(), test_process.seconds.clone());
     let device = test_process.device.clone();
     test_process.check_process();

@@ -27,7 +27,7 @@ fn a_guest_boots_and_runs_commands() {
 }
 
 /// Orphaned processes end continuously, and the guest's init process reaps each.
-fn a_guest_hears_every_command_while_processes_end() {
+fn a_guest_receives_every_command_while_processes_end() {
     let rig = Rig::new().unwrap();
     let spec = GuestSpec { name: "orphans".to_owned(), ..GuestSpec::default() };
     let mut guest = Guest::start(&rig, &spec).unwrap();
@@ -80,8 +80,8 @@ fn testpmd_circulates_frames_through_the_peer() {
 
 mod full {
     #[test]
-    fn a_guest_hears_every_command_while_processes_end() {
-        super::a_guest_hears_every_command_while_processes_end();
+    fn a_guest_receives_every_command_while_processes_end() {
+        super::a_guest_receives_every_command_while_processes_end();
     }
 
     #[test]

@@ -128,7 +128,7 @@ fn a_plan_is_put_back_by_the_daemons_end_by_the_next_one_and_by_the_service_mana
 }
 
 #[test]
-fn what_somebody_else_changes_stays_and_is_said_and_watts_are_shown() {
+fn changes_by_other_programs_are_kept_and_reported_and_watts_are_shown() {
     let rig = Rig::new().unwrap();
     let sysfs = Sysfs::new(&rig);
     let daemon = Daemon::start_with(&rig, HOST, &sysfs.options()).unwrap();
@@ -176,7 +176,7 @@ fn count_42_watts(counter: &Path, is_enough: impl Fn() -> bool) {
 
 /// Uses this machine's CPUs. If they have a cpufreq driver, all settings are restored.
 #[test]
-fn the_cpus_of_this_machine_say_what_they_have() {
+fn settings_of_this_machines_cpus_are_in_effect_or_have_a_reason() {
     let rig = Rig::new().unwrap();
     let mut daemon = Daemon::start(&rig, "").unwrap();
     let before = daemon.json(&["power", "show"]).unwrap();

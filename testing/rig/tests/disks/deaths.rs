@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use suimon_rig::{
-    Chance, Daemon, DiskPart, LoadDone, LoadEnd, NbdClient, Rig, run, wait_for_value, wait_until,
+    Daemon, DiskPart, LoadDone, LoadEnd, NbdClient, Random, Rig, run, wait_for_value, wait_until,
 };
 
 const DISKS: [(&str, &str); 3] = [("raw", "raw"), ("vhd", "vhd"), ("vhdx", "vhdx")];
@@ -75,7 +75,7 @@ fn connect(socket: &str, disk: &str) -> NbdClient {
 
 /// State of the load between a start and a kill of the daemon.
 #[derive(Default)]
-struct Life {
+struct Lifetime {
     /// Number of completed requests of all connections.
     steps: AtomicU64,
     is_killed: AtomicBool,
@@ -83,7 +83,7 @@ struct Life {
 
 /// Starts the load of one part of a disk. It ends when the daemon has ended, which must not happen
 /// before the kill.
-fn begin(mut owned: Owned, socket: &str, life: &Arc<Life>) -> JoinHandle<Owned> {
+fn begin(mut owned: Owned, socket: &str, life: &Arc<Lifetime>) -> JoinHandle<Owned> {
     let mut client = connect(socket, owned.disk);
     let life = Arc::clone(life);
     std::thread::spawn(move || {
@@ -117,30 +117,30 @@ fn check_files(rig: &Rig, daemon: &mut Daemon) {
 }
 
 #[test]
-fn nothing_answered_is_lost_however_often_the_daemon_dies() {
-    die_often(DEATHS);
+fn no_completed_write_is_lost_when_the_daemon_is_killed_repeatedly() {
+    kill_repeatedly(DEATHS);
 }
 
 mod full {
     #[test]
-    fn nothing_answered_is_lost_however_often_the_daemon_dies() {
-        super::die_often(super::number("SUIMON_DISK_DEATHS", super::FULL_DEATHS));
+    fn no_completed_write_is_lost_when_the_daemon_is_killed_repeatedly() {
+        super::kill_repeatedly(super::number("SUIMON_DISK_DEATHS", super::FULL_DEATHS));
     }
 }
 
-fn die_often(deaths: u64) {
+fn kill_repeatedly(deaths: u64) {
     let seed = number("SUIMON_DISK_SEED", SEED);
     let rig = Rig::new().unwrap();
     let socket = rig.path("nbd.sock");
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
-    let (mut chance, mut owned_parts) = (Chance::new(seed), owned(seed));
+    let (mut random, mut owned_parts) = (Random::new(seed), owned(seed));
     let (mut requests_per_life, mut at_start, started) = (Vec::new(), 0, Instant::now());
     println!("{deaths} deaths, SUIMON_DISK_SEED={seed}");
     for _ in 0..deaths {
-        let life = Arc::new(Life::default());
+        let life = Arc::new(Lifetime::default());
         let threads: Vec<_> =
             owned_parts.drain(..).map(|owned| begin(owned, &socket, &life)).collect();
-        let steps = chance.below(LIFE_STEPS_MAX);
+        let steps = random.below(LIFE_STEPS_MAX);
         let started = Instant::now();
         while life.steps.load(Ordering::Relaxed) < steps
             && threads.iter().all(|thread| !thread.is_finished())
@@ -157,9 +157,9 @@ fn die_often(deaths: u64) {
             "{completed} of {steps} requests were completed within {PATIENCE:?}"
         );
         requests_per_life.push(completed);
-        if chance.below(DIES_AT_START) == 0 {
-            let moment = Duration::from_millis(chance.below(START_MS_MAX));
-            daemon.die_at_start(&rig, moment).unwrap();
+        if random.below(DIES_AT_START) == 0 {
+            let moment = Duration::from_millis(random.below(START_MS_MAX));
+            daemon.kill_at_start(&rig, moment).unwrap();
             at_start += 1;
         }
         daemon.restart(&rig).unwrap();

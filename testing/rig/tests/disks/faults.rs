@@ -50,7 +50,7 @@ fn state(daemon: &Daemon, disk: &str) -> Value {
 }
 
 #[test]
-fn a_device_that_fails_is_told_of_and_others_go_on() {
+fn a_failed_device_is_reported_and_others_continue() {
     let rig = Rig::new().unwrap();
     let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
     let mut daemon = start(&rig, &device);
@@ -106,7 +106,7 @@ fn a_disk_whose_flush_failed_is_faulted_until_it_is_reopened() {
 }
 
 #[test]
-fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
+fn an_unresponsive_device_is_reported_and_delays_nothing_else() {
     let rig = Rig::new().unwrap();
     let mut device = BlockDevice::new(&rig, DISK_BYTES).unwrap();
     let mut daemon = start(&rig, &device);
@@ -127,7 +127,7 @@ fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
     daemon.ok(&["disk", "set", "good", "--qos-max-iops", "1000"]).unwrap();
     assert!(started.elapsed() < WAITS, "it waited for the device: {:?}", started.elapsed());
 
-    device.go_on();
+    device.resume();
     assert_eq!(reading.join().unwrap().unwrap(), [0; 4096]);
     event(&daemon, 6117);
     wait_until("the disk ready", PATIENCE, || Ok(state(&daemon, "bad") == "ready")).unwrap();
@@ -139,5 +139,5 @@ fn a_device_that_does_not_answer_is_told_of_and_holds_up_nothing_else() {
     wait_until("the disk stalls", PATIENCE, || Ok(state(&daemon, "bad") == "stalled")).unwrap();
     daemon.stop().unwrap();
     assert!(matches!(cut_off.join().unwrap(), Err(NbdFailure::Gone(_))));
-    device.go_on();
+    device.resume();
 }

@@ -50,7 +50,7 @@ fn it_takes_any_form_of_ring_and_any_load() {
 }
 
 #[test]
-fn what_fails_is_one_sentence() {
+fn errors_are_one_sentence() {
     let rig = Rig::new().unwrap();
     let file = rig.path("disk.raw");
     File::create(&file).unwrap().set_len(DISK_BYTES).unwrap();

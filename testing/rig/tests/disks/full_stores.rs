@@ -65,7 +65,7 @@ fn start_with(rig: &Rig, keys: &str) -> (Daemon, Vec<Mounted>) {
 }
 
 #[test]
-fn a_full_store_fails_what_needs_space_and_nothing_else() {
+fn a_full_store_fails_only_requests_that_need_space() {
     let rig = Rig::new().unwrap();
     let (mut daemon, mounted) = start(&rig);
     for format in FORMATS {
@@ -115,10 +115,10 @@ fn a_full_store_fails_what_needs_space_and_nothing_else() {
 
 /// Writes of different sizes to unallocated offsets until 300 of them have failed.
 fn fill(disk: &mut Disk, seed: u64) {
-    let mut chance = seed;
+    let mut random = seed;
     let mut next = |limit: u64| {
-        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (chance >> 33) % limit
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (random >> 33) % limit
     };
     let mut failed = 0;
     while failed < 300 {
@@ -164,9 +164,9 @@ fn disks_of_a_daemon_that_is_killed_on_a_full_store_are_opened_again() {
 }
 
 /// File that fills a store up to a given number of bytes, until it is removed.
-struct Ballast(String);
+struct FillerFile(String);
 
-impl Ballast {
+impl FillerFile {
     fn new(store: &str, remaining_bytes: u64) -> Self {
         let free = free_bytes(store);
         let path = format!("{store}/ballast");
@@ -252,7 +252,7 @@ fn clients_wait(hold_time: Duration) {
                 Ok(daemon.json(&["disk", "show", format])?["nbd"]["clients"] == 0)
             })
             .unwrap();
-            let filler = Ballast::new(store.path(), MIB);
+            let filler = FillerFile::new(store.path(), MIB);
             held_up(&daemon, &["disk", "merge", format], filler, hold_time);
             let mut client = NbdClient::connect(&socket, format).unwrap();
             for (position, byte) in [(0, 1), (64, 4), (67, 4), (100, 5), (101, 5), (140, 3)] {
@@ -276,7 +276,7 @@ fn interrupted(
     (first, byte): (u64, u8),
     hold_time: Duration,
 ) {
-    let filler = Ballast::new(store, MIB + MIB / 2);
+    let filler = FillerFile::new(store, MIB + MIB / 2);
     let writing = write_behind(socket, disk, (first, 4, byte));
     let disk_status = wait_queued(daemon, disk);
     assert_eq!(disk_status["state"], "full", "{disk_status}");
@@ -301,7 +301,7 @@ fn interrupted(
 }
 
 /// Checks that an operation on a full store waits for space and then succeeds.
-fn held_up(daemon: &Daemon, arguments: &[&str], filler: Ballast, hold_time: Duration) {
+fn held_up(daemon: &Daemon, arguments: &[&str], filler: FillerFile, hold_time: Duration) {
     let started = daemon.json(&[arguments, &["--no-wait"]].concat()).unwrap();
     let id = started["id"].to_string();
     let show_operation = || daemon.json(&["operation", "show", &id]);
@@ -336,7 +336,7 @@ fn a_client_waits_no_longer_than_it_is_to() {
     let rig = Rig::new().unwrap();
     let (daemon, mounted) = start_with(&rig, "full_wait_s = 2");
     let socket = rig.path("nbd.sock");
-    let filler = Ballast::new(mounted[0].path(), 0);
+    let filler = FillerFile::new(mounted[0].path(), 0);
     let started = Instant::now();
     let result = write_behind(&socket, "raw", (0, 1, 1)).join().unwrap();
     assert!(matches!(result, Err(NbdFailure::Refused(ENOSPC))), "{result:?}");
@@ -363,7 +363,7 @@ fn qemu_io_and_nbdcopy_wait_for_space() {
     fs::write(&file, vec![7; 4 * MIB as usize]).unwrap();
     for (format, store) in FORMATS.iter().zip(&mounted) {
         let uri = format!("nbd+unix:///{format}?socket={socket}");
-        let filler = Ballast::new(store.path(), MIB);
+        let filler = FillerFile::new(store.path(), MIB);
         let commands = ["write -P 9 16M 4M", "flush", "read -P 9 16M 4M"];
         let arguments =
             ["qemu-io", "-f", "raw", "-c", commands[0], "-c", commands[1], "-c", commands[2]];
@@ -377,7 +377,7 @@ fn qemu_io_and_nbdcopy_wait_for_space() {
         let output = qemu.join().unwrap().unwrap();
         let text = format!("{}{}", output.stdout, output.stderr);
         assert!(output.is_ok() && !text.contains("failed") && !text.contains("error"), "{text}");
-        let filler = Ballast::new(store.path(), MIB);
+        let filler = FillerFile::new(store.path(), MIB);
         let arguments = ["nbdcopy".to_owned(), file.clone(), uri];
         let copy = std::thread::spawn(move || {
             run_any(&arguments.iter().map(String::as_str).collect::<Vec<_>>(), PATIENCE * 4)

@@ -133,7 +133,7 @@ fn acknowledged_writes_of_another_users_daemon_are_kept() {
 /// Every reason for which an image cannot be checked results in exit code 1, as with `qemu-img
 /// check`; other codes are those of check reports.
 #[test]
-fn what_is_not_checked_has_the_exit_code_of_qemu_img() {
+fn a_check_that_cannot_run_has_the_exit_code_of_qemu_img() {
     let rig = Rig::new().unwrap();
     fs::create_dir(rig.path("store")).unwrap();
     let mut daemon =

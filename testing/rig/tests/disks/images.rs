@@ -203,7 +203,7 @@ fn state(daemon: &Daemon) -> Value {
 /// An existing child image needs neither kind nor parent in the configuration. If the parent was
 /// moved, the error names the commands that set or relink it.
 #[test]
-fn a_child_is_opened_as_its_image_says_and_linked_to_a_moved_parent() {
+fn a_child_is_opened_with_the_recorded_parent_and_linked_to_a_moved_one() {
     let rig = Rig::new().unwrap();
     let store = |name: &str| rig.path(&format!("store/{name}"));
     fs::create_dir_all(store("moved")).unwrap();

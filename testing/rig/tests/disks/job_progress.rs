@@ -89,7 +89,7 @@ impl Host {
     }
 
     /// Starts a job and waits until it has made some progress. Then slows the device, so that the
-    /// job hardly proceeds until [`Host::hurry`]. Returns the operation's id.
+    /// job hardly proceeds until [`Host::remove_rate_limit`]. Returns the operation's id.
     fn begin(&self, arguments: &[&str]) -> String {
         self.begin_then_at(arguments, STALLED_BYTES_PER_S)
     }
@@ -118,7 +118,7 @@ impl Host {
     }
 
     /// Restores the device's full throughput.
-    fn hurry(&self) {
+    fn remove_rate_limit(&self) {
         self.disk.set_rate(BYTES_PER_S).unwrap();
     }
 
@@ -143,7 +143,7 @@ impl Host {
     /// Starts the next daemon, which must complete the interrupted job and record the `nth` event
     /// about it. Returns the offset in bytes from which the job continued.
     fn restart(&mut self, verb: &str, nth: usize) -> u64 {
-        self.hurry();
+        self.remove_rate_limit();
         self.daemon.restart(&self.rig).unwrap();
         wait_until("the disk ready", PATIENCE, || Ok(self.disk_status()["state"] == "ready"))
             .unwrap();
@@ -170,7 +170,7 @@ impl Host {
     fn cancel_and_begin_again(&self, arguments: &[&str], before: &[&str], after: &[&str]) {
         let id = self.begin(arguments);
         self.daemon.ok(&["operation", "cancel", &id]).unwrap();
-        self.hurry();
+        self.remove_rate_limit();
         wait_until("the end of the job", PATIENCE, || {
             Ok(self.operation(&id)["state"] == "cancelled")
         })
@@ -217,7 +217,7 @@ fn cancel_work(is_full: bool) {
 }
 
 #[test]
-fn work_that_a_death_cuts_off_goes_on_by_itself() {
+fn a_job_interrupted_by_a_kill_continues_automatically() {
     let mut host = Host::start();
     host.begin(&["disk", "compact", "d"]);
     host.kill();
@@ -238,7 +238,7 @@ fn work_that_a_death_cuts_off_goes_on_by_itself() {
 }
 
 #[test]
-fn work_goes_on_where_it_was_when_the_daemon_ended() {
+fn a_job_continues_where_it_was_when_the_daemon_ended() {
     let mut host = Host::start();
     host.write(DATA_MIB);
     let convert = ["disk", "convert", "d", "copy.vhd", "--format", "vhd"];
@@ -262,7 +262,7 @@ fn work_goes_on_where_it_was_when_the_daemon_ended() {
 }
 
 #[test]
-fn who_watches_sees_a_bar() {
+fn progress_is_shown_as_a_bar() {
     let host = Host::start();
     // The job takes at least 6 s, so that the progress bar is drawn in between.
     host.disk.set_rate(4 * MIB).unwrap();

@@ -204,7 +204,7 @@ fn a_disk_grows_and_gets_snapshots_under_load_and_is_merged() {
     run(&["qemu-img", "check", "-f", "vhdx", &host.file("d.vhdx")]).unwrap();
 }
 
-fn conversions_are_what_the_disk_is_and_are_cancelled() {
+fn conversions_have_the_content_of_the_disk_and_can_be_cancelled() {
     let host = Host::start("format = \"raw\"\nkind = \"dynamic\"\nsize_bytes = \"4 GiB\"");
     let url = format!("nbd:unix:{}:exportname=d", host.socket);
     let writes = ["-c", "write -P 0x11 0 1M", "-c", "write -P 0x22 3000M 1M", "-c", "flush"];
@@ -230,7 +230,7 @@ fn conversions_are_what_the_disk_is_and_are_cancelled() {
 }
 
 #[test]
-fn a_check_tells_what_is_damaged() {
+fn a_check_reports_the_damage() {
     let mut host = Host::start("format = \"vhdx\"\nsize_bytes = \"64 MiB\"");
     let operation = host.wait_end(&host.start_job("check", None));
     assert_eq!(operation["state"], "succeeded", "{operation}");
@@ -253,7 +253,7 @@ fn a_check_tells_what_is_damaged() {
 
 mod full {
     #[test]
-    fn conversions_are_what_the_disk_is_and_are_cancelled() {
-        super::conversions_are_what_the_disk_is_and_are_cancelled();
+    fn conversions_have_the_content_of_the_disk_and_can_be_cancelled() {
+        super::conversions_have_the_content_of_the_disk_and_can_be_cancelled();
     }
 }

@@ -44,7 +44,7 @@ def main():
                 answer = carry_out(handle, verb, numbers)
                 break
             except nbd.Error as error:
-                # Refused by a server that lives, or the connection is lost.
+                # If the connection still exists, the server has rejected the request.
                 if handle.aio_is_ready():
                     answer = f"failed: {error}"
                     break

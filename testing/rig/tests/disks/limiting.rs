@@ -76,7 +76,7 @@ fn wait_limited(daemon: &Daemon, disk: &str, factor: &str, text: &str) {
 }
 
 #[test]
-fn the_first_factor_is_what_limits_a_disk() {
+fn the_first_reported_factor_limits_the_disk() {
     let rig = Rig::new().unwrap();
     let slow = SlowDisk::new(&rig, rig.folder(), 4 * DISK_BYTES, RATE).unwrap();
     let daemon = Daemon::start(&rig, &host(&rig, slow.path().to_str().unwrap())).unwrap();

@@ -66,7 +66,7 @@ fn uri(disk: &str, port: u16, folder: &Path) -> String {
     format!("nbds://localhost:{port}/{disk}?tls-certificates={}", folder.display())
 }
 
-fn is_let_in(uri: &str) -> bool {
+fn is_admitted(uri: &str) -> bool {
     run_any(&["nbdinfo", "--size", uri], PATIENCE).unwrap().is_ok()
 }
 
@@ -109,7 +109,7 @@ fn assert_confined(daemon: &mut Daemon) {
 }
 
 #[test]
-fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
+fn a_disk_is_accessible_over_tls_with_a_certificate_only() {
     let rig = Rig::new().unwrap();
     let ([valid, other], port) = (folders(&rig), free_port());
     let mut daemon = start(&rig, &host(&rig, &tls(&valid, port)));
@@ -139,12 +139,12 @@ fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
     let unsigned = PathBuf::from(rig.path("stranger"));
     fs::create_dir(&unsigned).unwrap();
     fs::copy(valid.join("ca-cert.pem"), unsigned.join("ca-cert.pem")).unwrap();
-    assert!(!is_let_in(&uri("a", port, &unsigned)));
+    assert!(!is_admitted(&uri("a", port, &unsigned)));
     for file in ["client-cert.pem", "client-key.pem"] {
         fs::copy(other.join(file), unsigned.join(file)).unwrap();
     }
-    assert!(!is_let_in(&uri("a", port, &unsigned)));
-    assert!(!is_let_in(&format!("nbd://localhost:{port}/a")));
+    assert!(!is_admitted(&uri("a", port, &unsigned)));
+    assert!(!is_admitted(&format!("nbd://localhost:{port}/a")));
     wait_until("events of the rejected clients", PATIENCE, || {
         Ok(!event_texts(&daemon, 6114).is_empty())
     })
@@ -154,21 +154,21 @@ fn a_disk_is_used_over_tls_by_those_who_show_a_certificate() {
     daemon.kill();
     daemon.restart(&rig).unwrap();
     wait_state(&daemon, "a", "ready");
-    assert!(is_let_in(&a) && !is_let_in(&uri("a", port, &unsigned)));
+    assert!(is_admitted(&a) && !is_admitted(&uri("a", port, &unsigned)));
     run(&["nbdcopy", &a, &returned]).unwrap();
     assert!(fs::read(&source).unwrap() == fs::read(&returned).unwrap());
     assert!(daemon.stop().unwrap().success());
 }
 
 #[test]
-fn who_is_let_in_changes_live_and_certificates_are_read_again() {
+fn the_admitted_clients_change_live_and_certificates_are_reloaded() {
     let rig = Rig::new().unwrap();
     let ([valid, other], port) = (folders(&rig), free_port());
     let socket = rig.path("nbd.sock");
     let toml = host(&rig, &format!("socket = \"{socket}\"\n{}", tls(&valid, port)));
     let mut daemon = start(&rig, &toml);
     let through_socket = format!("nbd+unix:///a?socket={socket}");
-    assert!(is_let_in(&through_socket) && is_let_in(&uri("a", port, &valid)));
+    assert!(is_admitted(&through_socket) && is_admitted(&uri("a", port, &valid)));
 
     // Replaces the certificate files under the same names.
     for file in ["ca-cert.pem", "server-cert.pem", "server-key.pem"] {
@@ -177,7 +177,7 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
     let file = rig.path("again.toml");
     fs::write(&file, &toml).unwrap();
     daemon.ok(&["apply", "-f", &file]).unwrap();
-    assert!(is_let_in(&uri("a", port, &other)));
+    assert!(is_admitted(&uri("a", port, &other)));
 
     // A disk is removed from TCP; the other one remains there, and both remain on the socket.
     daemon
@@ -191,24 +191,24 @@ fn who_is_let_in_changes_live_and_certificates_are_read_again() {
             "tls_client_ca=default",
         ])
         .unwrap();
-    assert!(!is_let_in(&uri("a", port, &other)) && is_let_in(&uri("b", port, &other)));
+    assert!(!is_admitted(&uri("a", port, &other)) && is_admitted(&uri("b", port, &other)));
     let output = daemon.ok(&["disk", "export", "b"]).unwrap();
     assert!(output.contains(&format!("nbds://127.0.0.1:{port}/b")), "{output}");
     daemon.ok(&["disk", "export", "b", "--none"]).unwrap();
-    assert!(!is_let_in(&uri("b", port, &other)) && is_let_in(&through_socket));
+    assert!(!is_admitted(&uri("b", port, &other)) && is_admitted(&through_socket));
 
     // First only a user that does not exist on this host is permitted, then root.
     daemon.ok(&["disk", "export", "a", "users=4711"]).unwrap();
-    assert!(!is_let_in(&through_socket));
+    assert!(!is_admitted(&through_socket));
     daemon.ok(&["disk", "export", "a", "users=root"]).unwrap();
-    assert!(is_let_in(&through_socket));
+    assert!(is_admitted(&through_socket));
     let output = daemon.cli(&["disk", "export", "a", "groups=no-such-group"]).unwrap();
     assert!(
         !output.is_ok() && output.stderr.contains("group `no-such-group` is not in"),
         "{}",
         output.stderr
     );
-    assert!(is_let_in(&through_socket));
+    assert!(is_admitted(&through_socket));
     assert!(daemon.stop().unwrap().success());
 }
 
@@ -246,7 +246,7 @@ fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
     assert!(!output.is_ok() && output.stderr.contains("chmod o="), "{}", output.stderr);
     run(&["chmod", "600", &key]).unwrap();
     assert!(export(&valid, &key).is_ok());
-    assert!(is_let_in(&uri("b", port, &valid)));
+    assert!(is_admitted(&uri("b", port, &valid)));
 
     // The certificate file is missing when the daemon restarts: one disk fails and names the
     // reason.
@@ -257,10 +257,10 @@ fn files_that_cannot_be_used_are_named_and_the_other_disks_work() {
     let failed = wait_state(&daemon, "b", "failed");
     assert!(failed["reason"].as_str().unwrap().contains("server-cert.pem"), "{failed}");
     wait_state(&daemon, "a", "ready");
-    assert!(is_let_in(&format!("nbd+unix:///a?socket={socket}")));
+    assert!(is_admitted(&format!("nbd+unix:///a?socket={socket}")));
     fs::rename(valid.join("away"), &certificate).unwrap();
     wait_state(&daemon, "b", "ready");
-    assert!(is_let_in(&uri("b", port, &valid)));
+    assert!(is_admitted(&uri("b", port, &valid)));
     assert!(daemon.stop().unwrap().success());
 }
 

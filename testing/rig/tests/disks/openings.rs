@@ -69,7 +69,7 @@ impl Host {
 
     /// Asserts that the other disk is served, can be changed and is listed while the device does
     /// not respond.
-    fn assert_others_go_on(&self, max_iops: &str) {
+    fn assert_others_continue(&self, max_iops: &str) {
         let mut content = [0; 4096];
         let mut healthy = self.client("good");
         healthy.write(4096, &BLOCK, true).unwrap();
@@ -84,7 +84,7 @@ impl Host {
         assert_eq!(self.disk("good")["state"], "ready");
     }
 
-    fn assert_back(&self) {
+    fn assert_restored(&self) {
         wait_until("the disk", PATIENCE, || Ok(self.disk("bad")["state"] == "ready")).unwrap();
         let mut content = [0; 4096];
         self.client("bad").read(0, &mut content).unwrap();
@@ -95,7 +95,7 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         // Resumes the device: while it is stalled, no process ends and nothing can be unmounted.
-        self.device.go_on();
+        self.device.resume();
     }
 }
 
@@ -105,13 +105,13 @@ fn a_daemon_starts_beside_a_device_that_does_not_answer() {
     host.daemon.kill();
     host.stall();
     host.daemon.restart(&host.rig).unwrap();
-    host.assert_others_go_on("1000");
+    host.assert_others_continue("1000");
     wait_until("the disk is stalled", PATIENCE, || Ok(host.disk("bad")["state"] == "stalled"))
         .unwrap();
     wait_until("an event", PATIENCE, || Ok(host.events(6118) == 1)).unwrap();
-    host.assert_others_go_on("2000");
-    host.device.go_on();
-    host.assert_back();
+    host.assert_others_continue("2000");
+    host.device.resume();
+    host.assert_restored();
     assert_eq!(host.events(6118), 1);
     assert!(host.daemon.stop().unwrap().success());
 }
@@ -127,9 +127,9 @@ fn a_disk_on_a_device_that_does_not_answer_is_refused_and_the_host_is_as_before(
     let output = host.daemon.cli(&[&arguments[..], &["--format", "vhdx"]].concat()).unwrap();
     assert!(started.elapsed() < 2 * ONCE, "it waited more than once: {:?}", started.elapsed());
     assert!(!output.is_ok() && output.stderr.contains("has not responded"), "{}", output.stderr);
-    host.assert_others_go_on("1000");
-    host.device.go_on();
-    host.assert_back();
+    host.assert_others_continue("1000");
+    host.device.resume();
+    host.assert_restored();
     wait_until("the image added", PATIENCE, || {
         Ok(host.daemon.cli(&[&arguments[..], &["--format", "vhdx"]].concat())?.is_ok())
     })

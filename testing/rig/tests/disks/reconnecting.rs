@@ -9,7 +9,7 @@ use std::process::ChildStdin;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use suimon_rig::{Chance, Daemon, Process, Rig, run, wait_for_value};
+use suimon_rig::{Daemon, Process, Random, Rig, run, wait_for_value};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const DISK_BYTES: u64 = 1 << 30;
@@ -166,7 +166,7 @@ struct Disk {
     content: BTreeMap<u64, u8>,
     /// Offsets written since they were last read.
     unread: BTreeSet<u64>,
-    chance: Chance,
+    random: Random,
 }
 
 impl Disk {
@@ -175,15 +175,15 @@ impl Disk {
             client,
             content: BTreeMap::new(),
             unread: BTreeSet::new(),
-            chance: Chance::new(seed),
+            random: Random::new(seed),
         }
     }
 
     /// Returns the next random request that changes the disk, and records its effect.
     fn next(&mut self) -> Request {
-        let offset = self.chance.below(DISK_BYTES / STRIDE) * STRIDE;
-        let byte = 1 + self.chance.below(255) as u8;
-        let (request, becomes) = match self.chance.below(16) {
+        let offset = self.random.below(DISK_BYTES / STRIDE) * STRIDE;
+        let byte = 1 + self.random.below(255) as u8;
+        let (request, becomes) = match self.random.below(16) {
             0 => (Request::Zero { offset }, 0),
             1 => {
                 // The content after a trim is undefined (`NBD_CMD_TRIM`).
@@ -208,7 +208,7 @@ impl Disk {
 }
 
 /// Kills the daemon directly after replies, or with a request in flight, which the client repeats.
-fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
+fn kill_repeatedly(deaths: u64, start: fn(&Rig, &str) -> Client) {
     let rig = Rig::new().unwrap();
     let mut daemon = Daemon::start(&rig, &host(&rig)).unwrap();
     let mut disks: Vec<Disk> =
@@ -254,29 +254,29 @@ fn die_often(deaths: u64, start: fn(&Rig, &str) -> Client) {
 }
 
 #[test]
-fn qemu_finds_everything_that_was_answered_before_a_death() {
-    die_often(DEATHS, Client::qemu);
+fn qemu_finds_all_writes_completed_before_a_kill() {
+    kill_repeatedly(DEATHS, Client::qemu);
 }
 
 #[test]
-fn libnbd_finds_everything_that_was_answered_before_a_death() {
-    die_often(DEATHS, Client::libnbd);
+fn libnbd_finds_all_writes_completed_before_a_kill() {
+    kill_repeatedly(DEATHS, Client::libnbd);
 }
 
 mod full {
-    use super::{Client, FULL_DEATHS, die_often};
+    use super::{Client, FULL_DEATHS, kill_repeatedly};
 
     fn deaths() -> u64 {
         std::env::var("SUIMON_DISK_DEATHS").map_or(FULL_DEATHS, |text| text.parse().unwrap())
     }
 
     #[test]
-    fn qemu_finds_everything_that_was_answered_before_a_death() {
-        die_often(deaths(), Client::qemu);
+    fn qemu_finds_all_writes_completed_before_a_kill() {
+        kill_repeatedly(deaths(), Client::qemu);
     }
 
     #[test]
-    fn libnbd_finds_everything_that_was_answered_before_a_death() {
-        die_often(deaths(), Client::libnbd);
+    fn libnbd_finds_all_writes_completed_before_a_kill() {
+        kill_repeatedly(deaths(), Client::libnbd);
     }
 }

@@ -62,7 +62,7 @@ fn wait_ready(daemon: &Daemon, disks: &[&str]) {
 const WRITES: &str = "--rw=randwrite --bs=4k --iodepth=32 --size=32m --verify=crc32c --fsync=32";
 
 #[test]
-fn what_was_written_is_there_after_a_kill_in_every_format() {
+fn written_data_is_present_after_a_kill_in_every_format() {
     let rig = Rig::new().unwrap();
     let formats = [("a", "raw"), ("b", "vhd"), ("c", "vhdx")];
     let tables: String = formats.iter().map(|(name, format)| disk(name, format, "")).collect();
@@ -96,7 +96,7 @@ fn what_was_written_is_there_after_a_kill_in_every_format() {
 }
 
 #[test]
-fn limits_hold_change_live_and_are_not_promised_beyond_what_the_store_can_do() {
+fn limits_are_met_change_live_and_are_bounded_by_the_capacity_of_the_store() {
     let rig = Rig::new().unwrap();
     let tables = disk("calm", "raw", "qos = { max_iops = 400 }") + &disk("noisy", "raw", "");
     let mut daemon = Daemon::start(&rig, &disks(&rig, &tables)).unwrap();
@@ -185,7 +185,7 @@ fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
 /// must get half of it. The rate itself is tested in virtual time
 /// (`plane/storage/src/qos_tests.rs`, `a_minimum_is_met_beside_disks_that_take_all_they_can_get`).
 #[test]
-fn a_minimum_is_met_beside_disks_that_want_all() {
+fn a_minimum_is_met_beside_disks_with_unlimited_demand() {
     const MINIMUM: u64 = 1500;
     let rig = Rig::new().unwrap();
     let tables = disk("vip", "raw", &format!("qos = {{ weight = 1, min_iops = {MINIMUM} }}"))
@@ -220,7 +220,7 @@ fn a_minimum_is_met_beside_disks_that_want_all() {
 }
 
 /// The VM boots from one disk and writes to the other one, whose resize it detects.
-fn a_vm_s_disks_survive_the_daemon_s_deaths() {
+fn disks_of_a_vm_work_after_kills_of_the_daemon() {
     let rig = Rig::new().unwrap();
     let verify = program("verify-disk").unwrap();
     let sockets = ["boot", "data"].map(|name| rig.path(&format!("{name}.sock")));
@@ -278,7 +278,7 @@ fn a_vm_s_disks_survive_the_daemon_s_deaths() {
 
 mod full {
     #[test]
-    fn a_vm_s_disks_survive_the_daemon_s_deaths() {
-        super::a_vm_s_disks_survive_the_daemon_s_deaths();
+    fn disks_of_a_vm_work_after_kills_of_the_daemon() {
+        super::disks_of_a_vm_work_after_kills_of_the_daemon();
     }
 }

@@ -34,7 +34,7 @@ fn store(daemon: &Daemon) -> Value {
 }
 
 #[test]
-fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
+fn a_measured_store_admits_minimums_up_to_its_capacity_also_after_a_kill() {
     let rig = Rig::new().unwrap();
     let path = rig.path("store");
     // In memory, because one write to a device that other tests use may take seconds.
@@ -91,7 +91,7 @@ fn a_measured_store_promises_what_it_can_do_also_after_a_kill() {
 }
 
 #[test]
-fn what_is_used_is_measured_only_beside_and_says_so() {
+fn a_store_in_use_is_measured_only_beside_its_load_and_the_report_says_so() {
     let rig = Rig::new().unwrap();
     let path = rig.path("store");
     fs::create_dir(&path).unwrap();
@@ -207,7 +207,7 @@ fn a_store_that_is_a_block_device_is_read_and_never_written() {
 }
 
 #[test]
-fn a_store_that_is_full_or_only_for_reading_is_told_and_is_as_before() {
+fn a_full_or_read_only_store_is_reported_and_unchanged() {
     let rig = Rig::new().unwrap();
     let path = rig.path("store");
     let mounted = Mounted::tmpfs("40m", &path).unwrap();

@@ -97,7 +97,7 @@ fn worker_of(lab: &Child) -> u32 {
     children.split_whitespace().next().map_or(0, |pid| pid.parse().unwrap())
 }
 
-fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
+fn an_interrupted_run_keeps_its_results_and_continues() {
     let bench = Bench::new();
     let mut lab = bench.start();
     let folder = bench.wait_parts(&lab, 1);
@@ -116,7 +116,7 @@ fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
     assert!(Path::new(&folder).join("report.html").exists());
 }
 
-fn whichever_of_its_processes_is_killed_nothing_stays() {
+fn nothing_remains_when_any_process_of_a_run_is_killed() {
     for kills_worker in [true, false] {
         let bench = Bench::new();
         let mut lab = bench.start();
@@ -154,7 +154,7 @@ fn a_tool_that_fails_is_named_with_its_words() {
 }
 
 #[test]
-fn where_results_cannot_be_is_said_before_anything_starts() {
+fn an_unusable_results_folder_is_reported_before_anything_starts() {
     let bench = Bench::new();
     let lab = program("suimon-lab").unwrap();
     let arguments = [&lab, "run", &bench.plan, "--results", "/proc/nowhere"];
@@ -169,12 +169,12 @@ fn where_results_cannot_be_is_said_before_anything_starts() {
 
 mod full {
     #[test]
-    fn an_interrupted_run_keeps_what_it_measured_and_goes_on() {
-        super::an_interrupted_run_keeps_what_it_measured_and_goes_on();
+    fn an_interrupted_run_keeps_its_results_and_continues() {
+        super::an_interrupted_run_keeps_its_results_and_continues();
     }
 
     #[test]
-    fn whichever_of_its_processes_is_killed_nothing_stays() {
-        super::whichever_of_its_processes_is_killed_nothing_stays();
+    fn nothing_remains_when_any_process_of_a_run_is_killed() {
+        super::nothing_remains_when_any_process_of_a_run_is_killed();
     }
 }

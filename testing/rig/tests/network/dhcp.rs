@@ -7,8 +7,8 @@ use std::time::Duration;
 use suimon_frame::VnetHeader;
 use suimon_rig::{NamespaceGuest, Rig, private_lan};
 
-use crate::kernel_path::wait_taken;
-use crate::packet_tap::{Headed, PacketTap};
+use crate::kernel_path::wait_kernel_path_used;
+use crate::packet_tap::{FrameWithHeader, PacketTap};
 
 /// Deadline of every condition. The machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -29,7 +29,7 @@ fn send(from: &NamespaceGuest, to: &NamespaceGuest, is_ipv6: bool, ports: (u16, 
 
 /// Waits for the next datagram with these ports at a guest. Returns it as the guest's device
 /// received it.
-fn receive(tap: &PacketTap, is_ipv6: bool, (from, to): (u16, u16)) -> Headed {
+fn receive(tap: &PacketTap, is_ipv6: bool, (from, to): (u16, u16)) -> FrameWithHeader {
     let header_len = if is_ipv6 { 54 } else { 34 };
     let ports = [from.to_be_bytes(), to.to_be_bytes()].concat();
     loop {
@@ -60,7 +60,7 @@ fn check(keys: &str) {
     let [a, b] = &guests[..] else { panic!("{guests:?}") };
     assert!(a.namespace.reaches(&b.address()) && a.namespace.reaches(&b.address_v6()));
     if !keys.is_empty() {
-        wait_taken(&daemon, a, b);
+        wait_kernel_path_used(&daemon, a, b);
     }
     let tap = PacketTap::open(&b.namespace, NamespaceGuest::DEVICE);
     for (is_ipv6, ports) in

@@ -42,7 +42,7 @@ fn streams(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) -> u64 {
 }
 
 /// Waits until the kernel forwards frames between the guests.
-pub(crate) fn wait_taken(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) {
+pub(crate) fn wait_kernel_path_used(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) {
     wait_until("forwarding by the kernel", LIMIT, || {
         let before = moved(daemon, &from.nic);
         from.namespace.ping(&to.address())?;
@@ -60,11 +60,11 @@ fn devices(namespace: &Namespace) -> Vec<String> {
 }
 
 #[test]
-fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
+fn streams_use_the_kernel_path_while_nothing_requires_the_switch() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS), ("c", "")]).unwrap();
     let [a, b, c] = &guests[..] else { panic!("{guests:?}") };
-    wait_taken(&daemon, a, b);
+    wait_kernel_path_used(&daemon, a, b);
     let rx_bytes = || daemon.json(&["nic", "show", "a"]).unwrap()["counters"]["rx_bytes"].as_u64();
     let before = rx_bytes().unwrap();
     let moved = streams(&daemon, a, b);
@@ -90,7 +90,7 @@ fn streams_take_the_kernels_path_while_nothing_asks_for_the_switch() {
             "{set}: {kernel_path}"
         );
         daemon.ok(&["nic", "set", "b", "--unset", unset]).unwrap();
-        wait_taken(&daemon, a, b);
+        wait_kernel_path_used(&daemon, a, b);
     }
 }
 
@@ -99,7 +99,7 @@ fn it_comes_and_goes_live_and_leaves_nothing() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS)]).unwrap();
     let [a, b] = &guests[..] else { panic!("{guests:?}") };
-    wait_taken(&daemon, a, b);
+    wait_kernel_path_used(&daemon, a, b);
     assert_eq!(devices(&a.namespace).len(), 2, "{:?}", devices(&a.namespace));
     daemon.ok(&["nic", "set", "a", "--kernel-path=false"]).unwrap();
     assert_eq!(devices(&a.namespace), [NamespaceGuest::DEVICE]);
@@ -107,17 +107,17 @@ fn it_comes_and_goes_live_and_leaves_nothing() {
     assert!(a.namespace.ping(&b.address()).unwrap());
     assert_eq!(moved(&daemon, "b"), counted);
     daemon.ok(&["nic", "set", "a", "--kernel-path=true"]).unwrap();
-    wait_taken(&daemon, a, b);
+    wait_kernel_path_used(&daemon, a, b);
     daemon.ok(&["nic", "delete", "a"]).unwrap();
     assert!(devices(&a.namespace).is_empty(), "{:?}", devices(&a.namespace));
 }
 
 #[test]
-fn a_capture_sees_what_the_kernel_would_have_moved() {
+fn a_capture_sees_frames_that_would_use_the_kernel_path() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS)]).unwrap();
     let [a, b] = &guests[..] else { panic!("{guests:?}") };
-    wait_taken(&daemon, a, b);
+    wait_kernel_path_used(&daemon, a, b);
     let file = rig.file("taken.pcapng");
     let written = rig.path("taken.pcapng");
     let arguments = ["nic", "capture", "a", "-w", &written, "--count", "20"];
@@ -132,21 +132,21 @@ fn a_capture_sees_what_the_kernel_would_have_moved() {
         capture.join().unwrap().unwrap();
     });
     assert_eq!(summarize_capture(&file).unwrap().lines.len(), 20);
-    wait_taken(&daemon, a, b);
+    wait_kernel_path_used(&daemon, a, b);
 }
 
 #[test]
-fn connections_outlive_a_killed_daemon_and_the_path_comes_back() {
+fn connections_survive_a_killed_daemon_and_the_kernel_path_is_restored() {
     let rig = Rig::new().unwrap();
     let (mut daemon, guests) = private_lan(&rig, &[("a", KEYS), ("b", KEYS)]).unwrap();
     let [a, b] = &guests[..] else { panic!("{guests:?}") };
-    wait_taken(&daemon, a, b);
+    wait_kernel_path_used(&daemon, a, b);
     let _server = iperf::serve(&rig, &b.namespace).unwrap();
     let mut stream = iperf::Client::begin(&rig, &a.namespace, &b.address(), 1, &[]).unwrap();
     for _ in 0..2 {
         daemon.kill();
         daemon.restart(&rig).unwrap();
-        wait_taken(&daemon, a, b);
+        wait_kernel_path_used(&daemon, a, b);
         stream.wait_flow("the stream after a kill").unwrap();
     }
     wait_until("bytes of the stream on the kernel's path", LIMIT, || {

@@ -10,7 +10,7 @@ use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, iperf, private_lan, wai
 
 use crate::frame_oracle::naive_sum;
 use crate::frame_sample::Sample;
-use crate::packet_tap::{Headed, PacketTap, set_udp_segment};
+use crate::packet_tap::{FrameWithHeader, PacketTap, set_udp_segment};
 use crate::streams::{PATIENCE, sample, tcp_stream, wait_closed};
 
 /// Configuration of a NIC that receives neither large frames nor partial checksums.
@@ -20,13 +20,13 @@ const MARKER_TYPE: [u8; 2] = [0x88, 0xb5];
 const PORT: u16 = 7007;
 
 /// Path of frames from one device to another.
-struct Way {
+struct FramePath {
     from: PacketTap,
     to: PacketTap,
     macs: [[u8; 6]; 2],
 }
 
-impl Way {
+impl FramePath {
     /// Creates a path through the switch to a NIC without offloads.
     fn through_the_switch(sender: &NamespaceGuest, receiver: &NamespaceGuest) -> Self {
         assert!(sender.namespace.reaches(&receiver.address()));
@@ -59,7 +59,7 @@ impl Way {
     }
 
     /// Sends a frame and returns the frames that arrive.
-    fn carry(&self, (header, bytes): &Headed) -> Vec<Vec<u8>> {
+    fn carry(&self, (header, bytes): &FrameWithHeader) -> Vec<Vec<u8>> {
         self.from.send(header, bytes);
         self.arrived()
     }
@@ -85,7 +85,7 @@ impl Way {
 
     /// Returns the frames that have left the sender since the last call, until none leaves for 50
     /// ms.
-    fn left(&self) -> Vec<Headed> {
+    fn left(&self) -> Vec<FrameWithHeader> {
         let frames = std::iter::from_fn(|| self.from.receive(Duration::from_millis(50)));
         frames.filter(|(_, bytes)| self.is_ours(bytes)).collect()
     }
@@ -139,7 +139,7 @@ fn samples() -> Vec<(&'static str, Sample)> {
 
 /// Returns the sample's frame with the MAC addresses `macs` (destination, source), and its
 /// virtio-net header.
-fn headed(sample: &Sample, macs: [[u8; 6]; 2]) -> Headed {
+fn frame_with_header(sample: &Sample, macs: [[u8; 6]; 2]) -> FrameWithHeader {
     let mut bytes = sample.bytes();
     bytes[..12].copy_from_slice(&macs.concat());
     let header = sample.header();
@@ -160,10 +160,10 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
     stay_on_this_cpu();
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", PLAIN)]).unwrap();
-    let through_switch = Way::through_the_switch(&guests[0], &guests[1]);
+    let through_switch = FramePath::through_the_switch(&guests[0], &guests[1]);
     let namespace = Namespace::new(&rig, "kernel").unwrap();
-    let kernels = Way::through_the_kernel(&namespace, through_switch.macs);
-    let compare = |description: &str, sample: &Sample, frame: &Headed| {
+    let kernels = FramePath::through_the_kernel(&namespace, through_switch.macs);
+    let compare = |description: &str, sample: &Sample, frame: &FrameWithHeader| {
         let expected = kernels.carry(frame);
         let step = usize::from(sample.segment_bytes.unwrap());
         assert_eq!(
@@ -179,7 +179,7 @@ fn large_frames_become_the_kernels_segments_byte_for_byte() {
     };
     let samples = samples();
     for (description, sample) in &samples {
-        let mut frame = headed(sample, through_switch.macs);
+        let mut frame = frame_with_header(sample, through_switch.macs);
         compare(description, sample, &frame);
         if !sample.is_ipv6 {
             // The result is the same if fragmentation is permitted.
@@ -221,9 +221,9 @@ fn streams_of_a_real_stack_become_the_kernels_segments_byte_for_byte() {
     let rig = Rig::new().unwrap();
     let (_daemon, guests) = private_lan(&rig, &[("a", ""), ("b", PLAIN)]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };
-    let through_switch = Way::through_the_switch(a, b);
+    let through_switch = FramePath::through_the_switch(a, b);
     let namespace = Namespace::new(&rig, "kernel").unwrap();
-    let kernels = Way::through_the_kernel(&namespace, through_switch.macs);
+    let kernels = FramePath::through_the_kernel(&namespace, through_switch.macs);
     let bytes = sample(1_500_000);
     for address in [b.address(), b.address_v6()] {
         let address = SocketAddr::new(address.parse().unwrap(), PORT);
@@ -276,7 +276,7 @@ fn joined(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest, address: 
 }
 
 #[test]
-fn segments_reach_a_guest_joined_as_long_as_it_wants_them_so() {
+fn segments_reach_a_guest_coalesced_while_that_is_enabled() {
     let rig = Rig::new().unwrap();
     let (daemon, guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     let [a, b] = guests.as_slice() else { panic!() };

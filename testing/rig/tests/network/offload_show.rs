@@ -8,7 +8,7 @@ use serde_json::Value;
 use suimon_frame::{Sum, VnetHeader};
 use suimon_rig::{Daemon, HostDevice, Namespace, NamespaceGuest, Rig, Veth, run};
 
-use crate::packet_tap::{Headed, PacketTap};
+use crate::packet_tap::{FrameWithHeader, PacketTap};
 use crate::streams::{sample, tcp_stream};
 
 const PORT: u16 = 7007;
@@ -49,7 +49,7 @@ impl Site {
     }
 
     /// Sends a stream from the guest. Returns its data frames as received behind the uplink.
-    fn sent_frames(&self) -> Vec<Headed> {
+    fn sent_frames(&self) -> Vec<FrameWithHeader> {
         let tap = PacketTap::open(&self.world, &self.far);
         let address = SocketAddr::new(WORLD.parse().unwrap(), PORT);
         let (guest, world) = (&self.guest.namespace, &self.world);
@@ -58,7 +58,7 @@ impl Site {
     }
 
     /// Sends a stream to the guest. Returns its data frames as the guest receives them.
-    fn received(&self) -> Vec<Headed> {
+    fn received(&self) -> Vec<FrameWithHeader> {
         let tap = PacketTap::open(&self.guest.namespace, NamespaceGuest::DEVICE);
         let address = SocketAddr::new(self.guest.address().parse().unwrap(), PORT);
         let (guest, world) = (&self.guest.namespace, &self.world);
@@ -67,7 +67,7 @@ impl Site {
     }
 
     /// Returns the received frames of the stream that carry data.
-    fn of_stream(&self, tap: &PacketTap) -> Vec<Headed> {
+    fn of_stream(&self, tap: &PacketTap) -> Vec<FrameWithHeader> {
         let received = std::iter::from_fn(|| tap.receive(Duration::from_millis(50)));
         let frames = received.filter(|(_, bytes)| {
             bytes[12..14] == [0x08, 0x00]
@@ -98,17 +98,17 @@ fn show_offload(daemon: &Daemon, port: &str, offload: &str) -> Value {
         .clone()
 }
 
-fn is_large((header, bytes): &Headed) -> bool {
+fn is_large((header, bytes): &FrameWithHeader) -> bool {
     header.gso_type != VnetHeader::GSO_NONE && bytes.len() > LENGTH_MAX
 }
 
-fn is_partial((header, _): &Headed) -> bool {
+fn is_partial((header, _): &FrameWithHeader) -> bool {
     header.flags & VnetHeader::NEEDS_CSUM != 0
 }
 
 /// Returns true if the frame is valid on a wire: no longer than the MTU permits, with correct
 /// checksums.
-fn is_plain(frame: &Headed) -> bool {
+fn is_plain(frame: &FrameWithHeader) -> bool {
     let (header, bytes) = frame;
     let length = u16::from_be_bytes([bytes[16], bytes[17]]);
     let segment = &bytes[34..14 + usize::from(length)];
@@ -124,7 +124,7 @@ fn is_plain(frame: &Headed) -> bool {
 }
 
 #[test]
-fn what_ethtool_switches_on_the_uplink_is_shown() {
+fn offloads_changed_with_ethtool_on_the_uplink_are_shown() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
     let near = site.wire.near();
@@ -153,7 +153,7 @@ fn what_ethtool_switches_on_the_uplink_is_shown() {
 }
 
 #[test]
-fn switches_of_an_uplink_change_what_leaves_it_and_what_comes_from_it() {
+fn offload_keys_of_an_uplink_affect_sent_and_received_frames() {
     let rig = Rig::new().unwrap();
     let mut site = Site::new(&rig);
     let (sent_frames, received) = (site.sent_frames(), site.received());
@@ -298,7 +298,7 @@ fn the_host_nic_of_an_internal_switch_is_shown_and_switched() {
 }
 
 #[test]
-fn what_there_is_not_is_named_with_the_choices() {
+fn unknown_names_and_keys_are_reported_with_the_valid_ones() {
     let rig = Rig::new().unwrap();
     let site = Site::new(&rig);
     for (arguments, code, part) in [

@@ -71,7 +71,7 @@ fn record(rig: &Rig, file: &str) {
 }
 
 #[test]
-fn what_a_daemon_decided_is_decided_again_from_its_recording() {
+fn decisions_of_a_daemon_are_reproduced_from_its_recording() {
     let rig = Rig::new().unwrap();
     let file = rig.path("recording");
     record(&rig, &file);

@@ -38,7 +38,7 @@ fn growth(daemon: &Daemon, from: &NamespaceGuest, to: &NamespaceGuest) -> Stages
 }
 
 #[test]
-fn what_software_does_for_a_nic_shows_in_its_stages() {
+fn software_offloads_of_a_nic_are_counted_in_its_stages() {
     let rig = Rig::new().unwrap();
     let names = [("a", ""), ("b", PLAIN), ("c", "")];
     let (daemon, guests) = private_lan(&rig, &names).unwrap();
@@ -79,7 +79,7 @@ fn what_software_does_for_a_nic_shows_in_its_stages() {
 }
 
 #[test]
-fn an_idle_worker_tells_idle_until_it_is_asked_and_everything_adds_up() {
+fn an_idle_worker_reports_idle_time_up_to_the_query_and_the_sums_agree() {
     let rig = Rig::new().unwrap();
     let (daemon, _guests) = private_lan(&rig, &[("a", ""), ("b", "")]).unwrap();
     // The guests' kernels send neighbour and router solicitations at first.

@@ -10,7 +10,7 @@ use suimon_rig::{
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Switch whose uplink leads to a namespace, which represents the outside network.
-struct Outside {
+struct UplinkSite {
     // Declared first, so that the daemon ends before the devices are removed.
     daemon: Daemon,
     guest: NamespaceGuest,
@@ -18,7 +18,7 @@ struct Outside {
     _wire: Option<Veth>,
 }
 
-impl Outside {
+impl UplinkSite {
     const ADDRESS: &'static str = "10.77.0.200";
 
     fn over_a_packet_socket(rig: &Rig) -> Self {
@@ -76,22 +76,22 @@ impl Outside {
 #[test]
 fn guests_reach_the_outside_through_a_packet_socket() {
     let rig = Rig::new().unwrap();
-    let fixture = Outside::over_a_packet_socket(&rig);
+    let fixture = UplinkSite::over_a_packet_socket(&rig);
     fixture.check(&rig);
 }
 
 #[test]
 fn guests_reach_the_outside_through_a_tap() {
     let rig = Rig::new().unwrap();
-    let fixture = Outside::over_a_tap(&rig);
+    let fixture = UplinkSite::over_a_tap(&rig);
     fixture.check(&rig);
 }
 
 #[test]
-fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
+fn an_uplink_that_loses_its_carrier_is_reported_and_recovers() {
     let rig = Rig::new().unwrap();
-    let fixture = Outside::over_a_packet_socket(&rig);
-    assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));
+    let fixture = UplinkSite::over_a_packet_socket(&rig);
+    assert!(fixture.guest.namespace.reaches(UplinkSite::ADDRESS));
     let wire = fixture._wire.as_ref().unwrap();
     run(&["ip", "link", "set", wire.near(), "down"]).unwrap();
     suimon_rig::wait_until("uplink down", LIMIT, || {
@@ -100,7 +100,7 @@ fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
     .unwrap();
     run(&["ip", "link", "set", wire.near(), "up"]).unwrap();
     fixture.daemon.wait_up("uplink", "up").unwrap();
-    assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));
+    assert!(fixture.guest.namespace.reaches(UplinkSite::ADDRESS));
     // Events are recorded after the status changes.
     for id in [4004, 4005] {
         suimon_rig::wait_until(&format!("event {id}"), LIMIT, || {
@@ -114,8 +114,8 @@ fn an_uplink_that_loses_its_carrier_is_reported_and_comes_back() {
 #[test]
 fn an_uplink_takes_the_next_device_of_its_name() {
     let rig = Rig::new().unwrap();
-    let fixture = Outside::over_a_packet_socket(&rig);
-    assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));
+    let fixture = UplinkSite::over_a_packet_socket(&rig);
+    assert!(fixture.guest.namespace.reaches(UplinkSite::ADDRESS));
     let name = fixture._wire.as_ref().unwrap().near().to_owned();
     let (old, far) = (rig.device("old"), rig.device("far"));
     run(&["ip", "link", "set", &name, "down"]).unwrap();
@@ -128,7 +128,7 @@ fn an_uplink_takes_the_next_device_of_its_name() {
     run(&["ip", "link", "set", &old, "up"]).unwrap();
     let _next = Veth::new(&name, &far, &fixture.world).unwrap();
     // Moves the address to the new device.
-    let address = format!("{}/24", Outside::ADDRESS);
+    let address = format!("{}/24", UplinkSite::ADDRESS);
     for line in fixture.world.run(&["ip", "-o", "-4", "address"]).unwrap().lines() {
         let device = line.split_whitespace().nth(1).unwrap();
         if line.contains(&address) {
@@ -137,7 +137,7 @@ fn an_uplink_takes_the_next_device_of_its_name() {
     }
     fixture.world.address(&far, &address).unwrap();
     fixture.daemon.wait_up("uplink", "up").unwrap();
-    assert!(fixture.guest.namespace.reaches(Outside::ADDRESS));
+    assert!(fixture.guest.namespace.reaches(UplinkSite::ADDRESS));
     let events = fixture.daemon.json(&["event", "list", "--id", "4006"]).unwrap();
     let text = events[0]["text"].as_str().unwrap_or_default().to_owned();
     assert!(text.contains(&format!("renamed to {old}")), "{events}");

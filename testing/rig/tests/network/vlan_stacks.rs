@@ -7,12 +7,12 @@ mod recorder;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use model::{Destination, Port, Sight, Stack, Tag, all_stacks, documented, random_stacks};
+use model::{Destination, Observation, Port, Stack, Tag, all_stacks, documented, random_stacks};
 use recorder::{Marker, Probe, Recorder, mac};
 use suimon_rig::ovs::{self, OvsWoken};
 use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth};
 
-use crate::kernel_path::wait_taken;
+use crate::kernel_path::wait_kernel_path_used;
 
 // Indices of the ports in `ports`. The uplink is the last.
 const A: usize = 0;
@@ -135,7 +135,7 @@ impl Host {
 
 /// Asserts that no switch behind a port can read a VLAN that the sender may not use from a frame,
 /// neither in the first tag nor in one after a priority tag.
-fn assert_isolated(ports: &[Port], probe: &Probe, observation: &Sight) {
+fn assert_isolated(ports: &[Port], probe: &Probe, observation: &Observation) {
     for (receiver, stack) in
         observation.iter().filter(|(receiver, _)| !ports[**receiver].is_access())
     {
@@ -148,7 +148,7 @@ fn assert_isolated(ports: &[Port], probe: &Probe, observation: &Sight) {
 }
 
 /// Asserts that ports receive exactly the frames that the documentation states.
-fn assert_documented(ports: &[Port], probes: &[Probe], observations: &[Sight]) {
+fn assert_documented(ports: &[Port], probes: &[Probe], observations: &[Observation]) {
     for (probe, observation) in probes.iter().zip(observations) {
         assert_isolated(ports, probe, observation);
     }
@@ -190,18 +190,18 @@ fn the_kernel_path_carries_no_tags() {
     let host = Host::start(&rig, &ports, "kernel_path = true\n");
     let mut recorder = host.recorder();
     recorder.wait_ready(&markers);
-    wait_taken(&host.daemon, &host.guests[A], &host.guests[N]);
+    wait_kernel_path_used(&host.daemon, &host.guests[A], &host.guests[N]);
     let mut probes = unicasts(&ports, &all_stacks(2));
     probes.extend(unicasts(&ports, &random_stacks(200)));
     probes.extend(broadcasts(&ports, &all_stacks(2)));
     let observations = recorder.record(&probes, &markers);
     assert_documented(&ports, &probes, &observations);
     // Untagged frames are still forwarded.
-    wait_taken(&host.daemon, &host.guests[A], &host.guests[N]);
+    wait_kernel_path_used(&host.daemon, &host.guests[A], &host.guests[N]);
 }
 
 /// Records all broadcasts on Open vSwitch, whose frames pass its daemon.
-fn through_open_vswitch(rig: &Rig, probes: &[Probe]) -> Vec<Sight> {
+fn through_open_vswitch(rig: &Rig, probes: &[Probe]) -> Vec<Observation> {
     let guests: Vec<Namespace> =
         ports().iter().map(|port| Namespace::new(rig, port.name).unwrap()).collect();
     let mut switch = OvsWoken::start(rig).unwrap();
@@ -223,7 +223,7 @@ fn through_open_vswitch(rig: &Rig, probes: &[Probe]) -> Vec<Sight> {
 
 /// Records all broadcasts on a bridge of Linux. Its untagged network is VLAN 1. `None` if the
 /// kernel has no VLAN filtering (`CONFIG_BRIDGE_VLAN_FILTERING`).
-fn through_linux_bridge(rig: &Rig, probes: &[Probe]) -> Option<Vec<Sight>> {
+fn through_linux_bridge(rig: &Rig, probes: &[Probe]) -> Option<Vec<Observation>> {
     const BRIDGE: &str = "bridge0";
     let bridge_namespace = Namespace::new(rig, "bridge").unwrap();
     bridge_namespace
@@ -304,7 +304,7 @@ fn cell(stack: Option<&Stack>) -> String {
 }
 
 /// Returns the rows of the table in the documentation, with a column for each switch.
-fn table(probes: &[Probe], switches: &[&[Sight]]) -> Vec<String> {
+fn table(probes: &[Probe], switches: &[&[Observation]]) -> Vec<String> {
     let row = |&(port, sender, receiver, tags): &Row| {
         let stack = stack_of(tags);
         let is_row = |probe: &Probe| probe.sender == sender && probe.stack == stack;
@@ -339,7 +339,7 @@ fn open_vswitch_and_the_linux_bridge_agree_where_802_1q_defines_it() {
     let rig = Rig::new().unwrap();
     let ports = ports();
     let probes = broadcasts(&ports, &all_stacks(2));
-    let expected: Vec<Sight> = probes
+    let expected: Vec<Observation> = probes
         .iter()
         .map(|probe| documented(&ports, probe.sender, probe.to, &probe.stack))
         .collect();

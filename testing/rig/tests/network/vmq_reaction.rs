@@ -3,7 +3,7 @@
 //! together cannot.
 //!
 //! The time and number of moves depend on the CPU time that the workers get, so these tests print
-//! them. The promised limits are tested in virtual time (`policy/vmq`).
+//! them. The specified limits are tested in virtual time (`policy/vmq`).
 
 use std::thread;
 use std::time::Duration;
@@ -84,7 +84,7 @@ mod full {
     }
 
     #[test]
-    fn overload_that_goes_on_moves_queues_only_at_first() {
+    fn sustained_overload_moves_queues_only_at_first() {
         let rig = Rig::new().unwrap();
         let host = LoadedHost::new(&rig, MANY_WORKERS).unwrap();
         let load = host.load(&rig, None).unwrap();

@@ -10,7 +10,7 @@ const WORLD: &str = "10.77.0.200";
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Switch with a guest and an uplink on one end of a veth pair; the other end is in a namespace.
-struct Outside {
+struct UplinkSite {
     // Declared first, so that the daemon ends before the devices are removed.
     daemon: Daemon,
     guest: NamespaceGuest,
@@ -20,7 +20,7 @@ struct Outside {
     far: String,
 }
 
-impl Outside {
+impl UplinkSite {
     fn new(rig: &Rig, mtu: u16) -> Self {
         let world = Namespace::new(rig, "world").unwrap();
         let guest = NamespaceGuest::new(rig, "guest", 1).unwrap();
@@ -72,7 +72,7 @@ impl Outside {
 #[test]
 fn guests_reach_the_outside_through_af_xdp() {
     let rig = Rig::new().unwrap();
-    let fixture = Outside::new(&rig, 1500);
+    let fixture = UplinkSite::new(&rig, 1500);
     fixture.check(&rig);
     let mode = &fixture.uplink()["af_xdp"];
     assert_eq!((&mode["hook"], &mode["zero_copy"]), (&"driver".into(), &false.into()), "{mode}");
@@ -84,7 +84,7 @@ fn guests_reach_the_outside_through_af_xdp() {
 #[test]
 fn frames_of_9000_bytes_pass_af_xdp_in_several_chunks() {
     let rig = Rig::new().unwrap();
-    let fixture = Outside::new(&rig, 9000);
+    let fixture = UplinkSite::new(&rig, 9000);
     fixture.check(&rig);
     let arguments = ["ping", "-n", "-q", "-c", "5", "-i", "0.2", "-M", "do", "-s", "8972", WORLD];
     let pinged = fixture.guest.namespace.run_any(&arguments, LIMIT).unwrap();
@@ -93,9 +93,9 @@ fn frames_of_9000_bytes_pass_af_xdp_in_several_chunks() {
 }
 
 #[test]
-fn a_killed_daemon_leaves_no_program_and_the_next_one_goes_on() {
+fn a_killed_daemon_leaves_no_program_and_the_next_one_continues() {
     let rig = Rig::new().unwrap();
-    let mut fixture = Outside::new(&rig, 1500);
+    let mut fixture = UplinkSite::new(&rig, 1500);
     assert!(fixture.guest.namespace.reaches(WORLD));
     assert!(fixture.has_program());
     fixture.daemon.kill();
@@ -109,9 +109,9 @@ fn a_killed_daemon_leaves_no_program_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn the_driver_changes_and_a_deleted_device_comes_back() {
+fn the_driver_changes_and_a_deleted_device_is_opened_again() {
     let rig = Rig::new().unwrap();
-    let fixture = Outside::new(&rig, 1500);
+    let fixture = UplinkSite::new(&rig, 1500);
     assert!(fixture.guest.namespace.reaches(WORLD));
     for (driver, is_xdp) in [("af_packet", false), ("af_xdp", true)] {
         fixture.daemon.ok(&["uplink", "set", "up", "--driver", driver]).unwrap();
@@ -146,9 +146,9 @@ const HOST: [&str; 2] = ["198.51.100.9", "2001:db8:51::9"];
 const ASKING: [&str; 2] = ["198.51.100.10", "2001:db8:51::10"];
 
 #[test]
-fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
+fn the_host_is_reached_at_its_own_addresses_while_guests_communicate() {
     let rig = Rig::new().unwrap();
-    let fixture = Outside::new(&rig, 1500);
+    let fixture = UplinkSite::new(&rig, 1500);
     let (near, far) = (fixture.wire.near(), fixture.far.as_str());
     for (host_address, other) in HOST.iter().zip(ASKING) {
         run(&["ip", "address", "add", host_address, "dev", near, "nodad"])
@@ -158,7 +158,7 @@ fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
         fixture.world.address(far, other).unwrap();
         fixture.world.run(&["ip", "route", "add", host_address, "dev", far, "src", other]).unwrap();
     }
-    assert!(HOST.iter().all(|host_address| fixture.world.is_cut_from(host_address).unwrap()));
+    assert!(HOST.iter().all(|host_address| fixture.world.cannot_reach(host_address).unwrap()));
     assert!(fixture.guest.namespace.reaches(WORLD));
     let set = |value: &str| {
         fixture.daemon.ok(&["uplink", "set", "up", "--host-addresses", value]).unwrap();
@@ -180,14 +180,14 @@ fn the_host_is_reached_at_its_own_addresses_while_guests_go_on() {
     let output = fixture.daemon.cli(&["uplink", "set", "up", "--driver", "af_packet"]).unwrap();
     assert!(!output.is_ok() && output.stderr.contains("host_addresses"), "{output:?}");
     fixture.daemon.ok(&["uplink", "set", "up", "--unset", "host_addresses"]).unwrap();
-    assert!(fixture.world.is_cut_from(HOST[0]).unwrap());
+    assert!(fixture.world.cannot_reach(HOST[0]).unwrap());
     assert!(fixture.guest.namespace.reaches(WORLD));
 }
 
 #[test]
-fn a_device_with_more_queues_is_refused_with_what_to_do() {
+fn a_device_with_more_queues_is_rejected_with_a_remedy() {
     let rig = Rig::new().unwrap();
-    let mut fixture = Outside::new(&rig, 1500);
+    let mut fixture = UplinkSite::new(&rig, 1500);
     let device = rig.device("q");
     let queues = ["numtxqueues", "2", "numrxqueues", "2"];
     run(&[&["ip", "link", "add", &device][..], &queues, &["type", "veth"]].concat()).unwrap();
@@ -203,10 +203,10 @@ fn a_device_with_more_queues_is_refused_with_what_to_do() {
 /// No device here supports flow rules: the kernel's error is reported, and the switch classifies
 /// frames in software.
 #[test]
-fn who_classifies_is_told_and_without_rules_it_is_the_switch() {
+fn the_classifier_is_reported_and_is_the_switch_without_flow_rules() {
     let rig = Rig::new().unwrap();
-    let mut fixture = Outside::new(&rig, 1500);
-    let steering = |fixture: &Outside| fixture.uplink()["steering"].clone();
+    let mut fixture = UplinkSite::new(&rig, 1500);
+    let steering = |fixture: &UplinkSite| fixture.uplink()["steering"].clone();
     let steering_status = steering(&fixture);
     assert_eq!(
         (&steering_status["mode"], &steering_status["queues"]),

@@ -92,7 +92,7 @@ fn list_enable_set_up_and_keep(rig: &Rig) -> Result<()> {
     assert!(vf_text.contains("trust on") && vf_text.contains("100Mbps"), "{vf_text}");
     assert_eq!(json(&mut machine, "pf show eth0")?["condition"]["health"], "up");
     bad_input(&mut machine)?;
-    others_change_it(&mut machine)?;
+    change_by_other_programs(&mut machine)?;
     a_new_daemon(&mut machine)
 }
 
@@ -146,7 +146,7 @@ fn bad_input(machine: &mut IovMachine) -> Result<()> {
 }
 
 /// Changes by other programs are reverted to the configuration, and reported.
-fn others_change_it(machine: &mut IovMachine) -> Result<()> {
+fn change_by_other_programs(machine: &mut IovMachine) -> Result<()> {
     machine.run("/usr/bin/ip link set eth0 vf 1 trust off")?;
     machine.run(
         "until /usr/bin/ip link show eth0 | grep -q 'vf 1 .*trust on'; do usleep 200000; done",
@@ -186,12 +186,12 @@ mod full {
     }
 
     #[test]
-    fn a_machine_without_an_iommu_is_told_what_it_lacks() {
-        suimon_rig::Rig::run(super::told_what_it_lacks);
+    fn an_adapter_without_an_iommu_is_reported_with_the_requirement() {
+        suimon_rig::Rig::run(super::report_missing_iommu);
     }
 }
 
-fn told_what_it_lacks(rig: &Rig) -> Result<()> {
+fn report_missing_iommu(rig: &Rig) -> Result<()> {
     let spec = IovSpec { has_iommu: false, hosts_vms: false, adapters: 1 };
     let mut machine = IovMachine::start(rig, spec)?;
     machine.start_daemon()?;

@@ -199,7 +199,7 @@ impl<'a> Site<'a> {
 
     /// Migrates the VM to the other node, and checks that the switch carries its frames in both
     /// directions during memory copying.
-    fn move_it(&mut self) -> Result<()> {
+    fn migrate_vm(&mut self) -> Result<()> {
         self.wait_flow()?;
         let (from, to, started) = (NODES[self.at], NODES[1 - self.at], Instant::now());
         self.machine.run(&format!(
@@ -258,12 +258,12 @@ impl<'a> Site<'a> {
 /// Nested VMs in an emulated machine take minutes.
 mod full {
     #[test]
-    fn a_vm_with_a_vf_goes_there_and_back_while_tcp_goes_on() {
-        suimon_rig::Rig::run(super::go_there_and_back);
+    fn a_vm_with_a_vf_migrates_there_and_back_while_tcp_continues() {
+        suimon_rig::Rig::run(super::migrate_there_and_back);
     }
 }
 
-fn go_there_and_back(rig: &Rig) -> Result<()> {
+fn migrate_there_and_back(rig: &Rig) -> Result<()> {
     let mut site = Site::new(rig)?;
     site.machine.suimon_well_of("one", "vm start web")?;
     site.wait_vf(BOOT_LIMIT)?;
@@ -283,7 +283,7 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
         "(/usr/bin/ip netns exec blue iperf3 -c {NESTED} --bidir -t 3600 -i 0.5 -b 500K -l 2K \
          -w 16K -J >/tmp/report 2>&1; echo done >/tmp/end) &"
     ))?;
-    site.move_it()?;
+    site.migrate_vm()?;
     site.wait_vf(PATIENCE)?;
     site.wait_no_vf_used(0)?;
 
@@ -292,7 +292,7 @@ fn go_there_and_back(rig: &Rig) -> Result<()> {
     let device = vf["device"].as_str().context("the VF has no device")?.to_owned();
     site.machine.run(&format!("/usr/bin/ip link set {device} netns red"))?;
     site.machine.suimon_well_of("one", "vf set eth0 1 mac=52:54:00:00:00:09")?;
-    site.move_it()?;
+    site.migrate_vm()?;
     site.wait_iov("without a VF", PATIENCE, |iov| {
         let reason = iov["reason"].as_str().unwrap_or_default();
         iov["path"] == "synthetic" && reason.contains("no VF for this NIC is free")

@@ -177,7 +177,7 @@ fn end_tcp(machine: &mut IovMachine) -> Result<Duration> {
 
 /// Kills and restarts the daemon. Returns the longest time in which the VM did not reply over its
 /// VF.
-fn die(machine: &mut IovMachine) -> Result<Duration> {
+fn kill_and_measure_return(machine: &mut IovMachine) -> Result<Duration> {
     machine.run(&format!(
         "(/usr/bin/ip netns exec blue ping -i 0.2 {NESTED} | while read -r line; do case $line in \
          *seq=*) read -r now rest </proc/uptime; echo $now;; esac; done >/tmp/pings) & sleep 2"
@@ -230,7 +230,7 @@ fn reach_each_other(rig: &Rig) -> Result<()> {
 /// Nested VMs in an emulated machine take minutes.
 mod full {
     #[test]
-    fn a_vm_has_a_vf_leaves_it_and_has_it_again_while_tcp_goes_on() {
+    fn a_vm_gets_a_vf_loses_it_and_gets_it_again_while_tcp_continues() {
         suimon_rig::Rig::run(super::have_leave_and_have_again);
     }
 
@@ -280,7 +280,7 @@ fn have_leave_and_have_again(rig: &Rig) -> Result<()> {
     // The length of a pause depends on the CPU time that the machine gets, so it is only printed.
     for _ in 0..deaths {
         begin_tcp(&mut machine)?;
-        let pause = die(&mut machine)?;
+        let pause = kill_and_measure_return(&mut machine)?;
         let of_tcp = end_tcp(&mut machine)?;
         println!("the daemon died: no ping for {pause:?}, no TCP for {of_tcp:?}");
     }

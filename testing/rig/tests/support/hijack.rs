@@ -7,12 +7,12 @@ use libc::{c_int, c_long, c_void, pid_t, user_regs_struct};
 
 /// Thread that was stopped while it waits in a system call. Dropping this resumes the thread as if
 /// the call had been interrupted.
-pub struct Hijacked {
+pub struct TracedThread {
     thread: pid_t,
     before: user_regs_struct,
 }
 
-impl Hijacked {
+impl TracedThread {
     /// Attaches to a thread and stops it.
     ///
     /// # Panics
@@ -67,7 +67,7 @@ impl Hijacked {
     }
 }
 
-impl Drop for Hijacked {
+impl Drop for TracedThread {
     fn drop(&mut self) {
         let mut registers = self.before;
         registers.rax = -i64::from(libc::EINTR) as u64;

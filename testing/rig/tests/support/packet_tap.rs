@@ -19,7 +19,7 @@ const ADDRESSES_BYTES: usize = 12;
 const UDP_SEGMENT: c_int = 103;
 
 /// Frame with its virtio-net header.
-pub type Headed = (VnetHeader, Vec<u8>);
+pub type FrameWithHeader = (VnetHeader, Vec<u8>);
 
 /// Makes the kernel's stack send datagrams of several segments as large frames.
 ///
@@ -127,7 +127,7 @@ impl PacketTap {
     /// # Panics
     ///
     /// The kernel reports an error.
-    pub fn receive(&self, patience: Duration) -> Option<Headed> {
+    pub fn receive(&self, patience: Duration) -> Option<FrameWithHeader> {
         if !self.is_readable(patience) {
             return None;
         }

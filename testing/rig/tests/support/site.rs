@@ -154,7 +154,7 @@ impl Site {
     }
 
     /// Migrates the VM to the other node. Returns the duration.
-    pub fn move_it(&mut self, guest: &mut GuestConsole) -> Duration {
+    pub fn migrate_vm(&mut self, guest: &mut GuestConsole) -> Duration {
         let (started, target) = (Instant::now(), NAMES[1 - self.at]);
         let arguments = ["vm", "migrate", "web", "--to", target, "--with-files"];
         self.here().daemon.ok(&arguments).unwrap();
@@ -168,7 +168,7 @@ impl Site {
     /// Migrates the VM by draining its node, requested from that node or from the other one. Checks
     /// that a drained node accepts no VM until `undrain`, even after its daemon was killed. Returns
     /// the duration.
-    pub fn drain_it(&mut self, guest: &mut GuestConsole, ask_other: bool) -> Duration {
+    pub fn drain_node(&mut self, guest: &mut GuestConsole, ask_other: bool) -> Duration {
         let (own_name, other) = (NAMES[self.at], NAMES[1 - self.at]);
         let queried_node = if ask_other { self.there() } else { self.here() };
         let plan = queried_node.daemon.ok(&["node", "drain", own_name, "--dry-run"]).unwrap();
@@ -203,7 +203,7 @@ impl Site {
     /// QEMU before 10.0.4 aborts if it disables the dirty log before it has detected the closed
     /// vhost-user connections (`vhost_log_global_stop` calls `abort`). The order depends on the
     /// machine. The VM has then ended on both nodes, which its node reports.
-    pub fn leave_dies(&mut self) -> bool {
+    pub fn choose_process_to_kill(&mut self) -> bool {
         begin_slowly(self);
         let daemon = &mut self.nodes[self.at].daemon;
         daemon.kill();

@@ -132,7 +132,7 @@ impl TeamOfTwo {
 
     /// Waits until each member has received (`direction` 0) or sent (1) more than a hundred frames
     /// since `before`.
-    pub fn wait_both_carried_way(&self, before: [[u64; 2]; 2], direction: usize) {
+    pub fn wait_both_used(&self, before: [[u64; 2]; 2], direction: usize) {
         let mut after = before;
         let result = wait_until("frames by both members", LIMIT, || {
             after = self.frames();

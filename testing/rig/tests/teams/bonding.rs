@@ -93,7 +93,7 @@ fn wait_ports(vm: &mut Guest, ports: usize) -> BondStatus {
 /// Waits until [`FRAMES`] successive frames have left by a member and none by the other one, which
 /// has failed. The new distribution applies to batches that begin after it was published; until
 /// then, frames in flight may leave by the failed member.
-fn wait_all_leave_by(team: &TeamOfTwo, member: usize) {
+fn wait_all_sent_by(team: &TeamOfTwo, member: usize) {
     let reported = team.frames();
     let (mut before, mut after) = (reported, reported);
     let result = wait_until("frames that leave by the other member only", LIMIT, || {
@@ -122,7 +122,7 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
         let options = [direction, &PACE].concat();
         let streams = iperf::Client::begin(&rig, second_guest, FAR, STREAMS, &options).unwrap();
         let direction_index = usize::from(direction.is_empty());
-        team.wait_both_carried_way(before, direction_index);
+        team.wait_both_used(before, direction_index);
         println!("{direction:?}: {} bit/s", streams.end().unwrap().bits_per_second);
     }
 
@@ -132,7 +132,7 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
     vm.set_link(1, false).unwrap();
     team.wait_state(1, "failed");
     team.wait_reason(FAILED, "right", "no LACPDU of the partner is received", 1);
-    wait_all_leave_by(team, 0);
+    wait_all_sent_by(team, 0);
     streams.wait_flow("streams by the left link").unwrap();
     vm.set_link(1, true).unwrap();
     team.wait_state(1, "active");
@@ -141,7 +141,7 @@ fn a_bond_of_linux_and_a_team_use_both_links_and_survive_the_loss_of_each() {
     run(&["ip", "link", "set", &taps[0], "down"]).unwrap();
     team.wait_state(0, "failed");
     team.wait_reason(FAILED, "left", "its link is down", 1);
-    wait_all_leave_by(team, 1);
+    wait_all_sent_by(team, 1);
     wait_ports(vm, 1);
     streams.wait_flow("streams by the right link").unwrap();
     run(&["ip", "link", "set", &taps[0], "up"]).unwrap();

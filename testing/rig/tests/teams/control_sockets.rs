@@ -29,7 +29,7 @@ fn next_lacpdu(socket: &mut dyn ControlSocket) -> Lacpdu {
 
 /// An active bond sends LACPDUs on each link and processes received ones.
 #[test]
-fn lacpdus_of_open_vswitch_are_received_and_ours_are_heard() {
+fn lacpdus_are_exchanged_with_open_vswitch_in_both_directions() {
     let rig = Rig::new().unwrap();
     let far = Namespace::new(&rig, "far").unwrap();
     let mut switch = OvsBonds::start(&rig).unwrap();

@@ -19,9 +19,9 @@ const SETTLED_LACP: Duration = Duration::from_millis(1500);
 const CUT: &str = "its link is down";
 
 /// Reproducible pseudo-random numbers (xorshift, Marsaglia 2003).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -50,7 +50,7 @@ fn flap(
     settled: Duration,
     set_link: impl Fn(usize, bool),
 ) -> [Cuts; 2] {
-    let mut dice = Dice(0x5eed_0b0e);
+    let mut dice = Random(0x5eed_0b0e);
     let mut cuts = [Cuts::default(); 2];
     let mut back_at = Instant::now();
     while cuts.iter().any(|cuts| cuts.in_use < in_use) {

@@ -106,7 +106,7 @@ fn judge(far: &Namespace, suite: &str, (ends, probe): &Team, group: &str) -> Fou
 }
 
 #[test]
-fn what_cannot_be_judged_is_refused_with_its_reason() {
+fn unusable_arguments_and_interfaces_are_rejected_with_the_reason() {
     let rig = Rig::new().unwrap();
     let far = Namespace::new(&rig, "far").unwrap();
     let (near, end) = (rig.device("n"), rig.device("f"));

@@ -66,7 +66,7 @@ fn check_streams(rig: &Rig, teamed: &Teamed) {
         let mut streams =
             iperf::Client::begin(rig, guest, &teamed.address, STREAMS, &options).unwrap();
         wait_until("streams on both members", LIMIT, || Ok(shares(teamed, key).is_some())).unwrap();
-        teamed.team.wait_both_carried_way(before, usize::from(key == "tx"));
+        teamed.team.wait_both_used(before, usize::from(key == "tx"));
         streams.wait_flow(key).unwrap();
         println!("{direction:?}: {} bit/s", streams.end().unwrap().bits_per_second);
     }

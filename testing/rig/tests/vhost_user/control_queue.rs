@@ -155,7 +155,7 @@ fn the_number_of_queue_pairs_follows_the_guest_and_frames_stay_right() {
 
 /// `CTRL_RX`, `CTRL_VLAN`: the front-end implements the filters. The switch sends a guest only its
 /// own frames, regardless of the filters.
-fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
+fn a_guest_in_promiscuous_mode_receives_only_its_own_frames() {
     const PINGS: u64 = 20;
     let rig = Rig::new().unwrap();
     let mut site = Site::boot(&rig);
@@ -200,7 +200,7 @@ fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
             assert!(site.vm.reaches(&address).unwrap(), "VLAN {vlan}");
             site.exchange(&name);
         } else {
-            assert!(site.vm.is_cut_from(&address).unwrap(), "VLAN {vlan}");
+            assert!(site.vm.cannot_reach(&address).unwrap(), "VLAN {vlan}");
         }
         site.vm.run(&format!("ip link del {name}")).unwrap();
     }
@@ -227,7 +227,7 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
     };
     change(&mut site, OTHER_MAC);
     assert!(
-        site.vm.is_cut_from(&address).unwrap(),
+        site.vm.cannot_reach(&address).unwrap(),
         "the guest uses an address that it may not have"
     );
     // A missing reply alone does not show that the switch has processed the requests.
@@ -252,7 +252,7 @@ fn an_address_that_a_guest_gives_itself_is_learned_only_if_it_may_have_it() {
 
 /// `CTRL_GUEST_OFFLOADS`: the front-end does not pass the command on. Frames are correct
 /// nevertheless; offloads can be disabled at the NIC, live.
-fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
+fn offloads_that_a_guest_disables_can_be_disabled_at_its_nic() {
     let rig = Rig::new().unwrap();
     let mut site = Site::boot(&rig);
     assert!(site.has_feature(CTRL_GUEST_OFFLOADS));
@@ -290,8 +290,8 @@ fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
 
 mod full {
     #[test]
-    fn what_a_guest_no_longer_wants_is_switched_off_at_its_nic() {
-        super::what_a_guest_no_longer_wants_is_switched_off_at_its_nic();
+    fn offloads_that_a_guest_disables_can_be_disabled_at_its_nic() {
+        super::offloads_that_a_guest_disables_can_be_disabled_at_its_nic();
     }
 
     #[test]
@@ -305,7 +305,7 @@ mod full {
     }
 
     #[test]
-    fn a_guest_that_asks_for_everything_gets_what_is_for_it() {
-        super::a_guest_that_asks_for_everything_gets_what_is_for_it();
+    fn a_guest_in_promiscuous_mode_receives_only_its_own_frames() {
+        super::a_guest_in_promiscuous_mode_receives_only_its_own_frames();
     }
 }

@@ -81,12 +81,12 @@ fn plug(guest: &mut Guest, condition: &str) -> Result<()> {
         "driver": "e1000e", "id": "primary", "bus": "port0", "netdev": "vf", "mac": MAC,
         "failover_pair_id": "standby0", "romfile": "",
     });
-    guest.tell_qemu("device_add", &device)?;
+    guest.execute_qmp("device_add", &device)?;
     wait_until(condition, LIMIT, || Ok(number_of_nics(guest)? == 3))
 }
 
 fn unplug(guest: &mut Guest) -> Result<()> {
-    guest.tell_qemu("device_del", &json!({ "id": "primary" }))?;
+    guest.execute_qmp("device_del", &json!({ "id": "primary" }))?;
     wait_until("the NIC was deleted", LIMIT, || Ok(number_of_nics(guest)? == 2))
 }
 
@@ -143,26 +143,24 @@ fn wait_flow(world: &Namespace, condition: &str) -> Result<()> {
     wait_until(condition, LIMIT, || Ok(bytes()? > before + 1_000_000))
 }
 
-fn tcp_to_a_guest_lives_through_a_vf_that_comes_and_goes() {
-    Rig::run(|rig| live_through_a_vf_that_comes_and_goes(rig, &["--reverse"]));
+fn tcp_to_a_guest_survives_plug_and_unplug_of_a_vf() {
+    Rig::run(|rig| keep_tcp_over_vf_changes(rig, &["--reverse"]));
 }
 
 mod full {
     #[test]
-    fn tcp_each_way_lives_through_a_vf_that_comes_and_goes() {
-        suimon_rig::Rig::run(|rig| {
-            super::live_through_a_vf_that_comes_and_goes(rig, &["", "--reverse"])
-        });
+    fn tcp_in_both_directions_survives_plug_and_unplug_of_a_vf() {
+        suimon_rig::Rig::run(|rig| super::keep_tcp_over_vf_changes(rig, &["", "--reverse"]));
     }
 
     #[test]
-    fn tcp_to_a_guest_lives_through_a_vf_that_comes_and_goes() {
-        super::tcp_to_a_guest_lives_through_a_vf_that_comes_and_goes();
+    fn tcp_to_a_guest_survives_plug_and_unplug_of_a_vf() {
+        super::tcp_to_a_guest_survives_plug_and_unplug_of_a_vf();
     }
 }
 
 /// Changes the paths during a connection in each of these directions, given as options of iperf3.
-fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Result<()> {
+fn keep_tcp_over_vf_changes(rig: &Rig, directions: &[&str]) -> Result<()> {
     let adapter = Adapter::new(rig)?;
     let socket = rig.path("web.sock");
     let daemon = Daemon::start(
@@ -190,7 +188,7 @@ fn live_through_a_vf_that_comes_and_goes(rig: &Rig, directions: &[&str]) -> Resu
     // Feature bit 62 is VIRTIO_NET_F_STANDBY (virtio 1.2, section 5.1.3).
     ensure!(features.as_bytes().get(62) == Some(&b'1'), "no standby: {features}");
     guest.load("e1000e", "")?;
-    guest.tell_qemu(
+    guest.execute_qmp(
         "netdev_add",
         &json!({ "type": "tap", "id": "vf", "ifname": adapter.tap, "script": "no",
                  "downscript": "no", "vhost": false }),

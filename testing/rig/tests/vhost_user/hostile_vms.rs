@@ -157,7 +157,7 @@ fn a_guest_that_breaks_its_ring_stops_its_own_nic_only() {
 
 /// A frame with an invalid header is dropped without any other effect.
 #[test]
-fn frames_whose_headers_lie_are_dropped_and_counted() {
+fn frames_with_invalid_headers_are_dropped_and_counted() {
     beside_a_stream(|daemon, socket, stream| {
         let vm = Vm::with_regions(vec![BYTES]);
         let mut hostile = Hostile::start(socket, &vm);

@@ -60,13 +60,13 @@ fn gaps(tenths: &[u64]) -> Vec<usize> {
 
 /// How the daemon ends before the next one starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum DaemonEnd {
     Killed,
     Replaced,
 }
 
 /// Asserts that a guest's TCP stream continues while the daemon ends and restarts `times` times.
-fn stream_across(replacement: Way, listens: bool, times: u32) {
+fn stream_across(replacement: DaemonEnd, listens: bool, times: u32) {
     let rig = Rig::new().unwrap();
     let light = NamespaceGuest::new(&rig, "light", 1).unwrap();
     let socket = rig.path("vm.sock");
@@ -89,8 +89,8 @@ fn stream_across(replacement: Way, listens: bool, times: u32) {
     wait_until("a stream", LIMIT, || Ok(tenths(&server).len() > 5)).unwrap();
     for _ in 0..times {
         match replacement {
-            Way::Killed => daemon.kill(),
-            Way::Replaced => assert!(daemon.stop().unwrap().success()),
+            DaemonEnd::Killed => daemon.kill(),
+            DaemonEnd::Replaced => assert!(daemon.stop().unwrap().success()),
         }
         daemon.restart(&rig).unwrap();
         daemon.wait_up("nic", "vm").unwrap();
@@ -116,17 +116,17 @@ fn stream_across(replacement: Way, listens: bool, times: u32) {
 }
 
 fn a_guest_s_tcp_session_survives_kills_of_the_daemon() {
-    stream_across(Way::Killed, false, 2);
+    stream_across(DaemonEnd::Killed, false, 2);
 }
 
 fn a_daemon_that_is_replaced_interrupts_a_guest_that_listens_only_briefly() {
-    for replacement in [Way::Killed, Way::Replaced] {
+    for replacement in [DaemonEnd::Killed, DaemonEnd::Replaced] {
         stream_across(replacement, true, 1);
     }
 }
 
 fn a_daemon_is_replaced_under_a_guest_that_connects() {
-    stream_across(Way::Replaced, false, 1);
+    stream_across(DaemonEnd::Replaced, false, 1);
 }
 
 /// A guest is migrated to another QEMU at another port during a download. The received data must be
@@ -273,7 +273,7 @@ fn a_vm_with_packed_rings_is_served_and_offloads_work() {
     // The rings are stopped and restarted at the same position.
     vm.run("ip link set eth0 mtu 1400").unwrap();
     daemon.ok(&["nic", "set", "vm", "--vlan", "7"]).unwrap();
-    assert!(vm.is_cut_from(&light.address()).unwrap());
+    assert!(vm.cannot_reach(&light.address()).unwrap());
     daemon.ok(&["nic", "set", "vm", "--unset", "vlan"]).unwrap();
     assert!(vm.reaches(&light.address()).unwrap());
     assert_eq!(light.namespace.checksum_errors().unwrap(), 0);
@@ -326,13 +326,13 @@ mod full {
 
     #[test]
     fn a_guest_s_tcp_session_survives_ten_kills_of_the_daemon() {
-        stream_across(Way::Killed, false, 10);
+        stream_across(DaemonEnd::Killed, false, 10);
     }
 
     #[test]
     fn a_daemon_is_replaced_again_and_again() {
         for (replacement, listens) in
-            [(Way::Killed, true), (Way::Replaced, true), (Way::Replaced, false)]
+            [(DaemonEnd::Killed, true), (DaemonEnd::Replaced, true), (DaemonEnd::Replaced, false)]
         {
             stream_across(replacement, listens, 3);
         }

@@ -120,13 +120,13 @@ fn verify(guest: &mut GuestConsole) -> u64 {
 
 mod full {
     #[test]
-    fn a_guest_writes_and_sends_while_its_daemons_die() {
+    fn a_guest_writes_and_sends_while_its_daemons_are_killed() {
         let kills = std::env::var("SUIMON_VM_DEATHS");
-        super::die_often(kills.map_or(super::KILLS, |text| text.parse().unwrap()));
+        super::kill_repeatedly(kills.map_or(super::KILLS, |text| text.parse().unwrap()));
     }
 }
 
-fn die_often(kills: usize) {
+fn kill_repeatedly(kills: usize) {
     let mut site = Site::new();
     let mut guest = site.vms.start(&site.daemon, "web").unwrap();
     guest.load("virtio_blk", "").unwrap();

@@ -88,7 +88,7 @@ fn file_system(raw: &str) -> String {
     run(&["dumpe2fs", "-h", raw]).unwrap()
 }
 
-fn an_agent_tells_of_its_guest_and_turns_it_off() {
+fn an_agent_reports_its_guest_and_shuts_it_down() {
     let site = Site::new();
     let mut guest = site.start();
     guest.address("eth0", GUEST).unwrap();
@@ -190,7 +190,7 @@ mod full {
     }
 
     #[test]
-    fn an_agent_tells_of_its_guest_and_turns_it_off() {
-        super::an_agent_tells_of_its_guest_and_turns_it_off();
+    fn an_agent_reports_its_guest_and_shuts_it_down() {
+        super::an_agent_reports_its_guest_and_shuts_it_down();
     }
 }

@@ -89,7 +89,7 @@ impl Site {
         assert_eq!(status["process"], *process);
     }
 
-    fn die_and_return(&mut self) {
+    fn kill_and_restart_daemon(&mut self) {
         self.daemon.kill();
         self.daemon.restart(&self.rig).unwrap();
     }
@@ -110,7 +110,7 @@ impl Site {
     }
 }
 
-fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death() {
+fn a_guest_without_virtio_uses_the_switch_before_and_after_a_kill_of_the_daemon() {
     let mut site = Site::new("nics = [\"old\"]");
     let mut guest = site.start();
     let driver = guest.run("readlink /sys/class/net/eth0/device/driver").unwrap();
@@ -144,7 +144,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
 
     let before = site.vm();
     let died = Instant::now();
-    site.die_and_return();
+    site.kill_and_restart_daemon();
     // QEMU before 8.0 does not reconnect, so the daemon unplugs the NIC and plugs it in again.
     wait_until("the NIC to be up", PATIENCE, || Ok(site.nic()["condition"]["health"] == "up"))
         .unwrap();
@@ -164,7 +164,7 @@ fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_de
         .unwrap();
 }
 
-fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon() {
+fn emulated_disks_keep_written_data_over_kills_of_the_daemon() {
     let mut site = Site::new("disks = [\"ide\", \"sata\"]");
     let mut guest = site.start();
     // The devices are named in the order in which the drivers were loaded.
@@ -191,7 +191,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     for _ in 0..3 {
         let written = guest.run("cat /tmp/written").unwrap();
         let died = Instant::now();
-        site.die_and_return();
+        site.kill_and_restart_daemon();
         wait_until("further writes of the guest", PATIENCE, || {
             Ok(guest.run("cat /tmp/written")? != written)
         })
@@ -209,7 +209,7 @@ fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon()
     assert!(output.is_ok(), "blocks that were written: {output:?}");
     eprintln!("blocks verified on each disk: {}", output.stdout);
     limits_hold(&site, &mut guest);
-    comes_and_goes_with_a_start(&site);
+    check_start_and_stop(&site);
 }
 
 /// Asserts that the socket of an emulated disk is accessible to the daemon's user and the VM's
@@ -234,7 +234,7 @@ fn limits_hold(site: &Site, guest: &mut GuestConsole) {
 }
 
 /// Checks that IDE disks cannot be hot-plugged or hot-unplugged.
-fn comes_and_goes_with_a_start(site: &Site) {
+fn check_start_and_stop(site: &Site) {
     let message = site.refusal(&["vm", "set", "old", "--disks", "sata"]);
     assert!(message.contains("suimon vm stop old"), "{message}");
     let message = site.refusal(&["disk", "set", "ide", "--controller", "virtio"]);
@@ -261,7 +261,7 @@ fn comes_and_goes_with_a_start(site: &Site) {
 }
 
 #[test]
-fn a_bios_starts_from_an_ide_disk_of_ours() {
+fn a_bios_boots_from_an_ide_disk_of_suimon() {
     let site = Site::new("nics = [\"old\"]");
     let mut bytes = firmware::boot_sector();
     bytes.resize(1 << 20, 0);
@@ -279,12 +279,12 @@ fn a_bios_starts_from_an_ide_disk_of_ours() {
 
 mod full {
     #[test]
-    fn a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death() {
-        super::a_guest_without_virtio_talks_through_the_switch_before_and_after_a_daemons_death();
+    fn a_guest_without_virtio_uses_the_switch_before_and_after_a_kill_of_the_daemon() {
+        super::a_guest_without_virtio_uses_the_switch_before_and_after_a_kill_of_the_daemon();
     }
 
     #[test]
-    fn disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon() {
-        super::disks_that_qemu_emulates_keep_what_was_written_through_deaths_of_the_daemon();
+    fn emulated_disks_keep_written_data_over_kills_of_the_daemon() {
+        super::emulated_disks_keep_written_data_over_kills_of_the_daemon();
     }
 }

@@ -213,7 +213,7 @@ fn it_is_paused_and_reset_and_its_console_is_used() {
     wait_until("the event of the reset", PATIENCE, || Ok(!site.events(7015).is_empty())).unwrap();
 }
 
-fn what_is_wrong_is_told_and_nothing_is_left() {
+fn start_errors_are_reported_and_nothing_remains() {
     let site = Site::new();
     let folder = site.vms.folder().to_owned();
     let processes =
@@ -275,8 +275,8 @@ mod full {
     }
 
     #[test]
-    fn what_is_wrong_is_told_and_nothing_is_left() {
-        super::what_is_wrong_is_told_and_nothing_is_left();
+    fn start_errors_are_reported_and_nothing_remains() {
+        super::start_errors_are_reported_and_nothing_remains();
     }
 
     #[test]

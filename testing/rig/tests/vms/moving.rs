@@ -13,19 +13,19 @@ const MOVES: usize = 8;
 
 mod full {
     #[test]
-    fn a_vm_goes_there_and_back_while_it_sends_and_writes() {
+    fn a_vm_migrates_there_and_back_while_it_sends_and_writes() {
         let moves = std::env::var("SUIMON_VM_MOVES");
         super::migrate_repeatedly(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
     }
 
     #[test]
-    fn whoever_dies_meanwhile_one_vm_goes_on() {
-        super::whoever_dies_meanwhile_one_vm_goes_on();
+    fn one_vm_runs_whichever_process_is_killed_during_a_migration() {
+        super::one_vm_runs_whichever_process_is_killed_during_a_migration();
     }
 
     #[test]
-    fn what_cannot_go_is_refused_before_anything_changes() {
-        super::what_cannot_go_is_refused_before_anything_changes();
+    fn a_vm_that_cannot_be_migrated_is_refused_before_anything_changes() {
+        super::a_vm_that_cannot_be_migrated_is_refused_before_anything_changes();
     }
 }
 
@@ -36,7 +36,7 @@ fn migrate_repeatedly(moves: usize) {
     let (mut totals, mut stood, mut all_lost) = (Vec::new(), Vec::new(), 0);
     for _ in 0..moves {
         let before = load.replies().len();
-        totals.push(site.move_it(&mut guest));
+        totals.push(site.migrate_vm(&mut guest));
         let after = load.replies().len();
         wait_until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
         let (lost_replies, in_a_row) = lost(&load.replies()[before..]);
@@ -56,7 +56,7 @@ fn migrate_repeatedly(moves: usize) {
     eprintln!("{all_lost} requests, one in 10 ms, had no reply");
 }
 
-fn what_cannot_go_is_refused_before_anything_changes() {
+fn a_vm_that_cannot_be_migrated_is_refused_before_anything_changes() {
     let mut site = Site::new();
     let to_two = ["vm", "migrate", "web", "--to", "two"];
     assert!(refusal(site.here(), &to_two).contains("suimon vm start web"));
@@ -92,7 +92,7 @@ fn what_cannot_go_is_refused_before_anything_changes() {
     assert!(refusal(&site.nodes[0], &to_two).contains("does not respond"));
     site.nodes[1].daemon.restart(&site.rig).unwrap();
     site.is_only_here();
-    site.move_it(&mut guest);
+    site.migrate_vm(&mut guest);
     assert!(guest.reaches(OUTSIDE).unwrap());
 }
 
@@ -101,7 +101,7 @@ fn process_of(node: &Node) -> String {
     output.unwrap().trim().to_owned()
 }
 
-fn whoever_dies_meanwhile_one_vm_goes_on() {
+fn one_vm_runs_whichever_process_is_killed_during_a_migration() {
     let mut site = Site::new();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
@@ -124,11 +124,11 @@ fn whoever_dies_meanwhile_one_vm_goes_on() {
     load.check(&mut guest);
 
     // A later migration succeeds.
-    site.move_it(&mut guest);
+    site.migrate_vm(&mut guest);
     load.check(&mut guest);
 
     // Kills the source's daemon.
-    if !site.leave_dies() {
+    if !site.choose_process_to_kill() {
         return;
     }
     load.end(&mut guest);

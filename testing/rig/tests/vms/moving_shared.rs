@@ -40,7 +40,7 @@ fn check_image(site: &Site) {
     assert_eq!(entries.len(), 1, "files remain in the store: {entries:?}");
 }
 
-fn go_there_and_back(moves: usize) {
+fn migrate_there_and_back(moves: usize) {
     let mut site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
@@ -54,8 +54,8 @@ fn go_there_and_back(moves: usize) {
         // The option to copy files has no effect, because none has to be copied. The first two
         // migrations are requested by draining the node.
         totals.push(match round {
-            0 | 1 => site.drain_it(&mut guest, round == 1),
-            _ => site.move_it(&mut guest),
+            0 | 1 => site.drain_node(&mut guest, round == 1),
+            _ => site.migrate_vm(&mut guest),
         });
         let after = load.replies().len();
         wait_until("replies", PATIENCE, || Ok(load.replies().len() > after + 50)).unwrap();
@@ -99,7 +99,7 @@ fn a_store_that_is_not_the_same_is_refused() {
     site.is_only_here();
 }
 
-fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
+fn a_vm_stays_if_its_disk_cannot_be_opened_on_the_other_node() {
     let site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
@@ -125,7 +125,7 @@ fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
 }
 
 /// The daemons are killed during a migration, and the VM continues on its node.
-fn go_on_after_deaths() {
+fn migrate_while_daemons_are_killed() {
     let mut site = Site::with_shared_store();
     let mut guest = site.start();
     let mut load = Load::begin(&site, &mut guest);
@@ -135,9 +135,9 @@ fn go_on_after_deaths() {
     site.is_only_here();
     load.check(&mut guest);
     assert_eq!(NAMES[1 - site.at], "two");
-    site.move_it(&mut guest);
+    site.migrate_vm(&mut guest);
     load.check(&mut guest);
-    let goes_on = site.leave_dies();
+    let goes_on = site.choose_process_to_kill();
     wait_until("the disk to be ready", PATIENCE, || Ok(disk_of(site.here()) == "ready")).unwrap();
     if goes_on {
         load.end(&mut guest);
@@ -148,19 +148,19 @@ fn go_on_after_deaths() {
 
 mod full {
     #[test]
-    fn a_disk_that_both_nodes_see_goes_there_and_back_with_its_vm() {
+    fn a_disk_on_a_shared_store_migrates_there_and_back_with_its_vm() {
         let moves = std::env::var("SUIMON_VM_MOVES");
-        super::go_there_and_back(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
+        super::migrate_there_and_back(moves.map_or(super::MOVES, |text| text.parse().unwrap()));
     }
 
     #[test]
-    fn a_vm_on_a_shared_store_goes_on_although_daemons_die_while_it_moves() {
-        super::go_on_after_deaths();
+    fn a_vm_on_a_shared_store_runs_on_when_daemons_are_killed_during_its_migration() {
+        super::migrate_while_daemons_are_killed();
     }
 
     #[test]
-    fn a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is() {
-        super::a_disk_that_cannot_be_opened_there_leaves_the_vm_where_it_is();
+    fn a_vm_stays_if_its_disk_cannot_be_opened_on_the_other_node() {
+        super::a_vm_stays_if_its_disk_cannot_be_opened_on_the_other_node();
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn leave_tls_handshake(port: u16, cut: usize) -> Result<()> {
 
 /// Each iteration creates a disk with a new name, writes it, changes it and deletes it with its
 /// file.
-pub(super) fn come_and_go<'a>(
+pub(super) fn connect_and_disconnect<'a>(
     site: &'a Site,
     totals: &'a Tally,
 ) -> impl FnMut() -> Result<()> + Send + 'a {

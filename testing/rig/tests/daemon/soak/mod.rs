@@ -100,7 +100,7 @@ fn loads<'a>(site: &'a Site, totals: &'a Tally) -> Result<Vec<(&'static str, Loa
         ("nbd-requests", Box::new(disks::nbd_requests(site, totals))),
         ("nbd-connections", Box::new(disks::nbd_connections(site, totals))),
         ("nbd-tls", Box::new(disks::nbd_tls(site, totals))),
-        ("disks", Box::new(disks::come_and_go(site, totals))),
+        ("disks", Box::new(disks::connect_and_disconnect(site, totals))),
         ("reads", Box::new(control::reads(site, totals))),
         ("scrapes", Box::new(control::scrapes(site, totals))),
         ("streams", Box::new(control::streams(site, totals))),

@@ -3,7 +3,7 @@
 use suimon_rig::{Daemon, LoopFolder, NbdClient, Rig, run, wait_until};
 
 use super::{
-    Ballast, Disk, FORMATS, MIB, ONE_WRITE_MAX, PATIENCE, check_mib, free_bytes, wait_queued,
+    Disk, FORMATS, FillerFile, MIB, ONE_WRITE_MAX, PATIENCE, check_mib, free_bytes, wait_queued,
     write_behind,
 };
 
@@ -26,7 +26,7 @@ fn an_ext4_store_is_used_up_and_clients_wait() {
         let file = format!("{store}/{format}.{format}");
         let client = NbdClient::connect(&socket, format).unwrap();
         let mut disk = Disk { client, file };
-        let filler = Ballast::new(store, 8 * MIB);
+        let filler = FillerFile::new(store, 8 * MIB);
         let wait_free_space = |free: u64| {
             wait_until("the free space to be reported", PATIENCE, || {
                 let store = daemon.json(&["store", "show", "s"])?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use suimon_rig::{Daemon, Guest, GuestDisk, GuestSpec, Mounted, NbdClient, Rig, run, wait_until};
 
-use super::{Ballast, MIB, PATIENCE, wait_queued};
+use super::{FillerFile, MIB, PATIENCE, wait_queued};
 
 /// Writes of a VM that Suimon does not manage are queued over vhost-user, and the VM can be ended
 /// meanwhile.
@@ -33,7 +33,7 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
              >/dev/null 2>&1 &"
         )
     };
-    let filler = Ballast::new(path, MIB);
+    let filler = FillerFile::new(path, MIB);
     guest.run(&format!("rm -f /tmp/done; {}", write(0))).unwrap();
     wait_queued(&daemon, "d");
     // The guest continues and can read.
@@ -52,7 +52,7 @@ fn a_guest_of_another_qemu_waits_for_space_and_can_be_ended() {
     guest.run("yes 0 | head -c 4194304 >/tmp/a; dd if=/dev/vda bs=64k count=64 2>/dev/null | cmp - /tmp/a").unwrap();
     guest.check_disks().unwrap();
     // The VM is ended with queued writes; none of them remains queued.
-    let filler = Ballast::new(path, 0);
+    let filler = FillerFile::new(path, 0);
     guest.run(&format!("rm -f /tmp/done; {}", write(512))).unwrap();
     wait_queued(&daemon, "d");
     drop(guest);

@@ -161,7 +161,7 @@ impl Port {
 }
 
 /// Tags with which each receiver gets a frame, by the receiver's index among the ports.
-pub(super) type Sight = BTreeMap<usize, Stack>;
+pub(super) type Observation = BTreeMap<usize, Stack>;
 
 /// Destination of a frame: a port by its index, or all ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,8 +177,8 @@ pub(super) fn documented(
     sender: usize,
     destination: Destination,
     stack: &[Tag],
-) -> Sight {
-    let Some((vlan, inner)) = ports[sender].classify(stack) else { return Sight::new() };
+) -> Observation {
+    let Some((vlan, inner)) = ports[sender].classify(stack) else { return Observation::new() };
     let receivers = match destination {
         Destination::All => 0..ports.len(),
         Destination::Port(port) if ports[port].carries(vlan) => port..port + 1,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use suimon_frame::VnetHeader;
 use suimon_rig::Namespace;
 
-use super::model::{Destination, Sight, Stack, Tag};
+use super::model::{Destination, Observation, Stack, Tag};
 use crate::packet_tap::PacketTap;
 
 /// Deadline for the arrival of a frame. The machine may be loaded.
@@ -38,7 +38,7 @@ pub(super) struct Marker {
 pub(super) struct Recorder {
     taps: Vec<PacketTap>,
     /// Receivers of each frame, by its number.
-    seen: BTreeMap<u32, Sight>,
+    seen: BTreeMap<u32, Observation>,
     next: u32,
 }
 
@@ -78,7 +78,7 @@ impl Recorder {
     /// once a later frame of a sender has arrived anywhere, the switch has processed all of its
     /// earlier frames, and once a later frame has arrived at a receiver, the receiver has all
     /// copies.
-    pub(super) fn record(&mut self, probes: &[Probe], markers: &[Marker]) -> Vec<Sight> {
+    pub(super) fn record(&mut self, probes: &[Probe], markers: &[Marker]) -> Vec<Observation> {
         let mut numbers = Vec::new();
         for of_sender in probes.chunk_by(|first, next| first.sender == next.sender) {
             let marker = markers.iter().find(|marker| marker.sender == of_sender[0].sender);

@@ -69,7 +69,7 @@ impl Layer {
 }
 
 /// Permitted dependencies within one layer; all others are rejected.
-const WITHIN_A_FLOOR: &[(&str, &str)] = &[
+const WITHIN_A_LAYER: &[(&str, &str)] = &[
     ("suimon-frame", "suimon-quantity"),
     ("suimon-client", "suimon-contract"),
     ("suimon-contract", "suimon-config"),
@@ -191,27 +191,29 @@ pub(crate) fn violation(
     to: (&str, Layer),
     is_for_tests: bool,
 ) -> Option<String> {
-    let ((from, from_floor), (to, to_floor)) = (from, to);
-    if from_floor == Layer::Outside || THE_LAB.contains(&(from, to)) {
+    let ((from, from_layer), (to, to_layer)) = (from, to);
+    if from_layer == Layer::Outside || THE_LAB.contains(&(from, to)) {
         return None;
     }
     if is_for_tests && to == TEST_PROGRAMS {
         return None;
     }
-    if to_floor == Layer::Outside {
-        return Some("harness and checks are used by nobody".to_owned());
+    if to_layer == Layer::Outside {
+        return Some("no crate may depend on test programs and checks".to_owned());
     }
     if let Some((_, allowed)) = NARROW.iter().find(|(name, _)| *name == from) {
         return (!allowed.contains(&to)).then(|| format!("it may use only {}", allowed.join(", ")));
     }
-    if from_floor == Layer::Plane && to_floor == Layer::Sys {
-        return Some("a plane gets its system injected and never names it".to_owned());
+    if from_layer == Layer::Plane && to_layer == Layer::Sys {
+        return Some("crates of plane use system services only through ports".to_owned());
     }
-    if to_floor > from_floor {
-        return Some("a crate depends only on lower floors".to_owned());
+    if to_layer > from_layer {
+        return Some("a crate depends only on crates of lower layers".to_owned());
     }
-    if to_floor == from_floor && !WITHIN_A_FLOOR.contains(&(from, to)) {
-        return Some("this edge within one floor is not in the list of allowed ones".to_owned());
+    if to_layer == from_layer && !WITHIN_A_LAYER.contains(&(from, to)) {
+        return Some(
+            "this dependency within one layer is not in the list of permitted ones".to_owned(),
+        );
     }
     None
 }
@@ -221,7 +223,7 @@ pub(crate) fn layer_of_crate(metadata: &Metadata, package: &Package) -> Result<L
     let folder = package.folder().strip_prefix(&metadata.workspace_root).unwrap_or(Path::new(""));
     Layer::from_folder(folder).with_context(|| {
         format!(
-            "crate {} in {} stands on no floor: move it into base, policy, formats, contract, \
+            "crate {} in {} belongs to no layer: move it into base, policy, formats, contract, \
              ports, sys, plane, apps, testing or xtask",
             package.name,
             folder.display()
