@@ -11,6 +11,7 @@
 
 pub mod cluster_tables;
 mod columns;
+mod details;
 pub mod disk_tables;
 pub mod event_line;
 pub mod host_tables;

@@ -3,6 +3,7 @@
 use suimon_contract::{QosLimitingFactor, WorkerStages};
 
 use crate::columns::{Columns, QOS_DELIVERY, TABLES, TOP_STAGES};
+use crate::details::{DETAILS, Details};
 
 /// Returns the page as Markdown.
 pub fn page() -> String {
@@ -10,7 +11,9 @@ pub fn page() -> String {
     text.push_str(
         "Columns of the tables that `suimon` prints, in the order of the commands `switch`, `nic`, `uplink`, \
          `team`, `offload`, `vmq`, `queue`, `worker`, `pf`, `vf`, `store`, `disk`, `qos`, `cluster`, `vm`, \
-         `node`, `operation`, `power` and `top`.\n\n\
+         `node`, `operation`, `power` and `top`. Lines of `show` that are no columns are under [Detail \
+         views](#detail-views). Types of the API are schemas of the OpenAPI document, which `suimon openapi` \
+         prints (`.components.schemas`).\n\n\
          *JSON field* is the field of the row with `--json`; *rows* names the place of the rows in the \
          output. *Unit* is the unit of the JSON field. Tables show the same value with a prefix: powers of \
          1000 for rates, counts and bytes of ports (`k`, `M`, `G`), powers of 1024 for bytes of disks and \
@@ -29,7 +32,27 @@ pub fn page() -> String {
             stages(&mut text);
         }
     }
+    text.push_str(
+        "## Detail views\n\n\
+         `show` prints the keys of the configuration of an object ([host file](config.md)), its state, and \
+         tables that are described above. These lines are the state:\n\n",
+    );
+    for details in DETAILS {
+        detail_lines(&mut text, details);
+    }
     text
+}
+
+fn detail_lines(text: &mut String, details: &Details) {
+    text.push_str(&format!("### Lines of `suimon {}`\n\n", details.command));
+    text.push_str("| line | JSON field | meaning |\n|---|---|---|\n");
+    for line in details.lines {
+        let fields: Vec<String> =
+            line.fields.split(", ").map(|field| format!("`{field}`")).collect();
+        let title = line.title.replace(", ", "`, `");
+        text.push_str(&format!("| `{title}` | {} | {} |\n", fields.join(", "), line.meaning));
+    }
+    text.push('\n');
 }
 
 /// Returns the commands that print tables, each without `suimon`.
@@ -111,6 +134,9 @@ mod tests {
         }
         for factor in QosLimitingFactor::ALL {
             assert!(page.contains(&format!("\n| `{factor}` | ")), "{factor}");
+        }
+        for line in DETAILS.iter().flat_map(|details| details.lines) {
+            assert!(page.contains(line.meaning), "{}", line.title);
         }
         let stages = WorkerStages::default().named().map(|(stage, _)| stage);
         assert_eq!(stages, WorkerStages::MEANINGS.map(|(stage, _)| stage));

@@ -8,7 +8,7 @@ use suimon_contract::{
 
 use crate::exit::CODES;
 
-const GENERATED: &str = "<!-- Made by `suimon docs`. Change the source, not this page. -->\n\n";
+const GENERATED: &str = "<!-- Made by `make docs`. Change the source, not this page. -->\n\n";
 
 /// Returns the reference pages: file name and text of each.
 pub(crate) fn pages(command: Command) -> [(&'static str, String); 6] {
@@ -127,8 +127,7 @@ fn renames() -> String {
     text.push_str(
         "Old names stay valid until the version in the last column. Host files, requests and commands accept \
          both names and report a use of the old one; responses, events and metrics have both. A request with \
-         both names and different values is rejected. The other reference pages have the new names. Metrics that \
-         are counters have the suffix `_total` in addition to these names.\n\n",
+         both names and different values is rejected. The other reference pages have the new names.\n\n",
     );
     text.push_str(&renames_page());
     text
@@ -156,6 +155,74 @@ fn errors() -> String {
     text
 }
 
+/// Fields of events that several kinds have, or that need an explanation: names, separated by `, `,
+/// and their meaning.
+const EVENT_FIELDS: &[(&str, &str)] = &[
+    ("address", "MAC or IP address that the text names."),
+    (
+        "capacity_iops, estimate_iops, needed_iops, reserved_iops, requested_iops",
+        "Capacity of the store; rate that it delivers now; rate that its minimums need; sum of \
+         the minimums or reservation; reservation that a node requested. In normalised IOPS, as \
+         all fields with `_iops`.",
+    ),
+    (
+        "cause",
+        "Cause of an unmet minimum: the [tables of \
+         causes](../how-to/guarantee-a-minimum.md#troubleshooting).",
+    ),
+    (
+        "delivered_iops, demand_iops, guaranteed_iops",
+        "Rates of the disk in the last 5 s, as in `suimon qos flows`.",
+    ),
+    ("detail, error, reason", "Why it happened: text of the peer or of the system."),
+    (
+        "device, member, nic, node, peer, port, queue, store, uplink, user, vf",
+        "Object or peer that the text names beside the subject.",
+    ),
+    ("device_latency_ns", "Mean time of a request in the device, in nanoseconds."),
+    (
+        "displaced_by",
+        "Disks that got the rate instead, each with its delivered IOPS, separated by commas.",
+    ),
+    ("events", "Number of events that this one stands for."),
+    (
+        "external_iops",
+        "Rate that the store delivered to nobody: its capacity, minus the rates of all disks.",
+    ),
+    ("from, to", "Former and new value: worker, port, member or partner."),
+    (
+        "lasting_s, lasted_s",
+        "How long the state has lasted, or had lasted when it ended, in seconds.",
+    ),
+    ("late_reason", "The worker did not confirm the move in time; the text is its error."),
+    ("migrated", "Number of VMs that have migrated during a drain."),
+    (
+        "move_reason",
+        "Why VMQ wanted to move the queue; see \
+         [Reasons](../how-to/find-the-worker-of-a-queue.md#reasons).",
+    ),
+    ("newly_online, online", "CPUs that came online, and all that are online."),
+    (
+        "nodes_without_reports",
+        "Nodes of the cluster that sent no reports at the time of the event.",
+    ),
+    ("offset", "First byte of the failed request."),
+    (
+        "on_request",
+        "`true` if the file systems were thawed by a command, `false` after the time limit.",
+    ),
+    ("operation", "Kind or number of the operation."),
+    ("other_hosts", "Hosts outside of the cluster that use the store."),
+    ("other_load_iops", "Load of other disks while the store was measured."),
+    ("revision", "Revision of the desired state."),
+    (
+        "side",
+        "End of an LACP link that is out of sync: `actor` (this host) or `partner`. For a queue: \
+         `rx` or `tx`.",
+    ),
+    ("unreported_failures", "Number of failed requests since the former event of this kind."),
+];
+
 fn events() -> String {
     let mut text = format!("{GENERATED}# Events\n\n");
     text.push_str(
@@ -178,6 +245,14 @@ fn events() -> String {
             kind.severity().as_str(),
             kind.meaning()
         ));
+    }
+    text.push_str(
+        "\n## Fields of events\n\nFields that several kinds have, or that need an explanation. Further fields repeat \
+         values of the text. `suimon event list --json` prints them under `fields`, as strings.\n\n\
+         | field | meaning |\n|---|---|\n",
+    );
+    for (names, meaning) in EVENT_FIELDS {
+        text.push_str(&format!("| `{}` | {meaning} |\n", names.replace(", ", "`, `")));
     }
     text
 }

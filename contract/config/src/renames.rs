@@ -8,6 +8,17 @@ use core::fmt;
 
 use crate::ResourceKind;
 
+/// Renamed metrics that are counters: exported with the suffix `_total`.
+const COUNTERS: [&str; 7] = [
+    "suimon_worker_batches",
+    "suimon_worker_frames",
+    "suimon_worker_sleeps",
+    "suimon_worker_yields",
+    "suimon_worker_cpu_seconds",
+    "suimon_worker_busy_seconds",
+    "suimon_worker_stage_seconds",
+];
+
 /// Version that removes the old names.
 const REMOVED_IN: &str = "0.3";
 
@@ -270,8 +281,9 @@ pub fn renames_page() -> String {
         text.push_str(&format!("## {title}\n\n"));
         text.push_str("| old name | new name | of | old name removed in |\n|---|---|---|---|\n");
         for rename in RENAMES.iter().filter(|rename| is_in(rename.object)) {
+            let suffix = if COUNTERS.contains(&rename.new) { "_total" } else { "" };
             text.push_str(&format!(
-                "| `{}` | `{}` | {} | {} |\n",
+                "| `{}{suffix}` | `{}{suffix}` | {} | {} |\n",
                 rename.old,
                 rename.new,
                 rename.place(),

@@ -95,7 +95,11 @@ pub(crate) const DISKS: Columns = Columns {
             "Size that the guest sees; `–` while the disk is not open.",
         ),
         number("ALLOCATED", "allocated_bytes", "bytes", "Space that the file takes on the store."),
-        text("QOS", "config.qos_policy, config.qos", "QoS policy, or the limits of the disk."),
+        text(
+            "QOS",
+            "config.qos_policy, config.qos",
+            "Name of the QoS policy, or the limits of the disk in the form of `LIMITS` of `suimon qos flows`.",
+        ),
         number("READ", "counters.reads.bytes", "bytes", "Bytes read since the disk was opened."),
         number(
             "WRITTEN",
@@ -161,7 +165,8 @@ pub(crate) const QOS_FLOWS: Columns = Columns {
         text(
             "LIMITS",
             "limits",
-            "Limits in effect: minimum, maximum, burst and weight (if it is not 100).",
+            "Limits in effect: minimum; maximum, in IOPS, in bytes per second, or both; burst; weight if it is not 100. \
+             For example `min 500, max 1000 and 8.00 MiB/s, burst 20.0 k for 60 s, weight 200`.",
         ),
         number(
             "GUARANTEED",

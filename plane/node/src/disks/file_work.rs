@@ -123,8 +123,9 @@ impl ImageTask {
     /// if it is smaller than desired.
     ///
     /// # Errors
-    /// Fails if the file is a parent of another disk, is missing and the disk is not new or has no
-    /// configured size, or cannot be opened. A file created by this attempt is removed.
+    /// Fails if the file is a parent of another disk, or of an image in the store if the disk is
+    /// new; is missing and the disk is not new or has no configured size; or cannot be opened. A
+    /// file created by this attempt is removed.
     pub(super) fn open(mut self) -> OpenResult {
         match self.open_or_make() {
             Ok((files, images, created)) => {

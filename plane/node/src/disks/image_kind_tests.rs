@@ -127,6 +127,33 @@ fn no_disk_writes_to_a_parent_named_only_by_an_image() {
     assert!(ready("base") && ready("data"));
 }
 
+/// A host file from before a snapshot names the parent, and the daemon has no stored state of the
+/// disk, as on another node after a failure.
+#[test]
+fn a_new_disk_does_not_write_to_the_parent_of_an_image_in_its_store() {
+    let harness = with_child();
+    let with_base = |keys: &str| {
+        host(&CHILD.replace("file = \"child.vhdx\"", &format!("file = \"base.vhdx\"\n{keys}")))
+    };
+    // With a size, too: the file is neither replaced nor created.
+    for keys in ["", "size_bytes = 8388608"] {
+        let error = harness.apply(&with_base(keys)).error.unwrap();
+        assert_eq!(error.code, ErrorCode::Conflict, "{error}");
+        assert!(error.message.contains("base.vhdx is the parent of child.vhdx"), "{error}");
+    }
+    harness.apply_ok(&with_base("read_only = true"));
+    harness.apply_ok(&HostConfig::default());
+    // The refused attempts have not changed the parent.
+    harness.apply_ok(&host(CHILD));
+    assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
+    harness.apply_ok(&HostConfig::default());
+    // Without the child, the parent is an ordinary image.
+    let child = FileName::new("child.vhdx").unwrap();
+    harness.disks.store(DISK_STORE).remove(&child).unwrap();
+    harness.apply_ok(&with_base(""));
+    assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
+}
+
 /// The configuration contains neither the former kind nor the new one.
 #[test]
 fn a_plan_names_the_kind_of_another_image() {

@@ -76,7 +76,8 @@ fn refusal(name: &Name, after: &RequiredDisk, child: &RequiredDisk) -> ApiError 
         "`{file}` is a parent of `{image}`, the image of disk/{disk}, and data written since the \
          snapshot would be lost. To keep this data, set file, kind and parent as `suimon export` \
          prints them, or merge the snapshot first (suimon disk merge {disk}). To discard it, \
-         delete the disk first (suimon disk delete {disk})"
+         delete the disk first (suimon disk delete {disk}), and delete `{image}` or move it out of \
+         the store"
     );
     ApiError::new(ErrorCode::Conflict, text).about(format!("disk/{name}")).field("file")
 }

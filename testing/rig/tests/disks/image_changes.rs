@@ -81,8 +81,15 @@ fn a_vhd_parent_keeps_its_child_when_it_is_repaired_or_opened() {
     daemon.restart(&rig).unwrap();
     daemon.apply_ok(&with_child).unwrap();
     daemon.ok(&["disk", "delete", "web"]).unwrap();
-    daemon.apply_ok(&host(&rig, "vhd", "base.vhd", "")).unwrap();
+    let with_base = host(&rig, "vhd", "base.vhd", "");
+    let refused = daemon.apply(&with_base, &[]).unwrap();
+    let reason = "base.vhd is the parent of child.vhd";
+    assert!(!refused.is_ok() && refused.stderr.contains(reason), "{refused:?}");
+    let aside = rig.path("child.vhd");
+    fs::rename(&child, &aside).unwrap();
+    daemon.apply_ok(&with_base).unwrap();
     assert_eq!(daemon.json(&["disk", "show", "web"]).unwrap()["state"], "ready");
+    fs::rename(&aside, &child).unwrap();
     daemon.apply_ok(&with_child).unwrap();
     assert_eq!(daemon.json(&["disk", "show", "web"]).unwrap()["state"], "ready");
     assert_eq!(image(&rig, &["check", &base]).code, 0);
