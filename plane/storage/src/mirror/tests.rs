@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use suimon_image::ByteRange;
 use suimon_image::testing::first_difference;
 
-use super::fakes::{BLOCK, FakeClient, FakeDisk};
+use super::fake_disk::{BLOCK, FakeClient, FakeDisk};
 use super::{Mirror, MirrorError};
-use crate::dirty::DirtyMap;
-use crate::fakes::RandomNumbers;
+use suimon_storage_engine::DirtyMap;
+use suimon_storage_engine::testing::fakes::RandomNumbers;
 
 const REGION: u64 = 64 << 10;
 const SIZE: u64 = 40 * REGION + 512;
@@ -254,11 +254,11 @@ proptest! {
     #[test]
     fn disk_and_copy_are_equal_after_clients_stop(seed in any::<u64>()) {
         let bench = Bench::new();
-        let mut dice = RandomNumbers(seed);
+        let mut random = RandomNumbers(seed);
         for _ in 0..8 {
-            let at = dice.below(SIZE / BLOCK) * BLOCK;
-            let len = (dice.below(60) * 512 + 512).min(SIZE - at);
-            bench.disk.put(ByteRange::new(at, len).unwrap(), 1 + dice.below(255) as u8);
+            let at = random.below(SIZE / BLOCK) * BLOCK;
+            let len = (random.below(60) * 512 + 512).min(SIZE - at);
+            bench.disk.put(ByteRange::new(at, len).unwrap(), 1 + random.below(255) as u8);
         }
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -268,20 +268,20 @@ proptest! {
                 // Each client has its own sectors: the result of concurrent writes to the same
                 // sector is undefined.
                 clients.push(scope.spawn(move || {
-                    let mut dice = RandomNumbers(seed ^ client);
+                    let mut random = RandomNumbers(seed ^ client);
                     while !stop.load(Ordering::Relaxed) {
                         let half = SIZE / 1024 * 512;
-                        let at = client * half + dice.below(half / 512) * 512;
-                        let len = (512 << dice.below(8)).min((client + 1) * half - at);
-                        bench.write(at, len, dice.below(4) as u8);
-                        if dice.below(16) == 0 {
-                            std::thread::sleep(Duration::from_micros(dice.below(300)));
+                        let at = client * half + random.below(half / 512) * 512;
+                        let len = (512 << random.below(8)).min((client + 1) * half - at);
+                        bench.write(at, len, random.below(4) as u8);
+                        if random.below(16) == 0 {
+                            std::thread::sleep(Duration::from_micros(random.below(300)));
                         }
                     }
                 }));
             }
             let mirror = bench.start();
-            std::thread::sleep(Duration::from_millis(100 + dice.below(150)));
+            std::thread::sleep(Duration::from_millis(100 + random.below(150)));
             stop.store(true, Ordering::Relaxed);
             clients.into_iter().for_each(|client| client.join().unwrap());
             finish(&mirror).unwrap();

@@ -5,11 +5,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use suimon_ports::DiskClient;
+use suimon_storage_engine::DirtyMap;
 
 use super::claims::{Claim, Claims};
 use super::copy::Pair;
 use super::progress::{MirrorError, MirrorProgress};
-use crate::dirty::DirtyMap;
 
 /// Number of copying threads, each with one request in flight.
 const THREADS: usize = 8;

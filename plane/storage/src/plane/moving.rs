@@ -7,14 +7,14 @@ use std::sync::mpsc::channel;
 
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 
+use crate::command::channel::WorkerChannel;
+use crate::command::offer::Offer;
+use crate::command::reply::PassResult;
 use crate::command::{Command, DetachedDisk};
-use crate::disk_record::Record;
-use crate::late_disks::{LateDisk, close_in_thread};
-use crate::offer::Offer;
-use crate::passing::PassResult;
+use crate::plane::disk_record::Record;
+use crate::plane::error::PlaneError;
+use crate::plane::late_replies::{LateDisk, close_in_thread};
 use crate::plane::{StoragePlane, lock};
-use crate::plane_error::PlaneError;
-use crate::worker_channel::WorkerChannel;
 
 /// Reason why a worker has not confirmed a disk.
 pub(crate) enum NotPassed {
@@ -44,7 +44,7 @@ impl From<NotReturned> for PlaneError {
 
 impl StoragePlane {
     /// Moves a disk with all its queues to another worker. Clients see a pause. Waits for a worker
-    /// that does not respond for up to [`COMMAND_WAIT_MAX`](crate::waits::COMMAND_WAIT_MAX).
+    /// that does not respond for up to [`COMMAND_WAIT_MAX`](crate::command::wait_limits::COMMAND_WAIT_MAX).
     ///
     /// # Errors
     /// The disk or the worker does not exist, the disk is suspended, its files cannot be used

@@ -10,12 +10,12 @@ use suimon_ports::{Waker, WorkerTask, WorkerTasks};
 use suimon_quantity::{DiskId, WorkerId};
 
 use crate::command::Command;
-use crate::disk_record::Record;
-use crate::late_disks::close_in_thread;
+use crate::command::channel::WorkerChannel;
+use crate::plane::disk_record::Record;
+use crate::plane::error::PlaneError;
+use crate::plane::late_replies::close_in_thread;
 use crate::plane::{StoragePlane, lock};
-use crate::plane_error::PlaneError;
-use crate::resident::StorageWorker;
-use crate::worker_channel::WorkerChannel;
+use crate::worker::StorageWorker;
 
 /// Maximum time for which the plane waits until retiring workers have returned the grants of their
 /// stores, and the interval of the checks.
@@ -31,14 +31,14 @@ impl WorkerTasks for StoragePlane {
         let (commands, receiver): (_, Receiver<Command>) = channel();
         let notices = Arc::clone(&self.0.notices);
         let recording = self.0.recording.clone();
-        let resident =
+        let storage_worker =
             StorageWorker::new(processor, receiver, notices, Arc::clone(&waker), recording);
         let (has_io, view) = (AtomicBool::new(false), Mutex::default());
         let id = processor;
         let worker_channel = WorkerChannel { id, commands, waker, has_io, view };
         self.remove_former_worker(processor);
         lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
-        Box::new(resident)
+        Box::new(storage_worker)
     }
 
     fn retire(&self, processors: &[WorkerId]) -> Vec<WorkerId> {

@@ -43,7 +43,7 @@ fn a_maximum_is_what_fio_gets_and_waiting_for_it_costs_nothing() {
     let disk = exports.add_limited("disk", &path, limits(1000)).unwrap();
     let limit = |max| exports.worker().set_limits(disk, limits(max)).unwrap();
     let completed = || {
-        let counters = exports.worker().tally(disk).unwrap();
+        let counters = exports.worker().counters(disk).unwrap();
         assert_eq!(counters.failed(), 0);
         counters.reads.requests + counters.writes.requests
     };

@@ -306,7 +306,7 @@ fn a_copy_is_cancelled_at_any_time() {
         ));
         assert_eq!(copied.progress().failure, None);
     });
-    assert_eq!(bench.exports.worker().tally(disks[0]).unwrap().failed(), 0);
+    assert_eq!(bench.exports.worker().counters(disks[0]).unwrap().failed(), 0);
 }
 
 /// A guest with a maximum gets its full rate while its disk is copied, and the copy uses the
@@ -367,5 +367,5 @@ fn a_maximum_is_the_guests_alone() {
         let allowed = MAX as f64 * (elapsed * 1.02 + 0.02) + 9.0;
         assert!(count as f64 <= allowed, "{count} requests in {elapsed} s, {allowed} are allowed");
     });
-    assert_eq!(bench.exports.worker().tally(disks[1]).unwrap().failed(), 0);
+    assert_eq!(bench.exports.worker().counters(disks[1]).unwrap().failed(), 0);
 }
