@@ -9,7 +9,7 @@ use suimon_ports::Waker;
 use suimon_quantity::WorkerId;
 
 use crate::command::Command;
-use crate::command::last_state::LastView;
+use crate::command::last_state::LastState;
 use crate::sync::lock;
 
 /// Channel for commands to one worker.
@@ -19,7 +19,7 @@ pub(crate) struct WorkerChannel {
     pub(crate) waker: Arc<dyn Waker>,
     pub(crate) has_io: AtomicBool,
     /// State that the worker has last reported.
-    pub(crate) view: Mutex<LastView>,
+    pub(crate) view: Mutex<LastState>,
 }
 
 impl WorkerChannel {

@@ -9,7 +9,7 @@ use crate::worker::snapshot::WorkerSnapshot;
 
 /// Last state that a worker has reported, and its outstanding replies.
 #[derive(Default)]
-pub(crate) struct LastView {
+pub(crate) struct LastState {
     pub(crate) known: WorkerSnapshot,
     /// Channel for the reply to a status query that ended without it. Until the reply arrives, no
     /// further query is sent to the worker, so that the number of its commands is bounded.
@@ -21,11 +21,11 @@ pub(crate) struct LastView {
     /// A reply that arrives later is dropped; the worker has then remained the only user.
     pub(crate) outstanding_share: Option<Receiver<SharedBudget>>,
     /// Time at which the oldest request without a reply was sent, as of the last
-    /// [`LastView::is_late`].
+    /// [`LastState::is_late`].
     late_since: Option<Instant>,
 }
 
-impl LastView {
+impl LastState {
     /// Records that a request sent at this time has had no reply in time.
     pub(crate) fn note_late(&mut self, sent: Instant) {
         self.late_since.get_or_insert(sent);

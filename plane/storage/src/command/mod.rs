@@ -5,11 +5,11 @@ pub(crate) mod disk_wait;
 pub(crate) mod last_state;
 pub(crate) mod offer;
 pub(crate) mod pending_changes;
-pub(crate) mod probe;
+mod probe;
 pub(crate) mod queue_key;
 pub(crate) mod reply;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 pub(crate) mod wait_limits;
 
 use std::collections::BTreeMap;

@@ -85,7 +85,7 @@ impl Bench {
     }
 
     /// Creates the I/O of a worker, which has no disk yet.
-    fn equip(&self, worker: u16) -> Arc<Mutex<FaultInjection>> {
+    fn ensure_io(&self, worker: u16) -> Arc<Mutex<FaultInjection>> {
         let io = self.source.open().unwrap();
         let channel = self.plane.channel(WorkerId(worker)).unwrap();
         let passed = self.plane.pass(&channel, io, Command::SetIo);
@@ -219,7 +219,7 @@ fn a_disk_remains_on_its_worker_if_either_worker_of_a_move_is_blocked() {
         let bench = Bench::new(2);
         bench.add(DISK);
         let client = bench.attach(DISK);
-        bench.equip(1);
+        bench.ensure_io(1);
         bench.workers.0[blocked].set_stalled(true);
         for attempt in 0..2 {
             let (moved, waited) = bench.run(|plane| plane.move_disk(DISK, WorkerId(1)));
@@ -248,7 +248,7 @@ fn a_disk_that_was_passed_to_a_blocked_worker_is_taken_back() {
     let bench = Bench::new(2);
     bench.add(DISK);
     let client = bench.attach(DISK);
-    bench.equip(1);
+    bench.ensure_io(1);
     let record = bench.plane.record(DISK).unwrap();
     let mut owner = record.owner.lock().unwrap();
     let detached = bench.plane.take(WorkerId(0), DISK).unwrap();
@@ -279,7 +279,7 @@ fn late_move(bench: &Bench) -> (Arc<FakeFile>, Arc<Mutex<Client>>, Arc<Mutex<Fau
     let file = bench.add(DISK);
     let client = bench.attach(DISK);
     serves(&client);
-    let faults = bench.equip(1);
+    let faults = bench.ensure_io(1);
     faults.lock().unwrap().blocks_files = true;
     let (moved, waited) = bench.run(|plane| plane.move_disk(DISK, WorkerId(1)));
     assert_eq!(faults.lock().unwrap().files_begun, 1);
@@ -341,7 +341,7 @@ fn a_disk_that_a_worker_refuses_late_is_closed_and_reported() {
 fn a_new_disk_that_a_blocked_worker_has_taken_is_closed_when_the_worker_replies() {
     for refuses in [false, true] {
         let bench = Bench::new(1);
-        let faults = bench.equip(0);
+        let faults = bench.ensure_io(0);
         faults.lock().unwrap().blocks_files = true;
         bench.plane.0.waits.take_expired();
         let (added, file) = bench.try_add(DISK, STORE);
@@ -420,7 +420,7 @@ fn disks_of_a_retiring_worker_move_to_one_that_responds() {
         bench.plane.move_disk(disk, WorkerId(0)).unwrap();
     }
     bench.wait_served(&disks.map(|disk| (disk, 0)));
-    bench.equip(1);
+    bench.ensure_io(1);
     bench.workers.0[1].set_stalled(true);
     let (remaining, waited) = bench.run(|plane| plane.retire(&[WorkerId(0)]));
     assert_eq!(remaining, []);

@@ -21,7 +21,7 @@ const TAKEN_SHARE: u32 = 10;
 const PROMPT: Duration = Duration::from_millis(20);
 
 /// Limits of the time to wait for replies of workers.
-pub(crate) struct Waits {
+pub(crate) struct WaitLimits {
     /// Maximum wait for the scheduler of the only worker that uses a store.
     pub(crate) share: Duration,
     /// Maximum wait for the execution of a command.
@@ -33,7 +33,7 @@ pub(crate) struct Waits {
     expired: std::sync::Mutex<Vec<Duration>>,
 }
 
-impl Waits {
+impl WaitLimits {
     pub(crate) fn new(share: Duration, command: Duration) -> Self {
         Self {
             share,
@@ -57,7 +57,7 @@ impl Waits {
         })
     }
 
-    /// Blocks as [`Waits::receive`] does, and calls `on_delay` if there is no reply within
+    /// Blocks as [`WaitLimits::receive`] does, and calls `on_delay` if there is no reply within
     /// [`PROMPT`].
     pub(crate) fn receive_or<T>(
         &self,

@@ -214,26 +214,26 @@ fn finishing_waits_for_requests_in_flight_and_copies_their_changes() {
     let until = Instant::now() + Duration::from_millis(20);
     assert_eq!(mirror.finish(until, || Ok(3)), Err(MirrorError::InUse(3)));
     let mut remaining = 3;
-    let under_way = || {
+    let in_flight = || {
         remaining -= usize::from(remaining > 0);
         bench.write(u64::try_from(remaining).unwrap() * REGION, 512, 7);
         Ok(remaining)
     };
     // A write follows each query of the requests in flight, so the copy cannot be finished.
     let until = Instant::now() + Duration::from_millis(200);
-    let result = mirror.finish(until, under_way);
+    let result = mirror.finish(until, in_flight);
     // The time limit may also pass before the last of the three requests has completed.
     let is_late = matches!(result, Err(MirrorError::NotInTime(_) | MirrorError::InUse(_)));
     assert!(is_late, "{result:?}");
     let mut remaining = 3;
-    let under_way = || {
+    let in_flight = || {
         if remaining > 0 {
             remaining -= 1;
             bench.write(u64::try_from(remaining).unwrap() * REGION, 512, 8);
         }
         Ok(remaining)
     };
-    mirror.finish(Instant::now() + PATIENCE, under_way).unwrap();
+    mirror.finish(Instant::now() + PATIENCE, in_flight).unwrap();
     bench.assert_same();
     let end_error = || Err(MirrorError::Ended("it is gone".to_owned()));
     assert_eq!(mirror.finish(Instant::now() + PATIENCE, end_error), end_error().map(drop));

@@ -1,6 +1,6 @@
 //! Detaching of queues from their workers.
 //!
-//! [`Record::owner`] is locked only while the command is sent, so that a stalled disk blocks
+//! [`DiskRecord::owner`] is locked only while the command is sent, so that a stalled disk blocks
 //! neither new connections to it nor the operator. The disk may then be moved or closed while its
 //! worker still has the queue. This is safe: a worker executes its commands in order, and drops a
 //! detached queue instead of passing it on with its disk.
@@ -17,7 +17,7 @@ use crate::command::Command;
 use crate::command::channel::WorkerChannel;
 use crate::command::disk_wait::STALL_CHECK_INTERVAL;
 use crate::command::queue_key::QueueSelection;
-use crate::plane::disk_record::Record;
+use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
 use crate::plane::{StoragePlane, lock};
 
@@ -25,7 +25,7 @@ use crate::plane::{StoragePlane, lock};
 struct DetachState {
     plane: StoragePlane,
     disk: DiskId,
-    record: Arc<Record>,
+    record: Arc<DiskRecord>,
     worker: Arc<WorkerChannel>,
     /// Channel that disconnects when the worker has dropped all of the queues.
     answer: Receiver<()>,

@@ -8,12 +8,12 @@ use suimon_quantity::{StoreId, WorkerId};
 
 use crate::command::pending_changes::PendingPolicy;
 
-/// Interval of the attempts to lock [`Record::owner`].
+/// Interval of the attempts to lock [`DiskRecord::owner`].
 const ATTACH_EVERY: Duration = Duration::from_millis(5);
 
 /// Control-plane record of a disk. `owner` is the disk's worker; `None` once the disk was taken out
 /// of service.
-pub(crate) struct Record {
+pub(crate) struct DiskRecord {
     pub(crate) owner: Mutex<Option<WorkerId>>,
     /// Store on which the disk has limits; `None` without limits.
     pub(crate) store: Option<StoreId>,
@@ -29,7 +29,7 @@ pub(crate) struct Record {
     pub(crate) is_ending: AtomicBool,
 }
 
-impl Record {
+impl DiskRecord {
     /// Locks `owner`; returns `None` if another thread holds it for longer than `limit`.
     pub(crate) fn owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<WorkerId>>> {
         let deadline = Instant::now() + limit;

@@ -11,7 +11,7 @@ use suimon_quantity::{DiskId, StoreId, WorkerId};
 use crate::command::offer::Offer;
 use crate::command::reply::LateReply;
 use crate::command::{Command, DetachedDisk, NotAttached};
-use crate::plane::disk_record::Record;
+use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
 use crate::plane::image_closing::close_images;
 use crate::plane::notices::PlaneNotice;
@@ -64,10 +64,10 @@ type Refusal = Option<(PlaneError, Option<Box<DetachedDisk>>)>;
 impl StoragePlane {
     /// Waits on a thread for the reply of a worker that has taken a disk, or will take it. If the
     /// worker does not add the disk, the disk is taken out of service, closed and reported as lost.
-    pub(crate) fn follow_late(
+    pub(crate) fn handle_late_reply(
         &self,
         disk: DiskId,
-        (record, worker): (Arc<Record>, WorkerId),
+        (record, worker): (Arc<DiskRecord>, WorkerId),
         late_disk: LateDisk,
     ) {
         let plane = self.clone();
@@ -79,7 +79,7 @@ impl StoragePlane {
                 let is_owner = *owner == Some(worker);
                 if is_owner {
                     *owner = None;
-                    plane.forget(disk, &record);
+                    plane.remove_record(disk, &record);
                 }
                 is_owner
             };
@@ -95,7 +95,7 @@ impl StoragePlane {
 
     /// Removes and closes a disk that was passed to a worker which has not replied yet, when the
     /// worker replies. Waits on a thread.
-    pub(crate) fn close_added(
+    pub(crate) fn close_after_late_reply(
         &self,
         disk: DiskId,
         (store, worker): (Option<StoreId>, WorkerId),

@@ -12,7 +12,7 @@ use suimon_storage_qos::{DiskSlot, Limits, LimitsSource, Proposal, Weight};
 use crate::command::channel::WorkerChannel;
 use crate::command::queue_key::{QueueKey, QueueSelection};
 use crate::command::{Command, MirrorSettings};
-use crate::plane::disk_record::Record;
+use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
 use crate::plane::{StoragePlane, lock};
 
@@ -155,7 +155,7 @@ impl StoragePlane {
 
     /// Removes the slot of a disk's copy from the disk's store. Does not access other stores: the
     /// caller holds the lock of the disk, and a store may wait for its worker.
-    fn remove_flow(&self, record: &Record, disk: DiskId) {
+    fn remove_flow(&self, record: &DiskRecord, disk: DiskId) {
         if let Some(store) = record.store {
             self.remove_flow_from(store, disk);
         }

@@ -2,30 +2,30 @@
 //! channels to the workers.
 
 #[cfg(test)]
-pub(crate) mod blocked_store_tests;
-pub(crate) mod detaching;
-pub(crate) mod disk_record;
+mod blocked_store_tests;
+mod detaching;
+mod disk_record;
 pub(crate) mod error;
-pub(crate) mod image_closing;
-pub(crate) mod late_replies;
+mod image_closing;
+mod late_replies;
 pub(crate) mod mirroring;
 pub(crate) mod moving;
 pub(crate) mod notices;
 #[cfg(test)]
-pub(crate) mod stalled_store_tests;
+mod stalled_store_tests;
 #[cfg(test)]
 pub(crate) mod stalled_worker_tests;
-pub(crate) mod store_record;
-pub(crate) mod stores;
+mod store_record;
+mod stores;
 pub(crate) mod suspension;
 #[cfg(test)]
 pub(crate) mod suspension_tests;
 #[cfg(test)]
-pub(crate) mod unwatched_queue_tests;
+mod unwatched_queue_tests;
 pub(crate) mod views;
 #[cfg(test)]
-pub(crate) mod worker_removal_tests;
-pub(crate) mod workers;
+mod worker_removal_tests;
+mod workers;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -38,9 +38,9 @@ use suimon_recording::Sink;
 
 use crate::command::channel::WorkerChannel;
 use crate::command::queue_key::{QueueKey, QueueSelection};
-use crate::command::wait_limits::{COMMAND_WAIT_MAX, SHARE_WAIT_MAX, Waits};
+use crate::command::wait_limits::{COMMAND_WAIT_MAX, SHARE_WAIT_MAX, WaitLimits};
 use crate::command::{Command, DetachedDisk, MirrorSettings};
-use crate::plane::disk_record::Record;
+use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::{NotServed, PlaneError};
 use crate::plane::notices::{NoticeSender, PlaneNotice};
 use crate::plane::store_record::StoreEntry;
@@ -70,10 +70,10 @@ pub(crate) struct Inner {
     recording: Option<Arc<dyn Sink>>,
     pub(crate) stores: Mutex<BTreeMap<StoreId, Arc<StoreEntry>>>,
     pub(crate) channels: Mutex<BTreeMap<WorkerId, Arc<WorkerChannel>>>,
-    pub(crate) disks: Mutex<BTreeMap<DiskId, Arc<Record>>>,
+    pub(crate) disks: Mutex<BTreeMap<DiskId, Arc<DiskRecord>>>,
     pub(crate) notices: Arc<NoticeSender>,
     clients: AtomicU64,
-    pub(crate) waits: Waits,
+    pub(crate) waits: WaitLimits,
 }
 
 impl StoragePlane {
@@ -87,14 +87,14 @@ impl StoragePlane {
     /// schedulers to `recording`.
     #[must_use]
     pub fn recorded(io: Arc<dyn FileIoSource>, recording: Option<Arc<dyn Sink>>) -> Self {
-        Self::with_waits(io, recording, Waits::new(SHARE_WAIT_MAX, COMMAND_WAIT_MAX))
+        Self::with_waits(io, recording, WaitLimits::new(SHARE_WAIT_MAX, COMMAND_WAIT_MAX))
     }
 
     /// Creates a plane with these limits of the time for which it waits for workers.
     pub(crate) fn with_waits(
         io: Arc<dyn FileIoSource>,
         recording: Option<Arc<dyn Sink>>,
-        waits: Waits,
+        waits: WaitLimits,
     ) -> Self {
         Self(Arc::new(Inner {
             io,
@@ -129,7 +129,7 @@ impl StoragePlane {
             Some((store, Some(slot))) => Some(DiskLocation { store, slot }),
             Some((_, None)) => return refused(PlaneError::NoSuchStore, spec),
         };
-        let record = Arc::new(Record {
+        let record = Arc::new(DiskRecord {
             owner: Mutex::new(None),
             store,
             is_suspended: AtomicBool::new(spec.layers.is_empty()),
@@ -154,7 +154,7 @@ impl StoragePlane {
                 Ok(())
             }
             Err((error, detached)) => {
-                self.forget(disk, &record);
+                self.remove_record(disk, &record);
                 Err(NotServed { error, spec: detached.map(|detached| detached.spec) })
             }
         }
@@ -172,7 +172,7 @@ impl StoragePlane {
         let record = self.record(disk)?;
         let mut owner = lock(&record.owner);
         let worker = owner.take().ok_or(PlaneError::NoSuchDisk)?;
-        self.forget(disk, &record);
+        self.remove_record(disk, &record);
         self.take(worker, disk).map(|detached| detached.spec)
     }
 
@@ -250,7 +250,7 @@ impl StoragePlane {
         lock(&self.0.channels).get(&id).map(Arc::clone)
     }
 
-    pub(crate) fn record(&self, disk: DiskId) -> Result<Arc<Record>, PlaneError> {
+    pub(crate) fn record(&self, disk: DiskId) -> Result<Arc<DiskRecord>, PlaneError> {
         lock(&self.0.disks).get(&disk).map(Arc::clone).ok_or(PlaneError::NoSuchDisk)
     }
 
@@ -260,7 +260,7 @@ impl StoragePlane {
         let mut disks: BTreeMap<WorkerId, usize> =
             lock(&self.0.channels).keys().map(|id| (*id, 0)).collect();
         disks.retain(|id, _| !excluded.contains(id));
-        let records: Vec<Arc<Record>> = lock(&self.0.disks).values().map(Arc::clone).collect();
+        let records: Vec<Arc<DiskRecord>> = lock(&self.0.disks).values().map(Arc::clone).collect();
         for record in records {
             // A disk that is being moved is not counted.
             let Ok(owner) = record.owner.try_lock() else { continue };

@@ -11,7 +11,7 @@ use suimon_quantity::{DiskId, Iops, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::command::queue_key::QueueKey;
-use crate::command::wait_limits::Waits;
+use crate::command::wait_limits::WaitLimits;
 use crate::plane::suspension_tests::{PollingWait, Source, close, submit, wait_for_completion};
 use crate::plane::worker_removal_tests::raw_disk;
 use crate::{PlaneError, StoragePlane, StoreView, VIEW_WAIT_MAX};
@@ -24,7 +24,7 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 
 /// Returns a plane whose wait for a store's only user does not expire.
 pub(crate) fn plane_with_long_waits() -> StoragePlane {
-    StoragePlane::with_waits(Arc::new(Source), None, Waits::new(10 * LIMIT, 10 * LIMIT))
+    StoragePlane::with_waits(Arc::new(Source), None, WaitLimits::new(10 * LIMIT, 10 * LIMIT))
 }
 
 /// Waker that counts its calls: each command to the worker causes one.

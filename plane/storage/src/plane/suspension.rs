@@ -11,7 +11,7 @@ use crate::command::channel::WorkerChannel;
 use crate::command::offer::Offer;
 use crate::command::reply::{LateReply, PassResult};
 use crate::command::{Command, Suspension};
-use crate::plane::disk_record::Record;
+use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
 use crate::plane::image_closing::close_images;
 use crate::plane::{StoragePlane, lock};
@@ -157,7 +157,7 @@ fn resume_later(
 /// replied in time. Images that the worker does not use are closed.
 fn follow_resumption(
     disk: DiskId,
-    (record, worker): (Arc<Record>, WorkerId),
+    (record, worker): (Arc<DiskRecord>, WorkerId),
     late_reply: LateReply<DiskSpec, Result<(), RejectedDisk>>,
 ) {
     let name = format!("late-disk-{}", disk.0);

@@ -10,7 +10,7 @@ use suimon_storage_qos::DiskSlot;
 
 use crate::command::Command;
 use crate::command::channel::WorkerChannel;
-use crate::command::last_state::LastView;
+use crate::command::last_state::LastState;
 use crate::plane::store_record::ReadableStore;
 use crate::plane::{StoragePlane, lock};
 use crate::worker::snapshot::{DiskView, StoreView, WorkerSnapshot};
@@ -137,7 +137,7 @@ impl StoragePlane {
     /// known state if the worker does not reply in time.
     fn end(
         &self,
-        view: &Mutex<LastView>,
+        view: &Mutex<LastState>,
         reply: Option<Receiver<WorkerSnapshot>>,
         deadline: Instant,
     ) -> WorkerSnapshot {

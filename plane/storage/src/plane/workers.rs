@@ -11,7 +11,7 @@ use suimon_quantity::{DiskId, WorkerId};
 
 use crate::command::Command;
 use crate::command::channel::WorkerChannel;
-use crate::plane::disk_record::Record;
+use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
 use crate::plane::late_replies::close_in_thread;
 use crate::plane::{StoragePlane, lock};
@@ -145,7 +145,7 @@ impl StoragePlane {
         let record = self.record(disk).ok()?;
         let mut owner = lock(&record.owner);
         let worker = owner.take()?;
-        self.forget(disk, &record);
+        self.remove_record(disk, &record);
         match self.take(worker, disk) {
             Ok(detached) => Some(close_in_thread(disk, detached)),
             Err(error) => {
@@ -156,10 +156,10 @@ impl StoragePlane {
     }
 
     fn disks_of(&self, processor: WorkerId) -> Vec<DiskId> {
-        let records: Vec<(DiskId, Arc<Record>)> =
+        let records: Vec<(DiskId, Arc<DiskRecord>)> =
             lock(&self.0.disks).iter().map(|(id, record)| (*id, Arc::clone(record))).collect();
         let is_served =
-            |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
+            |(_, record): &(DiskId, Arc<DiskRecord>)| *lock(&record.owner) == Some(processor);
         records.into_iter().filter(is_served).map(|(id, _)| id).collect()
     }
 }

@@ -18,7 +18,7 @@ use crate::command::{
 use crate::plane::error::PlaneError;
 use crate::worker::snapshot::{DiskView, StoreView, WorkerSnapshot};
 use crate::worker::{
-    IO_TOKEN, PendingTake, StorageWorker, WAITERS_MAX, WorkerDisk, WorkerQueue, kind_of,
+    IO_TOKEN, PendingDetach, StorageWorker, WAITERS_MAX, WorkerDisk, WorkerQueue, kind_of,
 };
 use suimon_image_files::DiskSpec;
 use suimon_storage_engine::{DiskIoCounters, DiskLocation, RejectedDisk, StorageEngine};
@@ -27,7 +27,7 @@ impl StorageWorker {
     pub(crate) fn handle_command(&mut self, command: Command, watches: &mut TaskDescriptors<'_>) {
         match command {
             Command::SetIo(io, reply) => {
-                execute(&io, &reply, |io| self.equip(io, watches));
+                execute(&io, &reply, |io| self.ensure_io(io, watches));
             }
             Command::AddDisk { disk, detached, reply } => {
                 execute(&detached, &reply, |detached| self.add_disk(disk, *detached, watches));
@@ -45,9 +45,9 @@ impl StorageWorker {
             }
             Command::Full(disk, policy) => self.set_full_policy(disk, &policy),
             Command::InFlight(disk, reply) => {
-                let under_way = self.number(disk).zip(self.engine.as_ref());
+                let in_flight = self.number(disk).zip(self.engine.as_ref());
                 let _ = reply.send(
-                    under_way.map_or(0, |(number, engine)| engine.requests_in_flight(number)),
+                    in_flight.map_or(0, |(number, engine)| engine.requests_in_flight(number)),
                 );
             }
             Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
@@ -116,7 +116,7 @@ impl StorageWorker {
             return;
         };
         if let Some(worker_disk) = self.disks.get_mut(&number) {
-            worker_disk.taker = Some(PendingTake { reply, queues: Vec::new() });
+            worker_disk.pending_detach = Some(PendingDetach { reply, queues: Vec::new() });
         }
         if let Some(engine) = &mut self.engine {
             engine.close_disk(number);
@@ -137,7 +137,7 @@ impl StorageWorker {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
             return;
         };
-        worker_disk.suspender = Some(reply);
+        worker_disk.suspend_reply = Some(reply);
         match suspension {
             Suspension::Durable => engine.suspend_disk(number),
             Suspension::Reopening => engine.suspend_disk_to_reopen(number),
@@ -151,7 +151,7 @@ impl StorageWorker {
         }
     }
 
-    pub(crate) fn equip(
+    pub(crate) fn ensure_io(
         &mut self,
         io: Box<dyn FileIo>,
         watches: &mut TaskDescriptors<'_>,
@@ -194,8 +194,8 @@ impl StorageWorker {
             full,
             mirror: MirrorSettings::default(),
             queues: BTreeMap::new(),
-            taker: None,
-            suspender: None,
+            pending_detach: None,
+            suspend_reply: None,
         };
         self.disks.insert(number, worker_disk);
         engine.set_full_policy(number, full);
@@ -207,7 +207,7 @@ impl StorageWorker {
             }
             // A queue was closed if its descriptor could not be watched.
             self.emit();
-            self.return_disk(watches);
+            self.send_closed_disks(watches);
         }
         Ok(())
     }

@@ -43,11 +43,11 @@ impl Worker {
         queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
         let (client, faults) = (Arc::clone(&queue.client), Arc::clone(&io.faults));
         let mut worker = Self { storage_worker, commands, wait, client, faults };
-        worker.equip(io, queue);
+        worker.ensure_io(io, queue);
         worker
     }
 
-    fn equip(&mut self, io: FakeIo, queue: FakeQueue) {
+    fn ensure_io(&mut self, io: FakeIo, queue: FakeQueue) {
         let mut store = Store::new(Capacity::Declared(1000));
         let proposal = Proposal::Disk(DISK, LimitsSource::Own(Limits::default()));
         let changes = store.propose(&[proposal], false).unwrap();

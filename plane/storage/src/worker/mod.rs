@@ -1,12 +1,12 @@
 //! Task of one worker for disks: executes commands of the control plane and the iterations of the
 //! worker's storage engine.
 
-pub(crate) mod commands;
+mod commands;
 #[cfg(test)]
-pub(crate) mod immediate_completion_tests;
+mod immediate_completion_tests;
 pub(crate) mod snapshot;
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -37,7 +37,7 @@ pub(crate) const WAITERS_MAX: usize = 8;
 
 /// Command that removes a disk from this worker, and the disk's queues that the engine has closed
 /// so far.
-struct PendingTake {
+struct PendingDetach {
     reply: Sender<Result<DetachedDisk, PlaneError>>,
     queues: Vec<DetachedQueueState>,
 }
@@ -50,10 +50,10 @@ struct WorkerDisk {
     mirror: MirrorSettings,
     /// Numbers of the disk's queues.
     queues: BTreeMap<QueueKey, usize>,
-    taker: Option<PendingTake>,
+    pending_detach: Option<PendingDetach>,
     /// Channel to which the disk's images are sent when it is suspended; `None` if no suspension is
     /// in progress.
-    suspender: Option<Sender<Result<DiskSpec, PlaneError>>>,
+    suspend_reply: Option<Sender<Result<DiskSpec, PlaneError>>>,
 }
 
 /// Queue of this worker with the state needed for commands.
@@ -131,7 +131,7 @@ impl StorageWorker {
 
     /// Sends closed disks and the images of suspended disks of the engine to the callers that wait
     /// for them, and removes closed queues.
-    fn return_disk(&mut self, watches: &mut TaskDescriptors<'_>) {
+    fn send_closed_disks(&mut self, watches: &mut TaskDescriptors<'_>) {
         let Some(engine) = &mut self.engine else { return };
         while let Some((number, queue)) = engine.poll_closed_queue() {
             let found_full = engine.take_found_full(number);
@@ -142,9 +142,9 @@ impl StorageWorker {
             if worker_disk.queues.get(&worker_queue.key) == Some(&number) {
                 worker_disk.queues.remove(&worker_queue.key);
             }
-            match &mut worker_disk.taker {
-                Some(taker) if worker_queue.waiters.is_empty() => {
-                    taker.queues.push(DetachedQueueState {
+            match &mut worker_disk.pending_detach {
+                Some(pending_detach) if worker_queue.waiters.is_empty() => {
+                    pending_detach.queues.push(DetachedQueueState {
                         key: worker_queue.key,
                         queue,
                         found_full,
@@ -156,7 +156,7 @@ impl StorageWorker {
         }
         while let Some((number, spec)) = engine.poll_suspended_disk() {
             let worker_disk = self.disks.get_mut(&number);
-            let Some(reply) = worker_disk.and_then(|worker_disk| worker_disk.suspender.take())
+            let Some(reply) = worker_disk.and_then(|worker_disk| worker_disk.suspend_reply.take())
             else {
                 continue;
             };
@@ -168,13 +168,24 @@ impl StorageWorker {
         }
         while let Some((number, spec)) = engine.poll_closed_disk() {
             let Some(worker_disk) = self.disks.remove(&number) else { continue };
-            let WorkerDisk { taker: Some(taker), full, index: location, mirror, .. } = worker_disk
+            let WorkerDisk {
+                pending_detach: Some(pending_detach),
+                full,
+                index: location,
+                mirror,
+                ..
+            } = worker_disk
             else {
                 continue;
             };
-            let queues = taker.queues;
-            let _ =
-                taker.reply.send(Ok(DetachedDisk { spec, full, index: location, mirror, queues }));
+            let queues = pending_detach.queues;
+            let _ = pending_detach.reply.send(Ok(DetachedDisk {
+                spec,
+                full,
+                index: location,
+                mirror,
+                queues,
+            }));
         }
     }
 
@@ -245,7 +256,7 @@ impl WorkerTask for StorageWorker {
         while let Ok(command) = self.commands.try_recv() {
             // A command may reuse the number of a disk or queue that the engine has closed.
             self.emit();
-            self.return_disk(watches);
+            self.send_closed_disks(watches);
             self.handle_command(command, watches);
             has_worked = true;
         }
@@ -261,7 +272,7 @@ impl WorkerTask for StorageWorker {
         }
         // A queue may fail without delivering requests.
         self.emit();
-        self.return_disk(watches);
+        self.send_closed_disks(watches);
         has_worked
     }
 

@@ -3,11 +3,11 @@
 pub(crate) mod idle;
 pub(crate) mod idle_check;
 #[cfg(test)]
-pub(crate) mod idle_tests;
+mod idle_tests;
 pub(crate) mod running;
 #[cfg(test)]
-pub(crate) mod tests;
-pub(crate) mod zeroing;
+mod tests;
+mod zeroing;
 
 use std::io;
 
@@ -37,8 +37,8 @@ impl StorageEngine {
         if disk.has_failed_flush {
             return self.fail_commit(disk_number);
         }
-        if disk.obstacle == Some(BlockedBy::Commit) {
-            disk.obstacle = Some(BlockedBy::CommitInFlight);
+        if disk.blocked_by == Some(BlockedBy::Commit) {
+            disk.blocked_by = Some(BlockedBy::CommitInFlight);
         }
         let waiters = std::mem::take(&mut disk.waiters);
         let steps = disk.own_image().image.begin_commit().map(|commit| commit.steps);
@@ -124,9 +124,9 @@ impl StorageEngine {
         if is_of_image {
             disk.own_image().image.handle_commit(outcome);
         }
-        let is_awaited = disk.obstacle == Some(BlockedBy::CommitInFlight);
+        let is_awaited = disk.blocked_by == Some(BlockedBy::CommitInFlight);
         if is_awaited {
-            disk.obstacle = None;
+            disk.blocked_by = None;
             self.disks_to_continue.push(disk_number);
         }
         if let Some(FailedStep { error, offset, is_flush, .. }) = failed_step {
@@ -159,7 +159,7 @@ impl StorageEngine {
             self.begin_zeroing(disk_number);
         }
         let is_needed = self.disks.get(disk_number).is_some_and(|disk| {
-            !disk.waiters.is_empty() || disk.obstacle == Some(BlockedBy::Commit)
+            !disk.waiters.is_empty() || disk.blocked_by == Some(BlockedBy::Commit)
         });
         if is_needed {
             self.begin_commit(disk_number);

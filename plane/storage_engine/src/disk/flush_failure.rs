@@ -66,8 +66,8 @@ impl StorageEngine {
             self.complete_request(waiter, DiskOutcome::Failed);
         }
         let Some(disk) = self.disks.get_mut(number) else { return };
-        if matches!(disk.obstacle, Some(BlockedBy::Commit | BlockedBy::CommitInFlight)) {
-            disk.obstacle = None;
+        if matches!(disk.blocked_by, Some(BlockedBy::Commit | BlockedBy::CommitInFlight)) {
+            disk.blocked_by = None;
             self.disks_to_continue.push(number);
             self.fail_first_parked(number, DiskOutcome::Failed);
         }

@@ -283,14 +283,14 @@ fn a_failed_flush_loses_no_flushed_write() {
                     model.submit_random(&bench);
                 }
                 for (tag, outcome) in bench.poll() {
-                    let op = model.under_way.get(&tag).map(|(op, ..)| *op);
+                    let op = model.in_flight.get(&tag).map(|(op, ..)| *op);
                     match outcome {
                         DiskOutcome::Done if op != Some(DiskOp::Read) => {
                             model.handle_answer(&bench, tag);
                         }
                         // A read may or may not return the data of a failed write.
                         _ => {
-                            let was_flush = model.under_way.remove(&tag).is_none();
+                            let was_flush = model.in_flight.remove(&tag).is_none();
                             model.flush = model.flush.take().filter(|_| !was_flush);
                         }
                     }

@@ -3,19 +3,19 @@
 pub(crate) mod counters;
 pub(crate) mod dirty_map;
 #[cfg(test)]
-pub(crate) mod dirty_map_tests;
-pub(crate) mod flush_failure;
+mod dirty_map_tests;
+mod flush_failure;
 #[cfg(test)]
-pub(crate) mod flush_failure_tests;
+mod flush_failure_tests;
 pub(crate) mod latency;
 pub(crate) mod layer;
 pub(crate) mod location;
-pub(crate) mod mirror;
+mod mirror;
 pub(crate) mod rejected;
 pub(crate) mod stall;
-pub(crate) mod suspension;
+mod suspension;
 #[cfg(test)]
-pub(crate) mod suspension_tests;
+mod suspension_tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ pub(crate) struct DiskState {
     /// request.
     pub(crate) zeroed_ranges: BTreeMap<usize, Vec<ByteRange>>,
     /// Operation that must end before further requests of the disk are translated.
-    pub(crate) obstacle: Option<BlockedBy>,
+    pub(crate) blocked_by: Option<BlockedBy>,
     pub(crate) commit: Option<RunningCommit>,
     /// Requests that complete when the next commit is durable.
     pub(crate) waiters: Vec<usize>,
@@ -140,7 +140,7 @@ impl DiskState {
             parked: VecDeque::new(),
             freeing: None,
             zeroed_ranges: BTreeMap::new(),
-            obstacle: None,
+            blocked_by: None,
             commit: None,
             waiters: Vec::new(),
             has_failed_commit: false,
@@ -204,7 +204,7 @@ impl DiskState {
     #[inline]
     pub(crate) fn is_next(&self, range: ByteRange) -> bool {
         self.parked.is_empty()
-            && self.freeing.as_ref().is_none_or(|disk_state| disk_state.lets_pass(range))
+            && self.freeing.as_ref().is_none_or(|disk_state| disk_state.permits(range))
     }
 
     /// Returns true if an operation of the disk is pending until one that is in flight has ended.
@@ -227,7 +227,7 @@ impl DiskState {
         self.requests_with_io == 0
             && self.parked.is_empty()
             && self.freeing.is_none()
-            && self.obstacle.is_none()
+            && self.blocked_by.is_none()
             && self.commit.is_none()
             && self.zeroing_submitted_at.is_none()
             && self.waiters.is_empty()

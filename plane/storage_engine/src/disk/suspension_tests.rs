@@ -54,7 +54,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         let spec = suspend(&mut bench, &mut model);
         // The requests taken from the queue have completed. Requests that have not completed were
         // never taken.
-        let open = model.under_way.len() + usize::from(model.flush.is_some());
+        let open = model.in_flight.len() + usize::from(model.flush.is_some());
         assert_eq!(bench.client.lock().unwrap().requests.len(), open);
         for DiskLayer { image, file } in spec.layers {
             image.close(&*file).unwrap();
@@ -70,14 +70,14 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         bench.engine.resume_disk(bench.disk, spec).unwrap();
     }
     for _ in 0..10_000 {
-        if model.under_way.is_empty() && model.flush.is_none() {
+        if model.in_flight.is_empty() && model.flush.is_none() {
             break;
         }
         for (tag, _) in bench.poll() {
             model.handle_answer(&bench, tag);
         }
     }
-    assert!(model.under_way.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
+    assert!(model.in_flight.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
     let content = bench.read(range(0, SIZE));
     for (content, sector) in content.chunks(SECTOR).zip(&model.sectors) {
         assert!(content[0] == sector.now || matches!(sector.may_be.last(), Some(None)));

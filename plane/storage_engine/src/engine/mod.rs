@@ -1,8 +1,8 @@
 //! Engine of one worker: its state, disks and queues.
 
-pub(crate) mod closing;
+mod closing;
 pub(crate) mod io_token;
-pub(crate) mod iteration;
+mod iteration;
 pub(crate) mod notices;
 pub(crate) mod slab;
 

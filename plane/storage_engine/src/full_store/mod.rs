@@ -1,11 +1,11 @@
 //! State of a disk on a full store, and the waiting times of its requests.
 
-pub(crate) mod moved_disks;
+mod moved_disks;
 pub(crate) mod queueing;
 #[cfg(test)]
-pub(crate) mod queueing_tests;
+mod queueing_tests;
 #[cfg(test)]
-pub(crate) mod scheduling_tests;
+mod scheduling_tests;
 
 use core::time::Duration;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! Queue of a disk in the engine of its worker.
 
-pub(crate) mod buffer_reclaim;
+mod buffer_reclaim;
 pub(crate) mod buffer_reclaim_state;
 pub(crate) mod busy_poll;
 pub(crate) mod poll_pause;

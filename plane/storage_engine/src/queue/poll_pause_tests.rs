@@ -10,7 +10,7 @@ use crate::tests::disk_bench::Bench;
 
 /// Client that processes completions one after another, and submits one request for each.
 struct Client {
-    respite: PollPause,
+    poll_pause: PollPause,
     now: Time,
     /// Number of requests in flight.
     depth: u32,
@@ -20,7 +20,7 @@ struct Client {
 
 impl Client {
     fn new(depth: u32, pace: Duration) -> Self {
-        Self { respite: PollPause::default(), now: Time::ZERO, depth, pace }
+        Self { poll_pause: PollPause::default(), now: Time::ZERO, depth, pace }
     }
 
     /// Runs one poll and the pause after it. Returns the length of the pause, and how long the
@@ -28,7 +28,7 @@ impl Client {
     fn run_iteration(&mut self, request_count: u32) -> [Duration; 2] {
         let has_completions = request_count < self.depth;
         let until =
-            self.respite.handle_found(self.now, request_count as usize, true, || has_completions);
+            self.poll_pause.handle_found(self.now, request_count as usize, true, || has_completions);
         let paused = until.map_or(Duration::ZERO, |until| until.since(self.now));
         self.now = self.now + paused.max(self.pace);
         [paused, paused.saturating_sub(self.pace * self.depth)]
@@ -83,30 +83,30 @@ fn a_client_that_waits_for_all_completions_rarely_gets_a_pause() {
 
 #[test]
 fn single_requests_cause_no_query_of_the_client() {
-    let mut respite = PollPause::default();
+    let mut poll_pause = PollPause::default();
     for round in 0..10 {
         let now = Time::ZERO + LONGEST * round;
         assert_eq!(
-            respite.handle_found(now, 1, true, || panic!("the client's state was queried")),
+            poll_pause.handle_found(now, 1, true, || panic!("the client's state was queried")),
             None
         );
     }
     // After a pause, a single request is evaluated, too.
-    let until = respite.handle_found(Time::ZERO, 2, true, || true).unwrap();
-    assert!(respite.handle_found(until, 1, true, || true).is_some());
+    let until = poll_pause.handle_found(Time::ZERO, 2, true, || true).unwrap();
+    assert!(poll_pause.handle_found(until, 1, true, || true).is_some());
     // An iteration without requests is not evaluated.
-    respite.handle_nothing();
+    poll_pause.handle_nothing();
     assert_eq!(
-        respite.handle_found(until, 1, true, || panic!("the client's state was queried")),
+        poll_pause.handle_found(until, 1, true, || panic!("the client's state was queried")),
         None
     );
 }
 
 #[test]
 fn a_queue_that_may_have_more_requests_is_polled_without_a_pause() {
-    let mut respite = PollPause::default();
-    assert_eq!(respite.handle_found(Time::ZERO, 32, false, || true), None);
-    assert!(respite.handle_found(Time::ZERO, 8, true, || true).is_some());
+    let mut poll_pause = PollPause::default();
+    assert_eq!(poll_pause.handle_found(Time::ZERO, 32, false, || true), None);
+    assert!(poll_pause.handle_found(Time::ZERO, 8, true, || true).is_some());
 }
 
 /// Creates a disk with a single queue that is polled by a system call, and a client that always has

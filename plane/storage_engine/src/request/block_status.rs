@@ -7,7 +7,7 @@ use suimon_storage_qos::RequestPhase;
 use crate::disk::{BlockedBy, DiskState};
 use crate::engine::StorageEngine;
 use crate::request::EngineRequest;
-use crate::request::translation::obstacle;
+use crate::request::translation::blocking_operation;
 
 /// Maximum number of extents in a reply. Clients query the remainder separately.
 pub(crate) const EXTENTS_MAX: usize = 256;
@@ -171,7 +171,7 @@ fn query_image(
     let mut extents: Vec<ImageExtent> = Vec::new();
     if !range.is_empty() {
         let located = layer.image.translate_read(range, &mut extents)?;
-        if let Some(blocked) = obstacle(number, located) {
+        if let Some(blocked) = blocking_operation(number, located) {
             return Ok(Some(blocked));
         }
     }

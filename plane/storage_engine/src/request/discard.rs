@@ -6,7 +6,7 @@ use suimon_ports::{DiskOp, DiskOutcome};
 use crate::disk::DiskState;
 use crate::engine::StorageEngine;
 use crate::request::pending_discard::PendingDiscard;
-use crate::request::translation::{Resolved, Scratch, obstacle};
+use crate::request::translation::{Scratch, Translated, blocking_operation};
 use crate::request::{EngineRequest, Part, PartAction};
 
 impl StorageEngine {
@@ -78,7 +78,7 @@ impl StorageEngine {
             overlapping: in_flight
                 .filter(|in_flight_request| in_flight_request.range.overlaps(range))
                 .count(),
-            awaits_obstacle: false,
+            awaits_blocking_operation: false,
         });
     }
 
@@ -99,16 +99,16 @@ impl StorageEngine {
                 give_up(disk, pieces);
                 self.complete_refused(number, &error);
             }
-            Ok(Resolved::Not(blocked)) => {
+            Ok(Translated::Not(blocked)) => {
                 // The whole request will be translated again, so the ranges translated so far are
                 // given up.
                 give_up(disk, pieces);
-                freeing.awaits_obstacle = true;
+                freeing.awaits_blocking_operation = true;
                 disk.freeing = Some(freeing);
                 self.start_blocking_operation(disk_number, blocked);
                 return false;
             }
-            Ok(Resolved::Ready) => {
+            Ok(Translated::Ready) => {
                 if !pieces.is_empty() {
                     disk.zeroed_ranges.insert(number, pieces);
                 }
@@ -166,31 +166,33 @@ fn free(
     range: ByteRange,
     scratch: &mut Scratch,
     pieces: &mut Vec<ByteRange>,
-) -> Result<Resolved, ImageError> {
+) -> Result<Translated, ImageError> {
     scratch.parts.clear();
     let file = disk.layers[0].file;
     let image = &mut disk.own_image().image;
     let mut zeroed = Vec::new();
     let may_unmap = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { may_unmap: true, .. });
     if may_unmap {
-        if let Some(blocked) = obstacle(0, image.discard(range, &mut zeroed)?) {
-            return Ok(Resolved::Not(blocked));
+        if let Some(blocked) = blocking_operation(0, image.discard(range, &mut zeroed)?) {
+            return Ok(Translated::Not(blocked));
         }
     } else {
         zeroed.push(range);
     }
     if op == DiskOp::Discard {
-        return Ok(Resolved::Ready);
+        return Ok(Translated::Ready);
     }
     for range in zeroed {
         let mut existing: Vec<ImageExtent> = Vec::new();
-        if let Some(blocked) = obstacle(0, image.translate_read(range, &mut existing)?) {
-            return Ok(Resolved::Not(blocked));
+        if let Some(blocked) = blocking_operation(0, image.translate_read(range, &mut existing)?) {
+            return Ok(Translated::Not(blocked));
         }
         for part in to_write(range, &existing, may_unmap) {
             scratch.extents.clear();
-            if let Some(blocked) = obstacle(0, image.translate_write(part, &mut scratch.extents)?) {
-                return Ok(Resolved::Not(blocked));
+            if let Some(blocked) =
+                blocking_operation(0, image.translate_write(part, &mut scratch.extents)?)
+            {
+                return Ok(Translated::Not(blocked));
             }
             pieces.push(part);
             for &ImageExtent { location, len } in &scratch.extents {
@@ -202,5 +204,5 @@ fn free(
             }
         }
     }
-    Ok(Resolved::Ready)
+    Ok(Translated::Ready)
 }

@@ -1,11 +1,11 @@
 //! Request that a worker has taken from a queue.
 
-pub(crate) mod block_status;
+mod block_status;
 #[cfg(test)]
-pub(crate) mod block_status_tests;
-pub(crate) mod discard;
+mod block_status_tests;
+mod discard;
 #[cfg(test)]
-pub(crate) mod discard_tests;
+mod discard_tests;
 pub(crate) mod parking;
 pub(crate) mod pending_discard;
 pub(crate) mod transfer;

@@ -12,7 +12,7 @@ use crate::request::EngineRequest;
 use crate::request::pending_discard::PendingDiscard;
 
 impl StorageEngine {
-    /// Continues parked requests of the disks in `restless`, on which an operation has ended. The
+    /// Continues parked requests of the disks in `disks_to_continue`, on which an operation has ended. The
     /// continuation is deferred to this call: each request may end another one, and direct calls
     /// would recurse once per request.
     pub(crate) fn continue_parked(&mut self) {
@@ -26,7 +26,7 @@ impl StorageEngine {
     pub(crate) fn resume(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
-            if disk.obstacle.is_some() {
+            if disk.blocked_by.is_some() {
                 return;
             }
             if let Some(number) = disk.freeing.as_ref().and_then(PendingDiscard::poll) {
@@ -42,7 +42,7 @@ impl StorageEngine {
             };
             let frees = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { .. });
             let is_next = match &disk.freeing {
-                Some(freeing) => !frees && freeing.lets_pass(range),
+                Some(freeing) => !frees && freeing.permits(range),
                 None => true,
             };
             if !is_next {
@@ -61,9 +61,9 @@ impl StorageEngine {
     /// Starts the operation that blocks a translation: a metadata read or a commit. No-op if the
     /// disk is blocked already; the request is then translated again after that operation.
     pub(crate) fn start_blocking_operation(&mut self, disk_number: usize, blocked: BlockedBy) {
-        let disk = self.disks.get_mut(disk_number).filter(|disk| disk.obstacle.is_none());
+        let disk = self.disks.get_mut(disk_number).filter(|disk| disk.blocked_by.is_none());
         let Some(disk) = disk else { return };
-        disk.obstacle = Some(blocked);
+        disk.blocked_by = Some(blocked);
         match blocked {
             BlockedBy::Metadata(layer, range) => {
                 self.metadata_to_read.push((disk_number, layer, range));
@@ -97,7 +97,7 @@ impl StorageEngine {
     pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.metadata_submitted_at = None;
-        let Some(BlockedBy::Metadata(layer, range)) = disk.obstacle.take() else { return };
+        let Some(BlockedBy::Metadata(layer, range)) = disk.blocked_by.take() else { return };
         let image = &mut disk.layers[layer].image;
         let applied = match bytes {
             Ok(bytes) => image
@@ -119,7 +119,7 @@ impl StorageEngine {
     /// commit has failed.
     pub(crate) fn fail_first_parked(&mut self, disk_number: usize, outcome: DiskOutcome) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let first = match disk.freeing.take_if(|freeing| freeing.awaits_obstacle) {
+        let first = match disk.freeing.take_if(|freeing| freeing.awaits_blocking_operation) {
             Some(freeing) => Some(freeing.number),
             None => disk.parked.pop_front(),
         };

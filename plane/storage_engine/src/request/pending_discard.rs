@@ -13,15 +13,15 @@ pub(crate) struct PendingDiscard {
     /// Number of requests in flight that overlap the range. No further ones start meanwhile.
     pub(crate) overlapping: usize,
     /// True if the request waits for a metadata read or a commit.
-    pub(crate) awaits_obstacle: bool,
+    pub(crate) awaits_blocking_operation: bool,
 }
 
 impl PendingDiscard {
     /// Returns true if another request for this range may start while this one is pending. A
     /// discard makes progress with each commit that it waits for, so requests for other ranges may.
     /// A write of zeros needs room for all its changes at once, which other requests would use.
-    pub(crate) fn lets_pass(&self, range: ByteRange) -> bool {
-        !self.range.overlaps(range) && (self.is_discard || !self.awaits_obstacle)
+    pub(crate) fn permits(&self, range: ByteRange) -> bool {
+        !self.range.overlaps(range) && (self.is_discard || !self.awaits_blocking_operation)
     }
 
     /// Records that a request for `range` has ended.

@@ -12,7 +12,7 @@ use crate::engine::notices::StorageNotice;
 use crate::engine::slab::Slab;
 use crate::queue::QueueState;
 use crate::request::discard::is_only_if_fast;
-use crate::request::translation::{Resolved, resolve_read, resolve_write};
+use crate::request::translation::{Translated, translate_read, translate_write};
 use crate::request::{EngineRequest, Full, Part, PartAction};
 use crate::scheduling::dispatch::report_to_store;
 use crate::scheduling::phases::parked_phase;
@@ -67,24 +67,24 @@ impl StorageEngine {
             return true;
         }
         let scratch = &mut self.scratch;
-        let resolved = match op {
+        let translated = match op {
             DiskOp::Write { is_durable } => {
                 let is_durable = is_durable && disk.writes_durably();
-                resolve_write(disk, number, range, is_durable, scratch)
+                translate_write(disk, number, range, is_durable, scratch)
             }
-            _ => resolve_read(disk, number, range, scratch),
+            _ => translate_read(disk, number, range, scratch),
         };
-        match resolved {
+        match translated {
             Err(error) => {
                 self.complete_refused(number, &error);
             }
-            Ok(Resolved::Not(blocked)) => {
+            Ok(Translated::Not(blocked)) => {
                 disk.parked.push_front(number);
                 self.enter_phase(number, RequestPhase::Metadata);
                 self.start_blocking_operation(disk_number, blocked);
                 return false;
             }
-            Ok(Resolved::Ready) => {
+            Ok(Translated::Ready) => {
                 if let Some(queue_state) = self.queues.get_mut(queue) {
                     for &(payload_offset, len) in &self.scratch.zeros {
                         queue_state.queue.zero_payload(tag, payload_offset, len);

@@ -6,7 +6,7 @@ use crate::disk::{BlockedBy, DiskState};
 use crate::request::{Part, PartAction};
 
 /// Result of translating a range of a disk to ranges of files.
-pub(crate) enum Resolved {
+pub(crate) enum Translated {
     /// The whole range is translated.
     Ready,
     /// The translation must be repeated after this operation.
@@ -35,7 +35,7 @@ impl Scratch {
 
 /// Returns the operation that must end before the image of a layer can translate a range; `None` if
 /// the translation is complete.
-pub(crate) fn obstacle(layer: usize, located: Translation) -> Option<BlockedBy> {
+pub(crate) fn blocking_operation(layer: usize, located: Translation) -> Option<BlockedBy> {
     match located {
         Translation::Ready => None,
         Translation::NeedsMetadata(needed) => Some(BlockedBy::Metadata(layer, needed)),
@@ -46,12 +46,12 @@ pub(crate) fn obstacle(layer: usize, located: Translation) -> Option<BlockedBy> 
 /// Translates a read of the request to parts and zeros in `scratch`, through all layers of the
 /// disk.
 #[inline]
-pub(crate) fn resolve_read(
+pub(crate) fn translate_read(
     disk: &mut DiskState,
     request: usize,
     range: ByteRange,
     scratch: &mut Scratch,
-) -> Result<Resolved, ImageError> {
+) -> Result<Translated, ImageError> {
     scratch.clear();
     if let Some(piece) = &disk.contiguous_range {
         if let Some(offset) = piece.locate(range) {
@@ -63,7 +63,7 @@ pub(crate) fn resolve_read(
                 len: range.len(),
                 action,
             });
-            return Ok(Resolved::Ready);
+            return Ok(Translated::Ready);
         }
     }
     scratch.open.push((0, range, 0));
@@ -82,8 +82,8 @@ pub(crate) fn resolve_read(
             continue;
         }
         let located = layer.image.translate_read(range, &mut scratch.extents)?;
-        if let Some(blocked) = obstacle(number, located) {
-            return Ok(Resolved::Not(blocked));
+        if let Some(blocked) = blocking_operation(number, located) {
+            return Ok(Translated::Not(blocked));
         }
         let (mut remaining, mut payload_offset) = (range, payload);
         for &ImageExtent { location, len } in &scratch.extents {
@@ -103,22 +103,22 @@ pub(crate) fn resolve_read(
             remaining = next;
         }
     }
-    Ok(Resolved::Ready)
+    Ok(Translated::Ready)
 }
 
 /// Translates a write of the request to parts in `scratch`, in the disk's own file.
-pub(crate) fn resolve_write(
+pub(crate) fn translate_write(
     disk: &mut DiskState,
     request: usize,
     range: ByteRange,
     is_durable: bool,
     scratch: &mut Scratch,
-) -> Result<Resolved, ImageError> {
+) -> Result<Translated, ImageError> {
     scratch.clear();
     let layer = disk.own_image();
     let located = layer.image.translate_write(range, &mut scratch.extents)?;
-    if let Some(blocked) = obstacle(0, located) {
-        return Ok(Resolved::Not(blocked));
+    if let Some(blocked) = blocking_operation(0, located) {
+        return Ok(Translated::Not(blocked));
     }
     let mut source_offset = 0;
     for &ImageExtent { location, len } in &scratch.extents {
@@ -129,5 +129,5 @@ pub(crate) fn resolve_write(
         scratch.parts.push(Part { request, file: layer.file, offset, len, action });
         source_offset += len;
     }
-    Ok(Resolved::Ready)
+    Ok(Translated::Ready)
 }

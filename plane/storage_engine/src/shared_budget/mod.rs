@@ -17,7 +17,7 @@
 //!   device depth.
 
 pub(crate) mod changes;
-pub(crate) mod pending_report;
+mod pending_report;
 pub(crate) mod state;
 pub(crate) mod sync;
 
@@ -30,7 +30,7 @@ use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Recorded;
 use suimon_storage_qos::{Borrower, Change, DiskFlow, DiskSlot, StoreBudget, StoreEvent};
 
-use crate::shared_budget::pending_report::Pending;
+use crate::shared_budget::pending_report::PendingReport;
 use crate::shared_budget::state::{BudgetState, MemberFlags, Observation};
 use crate::shared_budget::sync::{Flag, Lock, Primitives, StdPrimitives};
 
@@ -147,7 +147,7 @@ pub(crate) struct BudgetClient<P: Primitives> {
     state: Locked<P>,
     flags: Arc<MemberFlags<P::Flag>>,
     me: WorkerId,
-    pending: Pending,
+    pending: PendingReport,
     /// Number of consecutive failed attempts to lock the budget.
     misses: u32,
     /// True if the membership has ended.
@@ -156,7 +156,7 @@ pub(crate) struct BudgetClient<P: Primitives> {
 
 impl<P: Primitives> BudgetClient<P> {
     pub(crate) fn join(state: &Locked<P>, worker: WorkerId, waker: Option<Arc<dyn Waker>>) -> Self {
-        let mut pending = Pending::default();
+        let mut pending = PendingReport::default();
         let flags = state.with(|state| state.join(worker, waker, &mut pending.to_wake));
         let state = Arc::clone(state);
         let mut client = Self { state, flags, me: worker, pending, misses: 0, has_left: false };

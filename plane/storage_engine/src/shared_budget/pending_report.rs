@@ -7,7 +7,7 @@ use suimon_quantity::Time;
 use suimon_storage_qos::{Borrower, LoanReport};
 
 /// Report and other data that a worker keeps between its exchanges with a budget.
-pub(crate) struct Pending {
+pub(crate) struct PendingReport {
     /// Report of the worker's borrower that was not passed to the budget yet.
     pub(crate) report: LoanReport,
     /// Empty report, kept for reuse of its memory.
@@ -18,14 +18,14 @@ pub(crate) struct Pending {
     pub(crate) to_wake: Vec<Arc<dyn Waker>>,
 }
 
-impl Default for Pending {
+impl Default for PendingReport {
     fn default() -> Self {
         let (report, spent_report) = (LoanReport::default(), LoanReport::default());
         Self { report, spent: spent_report, due: Time::NEVER, to_wake: Vec::new() }
     }
 }
 
-impl Pending {
+impl PendingReport {
     /// Adds the borrower's new report to `report`.
     pub(crate) fn collect(&mut self, now: Time, borrower: &mut Borrower) {
         match borrower.poll_report(now, core::mem::take(&mut self.spent)) {

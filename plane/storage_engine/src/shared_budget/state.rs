@@ -14,7 +14,7 @@ use suimon_storage_qos::{
 };
 
 use crate::shared_budget::changes::add_pending_change;
-use crate::shared_budget::pending_report::Pending;
+use crate::shared_budget::pending_report::PendingReport;
 use crate::shared_budget::sync::Flag;
 
 /// Time without an exchange after which a worker with grants counts as absent. A worker that is not
@@ -166,7 +166,7 @@ impl<F: Flag> BudgetState<F> {
         worker: WorkerId,
         flags: &Arc<MemberFlags<F>>,
         borrower: Option<&mut Borrower>,
-        pending: &mut Pending,
+        pending: &mut PendingReport,
     ) {
         if self.members.get(&worker).is_some_and(|member| Arc::ptr_eq(&member.flags, flags)) {
             let (last, to_wake) = pending.take_last(self.now, borrower);
@@ -194,7 +194,7 @@ impl<F: Flag> BudgetState<F> {
         now: Time,
         worker: WorkerId,
         borrower: &mut Borrower,
-        pending: &mut Pending,
+        pending: &mut PendingReport,
     ) -> Vec<StoreEvent> {
         let latest = self.now.max(now);
         self.now = latest;

@@ -48,14 +48,14 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         }
     }
     for _ in 0..10_000 {
-        if model.under_way.is_empty() && model.flush.is_none() {
+        if model.in_flight.is_empty() && model.flush.is_none() {
             break;
         }
         for (tag, _) in bench.poll() {
             model.handle_answer(&bench, tag);
         }
     }
-    assert!(model.under_way.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
+    assert!(model.in_flight.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);
     assert!(bench.notices().is_empty());
     close(&mut bench);
     // After an orderly close, the file contains all changes.

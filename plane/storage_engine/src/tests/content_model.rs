@@ -32,7 +32,7 @@ pub(crate) struct Model {
     pub(crate) sectors: Vec<Sector>,
     pub(crate) random: RandomNumbers,
     /// Requests in flight by tag: operation, range, and the byte that a write writes.
-    pub(crate) under_way: BTreeMap<u32, (DiskOp, ByteRange, u8)>,
+    pub(crate) in_flight: BTreeMap<u32, (DiskOp, ByteRange, u8)>,
     next_byte: u8,
     /// Flush in flight: number of completed changes of each sector when it was submitted; `None` if
     /// there is none.
@@ -47,7 +47,7 @@ impl Model {
         Self {
             sectors,
             random: RandomNumbers(seed),
-            under_way: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
             next_byte: 1,
             flush: None,
         }
@@ -61,7 +61,7 @@ impl Model {
     pub(crate) fn submit_random(&mut self, bench: &Bench) {
         let region = self.random.below(REGIONS);
         let tag = region as u32;
-        if self.under_way.contains_key(&tag) {
+        if self.in_flight.contains_key(&tag) {
             return;
         }
         let sectors = REGION / SECTOR as u64;
@@ -73,7 +73,7 @@ impl Model {
         } else {
             range(region * REGION + first * SECTOR as u64, count * SECTOR as u64)
         };
-        if self.under_way.values().any(|(_, other_range, _)| other_range.overlaps(range)) {
+        if self.in_flight.values().any(|(_, other_range, _)| other_range.overlaps(range)) {
             return;
         }
         let is_durable = self.random.below(8) == 0;
@@ -105,7 +105,7 @@ impl Model {
                 sector.may_be.push(change);
             }
         }
-        self.under_way.insert(tag, (op, range, byte));
+        self.in_flight.insert(tag, (op, range, byte));
         bench.submit(tag, op, range, vec![byte; range.len() as usize]);
     }
 
@@ -117,7 +117,7 @@ impl Model {
             }
             return;
         }
-        let (op, range, byte) = self.under_way.remove(&tag).unwrap();
+        let (op, range, byte) = self.in_flight.remove(&tag).unwrap();
         match op {
             DiskOp::Read => {
                 let content = bench.payloads.lock().unwrap()[tag as usize].clone();

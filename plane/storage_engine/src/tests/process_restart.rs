@@ -62,7 +62,7 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
-            let pending = model.under_way.get(&tag).copied();
+            let pending = model.in_flight.get(&tag).copied();
             durable += u64::from(pending.is_none_or(|(op, ..)| is_durable(op)));
             model.handle_answer(&bench, tag);
             for sector in pending.map(|(_, range, _)| model.sectors(range)).into_iter().flatten() {
@@ -84,16 +84,16 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
         model.check_crash(kind, file.content());
     }
     for _ in 0..10_000 {
-        if model.under_way.is_empty() && model.flush.is_none() {
+        if model.in_flight.is_empty() && model.flush.is_none() {
             break;
         }
         for (tag, _) in bench.poll() {
-            let pending = model.under_way.get(&tag);
+            let pending = model.in_flight.get(&tag);
             durable += u64::from(pending.is_none_or(|(op, ..)| is_durable(*op)));
             model.handle_answer(&bench, tag);
         }
     }
-    let is_idle = model.under_way.is_empty() && model.flush.is_none();
+    let is_idle = model.in_flight.is_empty() && model.flush.is_none();
     assert!(is_idle, "{}: seed {seed}: requests do not end", kind.name);
     Counts { commits: bench.engine.counters(bench.disk).unwrap().commits, durable }
 }

@@ -1,9 +1,9 @@
 //! Store on a worker: its scheduler, or the worker's access to the shared budget, and the number of
 //! its queued requests on the worker.
 
-pub(crate) mod completion_batch;
-pub(crate) mod observation;
-pub(crate) mod sharing;
+mod completion_batch;
+mod observation;
+mod sharing;
 pub(crate) mod status;
 
 use std::collections::{BTreeMap, VecDeque};
