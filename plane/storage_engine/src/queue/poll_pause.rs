@@ -47,8 +47,8 @@ impl Default for PollPause {
 
 impl PollPause {
     /// Accounts for a poll that returned `requests` requests. `has_read_all`: the queue is empty
-    /// now. `has_completions` returns true if the client has unprocessed completions. Returns the end
-    /// of the pause that begins now; `None` if the queue is polled without a pause.
+    /// now. `has_completions` returns true if the client has unprocessed completions. Returns the
+    /// end of the pause that begins now; `None` if the queue is polled without a pause.
     pub(crate) fn handle_found(
         &mut self,
         now: Time,

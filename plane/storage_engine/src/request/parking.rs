@@ -12,9 +12,9 @@ use crate::request::EngineRequest;
 use crate::request::pending_discard::PendingDiscard;
 
 impl StorageEngine {
-    /// Continues parked requests of the disks in `disks_to_continue`, on which an operation has ended. The
-    /// continuation is deferred to this call: each request may end another one, and direct calls
-    /// would recurse once per request.
+    /// Continues parked requests of the disks in `disks_to_continue`, on which an operation has
+    /// ended. The continuation is deferred to this call: each request may end another one, and
+    /// direct calls would recurse once per request.
     pub(crate) fn continue_parked(&mut self) {
         while let Some(disk_number) = self.disks_to_continue.pop() {
             self.resume(disk_number);

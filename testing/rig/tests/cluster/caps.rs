@@ -3,8 +3,9 @@
 //! A busy machine changes how much disks do, but neither what the cluster lets them do nor that
 //! they do no more. So minimums and the use of what is left are looked at in the nodes' caps, and
 //! maximums in the number of requests that were completed. That backlogged disks reach their caps
-//! is tested in virtual time (`policy/storage_qos/tests`, `plane/storage/src/qos_tests.rs`, and of
-//! clusters `apps/sim/src/storage/cluster_tests.rs`); rates are printed here.
+//! is tested in virtual time (`policy/storage_qos/tests`,
+//! `plane/storage_engine/src/scheduling/tests.rs`, and of clusters
+//! `apps/sim/src/storage/cluster_tests.rs`); rates are printed here.
 
 use std::time::{Duration, Instant};
 

@@ -161,7 +161,7 @@ fn wait_flow(daemon: &Daemon, disk: &str, is_met: impl Fn(&Value) -> bool) {
 /// moments are the maximum times the window, what it carries in the 20 ms that may be made up for
 /// (`CATCH_UP`), and one request; up to [`DEPTH`] more were dispatched before the window began.
 /// That a backlogged disk reaches its maximum is tested in virtual time
-/// (`plane/storage/src/qos_tests.rs`); here the rate is only printed.
+/// (`plane/storage_engine/src/scheduling/tests.rs`); here the rate is only printed.
 fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
     let (started, sampling) = (Instant::now(), Sampling::begin(daemon, &[disk]));
     std::thread::sleep(WINDOW);
@@ -184,8 +184,8 @@ fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
 ///
 /// How much a machine does that other programs load is not asserted. Where it does less than
 /// twice the minimum, half of what it does has to be delivered to the disk. The rate itself is
-/// tested in virtual time (`plane/storage/src/qos_tests.rs`,
-/// `a_minimum_is_met_beside_disks_that_take_all_they_can_get`).
+/// tested in virtual time (`plane/storage_engine/src/scheduling/tests.rs`,
+/// `a_minimum_is_met_beside_disks_without_limits`).
 #[test]
 fn a_minimum_is_met_beside_disks_that_want_all() {
     const MINIMUM: u64 = 1500;
