@@ -17,8 +17,12 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, FileIo};
 use suimon_quantity::{DiskId, StoreId};
+use suimon_storage_engine::{
+    DirtyMap, DiskLocation, FoundFull, FullPolicy, RejectedDisk, SharedBudget,
+};
 use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
 
 use crate::command::offer::Offer;
@@ -26,10 +30,6 @@ use crate::command::pending_changes::{PendingMaximums, PendingPolicy};
 use crate::command::queue_key::{QueueKey, QueueSelection};
 use crate::plane::error::PlaneError;
 use crate::worker::snapshot::WorkerSnapshot;
-use suimon_image_files::DiskSpec;
-use suimon_storage_engine::{
-    DirtyMap, DiskLocation, FoundFull, FullPolicy, RejectedDisk, SharedBudget,
-};
 
 /// Disk that was removed from a worker with its queues, while it moves to another worker.
 pub(crate) struct DetachedDisk {

@@ -6,8 +6,15 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::{FileIo, FileIoSource, WorkerTasks};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
+use suimon_storage_engine::testing::fake_file::FakeFile;
+use suimon_storage_engine::testing::fake_io::{FakeIo, FaultInjection};
+use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
+use suimon_storage_engine::testing::image_kinds::VHDX;
+use suimon_storage_engine::testing::requests::WRITE;
+use suimon_storage_engine::{FullPolicy, StoreRole};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::command::Command;
@@ -15,16 +22,11 @@ use crate::command::queue_key::QueueKey;
 use crate::command::reply::PassResult;
 use crate::command::wait_limits::COMMAND_WAIT_MAX;
 use crate::plane::moving::NotPassed;
-use crate::plane::stalled_worker_tests::{
-    LIMIT, STORE, StopOnDrop, Worker, take_and_close, wait_until,
+use crate::plane::test_workers::{
+    LIMIT, STORE, StopOnDrop, Worker, close, submit, take_and_close, wait_for_completion,
+    wait_until,
 };
-use crate::plane::suspension_tests::{close, submit, wait_for_completion};
 use crate::{NotServed, PlaneError, PlaneNotice, StoragePlane};
-use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_storage_engine::testing::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection};
-use suimon_storage_engine::testing::image_kinds::VHDX;
-use suimon_storage_engine::testing::requests::WRITE;
-use suimon_storage_engine::{FullPolicy, StoreRole};
 
 const DISK: DiskId = DiskId(0);
 

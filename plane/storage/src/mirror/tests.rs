@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use suimon_image::ByteRange;
 use suimon_image::testing::first_difference;
+use suimon_storage_engine::DirtyMap;
+use suimon_storage_engine::testing::random_numbers::RandomNumbers;
 
 use super::fake_disk::{BLOCK, FakeClient, FakeDisk};
 use super::{Mirror, MirrorError};
-use suimon_storage_engine::DirtyMap;
-use suimon_storage_engine::testing::fakes::RandomNumbers;
 
 const REGION: u64 = 64 << 10;
 const SIZE: u64 = 40 * REGION + 512;

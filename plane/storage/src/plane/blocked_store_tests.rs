@@ -8,21 +8,20 @@ use std::time::Duration;
 
 use suimon_ports::WorkerTasks;
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
+use suimon_storage_engine::StoreRole;
+use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
+use suimon_storage_engine::testing::requests::WRITE;
 use suimon_storage_qos::{
     Capacity, Limits, LimitsSource, PolicyId, PolicyShare, Proposal, StoreSpec,
 };
 
 use crate::command::queue_key::QueueKey;
 use crate::command::wait_limits::SHARE_WAIT_MAX;
-use crate::plane::stalled_worker_tests::{
-    LIMIT, STORE, StopOnDrop, Worker, plane_with_long_waits, take_and_close, two_disks, wait_until,
+use crate::plane::test_workers::{
+    LIMIT, STORE, Source, StopOnDrop, Worker, close, plane_with_long_waits, raw_disk, submit,
+    take_and_close, two_disks, wait_for_completion, wait_until,
 };
-use crate::plane::suspension_tests::{Source, close, submit, wait_for_completion};
-use crate::plane::worker_removal_tests::raw_disk;
 use crate::{PlaneError, PlaneNotice, StoragePlane, VIEW_WAIT_MAX};
-use suimon_storage_engine::StoreRole;
-use suimon_storage_engine::testing::fakes::{Client, FakeQueue};
-use suimon_storage_engine::testing::requests::WRITE;
 
 const OTHER_STORE: StoreId = StoreId(8);
 const STOPPED: TimedRateLimit = TimedRateLimit { leased: None, reserved_iops: 0, later: None };

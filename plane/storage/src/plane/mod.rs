@@ -14,12 +14,14 @@ pub(crate) mod notices;
 #[cfg(test)]
 mod stalled_store_tests;
 #[cfg(test)]
-pub(crate) mod stalled_worker_tests;
+mod stalled_worker_tests;
 mod store_record;
 mod stores;
 pub(crate) mod suspension;
 #[cfg(test)]
-pub(crate) mod suspension_tests;
+mod suspension_tests;
+#[cfg(test)]
+pub(crate) mod test_workers;
 #[cfg(test)]
 mod unwatched_queue_tests;
 pub(crate) mod views;
@@ -32,9 +34,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_recording::Sink;
+use suimon_storage_engine::{DiskLocation, FullPolicy};
 
 use crate::command::channel::WorkerChannel;
 use crate::command::queue_key::{QueueKey, QueueSelection};
@@ -45,8 +49,6 @@ use crate::plane::error::{NotServed, PlaneError};
 use crate::plane::notices::{NoticeSender, PlaneNotice};
 use crate::plane::store_record::StoreEntry;
 pub(crate) use crate::sync::lock;
-use suimon_image_files::DiskSpec;
-use suimon_storage_engine::{DiskLocation, FullPolicy};
 
 /// Maximum time for which the attachment of a client blocks while its disk is being moved,
 /// suspended or closed.

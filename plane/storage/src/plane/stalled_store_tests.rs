@@ -4,17 +4,18 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::{DetachingQueue, DiskOutcome, DiskQueueHost, FileIo, FileIoSource, FileSlot};
 use suimon_quantity::{DiskId, WorkerId};
-
-use crate::plane::stalled_worker_tests::wait_until;
-use crate::plane::suspension_tests::{DISK, Workers, close, submit, wait_for_completion};
-use crate::{PlaneError, PlaneNotice, StoragePlane};
-use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_storage_engine::STALLED_AFTER;
-use suimon_storage_engine::testing::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection};
+use suimon_storage_engine::testing::fake_file::FakeFile;
+use suimon_storage_engine::testing::fake_io::{FakeIo, FaultInjection};
+use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
 use suimon_storage_engine::testing::image_kinds::KINDS;
 use suimon_storage_engine::testing::requests::WRITE;
+
+use crate::plane::test_workers::{DISK, Workers, close, submit, wait_for_completion, wait_until};
+use crate::{PlaneError, PlaneNotice, StoragePlane};
 
 /// Other disk of the same worker, on a store that completes requests.
 const OTHER: DiskId = DiskId(4);

@@ -1,113 +1,22 @@
 //! Control of a store's disks while one of the store's workers does not proceed.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use suimon_ports::{TaskDescriptors, Waker, WorkerTasks};
-use suimon_quantity::{DiskId, Iops, StoreId, TimedRateLimit, WorkerId};
+use suimon_ports::WorkerTasks;
+use suimon_quantity::{DiskId, Iops, TimedRateLimit, WorkerId};
+use suimon_storage_engine::StoreRole;
+use suimon_storage_engine::testing::fake_queue::FakeQueue;
+use suimon_storage_engine::testing::requests::WRITE;
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::command::queue_key::QueueKey;
-use crate::command::wait_limits::WaitLimits;
-use crate::plane::suspension_tests::{PollingWait, Source, close, submit, wait_for_completion};
-use crate::plane::worker_removal_tests::raw_disk;
-use crate::{PlaneError, StoragePlane, StoreView, VIEW_WAIT_MAX};
-use suimon_storage_engine::StoreRole;
-use suimon_storage_engine::testing::fakes::FakeQueue;
-use suimon_storage_engine::testing::requests::WRITE;
-
-pub(crate) const STORE: StoreId = StoreId(7);
-pub(crate) const LIMIT: Duration = Duration::from_secs(90);
-
-/// Returns a plane whose wait for a store's only user does not expire.
-pub(crate) fn plane_with_long_waits() -> StoragePlane {
-    StoragePlane::with_waits(Arc::new(Source), None, WaitLimits::new(10 * LIMIT, 10 * LIMIT))
-}
-
-/// Waker that counts its calls: each command to the worker causes one.
-#[derive(Default)]
-pub(crate) struct CountingWaker(AtomicUsize);
-
-impl Waker for CountingWaker {
-    fn wake(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Worker on a thread of its own.
-pub(crate) struct Worker {
-    ended: AtomicBool,
-    is_to_stall: AtomicBool,
-    is_stalled: AtomicBool,
-    waker: Arc<CountingWaker>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-impl Worker {
-    pub(crate) fn start(plane: &StoragePlane, id: u16) -> Arc<Self> {
-        let [is_stopped, is_to_stall, is_stalled] = [(); 3].map(|()| AtomicBool::new(false));
-        let waker = Arc::<CountingWaker>::default();
-        let mut task = plane.create(WorkerId(id), Arc::clone(&waker) as _);
-        let thread = Mutex::default();
-        let worker = Arc::new(Self { ended: is_stopped, is_to_stall, is_stalled, waker, thread });
-        let of_thread = Arc::clone(&worker);
-        let thread = std::thread::spawn(move || {
-            let mut wait = PollingWait::new(Arc::new(AtomicUsize::new(usize::MAX)));
-            while !of_thread.ended.load(Ordering::Relaxed) {
-                let is_stalled = of_thread.is_to_stall.load(Ordering::Relaxed);
-                of_thread.is_stalled.store(is_stalled, Ordering::Relaxed);
-                if !is_stalled {
-                    let now = wait.now + Duration::from_micros(20);
-                    wait.now = now;
-                    // Simulates a wake-up of each queue in each iteration.
-                    (0..4).for_each(|queue| task.wake(queue));
-                    task.poll(now, false, &mut TaskDescriptors::new(&mut wait));
-                }
-                std::thread::yield_now();
-            }
-        });
-        *worker.thread.lock().unwrap() = Some(thread);
-        worker
-    }
-
-    /// Stops the worker between two rounds, or lets it proceed.
-    pub(crate) fn set_stalled(&self, is_stalled: bool) {
-        self.is_to_stall.store(is_stalled, Ordering::Relaxed);
-        while self.is_stalled.load(Ordering::Relaxed) != is_stalled {
-            std::thread::yield_now();
-        }
-    }
-
-    /// Ends the worker after its round.
-    fn end(&self) {
-        self.ended.store(true, Ordering::Relaxed);
-    }
-
-    /// Ends the worker as a panic does: its channel remains. Returns when it has ended.
-    pub(crate) fn end_and_join(&self) {
-        self.end();
-        if let Some(thread) = self.thread.lock().unwrap().take() {
-            thread.join().unwrap();
-        }
-    }
-
-    /// Returns the number of wake-ups of the worker: one per command, and those for other reasons.
-    pub(crate) fn wakes(&self) -> usize {
-        self.waker.0.load(Ordering::Relaxed)
-    }
-}
-
-/// Ends the workers when it is dropped.
-pub(crate) struct StopOnDrop(pub(crate) Vec<Arc<Worker>>);
-
-impl Drop for StopOnDrop {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|worker| worker.end());
-    }
-}
+use crate::plane::test_workers::{
+    LIMIT, STORE, StopOnDrop, Worker, close, plane_with_long_waits, raw_disk, submit, two_disks,
+    wait_for_completion, wait_until,
+};
+use crate::{StoragePlane, StoreView, VIEW_WAIT_MAX};
 
 #[test]
 fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
@@ -152,41 +61,6 @@ fn changes_and_the_removal_of_a_disk_do_not_wait_for_a_stalled_worker() {
             close(plane.take_disk(id).unwrap());
         }
     }
-}
-
-/// Returns a plane with two workers that have a disk each.
-pub(crate) fn two_disks() -> (StoragePlane, StopOnDrop) {
-    let plane = plane_with_long_waits();
-    let workers = StopOnDrop([0, 1].map(|id| Worker::start(&plane, id)).into());
-    plane.add_store(STORE, StoreSpec::default()).unwrap();
-    plane.set_capacity(STORE, Capacity::Declared(10_000));
-    for id in [DiskId(0), DiskId(1)] {
-        let assigned = LimitsSource::Own(Limits::default());
-        plane.propose(STORE, &[Proposal::Disk(id, assigned)], false).unwrap();
-        plane.add_disk(id, raw_disk().0, Some(STORE)).unwrap();
-    }
-    (plane, workers)
-}
-
-pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
-    let until = Instant::now() + LIMIT;
-    while !condition() {
-        assert!(Instant::now() < until, "the condition does not become true");
-        std::thread::yield_now();
-    }
-}
-
-/// Takes a disk out of service and closes its images. Its worker counts as blocked until it has
-/// proceeded, and may take the disk out of service itself after the caller's wait.
-pub(crate) fn take_and_close(plane: &StoragePlane, disk: DiskId) {
-    wait_until(|| match plane.take_disk(disk) {
-        Ok(spec) => {
-            close(spec);
-            true
-        }
-        Err(PlaneError::NoSuchDisk) => true,
-        Err(_) => false,
-    });
 }
 
 #[test]
@@ -256,7 +130,7 @@ fn a_worker_that_retires_with_placeholders_leaves_the_store() {
     let (report, reports) = channel();
     std::thread::spawn(move || {
         assert_eq!(of_thread.retire(&[WorkerId(0)]), []);
-        first.ended.store(true, Ordering::Relaxed);
+        first.end();
         report.send(()).unwrap();
     });
     reports.recv_timeout(LIMIT).expect("the worker retires");

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
+use suimon_image_files::DiskSpec;
 use suimon_quantity::{DiskId, WorkerId};
+use suimon_storage_engine::RejectedDisk;
 
 use crate::command::channel::WorkerChannel;
 use crate::command::offer::Offer;
@@ -15,8 +17,6 @@ use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
 use crate::plane::image_closing::close_images;
 use crate::plane::{StoragePlane, lock};
-use suimon_image_files::DiskSpec;
-use suimon_storage_engine::RejectedDisk;
 
 /// Disk that could not be resumed and remains suspended.
 pub struct NotResumed {

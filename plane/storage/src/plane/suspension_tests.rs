@@ -1,139 +1,20 @@
 //! Suspended disks in the storage plane, with workers on their own threads.
 
-use std::io;
-use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use suimon_image::{DiskGeometry, ImageFile, Linear};
-use suimon_ports::{
-    DiskOp, DiskOutcome, DiskRequest, FileIo, FileIoSource, TaskDescriptors, Wait, Waker,
-    WorkerTasks,
-};
-use suimon_quantity::{DiskId, Time, WorkerId};
-
-use crate::plane::stalled_worker_tests::wait_until;
-use crate::{PlaneError, StoragePlane};
 use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_storage_engine::testing::fakes::{Client, FakeFile, FakeIo, FakeQueue};
+use suimon_ports::DiskOutcome;
+use suimon_quantity::WorkerId;
+use suimon_storage_engine::testing::fake_file::FakeFile;
+use suimon_storage_engine::testing::fake_queue::FakeQueue;
 use suimon_storage_engine::testing::image_kinds::KINDS;
-use suimon_storage_engine::testing::requests::{SIZE, WRITE, range};
+use suimon_storage_engine::testing::requests::{SIZE, WRITE};
 
-pub(crate) struct Source;
-
-impl FileIoSource for Source {
-    fn open(&self) -> io::Result<Box<dyn FileIo>> {
-        Ok(Box::new(FakeIo::new(7, 16)))
-    }
-}
-
-/// Worker that never sleeps, on a system with a limited number of watched descriptors.
-pub(crate) struct PollingWait {
-    left: Arc<AtomicUsize>,
-    pub(crate) now: Time,
-}
-
-impl PollingWait {
-    pub(crate) const fn new(remaining: Arc<AtomicUsize>) -> Self {
-        Self { left: remaining, now: Time::ZERO }
-    }
-}
-
-impl Wait for PollingWait {
-    fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
-        let ordering = Ordering::Relaxed;
-        let result =
-            self.left.fetch_update(ordering, ordering, |remaining| remaining.checked_sub(1));
-        // ENOSPC, as returned for `fs.epoll.max_user_watches`.
-        result.map(|_| ()).map_err(|_| io::Error::from_raw_os_error(28))
-    }
-    fn unwatch(&mut self, _: BorrowedFd<'_>) {}
-    fn wait(&mut self, _: Option<Time>, _: &mut Vec<u64>) -> io::Result<()> {
-        Ok(())
-    }
-    fn yield_now(&mut self) {}
-    fn now(&self) -> Time {
-        self.now
-    }
-    fn cpu_time(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
-pub(crate) struct NoWaker;
-
-impl Waker for NoWaker {
-    fn wake(&self) {}
-}
-
-/// Workers that run until the value is dropped.
-pub(crate) struct Workers {
-    ended: Arc<AtomicBool>,
-    threads: Vec<std::thread::JoinHandle<()>>,
-}
-
-impl Workers {
-    pub(crate) fn start(plane: &StoragePlane, count: u16) -> Self {
-        Self::start_with(plane, count, &Arc::new(AtomicUsize::new(usize::MAX)))
-    }
-
-    /// Starts workers on a system with a limited number of watched descriptors.
-    pub(crate) fn start_with(
-        plane: &StoragePlane,
-        count: u16,
-        remaining: &Arc<AtomicUsize>,
-    ) -> Self {
-        let is_stopped = Arc::new(AtomicBool::new(false));
-        let threads = (0..count).map(|number| {
-            let mut engine = plane.create(WorkerId(number), Arc::new(NoWaker));
-            let (is_stopped, remaining) = (Arc::clone(&is_stopped), Arc::clone(remaining));
-            std::thread::spawn(move || {
-                let mut wait = PollingWait::new(remaining);
-                while !is_stopped.load(Ordering::Relaxed) {
-                    let now = wait.now + Duration::from_micros(20);
-                    wait.now = now;
-                    // Simulates a wake-up of each queue in each iteration.
-                    (0..4).for_each(|queue| engine.wake(queue));
-                    engine.poll(now, false, &mut TaskDescriptors::new(&mut wait));
-                }
-            })
-        });
-        Self { threads: threads.collect(), ended: is_stopped }
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
-        }
-    }
-}
-
-pub(crate) const DISK: DiskId = DiskId(3);
-
-pub(crate) fn submit(client: &Mutex<Client>, tag: u32, op: DiskOp, offset: u64) {
-    client.lock().unwrap().requests.push_back(DiskRequest { tag, op, range: range(offset, 512) });
-}
-
-pub(crate) fn wait_for_completion(client: &Mutex<Client>) -> (u32, DiskOutcome) {
-    let deadline = Instant::now() + Duration::from_secs(90);
-    loop {
-        if let Some(answer) = client.lock().unwrap().completions.pop() {
-            return answer;
-        }
-        assert!(Instant::now() < deadline, "no answer");
-        std::thread::yield_now();
-    }
-}
-
-pub(crate) fn close(spec: DiskSpec) {
-    for DiskLayer { image, file } in spec.layers {
-        image.close(&*file).unwrap();
-    }
-}
+use crate::plane::test_workers::{
+    DISK, Source, Workers, close, submit, wait_for_completion, wait_until,
+};
+use crate::{PlaneError, StoragePlane};
 
 #[test]
 fn a_suspended_disk_is_enlarged_and_keeps_its_queues() {

@@ -3,15 +3,17 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use suimon_ports::{DiskOutcome, FaultKind};
-
-use crate::plane::stalled_worker_tests::wait_until;
-use crate::plane::suspension_tests::{DISK, Source, Workers, close, submit, wait_for_completion};
-use crate::{PlaneNotice, QueueKey, StoragePlane};
 use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_storage_engine::testing::fakes::{Client, FakeFile, FakeQueue};
+use suimon_ports::{DiskOutcome, FaultKind};
+use suimon_storage_engine::testing::fake_file::FakeFile;
+use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
 use suimon_storage_engine::testing::image_kinds::KINDS;
 use suimon_storage_engine::testing::requests::WRITE;
+
+use crate::plane::test_workers::{
+    DISK, Source, Workers, close, submit, wait_for_completion, wait_until,
+};
+use crate::{PlaneNotice, QueueKey, StoragePlane};
 
 fn client(plane: &StoragePlane) -> (u64, Arc<Mutex<Client>>) {
     let queue = FakeQueue::new(4);

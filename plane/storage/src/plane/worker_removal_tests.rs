@@ -6,13 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use suimon_ports::{FileIo, FileIoSource, WorkerTasks};
 use suimon_quantity::WorkerId;
+use suimon_storage_engine::testing::fake_io::FakeIo;
 
-use crate::plane::stalled_worker_tests::wait_until;
-use crate::plane::suspension_tests::{DISK, Workers, close};
+use crate::plane::test_workers::{DISK, Workers, close, raw_disk, wait_until};
 use crate::{PlaneError, PlaneNotice, StoragePlane};
-use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_storage_engine::testing::fakes::{FakeFile, FakeIo};
-use suimon_storage_engine::testing::image_kinds::KINDS;
 
 /// I/O source that can create the I/O of a limited number of workers.
 struct Scarce(AtomicUsize);
@@ -24,13 +21,6 @@ impl FileIoSource for Scarce {
         decrement_result.map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         Ok(Box::new(FakeIo::new(7, 16)))
     }
-}
-
-pub(crate) fn raw_disk() -> (DiskSpec, Arc<FakeFile>) {
-    let memory = (KINDS[0].create)();
-    let image = (KINDS[0].open)(&memory);
-    let file = FakeFile::new(memory);
-    (DiskSpec { layers: vec![DiskLayer { image, file: file.clone() }] }, file)
 }
 
 #[test]

@@ -5,8 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, FileIo, TaskDescriptors};
 use suimon_quantity::{DiskId, StoreId};
+use suimon_storage_engine::{DiskIoCounters, DiskLocation, RejectedDisk, StorageEngine};
 use suimon_storage_qos::{Change, DiskSlot};
 
 use crate::command::offer::Offer;
@@ -20,8 +22,6 @@ use crate::worker::snapshot::{DiskView, StoreView, WorkerSnapshot};
 use crate::worker::{
     IO_TOKEN, PendingDetach, StorageWorker, WAITERS_MAX, WorkerDisk, WorkerQueue, kind_of,
 };
-use suimon_image_files::DiskSpec;
-use suimon_storage_engine::{DiskIoCounters, DiskLocation, RejectedDisk, StorageEngine};
 
 impl StorageWorker {
     pub(crate) fn handle_command(&mut self, command: Command, watches: &mut TaskDescriptors<'_>) {

@@ -5,19 +5,21 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::{DiskOp, DiskOutcome, TaskDescriptors, WorkerTask};
 use suimon_quantity::{StoreId, WorkerId};
+use suimon_storage_engine::testing::fake_file::FakeFile;
+use suimon_storage_engine::testing::fake_io::{FakeIo, FaultInjection};
+use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
+use suimon_storage_engine::testing::image_kinds::KINDS;
+use suimon_storage_engine::{DiskIoCounters, DiskLocation, FullPolicy};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::QueueKey;
 use crate::command::offer::Offer;
 use crate::command::{Command, DetachedDisk, DetachedQueueState, MirrorSettings};
-use crate::plane::suspension_tests::{DISK, NoWaker, PollingWait, submit};
+use crate::plane::test_workers::{DISK, NoWaker, PollingWait, submit};
 use crate::worker::StorageWorker;
-use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_storage_engine::testing::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection};
-use suimon_storage_engine::testing::image_kinds::KINDS;
-use suimon_storage_engine::{DiskIoCounters, DiskLocation, FullPolicy};
 
 const STORE: StoreId = StoreId(1);
 /// Time from the beginning of an iteration to the completion of its I/O.

@@ -14,18 +14,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::{
     ExpectedInput, FaultKind, PortFault, ServedDeviceCell, TaskDescriptors, Waker, WorkerTask,
 };
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_recording::Sink;
+use suimon_storage_engine::{DiskLocation, FullPolicy, QueueKind, StorageEngine, StorageNotice};
 
 use crate::command::queue_key::QueueKey;
 use crate::command::{Command, DetachedDisk, DetachedQueueState, MirrorSettings};
 use crate::plane::error::PlaneError;
 use crate::plane::notices::{NoticeSender, PlaneNotice};
-use suimon_image_files::DiskSpec;
-use suimon_storage_engine::{DiskLocation, FullPolicy, QueueKind, StorageEngine, StorageNotice};
 
 /// Token for the descriptor of the I/O; queues have their numbers as tokens.
 const IO_TOKEN: u32 = u32::MAX;
@@ -193,33 +193,27 @@ impl StorageWorker {
         let Some(engine) = &mut self.engine else { return };
         while let Some(notice) = engine.poll_notice() {
             let id = |disk: usize| self.disks.get(&disk).map(|worker_disk| worker_disk.id);
-            let plane_notice = match notice {
-                StorageNotice::QueueFault { queue, fault } => self
-                    .queues
-                    .get(&queue)
-                    .and_then(|worker_queue| Some((id(worker_queue.disk)?, worker_queue.key)))
-                    .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
-                StorageNotice::DiskFault { disk, offset, detail, suppressed } => {
-                    id(disk).map(|disk| PlaneNotice::DiskFault {
-                        disk,
-                        offset,
-                        detail,
-                        suppressed: suppressed,
-                    })
-                }
-                StorageNotice::DiskStall { disk, stalls, waited: stalled_for } => id(disk)
-                    .map(|disk| PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }),
-                StorageNotice::DiskFull { disk, change, full_for: duration } => {
-                    id(disk).map(|disk| PlaneNotice::DiskFull { disk, change, lasted: duration })
-                }
-                StorageNotice::FlushFailed { disk, detail } => {
-                    id(disk).map(|disk| PlaneNotice::FlushFailed { disk, detail })
-                }
-                StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
-                StorageNotice::IoFault { detail } => {
-                    Some(PlaneNotice::IoFault { worker: self.worker, detail })
-                }
-            };
+            let plane_notice =
+                match notice {
+                    StorageNotice::QueueFault { queue, fault } => self
+                        .queues
+                        .get(&queue)
+                        .and_then(|worker_queue| Some((id(worker_queue.disk)?, worker_queue.key)))
+                        .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
+                    StorageNotice::DiskFault { disk, offset, detail, suppressed } => id(disk)
+                        .map(|disk| PlaneNotice::DiskFault { disk, offset, detail, suppressed }),
+                    StorageNotice::DiskStall { disk, stalls, waited: stalled_for } => id(disk)
+                        .map(|disk| PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }),
+                    StorageNotice::DiskFull { disk, change, full_for: duration } => id(disk)
+                        .map(|disk| PlaneNotice::DiskFull { disk, change, lasted: duration }),
+                    StorageNotice::FlushFailed { disk, detail } => {
+                        id(disk).map(|disk| PlaneNotice::FlushFailed { disk, detail })
+                    }
+                    StorageNotice::Qos { store, event } => Some(PlaneNotice::Qos { store, event }),
+                    StorageNotice::IoFault { detail } => {
+                        Some(PlaneNotice::IoFault { worker: self.worker, detail })
+                    }
+                };
             if let Some(plane_notice) = plane_notice {
                 self.notices.emit(plane_notice);
             }

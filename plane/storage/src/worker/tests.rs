@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::DiskOp;
 use suimon_quantity::{DiskId, StoreId};
+use suimon_storage_engine::FullPolicy;
+use suimon_storage_engine::testing::fake_file::FakeFile;
+use suimon_storage_engine::testing::fake_queue::FakeQueue;
+use suimon_storage_engine::testing::image_kinds::KINDS;
 use suimon_storage_qos::StoreSpec;
 
 use crate::command::offer::Offer;
 use crate::command::queue_key::{QueueKey, QueueSelection};
 use crate::command::{Command, DetachedDisk, MirrorSettings};
-use crate::plane::suspension_tests::{DISK, submit};
+use crate::plane::test_workers::{DISK, submit};
 use crate::worker::WAITERS_MAX;
 use crate::worker::immediate_completion_tests::Worker;
-use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_storage_engine::FullPolicy;
-use suimon_storage_engine::testing::fakes::{FakeFile, FakeQueue};
-use suimon_storage_engine::testing::image_kinds::KINDS;
 
 /// The engine reuses the number of a closed queue. A queue added in the same iteration must not be
 /// confused with the closed one. Otherwise it could not be detached, and the worker would continue

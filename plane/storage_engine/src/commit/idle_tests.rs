@@ -6,7 +6,7 @@ use std::io;
 use suimon_ports::DiskOutcome;
 use suimon_quantity::Time;
 
-use crate::testing::fakes::FaultInjection;
+use crate::testing::fake_io::FaultInjection;
 use crate::testing::image_kinds::KINDS;
 use crate::testing::requests::{SIZE, WRITE, range};
 use crate::tests::disk_bench::{Bench, SECTOR};

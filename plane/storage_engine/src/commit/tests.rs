@@ -7,7 +7,7 @@ use suimon_image::{
 };
 use suimon_ports::{DiskOp, DiskOutcome};
 
-use crate::testing::fakes::FakeQueue;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::VHDX;
 use crate::testing::requests::{SIZE, WRITE, range};
 use crate::tests::disk_bench::{Bench, TAGS};

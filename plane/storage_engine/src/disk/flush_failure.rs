@@ -1,5 +1,5 @@
 //! Failed flushes: writes and flushes of the disk fail until its image is opened again ([decision
-//! 76](../../../docs/decisions/0076-failed-flushes.md)). Reads continue.
+//! 76](../../../../docs/decisions/0076-failed-flushes.md)). Reads continue.
 //!
 //! The state belongs to the open file ([`FlushFailure`](suimon_ports::FlushFailure)), so that it
 //! moves with the disk to another worker, and ends when the file is closed.

@@ -8,18 +8,21 @@ use std::time::Duration;
 
 use suimon_image::testing::{Crash, MemoryFile, WriteOutcome};
 use suimon_image::{DiskGeometry, Image, Linear};
+use suimon_image_files::RecordedImage;
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 
 use crate::full_store::FullPolicy;
-use crate::testing::fakes::{FakeFile, FakeIo, FakeQueue, RandomNumbers};
+use crate::testing::fake_file::FakeFile;
+use crate::testing::fake_io::FakeIo;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::{CHILDREN, KINDS, Kind, VHDX};
+use crate::testing::random_numbers::RandomNumbers;
 use crate::testing::requests::{SIZE, WRITE, range};
 use crate::tests::content_model::Model;
 use crate::tests::disk_bench::{Bench, TAGS};
 use crate::{StorageEngine, StorageNotice};
-use suimon_image_files::RecordedImage;
-use suimon_image_files::{DiskLayer, DiskSpec};
 
 const BLOCK: u64 = 64 << 10;
 const DURABLE: DiskOp = DiskOp::Write { is_durable: true };

@@ -3,11 +3,12 @@
 use std::io;
 use std::sync::Arc;
 
+use suimon_image_files::{DiskLayer, DiskSpec};
+
 use crate::disk::layer::Layer;
 use crate::disk::rejected::RejectedDisk;
 use crate::disk::{DiskState, Service};
 use crate::engine::StorageEngine;
-use suimon_image_files::{DiskLayer, DiskSpec};
 
 impl StorageEngine {
     /// Suspends a disk: no further requests are taken from its queues, the requests taken before

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use suimon_image::{DiskGeometry, Image, Linear};
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
 
@@ -15,7 +16,6 @@ use crate::tests::device_bench::{
 };
 use crate::tests::disk_bench::{Bench, SECTOR, close};
 use crate::{FAULT_NOTICE_INTERVAL, NOTICES_MAX, StorageNotice};
-use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// Suspends the disk and polls until it is suspended, while requests are submitted to its queue.
 /// Returns its images.
@@ -222,11 +222,11 @@ fn len_after_failures(kind: Kind, failures: u64) -> u64 {
         outcome
     };
     for block_number in 0..failures {
-        *bench.faults.lock().unwrap() = crate::testing::fakes::FaultInjection {
+        *bench.faults.lock().unwrap() = crate::testing::fake_io::FaultInjection {
             one_in: 1,
             kind: Some(io::ErrorKind::Other),
             is_stalled: false,
-            ..crate::testing::fakes::FaultInjection::default()
+            ..crate::testing::fake_io::FaultInjection::default()
         };
         assert_eq!(write(&mut bench, block_number), DiskOutcome::Failed);
         bench.faults.lock().unwrap().kind = None;

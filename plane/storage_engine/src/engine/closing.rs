@@ -1,10 +1,10 @@
 //! Closing of queues and disks.
 
+use suimon_image_files::DiskSpec;
 use suimon_ports::DiskQueue;
 
 use crate::disk::location::DiskIndex;
 use crate::engine::StorageEngine;
-use suimon_image_files::DiskSpec;
 
 impl StorageEngine {
     /// Closes a queue: no further requests are taken from it. [`StorageEngine::poll_closed_queue`]

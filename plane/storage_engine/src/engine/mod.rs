@@ -11,6 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use suimon_image::ByteRange;
+use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskRequest, FileCompletion, FileIo, ServedDeviceCell, Waker};
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_recording::Sink;
@@ -31,7 +32,6 @@ use crate::request::translation::Scratch;
 use crate::request::{EngineRequest, FoundFull, Part};
 use crate::scheduling::store::WorkerStore;
 use crate::scheduling::unscheduled_time::UnscheduledTime;
-use suimon_image_files::DiskSpec;
 
 /// Largest number of requests in flight on a worker; further requests stay in their queues.
 pub const REQUESTS_MAX: usize = 4096;

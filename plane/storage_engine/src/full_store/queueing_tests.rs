@@ -9,7 +9,7 @@ use crate::engine::notices::FullChange;
 use crate::full_store::FullPolicy;
 use crate::full_store::queueing::FULL_RETRY_EVERY;
 use crate::queue::QueueKind;
-use crate::testing::fakes::{Client, FakeQueue, Payloads};
+use crate::testing::fake_queue::{Client, FakeQueue, Payloads};
 use crate::testing::image_kinds::{CHILDREN, KINDS, Kind};
 use crate::testing::requests::{SIZE, WRITE, range};
 use crate::tests::disk_bench::Bench;

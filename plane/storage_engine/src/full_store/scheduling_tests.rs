@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use suimon_image::{DiskGeometry, Linear};
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::testing::NullFile;
 use suimon_ports::{DiskOp, DiskRequest};
 use suimon_quantity::DiskId;
@@ -13,12 +14,11 @@ use suimon_storage_qos::{
 use crate::disk::location::DiskIndex;
 use crate::full_store::FullPolicy;
 use crate::request::Full;
-use crate::testing::fakes::FakeQueue;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::KINDS;
 use crate::testing::requests::{SIZE, WRITE, range};
 use crate::tests::device_bench::{self, Load, SECOND, STORE, deep, limits};
 use crate::tests::disk_bench::Bench;
-use suimon_image_files::{DiskLayer, DiskSpec};
 
 const BLOCK: u64 = 64 << 10;
 

@@ -4,7 +4,7 @@ use suimon_ports::DiskOutcome;
 
 use super::CHECK_INTERVAL;
 use crate::queue::QueueKind;
-use crate::testing::fakes::FakeQueue;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::KINDS;
 use crate::testing::requests::{WRITE, range};
 use crate::tests::disk_bench::{Bench, SECTOR};

@@ -7,7 +7,7 @@ use suimon_ports::{DiskOp, DiskOutcome, ExpectedInput};
 use suimon_quantity::Time;
 
 use super::{BUSY_POLL, BusyPoll};
-use crate::testing::fakes::FakeQueue;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::KINDS;
 use crate::tests::disk_bench::Bench;
 

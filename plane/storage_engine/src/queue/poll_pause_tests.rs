@@ -4,7 +4,7 @@ use suimon_image::ByteRange;
 use suimon_ports::{DiskOp, DiskOutcome, ExpectedInput};
 
 use super::*;
-use crate::testing::fakes::FakeQueue;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::KINDS;
 use crate::tests::disk_bench::Bench;
 
@@ -27,8 +27,9 @@ impl Client {
     /// client is idle in it.
     fn run_iteration(&mut self, request_count: u32) -> [Duration; 2] {
         let has_completions = request_count < self.depth;
-        let until =
-            self.poll_pause.handle_found(self.now, request_count as usize, true, || has_completions);
+        let until = self
+            .poll_pause
+            .handle_found(self.now, request_count as usize, true, || has_completions);
         let paused = until.map_or(Duration::ZERO, |until| until.since(self.now));
         self.now = self.now + paused.max(self.pace);
         [paused, paused.saturating_sub(self.pace * self.depth)]

@@ -76,7 +76,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::testing::fakes::RandomNumbers;
+    use crate::testing::random_numbers::RandomNumbers;
 
     /// For any sequence of additions and removals, the interval between two polls of a queue is
     /// bounded.

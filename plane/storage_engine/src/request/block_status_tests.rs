@@ -12,7 +12,8 @@ use suimon_ports::{Allocation, FileSlot};
 use crate::disk::layer::Layer;
 use crate::disk::{BlockedBy, DiskState};
 use crate::request::block_status::{EXTENTS_MAX, Found, query_file, query_images};
-use crate::testing::fakes::{FakeFile, RandomNumbers};
+use crate::testing::fake_file::FakeFile;
+use crate::testing::random_numbers::RandomNumbers;
 
 const SECTOR: u64 = 512;
 

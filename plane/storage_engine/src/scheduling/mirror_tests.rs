@@ -5,7 +5,7 @@ use suimon_quantity::DiskId;
 use suimon_storage_qos::{Limits, LimitsSource, Proposal, StoreSpec, Weight};
 
 use crate::DiskLocation;
-use crate::testing::fakes::FakeQueue;
+use crate::testing::fake_queue::FakeQueue;
 use crate::tests::device_bench::{Bench, Load, SECOND, STORE, deep, limits};
 
 /// Weight of a disk copy: a quarter of the default weight.

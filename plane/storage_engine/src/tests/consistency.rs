@@ -9,8 +9,9 @@ use suimon_ports::{DiskOp, DiskOutcome};
 
 use crate::StorageNotice;
 use crate::engine::notices::FullChange;
-use crate::testing::fakes::{FaultInjection, RandomNumbers};
+use crate::testing::fake_io::FaultInjection;
 use crate::testing::image_kinds::{CHILDREN, KINDS, Kind};
+use crate::testing::random_numbers::RandomNumbers;
 use crate::testing::requests::{SIZE, WRITE, range};
 use crate::tests::content_model::Model;
 use crate::tests::disk_bench::{Bench, REGION, REGIONS, SECTOR, close};

@@ -6,8 +6,8 @@ use suimon_image::ByteRange;
 use suimon_image::testing::{FileContent, MemoryFile, is_filled};
 use suimon_ports::DiskOp;
 
-use crate::testing::fakes::RandomNumbers;
 use crate::testing::image_kinds::Kind;
+use crate::testing::random_numbers::RandomNumbers;
 use crate::testing::requests::{SIZE, range};
 use crate::tests::disk_bench::{Bench, REGION, REGIONS, SECTOR};
 

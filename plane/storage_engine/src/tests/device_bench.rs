@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use suimon_image::{ByteRange, DiskGeometry, Linear};
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::testing::NullFile;
 use suimon_ports::{
     ArmResult, DiskFile, DiskOp, DiskRequest, FileCompletion, FileIo, FileRequest, FileSlot,
@@ -20,9 +21,9 @@ use suimon_storage_qos::{
 };
 
 use crate::queue::QueueKind;
-use crate::testing::fakes::{Client, FakeQueue, Payloads, RandomNumbers};
+use crate::testing::fake_queue::{Client, FakeQueue, Payloads};
+use crate::testing::random_numbers::RandomNumbers;
 use crate::{DiskLocation, SharedBudget, StorageEngine};
-use suimon_image_files::{DiskLayer, DiskSpec};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const SECOND: u64 = 1_000_000_000;

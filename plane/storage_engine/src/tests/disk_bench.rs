@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex};
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{ByteRange, DiskGeometry, Image, Linear};
+use suimon_image_files::RecordedImage;
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, RedoRecords};
 use suimon_quantity::Time;
 
-use crate::testing::fakes::{Client, FakeFile, FakeIo, FakeQueue, FaultInjection, Payloads};
+use crate::testing::fake_file::FakeFile;
+use crate::testing::fake_io::{FakeIo, FaultInjection};
+use crate::testing::fake_queue::{Client, FakeQueue, Payloads};
 use crate::testing::image_kinds::Kind;
 use crate::testing::requests::SIZE;
 use crate::{StorageEngine, StorageNotice};
-use suimon_image_files::RecordedImage;
-use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// Size in bytes of the region of one request; some requests span eight regions. Requests in flight
 /// do not overlap.

@@ -3,7 +3,7 @@
 use suimon_ports::{DiskOutcome, ExpectedInput, FaultKind, PortFault};
 use suimon_storage_qos::StoreSpec;
 
-use crate::testing::fakes::FakeQueue;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::KINDS;
 use crate::testing::requests::{WRITE, range};
 use crate::tests::device_bench::{self, Load, MILLISECOND, STORE, limits};

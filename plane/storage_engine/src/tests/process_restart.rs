@@ -3,16 +3,16 @@
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{ByteRange, Image, ImageFile, Translation};
+use suimon_image_files::RecordedImage;
 use suimon_ports::testing::MemoryRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 use suimon_vhdx::NewImage;
 
-use crate::testing::fakes::FakeQueue;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::{CHILDREN, KINDS, Kind, VHDX, new_vhdx};
 use crate::testing::requests::WRITE;
 use crate::tests::content_model::Model;
 use crate::tests::disk_bench::{Bench, TAGS};
-use suimon_image_files::RecordedImage;
 
 /// Key of the disk's record.
 const KEY: &str = "disk";

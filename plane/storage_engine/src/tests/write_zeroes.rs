@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{DiskGeometry, Image, Linear};
+use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::{DiskOp, DiskOutcome, DiskRequest};
 use suimon_quantity::Time;
 
 use crate::StorageEngine;
-use crate::testing::fakes::{FakeFile, FakeIo, FakeQueue};
+use crate::testing::fake_file::FakeFile;
+use crate::testing::fake_io::FakeIo;
+use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::KINDS;
 use crate::testing::requests::{SIZE, WRITE, range};
 use crate::tests::disk_bench::Bench;
-use suimon_image_files::{DiskLayer, DiskSpec};
 
 /// Returns the outcomes of requests for the first sector, in order.
 fn completions(image: Box<dyn Image>, file: Arc<FakeFile>, ops: &[DiskOp]) -> Vec<DiskOutcome> {
