@@ -122,10 +122,7 @@ fn removing_a_stalled_disk_does_not_block_and_closes_it_later() {
 }
 
 /// Attaches a virtqueue with a request to a stalled disk, and requests its detachment.
-fn with_ring_requested_back(
-    plane: &StoragePlane,
-    client: &Mutex<Client>,
-) -> Box<dyn DetachingQueue> {
+fn with_detached_ring(plane: &StoragePlane, client: &Mutex<Client>) -> Box<dyn DetachingQueue> {
     submit(client, 0, WRITE, 0);
     assert!(stall(plane).1);
     let mut detaching = plane.begin_detach(DISK, 0);
@@ -148,7 +145,7 @@ fn a_ring_being_detached_from_a_stalled_disk_does_not_block_the_disk() {
     let workers = Workers::start(&plane, 1);
     let (_, client) = add(&plane, DISK);
     source.stall(true);
-    let mut detaching = with_ring_requested_back(&plane, &client);
+    let mut detaching = with_detached_ring(&plane, &client);
     // Another thread waits for the disk while the store stalls.
     let waiting = {
         let plane = plane.clone();
@@ -175,7 +172,7 @@ fn detaching_a_ring_of_a_stalled_disk_that_ends_does_not_block() {
     let workers = Workers::start(&plane, 1);
     let (_, client) = add(&plane, DISK);
     source.stall(true);
-    let mut detaching = with_ring_requested_back(&plane, &client);
+    let mut detaching = with_detached_ring(&plane, &client);
     plane.announce_removal(DISK);
     assert!(detaching.wait(Duration::from_millis(10)));
     source.stall(false);

@@ -22,10 +22,10 @@ impl DiskState {
     /// Returns true if the disk is idle, so that its metadata must be committed without a request.
     fn is_idle(&mut self, now: Time) -> bool {
         let changes = self.counters.changes();
-        if changes != self.calm.changes {
-            self.calm = WriteIdle { since: None, changes };
+        if changes != self.write_idle.changes {
+            self.write_idle = WriteIdle { since: None, changes };
         }
-        let since = *self.calm.since.get_or_insert(now);
+        let since = *self.write_idle.since.get_or_insert(now);
         let timeout = if self.has_failed_commit { AFTER_FAILURE } else { IDLE_AFTER };
         self.commit.is_none() && now.since(since) >= timeout
     }
@@ -50,7 +50,7 @@ impl StorageEngine {
             }
             self.idle_check.is_pending = true;
             if disk.is_idle(self.now) {
-                disk.calm.since = None;
+                disk.write_idle.since = None;
                 self.begin_commit(number);
             }
         }

@@ -289,7 +289,7 @@ fn a_failed_flush_loses_no_flushed_write() {
                     let op = model.in_flight.get(&tag).map(|(op, ..)| *op);
                     match outcome {
                         DiskOutcome::Done if op != Some(DiskOp::Read) => {
-                            model.handle_answer(&bench, tag);
+                            model.handle_completion(&bench, tag);
                         }
                         // A read may or may not return the data of a failed write.
                         _ => {

@@ -88,7 +88,7 @@ pub(crate) struct DiskState {
     /// ([`crate::request::parking`]).
     pub(crate) parked: VecDeque<usize>,
     /// Discard or write of zeros that starts when no overlapping request is in flight.
-    pub(crate) freeing: Option<PendingDiscard>,
+    pub(crate) pending_discard: Option<PendingDiscard>,
     /// Ranges that discards and writes of zeros in flight overwrite with zeros, by number of the
     /// request.
     pub(crate) zeroed_ranges: BTreeMap<usize, Vec<ByteRange>>,
@@ -119,7 +119,7 @@ pub(crate) struct DiskState {
     /// Time for which the store has completed no operation of the disk, as of the last check;
     /// `None` up to [`STALLED_AFTER`](crate::STALLED_AFTER).
     pub(crate) stalled: Option<Duration>,
-    pub(crate) calm: WriteIdle,
+    pub(crate) write_idle: WriteIdle,
     /// Requests for which the store has no space.
     pub(crate) full: FullStore,
 }
@@ -138,7 +138,7 @@ impl DiskState {
             queues: 0,
             requests_with_io: 0,
             parked: VecDeque::new(),
-            freeing: None,
+            pending_discard: None,
             zeroed_ranges: BTreeMap::new(),
             blocked_by: None,
             commit: None,
@@ -151,7 +151,7 @@ impl DiskState {
             step_submitted_at: None,
             zeroing_submitted_at: None,
             stalled: None,
-            calm: WriteIdle::default(),
+            write_idle: WriteIdle::default(),
             full: FullStore::default(),
         }
     }
@@ -204,14 +204,14 @@ impl DiskState {
     #[inline]
     pub(crate) fn is_next(&self, range: ByteRange) -> bool {
         self.parked.is_empty()
-            && self.freeing.as_ref().is_none_or(|disk_state| disk_state.permits(range))
+            && self.pending_discard.as_ref().is_none_or(|disk_state| disk_state.permits(range))
     }
 
     /// Returns true if an operation of the disk is pending until one that is in flight has ended.
     #[inline]
     pub(crate) fn has_pending_operation(&self) -> bool {
         !self.parked.is_empty()
-            || self.freeing.is_some()
+            || self.pending_discard.is_some()
             || self.is_closing
             || self.service != Service::On
     }
@@ -226,7 +226,7 @@ impl DiskState {
     pub(crate) fn is_quiet(&self) -> bool {
         self.requests_with_io == 0
             && self.parked.is_empty()
-            && self.freeing.is_none()
+            && self.pending_discard.is_none()
             && self.blocked_by.is_none()
             && self.commit.is_none()
             && self.zeroing_submitted_at.is_none()

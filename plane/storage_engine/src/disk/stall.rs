@@ -26,7 +26,7 @@ impl StorageEngine {
     fn oldest(&self) -> BTreeMap<usize, Time> {
         let moving = self.requests.numbers().filter_map(|number| self.requests.get(number));
         let moving = moving.filter(|request| request.parts > 0);
-        let moving = moving.map(|request| (request.disk, request.sent));
+        let moving = moving.map(|request| (request.disk, request.submitted_at));
         let disks =
             self.disks.numbers().filter_map(|number| Some((number, self.disks.get(number)?)));
         let disk_operations = disks.flat_map(|(number, disk)| {

@@ -114,7 +114,7 @@ impl StorageEngine {
         Ok(layers.collect())
     }
 
-    fn give_files(&mut self, layers: Vec<Layer>) -> DiskSpec {
+    fn release_files(&mut self, layers: Vec<Layer>) -> DiskSpec {
         let layers = layers.into_iter().map(|layer| {
             self.io.remove_file(layer.file);
             DiskLayer { image: layer.image, file: layer.source }
@@ -148,7 +148,7 @@ impl StorageEngine {
             if let Some(notice) = disk.full.end(disk_number, self.now) {
                 self.notices.push(notice);
             }
-            let spec = self.give_files(disk.layers);
+            let spec = self.release_files(disk.layers);
             self.closed_disks.push((disk_number, spec));
         }
     }
@@ -162,7 +162,7 @@ impl StorageEngine {
         disk.service = Service::Suspended;
         let layers = core::mem::take(&mut disk.layers);
         disk.contiguous_range = None;
-        let spec = self.give_files(layers);
+        let spec = self.release_files(layers);
         self.suspended_disks.push_back((number, Some(spec)));
     }
 }

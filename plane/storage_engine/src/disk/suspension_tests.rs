@@ -24,7 +24,7 @@ fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
     for round in 0..10_000 {
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done);
-            model.handle_answer(bench, tag);
+            model.handle_completion(bench, tag);
         }
         if round < 5 {
             model.submit_random(bench);
@@ -46,7 +46,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
-            model.handle_answer(&bench, tag);
+            model.handle_completion(&bench, tag);
         }
         if round % 50 != 49 {
             continue;
@@ -74,7 +74,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             break;
         }
         for (tag, _) in bench.poll() {
-            model.handle_answer(&bench, tag);
+            model.handle_completion(&bench, tag);
         }
     }
     assert!(model.in_flight.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);

@@ -201,7 +201,7 @@ impl StorageEngine {
             return false;
         };
         let (disk, is_mirror) = (queue_state.disk, queue_state.is_mirror());
-        let mut requests = std::mem::take(&mut self.taken);
+        let mut requests = std::mem::take(&mut self.received);
         let available = available.min(REQUESTS_PER_TURN);
         note_serving(self.serving.as_ref(), queue_state.id);
         self.buffer_reclaim.handle_served(queue_state.kind, self.now);
@@ -223,13 +223,13 @@ impl StorageEngine {
                 tag,
                 op,
                 range,
-                taken: self.now,
-                sent: self.now,
-                moved: self.now,
+                received_at: self.now,
+                submitted_at: self.now,
+                transferred_at: self.now,
                 charged: None,
                 phase: RequestPhase::Data,
                 bytes: 0,
-                behind: 0,
+                next_queued: 0,
                 parts: 0,
                 outcome: DiskOutcome::Done,
                 full: Full::No,
@@ -243,7 +243,7 @@ impl StorageEngine {
                 self.arrived.push(request);
             }
         }
-        self.taken = requests;
+        self.received = requests;
         self.admit_arrived();
         if let Err(fault) = received {
             self.notices.push(StorageNotice::QueueFault { queue: number, fault });

@@ -92,7 +92,7 @@ pub struct StorageEngine {
     pub(crate) idle_check: IdleCheck,
     pub(crate) buffer_reclaim: BufferReclaim,
     pub(crate) unscheduled: UnscheduledTime,
-    pub(crate) taken: Vec<DiskRequest>,
+    pub(crate) received: Vec<DiskRequest>,
     /// Numbers of the requests received from one queue in one iteration, before their submission to
     /// a scheduler.
     pub(crate) arrived: Vec<usize>,
@@ -142,7 +142,7 @@ impl StorageEngine {
             idle_check: IdleCheck::default(),
             buffer_reclaim: BufferReclaim::default(),
             unscheduled: UnscheduledTime::default(),
-            taken: Vec::with_capacity(REQUESTS_PER_TURN),
+            received: Vec::with_capacity(REQUESTS_PER_TURN),
             arrived: Vec::with_capacity(REQUESTS_PER_TURN),
             sizes: Vec::with_capacity(REQUESTS_PER_TURN),
             done: Vec::new(),
@@ -215,7 +215,7 @@ impl StorageEngine {
             self.add_queues(store, 1);
         }
         let store = index.and_then(|index| self.stores.get(index.store));
-        let held_max = store.map_or(u32::MAX, |worker_store| worker_store.queued_per_queue_max);
+        let queued_max = store.map_or(u32::MAX, |worker_store| worker_store.queued_per_queue_max);
         let number = self.queues.insert(QueueState {
             queue,
             disk,
@@ -230,7 +230,7 @@ impl StorageEngine {
             paused: None,
             queued: 0,
             full_queued: 0,
-            held_max,
+            queued_max,
             index,
             is_stopped,
             is_paused: false,

@@ -87,7 +87,7 @@ fn fill(mut bench: Bench, kind: Kind, policy: FullPolicy) -> Bench {
     bench
 }
 
-fn fullness(bench: &mut Bench) -> Vec<FullChange> {
+fn full_changes(bench: &mut Bench) -> Vec<FullChange> {
     let of_full = |notice| match notice {
         StorageNotice::DiskFull { change, .. } => Some(change),
         StorageNotice::DiskFault { detail, .. } => panic!("a fault: {detail}"),
@@ -137,7 +137,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
             write(&bench, tag, op, offset, 100 + (tag % 10) as u8);
         }
         assert_eq!(pass(&mut bench, Duration::from_secs(300)), [], "{}", kind.name);
-        assert_eq!(fullness(&mut bench), [FullChange::Full], "{}", kind.name);
+        assert_eq!(full_changes(&mut bench), [FullChange::Full], "{}", kind.name);
         let view = bench.engine.full(bench.disk).unwrap();
         assert_eq!(view.queued, 20);
         assert!(view.duration >= Duration::from_secs(299), "{view:?}");
@@ -156,7 +156,7 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         let completions = pass(&mut bench, FULL_RETRY_EVERY * 2);
         let expected = (0..20).map(|tag| (tag, DiskOutcome::Done));
         assert_eq!(completions, expected.collect::<Vec<_>>(), "{}", kind.name);
-        assert_eq!(fullness(&mut bench), [FullChange::HasSpace], "{}", kind.name);
+        assert_eq!(full_changes(&mut bench), [FullChange::HasSpace], "{}", kind.name);
         assert_eq!(bench.engine.full(bench.disk), None);
         for block in 0..10 {
             bench.engine.wake_queue(bench.queue);
@@ -204,10 +204,10 @@ fn requests_of_clients_are_queued_as_configured_and_those_of_qemu_fail_at_once()
     // failure.
     bench.engine.set_full_policy(bench.disk, FullPolicy::ERROR);
     assert_eq!(pass(&mut bench, STEP), [(0, DiskOutcome::NoSpace)]);
-    assert_eq!(fullness(&mut bench), [FullChange::Full]);
+    assert_eq!(full_changes(&mut bench), [FullChange::Full]);
     assert!(bench.engine.full(bench.disk).is_some());
     pass(&mut bench, Duration::from_secs(11));
-    assert_eq!(fullness(&mut bench), [FullChange::NotNeeded]);
+    assert_eq!(full_changes(&mut bench), [FullChange::NotNeeded]);
 }
 
 #[test]
@@ -334,12 +334,12 @@ fn requests_are_queued_no_longer_if_their_disk_moves() {
     pass(&mut bench, STEP * 4);
     assert_eq!(client.completions(), [(0, DiskOutcome::NoSpace)]);
     // The store counts as full without interruption since the first request found it full.
-    assert_eq!(fullness(&mut bench), [FullChange::Full]);
+    assert_eq!(full_changes(&mut bench), [FullChange::Full]);
     let view = bench.engine.full(bench.disk).unwrap();
     assert!(view.queued == 1 && view.duration >= wait * 2 - STEP * 4, "{view:?}");
     bench.faults.lock().unwrap().is_full = false;
     assert_eq!(pass(&mut bench, FULL_RETRY_EVERY * 2), [(0, DiskOutcome::Done)]);
-    assert_eq!(fullness(&mut bench), [FullChange::HasSpace]);
+    assert_eq!(full_changes(&mut bench), [FullChange::HasSpace]);
 }
 
 #[test]
@@ -347,11 +347,11 @@ fn a_disk_without_queued_requests_is_not_full_any_more_when_it_moves() {
     let mut bench = full(KINDS[1], FullPolicy::ERROR);
     write(&bench, 7, WRITE, SIZE - BLOCK, 4);
     assert_eq!(pass(&mut bench, STEP), [(7, DiskOutcome::NoSpace)]);
-    assert_eq!(fullness(&mut bench), [FullChange::Full]);
+    assert_eq!(full_changes(&mut bench), [FullChange::Full]);
     bench.engine.close_disk(bench.disk);
     pass(&mut bench, STEP);
     assert!(bench.engine.poll_closed_disk().is_some());
-    assert_eq!(fullness(&mut bench), [FullChange::NotNeeded]);
+    assert_eq!(full_changes(&mut bench), [FullChange::NotNeeded]);
 }
 
 /// A queue whose detachment was requested is dropped, so its requests must be completed before.
@@ -405,5 +405,5 @@ fn a_client_whose_requests_are_all_queued_keeps_no_other_from_being_served() {
     let completions = pass(&mut bench, FULL_RETRY_EVERY * 2);
     assert_eq!(completions.len(), 512);
     assert!(completions.iter().all(|(_, outcome)| *outcome == DiskOutcome::Done));
-    assert_eq!(fullness(&mut bench), [FullChange::Full, FullChange::HasSpace]);
+    assert_eq!(full_changes(&mut bench), [FullChange::Full, FullChange::HasSpace]);
 }

@@ -56,7 +56,7 @@ pub(crate) struct QueueState {
     /// Number of requests of the queue that are queued because their store is full.
     pub(crate) full_queued: u32,
     /// Maximum value of `queued`.
-    pub(crate) held_max: u32,
+    pub(crate) queued_max: u32,
     /// Slot of the queue's requests in Storage QoS; `None` without limits.
     pub(crate) index: Option<DiskIndex>,
     /// True if the disk is suspended or being suspended, so that the queue is not read.

@@ -121,7 +121,7 @@ fn bench() -> Bench {
 }
 
 /// Submits two requests that complete without file I/O.
-fn ask_two(bench: &mut Bench) {
+fn submit_two(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
     for tag in [0, 1] {
         bench.submit(tag, DiskOp::Status { is_first_only: true }, range, Vec::new());
@@ -131,10 +131,10 @@ fn ask_two(bench: &mut Bench) {
 #[test]
 fn the_worker_may_sleep_during_a_pause_and_serves_the_queue_after_it() {
     let mut bench = bench();
-    ask_two(&mut bench);
+    submit_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);
     assert!(bench.engine.expects() == ExpectedInput::None && !bench.engine.has_waiting());
-    ask_two(&mut bench);
+    submit_two(&mut bench);
     assert!(bench.engine.arm(), "the worker may sleep although a queue has requests");
     let until = bench.engine.next_deadline().unwrap();
     assert!(until > bench.now && until.since(bench.now) <= LONGEST);
@@ -146,9 +146,9 @@ fn the_worker_may_sleep_during_a_pause_and_serves_the_queue_after_it() {
 #[test]
 fn a_queue_in_a_pause_is_closed_at_once() {
     let mut bench = bench();
-    ask_two(&mut bench);
+    submit_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);
-    ask_two(&mut bench);
+    submit_two(&mut bench);
     bench.engine.close_queue(bench.queue);
     assert!(bench.engine.poll_closed_queue().is_some_and(|(number, _)| number == bench.queue));
     assert_eq!(bench.engine.poll_pauses_deadline(), None);

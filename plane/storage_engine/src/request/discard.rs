@@ -71,7 +71,7 @@ impl StorageEngine {
         });
         // The search ends after the last request in flight of the disk.
         let in_flight = in_flight.take(disk.requests_with_io);
-        disk.freeing = Some(PendingDiscard {
+        disk.pending_discard = Some(PendingDiscard {
             number,
             range,
             is_discard: op == DiskOp::Discard,
@@ -88,7 +88,7 @@ impl StorageEngine {
         let Some(request) = self.requests.get(number) else { return true };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
-        let Some(mut freeing) = disk.freeing.take() else { return true };
+        let Some(mut pending_discard) = disk.pending_discard.take() else { return true };
         if disk.refuses(op) {
             self.complete_request(number, DiskOutcome::Failed);
             return true;
@@ -96,15 +96,15 @@ impl StorageEngine {
         let mut pieces = Vec::new();
         match free(disk, number, op, range, &mut self.scratch, &mut pieces) {
             Err(error) => {
-                give_up(disk, pieces);
+                cancel_writes(disk, pieces);
                 self.complete_refused(number, &error);
             }
             Ok(Translated::Not(blocked)) => {
                 // The whole request will be translated again, so the ranges translated so far are
                 // given up.
-                give_up(disk, pieces);
-                freeing.awaits_blocking_operation = true;
-                disk.freeing = Some(freeing);
+                cancel_writes(disk, pieces);
+                pending_discard.awaits_blocking_operation = true;
+                disk.pending_discard = Some(pending_discard);
                 self.start_blocking_operation(disk_number, blocked);
                 return false;
             }
@@ -121,7 +121,7 @@ impl StorageEngine {
 }
 
 /// Reports to the image that ranges which it has translated for writing will not be written.
-fn give_up(disk: &mut DiskState, pieces: Vec<ByteRange>) {
+fn cancel_writes(disk: &mut DiskState, pieces: Vec<ByteRange>) {
     for piece in pieces {
         disk.own_image().image.handle_write_failed(piece);
     }

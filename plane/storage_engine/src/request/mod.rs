@@ -31,11 +31,11 @@ pub(crate) struct EngineRequest {
     pub(crate) op: DiskOp,
     pub(crate) range: ByteRange,
     /// Time of receipt from the queue.
-    pub(crate) taken: Time,
+    pub(crate) received_at: Time,
     /// Times at which the parts were submitted to the I/O, and at which all of them had completed.
     /// Equal for requests without payload I/O.
-    pub(crate) sent: Time,
-    pub(crate) moved: Time,
+    pub(crate) submitted_at: Time,
+    pub(crate) transferred_at: Time,
     /// Slot of the store's scheduler that dispatched the request and must receive its completion. A
     /// copy of the disk may have ended meanwhile; then the disk does not refer to its slot any
     /// more.
@@ -46,7 +46,7 @@ pub(crate) struct EngineRequest {
     pub(crate) bytes: u32,
     /// Number of the next request in the disk's [`QueuedList`](crate::scheduling::queued_list::QueuedList),
     /// while this request is queued.
-    pub(crate) behind: u32,
+    pub(crate) next_queued: u32,
     /// Number of parts that have not completed.
     pub(crate) parts: u32,
     /// Outcome of the parts that have ended: the last error, or success.

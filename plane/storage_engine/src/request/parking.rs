@@ -29,7 +29,7 @@ impl StorageEngine {
             if disk.blocked_by.is_some() {
                 return;
             }
-            if let Some(number) = disk.freeing.as_ref().and_then(PendingDiscard::poll) {
+            if let Some(number) = disk.pending_discard.as_ref().and_then(PendingDiscard::poll) {
                 if !self.free_space(number) {
                     return;
                 }
@@ -41,8 +41,8 @@ impl StorageEngine {
                 continue;
             };
             let frees = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { .. });
-            let is_next = match &disk.freeing {
-                Some(freeing) => !frees && freeing.permits(range),
+            let is_next = match &disk.pending_discard {
+                Some(pending_discard) => !frees && pending_discard.permits(range),
                 None => true,
             };
             if !is_next {
@@ -119,8 +119,11 @@ impl StorageEngine {
     /// commit has failed.
     pub(crate) fn fail_first_parked(&mut self, disk_number: usize, outcome: DiskOutcome) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let first = match disk.freeing.take_if(|freeing| freeing.awaits_blocking_operation) {
-            Some(freeing) => Some(freeing.number),
+        let first = match disk
+            .pending_discard
+            .take_if(|pending_discard| pending_discard.awaits_blocking_operation)
+        {
+            Some(pending_discard) => Some(pending_discard.number),
             None => disk.parked.pop_front(),
         };
         if let Some(number) = first {

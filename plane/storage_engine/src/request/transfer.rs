@@ -106,10 +106,10 @@ impl StorageEngine {
         let parts = &mut self.scratch.parts;
         // The number of parts is bounded by the number of extents of an image in memory.
         request.parts = parts.len() as u32;
-        request.sent = self.now;
-        request.moved = self.now;
+        request.submitted_at = self.now;
+        request.transferred_at = self.now;
         if parts.is_empty() {
-            return self.handle_moved(number);
+            return self.handle_transferred(number);
         }
         let mut begun_parts = 0;
         // Parts that are waiting already are submitted before these.
@@ -144,7 +144,7 @@ impl StorageEngine {
         let Some(request) = self.requests.get_mut(number) else { return };
         request.parts = request.parts.saturating_sub(1);
         if request.parts == 0 {
-            self.handle_moved(number);
+            self.handle_transferred(number);
         }
     }
 
@@ -167,18 +167,18 @@ impl StorageEngine {
     }
 
     /// Continues a request when all its parts have completed.
-    pub(crate) fn handle_moved(&mut self, number: usize) {
+    pub(crate) fn handle_transferred(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let EngineRequest { disk: disk_number, op, range, outcome, .. } = *request;
         // The duration of other operations depends on other requests too, so it is not a device
         // latency.
         if matches!(op, DiskOp::Read | DiskOp::Write { .. }) {
-            request.moved = self.now;
+            request.transferred_at = self.now;
         }
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.requests_with_io -= 1;
-        if let Some(freeing) = &mut disk.freeing {
-            freeing.handle_ended(range);
+        if let Some(pending_discard) = &mut disk.pending_discard {
+            pending_discard.handle_ended(range);
         }
         if matches!(op, DiskOp::Read | DiskOp::Status { .. }) {
             let completes = disk.is_linear() && !disk.has_pending_operation();
@@ -242,7 +242,7 @@ impl StorageEngine {
         let is_alone =
             self.queues.get(request.queue).is_some_and(|queue_state| queue_state.in_flight == 1);
         if let Some(disk) = self.disks.get_mut(request.disk) {
-            let times = (request.taken, self.now);
+            let times = (request.received_at, self.now);
             if !request.is_mirror {
                 disk.counters.count(request.op, request.range.len(), outcome, times);
             }

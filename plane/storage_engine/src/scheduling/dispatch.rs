@@ -250,7 +250,7 @@ impl StorageEngine {
             return 0;
         };
         if self.has_room {
-            return queue.held_max.saturating_sub(queue.queued) as usize;
+            return queue.queued_max.saturating_sub(queue.queued) as usize;
         }
         let available = REQUESTS_MAX - self.started_requests().min(REQUESTS_MAX);
         let Some(DiskIndex { store, slot }) = queue.index else { return available };
@@ -258,7 +258,7 @@ impl StorageEngine {
             Some(worker_store) if worker_store.has_uncharged(slot) => 0,
             Some(worker_store) => available
                 .min(worker_store.remaining())
-                .min(queue.held_max.saturating_sub(queue.queued) as usize),
+                .min(queue.queued_max.saturating_sub(queue.queued) as usize),
             None => available,
         }
     }
@@ -324,7 +324,7 @@ impl StorageEngine {
             if let Some(queue) = queue.filter(|queue_state| {
                 queue_state.index.is_some_and(|queue_state| queue_state.store == store)
             }) {
-                queue.held_max = per_queue;
+                queue.queued_max = per_queue;
             }
         }
     }
@@ -375,7 +375,7 @@ pub(crate) fn report_to_store(
     if outcome == DiskOutcome::NoSpace {
         return worker_store.handle_not_executed(now, index.slot, request.bytes);
     }
-    let latency_ns = request.moved.ns_since(request.sent);
+    let latency_ns = request.transferred_at.ns_since(request.submitted_at);
     let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);
     let (operation, bytes) = (request.operation(), request.bytes);
     let completed = Completed { operation, bytes, requests: 1, latency_ns };

@@ -116,7 +116,7 @@ fn shared_policy() -> Bench {
     bench
 }
 
-fn anothers_minimum() -> Bench {
+fn minimum_of_another_disk() -> Bench {
     let mut bench = with_client(&StoreSpec::default(), 4, limits(0, 0), 64);
     // 4 at a time with 1 ms each are 4000 per second.
     bench.add_disk(0, 1, limits(3500, 0));
@@ -226,7 +226,7 @@ fn each_cause_is_the_first_limiting_factor() {
         (own_maximum, LimitingFactor::OwnMaximum),
         (own_bandwidth, LimitingFactor::OwnBandwidth),
         (shared_policy, LimitingFactor::SharedPolicy),
-        (anothers_minimum, LimitingFactor::OthersMinimums),
+        (minimum_of_another_disk, LimitingFactor::OthersMinimums),
         (saturated_device, LimitingFactor::DeviceSaturated),
         (saturated_device_without_a_queue, LimitingFactor::DeviceSaturated),
         (slow_device, LimitingFactor::DeviceSlow),

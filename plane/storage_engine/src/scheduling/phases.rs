@@ -28,6 +28,6 @@ impl StorageEngine {
 
 /// Returns the phase of a request that is parked on this disk.
 pub(crate) fn parked_phase(disk: &DiskState) -> RequestPhase {
-    let waits_for_metadata = disk.freeing.is_none() && disk.blocked_by.is_some();
+    let waits_for_metadata = disk.pending_discard.is_none() && disk.blocked_by.is_some();
     if waits_for_metadata { RequestPhase::Metadata } else { RequestPhase::Unmeasured }
 }

@@ -6,7 +6,7 @@
 use crate::engine::slab::Slab;
 use crate::request::EngineRequest;
 
-/// Value of `behind` of the last request: no request has this number.
+/// Value of `next_queued` of the last request: no request has this number.
 const NONE: u32 = u32::MAX;
 
 /// Queued requests of a disk: numbers of the first and the last one.
@@ -33,11 +33,11 @@ impl QueuedList {
         // The number of requests is bounded by a few thousand and the room of the stores.
         let index = u32::try_from(number).unwrap_or(NONE);
         let Some(request) = requests.get_mut(number).filter(|_| index != NONE) else { return };
-        request.behind = NONE;
+        request.next_queued = NONE;
         if self.is_empty() {
             self.first = index;
         } else if let Some(last) = requests.get_mut(self.last as usize) {
-            last.behind = index;
+            last.next_queued = index;
         }
         self.last = index;
     }
@@ -46,7 +46,7 @@ impl QueuedList {
     #[inline]
     pub(crate) fn pop(&mut self, requests: &Slab<EngineRequest>) -> Option<usize> {
         let number = self.first as usize;
-        self.first = requests.get(number)?.behind;
+        self.first = requests.get(number)?.next_queued;
         Some(number)
     }
 }
@@ -70,16 +70,16 @@ mod tests {
             tag: 0,
             op: DiskOp::Read,
             range: ByteRange::new(0, 512).unwrap(),
-            taken: Time::ZERO,
-            sent: Time::ZERO,
-            moved: Time::ZERO,
+            received_at: Time::ZERO,
+            submitted_at: Time::ZERO,
+            transferred_at: Time::ZERO,
             charged: None,
             phase: RequestPhase::Data,
             bytes: 0,
             parts: 0,
             outcome: DiskOutcome::Done,
             full: Full::No,
-            behind: 0,
+            next_queued: 0,
         }
     }
 

@@ -28,7 +28,7 @@ fn set_stalled(bench: &mut Bench, workers: &[usize], is_stalled: bool) {
     workers.iter().for_each(|worker| bench.set_stalled(*worker, is_stalled));
 }
 
-fn answer_counts(bench: &Bench) -> Vec<u64> {
+fn completion_counts(bench: &Bench) -> Vec<u64> {
     bench.clients.iter().map(|client| client.completion_count).collect()
 }
 
@@ -81,9 +81,9 @@ fn disks_on_other_workers_continue_whichever_worker_is_stalled() {
                 bench.run(20 * MILLISECOND + step * 313_000);
                 bench.set_stalled(stalled, true);
                 bench.run(PAUSE_MAX);
-                let before = answer_counts(&bench);
+                let before = completion_counts(&bench);
                 bench.run(SECOND);
-                let after = answer_counts(&bench);
+                let after = completion_counts(&bench);
                 for worker in 0..workers {
                     let delivered = after[worker] - before[worker];
                     let case = format!(
@@ -94,7 +94,7 @@ fn disks_on_other_workers_continue_whichever_worker_is_stalled() {
                 }
                 bench.set_stalled(stalled, false);
                 bench.run(SECOND);
-                let delivered = answer_counts(&bench)[stalled] - after[stalled];
+                let delivered = completion_counts(&bench)[stalled] - after[stalled];
                 assert!(
                     delivered >= 270,
                     "{max}, {workers} workers, {stalled}, {step}: {delivered} later"
@@ -116,10 +116,10 @@ fn the_next_report_replaces_the_deadline_of_a_stalled_worker() {
             bench.random.0 = step;
             bench.run(100 * MILLISECOND + step * 170_000);
             bench.set_stalled(stalled, true);
-            let mut last = answer_counts(&bench);
+            let mut last = completion_counts(&bench);
             for _ in 0..5 {
                 bench.run(150 * MILLISECOND);
-                let now = answer_counts(&bench);
+                let now = completion_counts(&bench);
                 let others = (0..3).filter(|worker| *worker != stalled);
                 others.for_each(|worker| {
                     assert!(now[worker] > last[worker] + 20, "{stalled}, {step}: {worker}");
@@ -138,9 +138,9 @@ fn several_or_all_workers_are_stalled() {
             bench.run(30 * MILLISECOND);
             set_stalled(&mut bench, &stalled, true);
             bench.run(PAUSE_MAX);
-            let before = answer_counts(&bench);
+            let before = completion_counts(&bench);
             bench.run(SECOND);
-            let after = answer_counts(&bench);
+            let after = completion_counts(&bench);
             for worker in 0..workers {
                 let has_proceeded = after[worker] - before[worker] >= 190;
                 assert_eq!(has_proceeded, !stalled.contains(&worker), "{stalled:?}: {worker}");
@@ -150,7 +150,7 @@ fn several_or_all_workers_are_stalled() {
                 bench.set_stalled(*worker, false);
                 bench.run(SECOND);
                 assert!(
-                    answer_counts(&bench)[*worker] > after[*worker] + 150,
+                    completion_counts(&bench)[*worker] > after[*worker] + 150,
                     "{stalled:?}: {worker}"
                 );
             }
@@ -171,14 +171,14 @@ fn a_minimum_is_met_while_another_worker_is_stalled() {
         bench.run(SECOND);
         bench.set_stalled(0, true);
         bench.run(PAUSE_MAX);
-        let before = answer_counts(&bench);
+        let before = completion_counts(&bench);
         bench.run(2 * SECOND);
-        let after = answer_counts(&bench);
+        let after = completion_counts(&bench);
         assert!(after[1] - before[1] >= 2 * 7840, "{}", after[1] - before[1]);
         assert!(after[2] > before[2] + 100, "other disks continue beyond the minimum");
         bench.set_stalled(0, false);
         bench.run(SECOND);
-        assert!(answer_counts(&bench)[0] > after[0]);
+        assert!(completion_counts(&bench)[0] > after[0]);
         check_end(&mut bench);
     }
 }
@@ -195,9 +195,9 @@ fn a_change_takes_effect_while_a_worker_is_stalled() {
         let changes = bench.store.propose(&changes.collect::<Vec<_>>(), true).unwrap();
         assert!(bench.shared.as_ref().unwrap().apply(&changes));
         bench.run(PAUSE_MAX);
-        let before = answer_counts(&bench);
+        let before = completion_counts(&bench);
         bench.run(SECOND);
-        let delivered = answer_counts(&bench)[2] - before[2];
+        let delivered = completion_counts(&bench)[2] - before[2];
         assert!((195..=201 + late(200, 1) as u64).contains(&delivered), "{stalled}: {delivered}");
     }
 }
@@ -242,9 +242,9 @@ fn a_worker_with_long_rounds_gets_the_maximum_of_its_disk() {
     for max in [20, 100, 300, 500] {
         let mut bench = one_disk_each(2, &deep(), max, 16);
         run_with_stalls(&mut bench, 0, 25, 20);
-        let before = answer_counts(&bench);
+        let before = completion_counts(&bench);
         run_with_stalls(&mut bench, 0, 25, 200);
-        let after = answer_counts(&bench);
+        let after = completion_counts(&bench);
         let max_count = max * 26 * 200 / 1000;
         for worker in 0..2 {
             let delivered = after[worker] - before[worker];
@@ -266,9 +266,9 @@ fn a_worker_with_long_rounds_gets_its_share_of_a_common_maximum() {
         let (mut bench, disks) = shared(2, max, 4096);
         run_with_stalls(&mut bench, 0, stall_ms, 20);
         let start = bench.device().now;
-        let before = answer_counts(&bench);
+        let before = completion_counts(&bench);
         run_with_stalls(&mut bench, 0, stall_ms, 200);
-        let after = answer_counts(&bench);
+        let after = completion_counts(&bench);
         let span = bench.device().now - start;
         let max_count = max * span / SECOND;
         let delivered: Vec<u64> =
@@ -311,9 +311,9 @@ fn each_disk_of_a_worker_with_very_long_rounds_proceeds() {
     for max in [100, 300] {
         let (mut bench, disks) = shared_by(2, 4, max, Load::reads(4096, 16));
         run_with_stalls(&mut bench, 0, 200, 5);
-        let before = answer_counts(&bench);
+        let before = completion_counts(&bench);
         run_with_stalls(&mut bench, 0, 200, 20);
-        let after = answer_counts(&bench);
+        let after = completion_counts(&bench);
         // The disks of the worker have even numbers.
         for disk in disks.iter().map(|disk| *disk as usize).filter(|disk| disk % 2 == 0) {
             let delivered = after[disk] - before[disk];
@@ -353,9 +353,9 @@ fn a_cap_of_the_store_limits_all_workers_together() {
         (0..2).for_each(|worker| bench.set_stalled(worker, false));
         assert!(bench.shared.as_ref().unwrap().apply(&[Change::Cap(None)]));
         bench.run(PAUSE_MAX);
-        let before = answer_counts(&bench);
+        let before = completion_counts(&bench);
         bench.run(SECOND);
-        let delivered: u64 = answer_counts(&bench)
+        let delivered: u64 = completion_counts(&bench)
             .iter()
             .zip(before)
             .map(|(answered_count, before)| answered_count - before)

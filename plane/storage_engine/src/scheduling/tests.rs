@@ -82,7 +82,7 @@ fn each_queue_has_its_share_of_the_scheduler_queue() {
         let queues: Vec<_> =
             engine.queues.numbers().filter_map(|number| engine.queues.get(number)).collect();
         assert!(
-            queues.iter().all(|queue| queue.held_max == per_queue && queue.queued <= per_queue),
+            queues.iter().all(|queue| queue.queued_max == per_queue && queue.queued <= per_queue),
             "{per_queue}"
         );
         (queues.len(), queues.iter().filter(|queue| queue.queued == per_queue).count())

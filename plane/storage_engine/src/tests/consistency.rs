@@ -27,7 +27,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         }
         for (tag, outcome) in bench.poll() {
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
-            model.handle_answer(&bench, tag);
+            model.handle_completion(&bench, tag);
         }
         if turn % 40 == 39 {
             let ops = bench.file.memory().log();
@@ -53,7 +53,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
             break;
         }
         for (tag, _) in bench.poll() {
-            model.handle_answer(&bench, tag);
+            model.handle_completion(&bench, tag);
         }
     }
     assert!(model.in_flight.is_empty() && model.flush.is_none(), "{}: seed {seed}", kind.name);

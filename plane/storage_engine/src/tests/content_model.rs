@@ -109,7 +109,7 @@ impl Model {
         bench.submit(tag, op, range, vec![byte; range.len() as usize]);
     }
 
-    pub(crate) fn handle_answer(&mut self, bench: &Bench, tag: u32) {
+    pub(crate) fn handle_completion(&mut self, bench: &Bench, tag: u32) {
         if tag == FLUSH_TAG {
             let flushed = self.flush.take().unwrap();
             for (sector, change_count) in self.sectors.iter_mut().zip(flushed) {

@@ -64,7 +64,7 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
             assert_eq!(outcome, DiskOutcome::Done, "{}: seed {seed}", kind.name);
             let pending = model.in_flight.get(&tag).copied();
             durable += u64::from(pending.is_none_or(|(op, ..)| is_durable(op)));
-            model.handle_answer(&bench, tag);
+            model.handle_completion(&bench, tag);
             for sector in pending.map(|(_, range, _)| model.sectors(range)).into_iter().flatten() {
                 sector.handle_durable(sector.answered);
             }
@@ -90,7 +90,7 @@ fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> C
         for (tag, _) in bench.poll() {
             let pending = model.in_flight.get(&tag);
             durable += u64::from(pending.is_none_or(|(op, ..)| is_durable(*op)));
-            model.handle_answer(&bench, tag);
+            model.handle_completion(&bench, tag);
         }
     }
     let is_idle = model.in_flight.is_empty() && model.flush.is_none();

@@ -55,12 +55,12 @@ impl CompletionBatch {
     #[inline]
     pub(crate) fn report(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         if !self.is_empty() {
-            self.hand_over(scheduler, now);
+            self.report_batch(scheduler, now);
         }
     }
 
     #[inline(never)]
-    fn hand_over(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
+    fn report_batch(&mut self, scheduler: &mut Recorded<StoreScheduler>, now: Time) {
         scheduler.handle_completed(now, self.slot, self.of);
         (self.of.requests, self.of.latency_ns) = (0, None);
     }

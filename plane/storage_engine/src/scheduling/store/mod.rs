@@ -74,7 +74,7 @@ pub(crate) struct WorkerStore {
     pub(crate) in_flight: u32,
     /// Completions that were not passed to the scheduler yet, in [`Mode::Sole`]. They are passed
     /// before the scheduler is polled next.
-    ended: CompletionBatch,
+    completion_batch: CompletionBatch,
     /// Bytes of requests that started without waiting for the scheduler, oldest first. Each is
     /// charged when the scheduler dispatches its placeholder. Placeholders precede the slot's other
     /// requests in the scheduler's queue.
@@ -108,7 +108,7 @@ impl WorkerStore {
             queued_per_queue_max: WAITING_PER_QUEUE_MAX,
             waiting: 0,
             in_flight: 0,
-            ended: CompletionBatch::default(),
+            completion_batch: CompletionBatch::default(),
             uncharged: BTreeMap::new(),
             paused_for_room: VecDeque::new(),
             observation: Observation { time: Time::ZERO, is_used: false },
@@ -194,10 +194,10 @@ impl WorkerStore {
     ) {
         self.in_flight = self.in_flight.saturating_sub(1);
         match &mut self.mode {
-            Mode::Sole(scheduler) if is_alone && self.ended.is_empty() => {
+            Mode::Sole(scheduler) if is_alone && self.completion_batch.is_empty() => {
                 scheduler.handle_completed(now, slot, completed);
             }
-            Mode::Sole(scheduler) => self.ended.add(scheduler, now, slot, completed),
+            Mode::Sole(scheduler) => self.completion_batch.add(scheduler, now, slot, completed),
             _ => self.complete(now, slot, completed),
         }
     }
@@ -220,7 +220,7 @@ impl WorkerStore {
     #[inline]
     pub(crate) fn report_completions(&mut self, now: Time) {
         if let Mode::Sole(scheduler) = &mut self.mode {
-            self.ended.report(scheduler, now);
+            self.completion_batch.report(scheduler, now);
         }
     }
 
@@ -317,7 +317,9 @@ impl WorkerStore {
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         let lets_go = match &self.mode {
             // Queued requests may be dispatched after the collected completions.
-            Mode::Sole(_) if self.waiting > 0 && !self.ended.is_empty() => Some(Time::ZERO),
+            Mode::Sole(_) if self.waiting > 0 && !self.completion_batch.is_empty() => {
+                Some(Time::ZERO)
+            }
             Mode::Sole(scheduler) if self.waiting > 0 => scheduler.next_deadline(),
             Mode::Sole(_) | Mode::Replacing => None,
             Mode::Shared(sharing) => {
@@ -354,7 +356,7 @@ impl WorkerStore {
         let uncharged: usize =
             core::mem::take(&mut self.uncharged).values().map(VecDeque::len).sum();
         self.waiting = self.waiting.saturating_sub(u32::try_from(uncharged).unwrap_or(u32::MAX));
-        self.ended = CompletionBatch::default();
+        self.completion_batch = CompletionBatch::default();
     }
 
     /// Returns true if the slot has a disk. Always true with a shared budget.
