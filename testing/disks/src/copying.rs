@@ -9,8 +9,9 @@ use suimon_nbd::Export;
 use suimon_nbd_client::NbdConnection;
 use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue, serve_stream};
 use suimon_ports::ThreadStart;
+use suimon_storage::StoragePlane;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
-use suimon_storage::{DirtyMap, StoragePlane};
+use suimon_storage_engine::DirtyMap;
 
 use crate::exports::DiskExports;
 use crate::worker::OpenedDisk;

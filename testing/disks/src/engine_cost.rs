@@ -12,7 +12,7 @@ use suimon_image::{DiskGeometry, Linear};
 use suimon_image_files::{DiskLayer, DiskSpec};
 use suimon_ports::testing::NullFile;
 use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time, WorkerId};
-use suimon_storage::{DiskLocation, StorageEngine};
+use suimon_storage_engine::{DiskLocation, StorageEngine};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::{Client, ClientSpec, NullIo, RequestPattern, never_readable};
@@ -133,7 +133,7 @@ fn cost_of(mut workers: Vec<StorageEngine>, mut now: Time, load: &EngineLoad) ->
     let count = MEASURED / under_way.min(load.ends as u64).max(1);
     let completed = |workers: &[StorageEngine]| -> u64 {
         let requests_of = |work: &StorageEngine| -> u64 {
-            let disks = (0..load.busy).filter_map(|disk| work.tally(disk as usize));
+            let disks = (0..load.busy).filter_map(|disk| work.counters(disk as usize));
             disks.map(|counters| counters.reads.requests).sum()
         };
         workers.iter().map(requests_of).sum()

@@ -8,7 +8,8 @@ use anyhow::{Context, Result};
 use suimon_image_files::DiskSpec;
 use suimon_ports::{CpuAffinity, DetachingQueue, DiskQueue, DiskQueueHost, FileIo, FileIoSource};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
-use suimon_storage::{DiskIoCounters, StoragePlane};
+use suimon_storage::StoragePlane;
+use suimon_storage_engine::DiskIoCounters;
 use suimon_storage_qos::{
     Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal, StoreSpec,
 };
@@ -134,10 +135,10 @@ impl DiskWorker {
     ///
     /// # Errors
     /// The disk does not exist.
-    pub fn tally(&self, disk: OpenedDisk) -> Result<DiskIoCounters> {
+    pub fn counters(&self, disk: OpenedDisk) -> Result<DiskIoCounters> {
         let views = self.storage.disks();
         let view = views.into_iter().find(|view| view.disk == disk.0);
-        Ok(view.context("there is no such disk")?.tally)
+        Ok(view.context("there is no such disk")?.counters)
     }
 
     /// Returns the storage plane.

@@ -1,10 +1,10 @@
-//! Node of a store: processing of requests like `plane/storage`, in virtual time.
+//! Node of a store: processing of requests like `plane/storage_engine`, in virtual time.
 //!
-//! The calls and their order are those of a store with one worker (`plane/storage/src/store.rs`,
-//! `StoreRole::Sole`, and `gate.rs`): each request is submitted; after each event, requests are
-//! dispatched until none is eligible; the only deadline is that of the scheduler while requests
-//! wait; completions are reported with their latency at the device; and delivered rates are
-//! observed every [`SAMPLE`] while the store is in use.
+//! The calls and their order are those of a store with one worker (`StoreRole::Sole` in
+//! `plane/storage_engine/src/scheduling/store/mod.rs`): each request is submitted; after each
+//! event, requests are dispatched until none is eligible; the only deadline is that of the
+//! scheduler while requests wait; completions are reported with their latency at the device; and
+//! delivered rates are observed every [`SAMPLE`] while the store is in use.
 
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ use suimon_storage_qos::{
 use crate::cluster::Clock;
 use crate::storage::shared::Shared;
 
-/// Scheduler of a store, as used by `plane/storage`. Production uses [`StoreScheduler`]; tests also
-/// use incorrect ones that violate guarantees.
+/// Scheduler of a store, as used by `plane/storage_engine`. Production uses [`StoreScheduler`];
+/// tests also use incorrect ones that violate guarantees.
 pub(crate) trait Scheduler {
     /// Returns the contained production scheduler.
     fn own(&self) -> &StoreScheduler;

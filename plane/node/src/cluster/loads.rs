@@ -217,7 +217,7 @@ fn limits(
 #[cfg(test)]
 mod tests {
     use suimon_quantity::WorkerId;
-    use suimon_storage::{StoreRole, WorkerStoreStatus};
+    use suimon_storage_engine::{StoreRole, WorkerStoreStatus};
     use suimon_storage_qos::{Delivery, Limits, LimitsOwner};
 
     use super::*;

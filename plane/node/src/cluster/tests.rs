@@ -3,7 +3,8 @@
 use suimon_contract::{ErrorCode, EventKind, Health, OperationState, QosPolicyConfig};
 use suimon_ports::{ClusterChange, ClusterKvStore, StoreFiles};
 use suimon_quantity::{DiskId, StoreId, Time, TimedRateLimit, WorkerId};
-use suimon_storage::{StoreRole, StoreView, WorkerStoreStatus};
+use suimon_storage::StoreView;
+use suimon_storage_engine::{StoreRole, WorkerStoreStatus};
 use suimon_storage_qos::{Delivery, DiskFlow, DiskQosCounters, Limits, LimitsOwner};
 
 use crate::testing::{

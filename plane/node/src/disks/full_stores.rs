@@ -14,7 +14,7 @@ use suimon_contract::{
     StoreConfig,
 };
 use suimon_ports::StoreSpace;
-use suimon_storage::FullView;
+use suimon_storage_engine::FullView;
 
 pub(crate) use self::control::QueuedWrites;
 

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{ByteSize, DiskOnFull, EventKind, HostConfig, StorageState};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
-use suimon_storage::FullPolicy;
+use suimon_storage_engine::FullPolicy;
 
 use crate::testing::{DISK_STORE, Harness, host, wait_until};
 

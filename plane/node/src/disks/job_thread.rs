@@ -10,7 +10,7 @@ use suimon_image_files::jobs::{
 };
 use suimon_image_files::{DiskError, DiskFault, DiskPlan};
 use suimon_ports::{StoreFault, StoreFiles};
-use suimon_storage::FULL_RETRY_EVERY;
+use suimon_storage_engine::FULL_RETRY_EVERY;
 
 use super::file_work::ImageTask;
 use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};

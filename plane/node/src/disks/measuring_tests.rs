@@ -8,7 +8,8 @@ use suimon_contract::{
 };
 use suimon_ports::testing::RateLimit;
 use suimon_quantity::{StoreId, Time, WorkerId};
-use suimon_storage::{PlaneNotice, StoreRole, StoreView};
+use suimon_storage::{PlaneNotice, StoreView};
+use suimon_storage_engine::StoreRole;
 use suimon_storage_qos::{CapacityEstimate, CapacityLow, StoreEvent};
 
 use crate::testing::{
@@ -212,7 +213,7 @@ fn an_estimated_capacity_is_shown_with_its_age_and_emits_an_event_if_too_low() {
     let harness = harness("capability_iops = 1000");
     let measured_at = Time::from_ns(5_000_000_000);
     let estimate = CapacityEstimate { iops: 640, at: measured_at };
-    let status = suimon_storage::WorkerStoreStatus {
+    let status = suimon_storage_engine::WorkerStoreStatus {
         role: StoreRole::Sole,
         waiting: 0,
         in_flight_of_worker: 0,

@@ -17,8 +17,8 @@ use suimon_ports::{
     DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdLimits, NbdNotice,
 };
 use suimon_quantity::DiskId;
-use suimon_storage::DirtyMap;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
+use suimon_storage_engine::DirtyMap;
 
 use super::entry::{DiskEntry, DiskMigrationState};
 use super::plane::DiskPlane;

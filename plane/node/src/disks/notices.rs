@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use suimon_contract::{DiskOnFull, EventKind};
 use suimon_ports::{DeviceNotice, FaultKind, PortFault};
 use suimon_quantity::{CountedNoun, DiskId};
-use suimon_storage::{FullChange, PlaneNotice, QueueKey};
+use suimon_storage::{PlaneNotice, QueueKey};
+use suimon_storage_engine::FullChange;
 
 use super::entry::DiskEntry;
 use super::opening::OpenError;
@@ -85,7 +86,7 @@ impl Controller {
             PlaneNotice::QueueFault { disk, queue, fault } => {
                 self.handle_queue_fault(disk, queue, &fault);
             }
-            PlaneNotice::DiskFault { disk, offset, detail, untold: suppressed } => {
+            PlaneNotice::DiskFault { disk, offset, detail, suppressed } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 let text = format!(
                     "The store failed requests of the disk: {detail}. They were completed with an \

@@ -9,9 +9,9 @@ use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
 use suimon_storage::{
-    DirtyMap, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice, StoragePlane,
-    StoreView,
+    DiskView, NotResumed, NotServed, PlaneError, PlaneNotice, StoragePlane, StoreView,
 };
+use suimon_storage_engine::{DirtyMap, FullPolicy};
 use suimon_storage_qos::{
     AdmissionError, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal, StoreSpec,
 };

@@ -10,7 +10,7 @@ use suimon_contract::{
 };
 use suimon_image::DiskGeometry;
 use suimon_ports::{FileName, NegotiatedFeatures, VhostUserDiskSpec, VhostUserMode};
-use suimon_storage::FullPolicy;
+use suimon_storage_engine::FullPolicy;
 
 use crate::transaction::{Acquired, ExclusiveResource, clean};
 

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use suimon_contract::{ErrorCode, EventKind, MeasureStoreRequest, StorageState};
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
-use suimon_storage::{PlaneNotice, StoreRole, StoreView, WorkerStoreStatus};
+use suimon_storage::{PlaneNotice, StoreView};
+use suimon_storage_engine::{StoreRole, WorkerStoreStatus};
 use suimon_storage_qos::{Delivery, DiskFlow, DiskQosCounters, Limits, LimitsOwner};
 
 use crate::DiskFileJob;
@@ -148,7 +149,7 @@ fn a_disk_whose_worker_does_not_respond_is_not_lost() {
     let disk = DiskId(0);
     harness.disks.report(PlaneNotice::DiskLost { disk, reason: "no io_uring".to_owned() });
     let (offset, detail, suppressed) = (None, "cannot read".to_owned(), 0);
-    harness.disks.report(PlaneNotice::DiskFault { disk, offset, detail, untold: suppressed });
+    harness.disks.report(PlaneNotice::DiskFault { disk, offset, detail, suppressed });
     wait_until("the later notice is handled", || {
         !harness.events(EventKind::DiskIoFailed.id()).is_empty()
     });

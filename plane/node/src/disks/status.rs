@@ -12,7 +12,8 @@ use suimon_contract::{
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
 use suimon_quantity::DiskId;
-use suimon_storage::{DiskIoCounters, DiskView, OpCounters, StoreView};
+use suimon_storage::{DiskView, StoreView};
+use suimon_storage_engine::{DiskIoCounters, OpCounters};
 use suimon_storage_qos::Capacity;
 
 use super::Disks;
@@ -116,12 +117,12 @@ impl Shared {
             let state = entry.as_ref().map(|entry| entry.lock().condition().0);
             let id = self.disks.disk_id(&config.name);
             let view = snapshot.disks.get(&id);
-            let tally = view.map(|view| view.tally).unwrap_or_default();
+            let io_counters = view.map(|view| view.counters).unwrap_or_default();
             TopDisk::new(
                 (config.name.clone(), config.store.clone()),
                 (state.unwrap_or(StorageState::Failed), self.disks.is_stale(id, view)),
-                &counters(&tally),
-                tally.latency_ns(),
+                &counters(&io_counters),
+                io_counters.latency_ns(),
                 snapshot.flows.get(&id).map(|flow| flow.last_5_s.clone()),
             )
         });
@@ -237,7 +238,7 @@ impl Shared {
             vhost_user,
             nbd: (config.nbd.is_some() || state.required.emulated.is_some())
                 .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
-            counters: view.map(|view| counters(&view.tally)).unwrap_or_default(),
+            counters: view.map(|view| counters(&view.counters)).unwrap_or_default(),
             qos: snapshot.flows.get(&entry.id).cloned(),
             stale: self.disks.is_stale(entry.id, view),
         }

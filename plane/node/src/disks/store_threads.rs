@@ -17,7 +17,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode};
-use suimon_storage::STALLED_AFTER;
+use suimon_storage_engine::STALLED_AFTER;
 
 pub(crate) use super::store_states::STORE_TIMEOUT;
 use super::store_states::{Operation, StoreStates};

@@ -17,7 +17,8 @@ use suimon_ports::{
     StoreIdentity, StoreSource,
 };
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
-use suimon_storage::{FullPolicy, FullView, PlaneNotice, StoreView};
+use suimon_storage::{PlaneNotice, StoreView};
+use suimon_storage_engine::{FullPolicy, FullView};
 use suimon_storage_qos::{PolicyId, PolicyShare, Store};
 
 use crate::DiskDependencies;

@@ -2,11 +2,11 @@
 
 use std::io;
 
+use suimon_image_files::DiskError;
 use suimon_ports::StoreFileError;
 use thiserror::Error;
 
 use crate::measure::sizes::{FILE_BYTES_MIN, MIB};
-use suimon_image_files::DiskError;
 
 /// Reason why a measurement failed.
 #[derive(Debug, Error)]

@@ -32,6 +32,7 @@ mod sizes;
 use std::io;
 use std::sync::Arc;
 
+use suimon_image_files::{INCOMPLETE_SUFFIX, remove_incomplete};
 use suimon_ports::{
     ArmResult, DiskFile, FileCompletion, FileIo, FileLockMode, FileName, StoreFault,
     StoreFileError, StoreFiles,
@@ -42,7 +43,6 @@ use self::fill::Fill;
 use self::pattern_run::PatternRun;
 use crate::measure::device::MeasuredDevice;
 use crate::measure::sizes::{FILE_BYTES_MAX, FILE_BYTES_MIN, MIB};
-use suimon_image_files::{INCOMPLETE_SUFFIX, remove_incomplete};
 
 pub use self::error::MeasureError;
 pub use self::pattern::{Pattern, PatternResult};

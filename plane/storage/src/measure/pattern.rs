@@ -1,6 +1,6 @@
 //! Read/write mix of a measurement, and its measured rate.
 
-use crate::Latencies;
+use suimon_storage_engine::Latencies;
 
 /// Read/write mix of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

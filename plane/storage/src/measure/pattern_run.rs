@@ -5,12 +5,12 @@ use core::time::Duration;
 use suimon_image::ByteRange;
 use suimon_ports::{FileCompletion, FileRequest};
 use suimon_quantity::{DiskId, Time};
+use suimon_storage_engine::LatencyCounts;
 use suimon_storage_qos::{
     Capacity, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreScheduler,
     StoreSpec, Submitted,
 };
 
-use crate::latency::LatencyCounts;
 use crate::measure::device::MeasuredDevice;
 use crate::measure::error::MeasureError;
 use crate::measure::pattern::{Pattern, PatternResult};

@@ -1,8 +1,7 @@
 //! Claims of the threads of a disk copy on the regions that they copy.
 
 use suimon_image::ByteRange;
-
-use crate::dirty::DirtyMap;
+use suimon_storage_engine::DirtyMap;
 
 /// Maximum number of bytes that a thread claims at a time, unless a region is larger.
 const RUN_BYTES: u64 = 256 << 10;

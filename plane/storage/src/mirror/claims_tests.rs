@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 use suimon_image::ByteRange;
+use suimon_storage_engine::DirtyMap;
 
 use super::claims::{Claim, Claims};
-use crate::dirty::DirtyMap;
 
 const REGION: u64 = 64 << 10;
 

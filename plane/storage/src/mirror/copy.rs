@@ -2,9 +2,9 @@
 
 use suimon_image::ByteRange;
 use suimon_ports::{Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient};
+use suimon_storage_engine::DirtyMap;
 
 use super::progress::MirrorError;
-use crate::dirty::DirtyMap;
 
 /// Maximum number of bytes of the disk that one allocation query covers.
 const LOOK_BYTES: u64 = 1 << 30;

@@ -1,7 +1,7 @@
 //! Copies a disk in use to another one of the same size that reads as zeros, while its clients
 //! write.
 //!
-//! - [`DirtyMap`](crate::DirtyMap): changed regions, marked by the worker of the disk.
+//! - [`DirtyMap`](suimon_storage_engine::DirtyMap): changed regions, marked by the worker of the disk.
 //! - [`Mirror`]: threads that copy marked regions from one [`DiskClient`](suimon_ports::DiskClient)
 //!   to another.
 //!
@@ -35,7 +35,7 @@ mod claims;
 mod claims_tests;
 mod copy;
 #[cfg(test)]
-mod fakes;
+mod fake_disk;
 mod progress;
 #[cfg(test)]
 mod tests;

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use suimon_image::ByteRange;
 use suimon_image::testing::first_difference;
+use suimon_storage_engine::DirtyMap;
+use suimon_storage_engine::testing::random_numbers::RandomNumbers;
 
-use super::fakes::{BLOCK, FakeClient, FakeDisk};
+use super::fake_disk::{BLOCK, FakeClient, FakeDisk};
 use super::{Mirror, MirrorError};
-use crate::dirty::DirtyMap;
-use crate::fakes::RandomNumbers;
 
 const REGION: u64 = 64 << 10;
 const SIZE: u64 = 40 * REGION + 512;
@@ -214,26 +214,26 @@ fn finishing_waits_for_requests_in_flight_and_copies_their_changes() {
     let until = Instant::now() + Duration::from_millis(20);
     assert_eq!(mirror.finish(until, || Ok(3)), Err(MirrorError::InUse(3)));
     let mut remaining = 3;
-    let under_way = || {
+    let in_flight = || {
         remaining -= usize::from(remaining > 0);
         bench.write(u64::try_from(remaining).unwrap() * REGION, 512, 7);
         Ok(remaining)
     };
     // A write follows each query of the requests in flight, so the copy cannot be finished.
     let until = Instant::now() + Duration::from_millis(200);
-    let result = mirror.finish(until, under_way);
+    let result = mirror.finish(until, in_flight);
     // The time limit may also pass before the last of the three requests has completed.
     let is_late = matches!(result, Err(MirrorError::NotInTime(_) | MirrorError::InUse(_)));
     assert!(is_late, "{result:?}");
     let mut remaining = 3;
-    let under_way = || {
+    let in_flight = || {
         if remaining > 0 {
             remaining -= 1;
             bench.write(u64::try_from(remaining).unwrap() * REGION, 512, 8);
         }
         Ok(remaining)
     };
-    mirror.finish(Instant::now() + PATIENCE, under_way).unwrap();
+    mirror.finish(Instant::now() + PATIENCE, in_flight).unwrap();
     bench.assert_same();
     let end_error = || Err(MirrorError::Ended("it is gone".to_owned()));
     assert_eq!(mirror.finish(Instant::now() + PATIENCE, end_error), end_error().map(drop));
@@ -254,11 +254,11 @@ proptest! {
     #[test]
     fn disk_and_copy_are_equal_after_clients_stop(seed in any::<u64>()) {
         let bench = Bench::new();
-        let mut dice = RandomNumbers(seed);
+        let mut random = RandomNumbers(seed);
         for _ in 0..8 {
-            let at = dice.below(SIZE / BLOCK) * BLOCK;
-            let len = (dice.below(60) * 512 + 512).min(SIZE - at);
-            bench.disk.put(ByteRange::new(at, len).unwrap(), 1 + dice.below(255) as u8);
+            let at = random.below(SIZE / BLOCK) * BLOCK;
+            let len = (random.below(60) * 512 + 512).min(SIZE - at);
+            bench.disk.put(ByteRange::new(at, len).unwrap(), 1 + random.below(255) as u8);
         }
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -268,20 +268,20 @@ proptest! {
                 // Each client has its own sectors: the result of concurrent writes to the same
                 // sector is undefined.
                 clients.push(scope.spawn(move || {
-                    let mut dice = RandomNumbers(seed ^ client);
+                    let mut random = RandomNumbers(seed ^ client);
                     while !stop.load(Ordering::Relaxed) {
                         let half = SIZE / 1024 * 512;
-                        let at = client * half + dice.below(half / 512) * 512;
-                        let len = (512 << dice.below(8)).min((client + 1) * half - at);
-                        bench.write(at, len, dice.below(4) as u8);
-                        if dice.below(16) == 0 {
-                            std::thread::sleep(Duration::from_micros(dice.below(300)));
+                        let at = client * half + random.below(half / 512) * 512;
+                        let len = (512 << random.below(8)).min((client + 1) * half - at);
+                        bench.write(at, len, random.below(4) as u8);
+                        if random.below(16) == 0 {
+                            std::thread::sleep(Duration::from_micros(random.below(300)));
                         }
                     }
                 }));
             }
             let mirror = bench.start();
-            std::thread::sleep(Duration::from_millis(100 + dice.below(150)));
+            std::thread::sleep(Duration::from_millis(100 + random.below(150)));
             stop.store(true, Ordering::Relaxed);
             clients.into_iter().for_each(|client| client.join().unwrap());
             finish(&mirror).unwrap();

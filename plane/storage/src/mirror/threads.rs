@@ -5,11 +5,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use suimon_ports::DiskClient;
+use suimon_storage_engine::DirtyMap;
 
 use super::claims::{Claim, Claims};
 use super::copy::Pair;
 use super::progress::{MirrorError, MirrorProgress};
-use crate::dirty::DirtyMap;
 
 /// Number of copying threads, each with one request in flight.
 const THREADS: usize = 8;
@@ -121,7 +121,7 @@ impl Mirror {
     }
 
     /// Copies all remaining changes while the disk's clients are stopped, and makes the copy
-    /// durable. `under_way` returns the number of the clients' requests that have not completed;
+    /// durable. `in_flight` returns the number of the clients' requests that have not completed;
     /// the call blocks until there are none. The copy continues afterwards and may be finished
     /// again.
     ///
@@ -130,10 +130,10 @@ impl Mirror {
     pub fn finish(
         &self,
         until: Instant,
-        mut under_way: impl FnMut() -> Result<usize, MirrorError>,
+        mut in_flight: impl FnMut() -> Result<usize, MirrorError>,
     ) -> Result<(), MirrorError> {
         loop {
-            self.wait_until_still(until, &mut under_way)?;
+            self.wait_until_still(until, &mut in_flight)?;
             let copy_result = self.copy_rest(until);
             let mut state = self.inside.lock();
             if state.stage != Stage::Looking {
@@ -142,7 +142,7 @@ impl Mirror {
             drop(state);
             copy_result?;
             // Changes by requests that complete meanwhile are copied too, until the time limit.
-            if under_way()? == 0 && self.inside.dirty.marks() == 0 {
+            if in_flight()? == 0 && self.inside.dirty.marks() == 0 {
                 return Ok(());
             }
         }
@@ -151,10 +151,10 @@ impl Mirror {
     fn wait_until_still(
         &self,
         until: Instant,
-        under_way: &mut impl FnMut() -> Result<usize, MirrorError>,
+        in_flight: &mut impl FnMut() -> Result<usize, MirrorError>,
     ) -> Result<(), MirrorError> {
         loop {
-            let requests = under_way()?;
+            let requests = in_flight()?;
             if requests == 0 {
                 return Ok(());
             }

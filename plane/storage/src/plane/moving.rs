@@ -7,14 +7,14 @@ use std::sync::mpsc::channel;
 
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 
+use crate::command::channel::WorkerChannel;
+use crate::command::offer::Offer;
+use crate::command::reply::PassResult;
 use crate::command::{Command, DetachedDisk};
-use crate::disk_record::Record;
-use crate::late_disks::{LateDisk, close_in_thread};
-use crate::offer::Offer;
-use crate::passing::PassResult;
+use crate::plane::disk_record::DiskRecord;
+use crate::plane::error::PlaneError;
+use crate::plane::late_replies::{LateDisk, close_in_thread};
 use crate::plane::{StoragePlane, lock};
-use crate::plane_error::PlaneError;
-use crate::worker_channel::WorkerChannel;
 
 /// Reason why a worker has not confirmed a disk.
 pub(crate) enum NotPassed {
@@ -44,7 +44,7 @@ impl From<NotReturned> for PlaneError {
 
 impl StoragePlane {
     /// Moves a disk with all its queues to another worker. Clients see a pause. Waits for a worker
-    /// that does not respond for up to [`COMMAND_WAIT_MAX`](crate::waits::COMMAND_WAIT_MAX).
+    /// that does not respond for up to [`COMMAND_WAIT_MAX`](crate::command::wait_limits::COMMAND_WAIT_MAX).
     ///
     /// # Errors
     /// The disk or the worker does not exist, the disk is suspended, its files cannot be used
@@ -61,13 +61,13 @@ impl StoragePlane {
             return Err(PlaneError::Suspended);
         }
         // The disk does not pause if the other worker cannot serve it.
-        self.equip(&self.channel(target).ok_or(PlaneError::NoWorker)?)?;
+        self.ensure_io(&self.channel(target).ok_or(PlaneError::NoWorker)?)?;
         let detached = match self.withdraw(source, disk, true) {
             Ok(detached) => detached,
             Err(NotReturned::Remains(error)) => return Err(error),
             Err(NotReturned::LeavesLater(error)) => {
                 *owner = None;
-                self.forget(disk, &record);
+                self.remove_record(disk, &record);
                 return Err(match error {
                     PlaneError::NoResponse(_) => {
                         PlaneError::Lost(io::Error::other(error.to_string()))
@@ -88,7 +88,7 @@ impl StoragePlane {
             Err(NotPassed::Late(error, late_disk)) => {
                 self.leave_if_any(store, source);
                 *owner = Some(target);
-                self.follow_late(disk, (Arc::clone(&record), target), late_disk);
+                self.handle_late_reply(disk, (Arc::clone(&record), target), late_disk);
                 return Err(error);
             }
             Err(NotPassed::Refused(error, detached)) => (error, detached),
@@ -96,7 +96,7 @@ impl StoragePlane {
         let lost_disk = match detached.map(|detached| self.return_disk(source, disk, detached)) {
             Some(Ok(())) => return Err(error),
             Some(Err(NotPassed::Late(_, late_disk))) => {
-                self.follow_late(disk, (Arc::clone(&record), source), late_disk);
+                self.handle_late_reply(disk, (Arc::clone(&record), source), late_disk);
                 return Err(error);
             }
             Some(Err(NotPassed::Refused(_, lost_disk))) => lost_disk,
@@ -104,7 +104,7 @@ impl StoragePlane {
         };
         self.leave_if_any(store, source);
         *owner = None;
-        self.forget(disk, &record);
+        self.remove_record(disk, &record);
         if let Some(lost_disk) = lost_disk {
             drop(close_in_thread(disk, *lost_disk));
         }
@@ -121,9 +121,10 @@ impl StoragePlane {
         let (mut excluded, mut first) = (Vec::new(), None);
         while let Some(worker) = self.least_loaded_worker(&excluded) {
             let store = detached.index.map(|location| location.store);
-            let equipped = self
-                .channel(worker)
-                .map_or(Err(PlaneError::NoWorker), |worker_channel| self.equip(&worker_channel));
+            let equipped =
+                self.channel(worker).map_or(Err(PlaneError::NoWorker), |worker_channel| {
+                    self.ensure_io(&worker_channel)
+                });
             let result = match equipped {
                 Ok(()) => self.send_disk(worker, disk, detached),
                 Err(error) => Err(NotPassed::Refused(error, Some(detached))),
@@ -136,7 +137,7 @@ impl StoragePlane {
                 }
                 Err(NotPassed::Refused(error, returned)) => return Err((error, returned)),
                 Err(NotPassed::Late(error, late_disk)) => {
-                    self.close_added(disk, (store, worker), late_disk);
+                    self.close_after_late_reply(disk, (store, worker), late_disk);
                     return Err((error, None));
                 }
             }
@@ -198,7 +199,7 @@ impl StoragePlane {
 
     /// Removes the record of a disk from the disks in service, unless a new disk has the same
     /// identifier now.
-    pub(crate) fn forget(&self, disk: DiskId, record: &Arc<Record>) {
+    pub(crate) fn remove_record(&self, disk: DiskId, record: &Arc<DiskRecord>) {
         let mut disks = lock(&self.0.disks);
         if disks.get(&disk).is_some_and(|current| Arc::ptr_eq(current, record)) {
             disks.remove(&disk);
@@ -212,7 +213,7 @@ impl StoragePlane {
     }
 
     /// Provides a worker with I/O if it has none yet, and checks that the worker responds.
-    fn equip(&self, worker: &Arc<WorkerChannel>) -> Result<(), PlaneError> {
+    fn ensure_io(&self, worker: &Arc<WorkerChannel>) -> Result<(), PlaneError> {
         self.check_responding(worker)?;
         if worker.has_io.load(Ordering::Relaxed) {
             return Ok(());

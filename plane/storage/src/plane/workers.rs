@@ -10,12 +10,12 @@ use suimon_ports::{Waker, WorkerTask, WorkerTasks};
 use suimon_quantity::{DiskId, WorkerId};
 
 use crate::command::Command;
-use crate::disk_record::Record;
-use crate::late_disks::close_in_thread;
+use crate::command::channel::WorkerChannel;
+use crate::plane::disk_record::DiskRecord;
+use crate::plane::error::PlaneError;
+use crate::plane::late_replies::close_in_thread;
 use crate::plane::{StoragePlane, lock};
-use crate::plane_error::PlaneError;
-use crate::resident::StorageWorker;
-use crate::worker_channel::WorkerChannel;
+use crate::worker::StorageWorker;
 
 /// Maximum time for which the plane waits until retiring workers have returned the grants of their
 /// stores, and the interval of the checks.
@@ -31,14 +31,14 @@ impl WorkerTasks for StoragePlane {
         let (commands, receiver): (_, Receiver<Command>) = channel();
         let notices = Arc::clone(&self.0.notices);
         let recording = self.0.recording.clone();
-        let resident =
+        let storage_worker =
             StorageWorker::new(processor, receiver, notices, Arc::clone(&waker), recording);
         let (has_io, view) = (AtomicBool::new(false), Mutex::default());
         let id = processor;
         let worker_channel = WorkerChannel { id, commands, waker, has_io, view };
         self.remove_former_worker(processor);
         lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
-        Box::new(resident)
+        Box::new(storage_worker)
     }
 
     fn retire(&self, processors: &[WorkerId]) -> Vec<WorkerId> {
@@ -145,7 +145,7 @@ impl StoragePlane {
         let record = self.record(disk).ok()?;
         let mut owner = lock(&record.owner);
         let worker = owner.take()?;
-        self.forget(disk, &record);
+        self.remove_record(disk, &record);
         match self.take(worker, disk) {
             Ok(detached) => Some(close_in_thread(disk, detached)),
             Err(error) => {
@@ -156,10 +156,10 @@ impl StoragePlane {
     }
 
     fn disks_of(&self, processor: WorkerId) -> Vec<DiskId> {
-        let records: Vec<(DiskId, Arc<Record>)> =
+        let records: Vec<(DiskId, Arc<DiskRecord>)> =
             lock(&self.0.disks).iter().map(|(id, record)| (*id, Arc::clone(record))).collect();
         let is_served =
-            |(_, record): &(DiskId, Arc<Record>)| *lock(&record.owner) == Some(processor);
+            |(_, record): &(DiskId, Arc<DiskRecord>)| *lock(&record.owner) == Some(processor);
         records.into_iter().filter(is_served).map(|(id, _)| id).collect()
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Only properties that do not depend on the load of the machine are asserted: no more requests
 //! than a maximum allows, and the CPU time of a disk that waits for its maximum. That a backlogged
-//! disk reaches its maximum is tested in virtual time (`plane/storage/src/qos_tests.rs`,
-//! `maximums_hold_in_every_window_and_are_reached`).
+//! disk reaches its maximum is tested in virtual time
+//! (`plane/storage_engine/src/scheduling/tests.rs`, `maximums_hold_in_every_window_and_are_reached`).
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ fn fio_measures_the_maximum_and_waiting_for_it_uses_no_cpu() {
     let disk = exports.add_limited("disk", &path, limits(1000)).unwrap();
     let limit = |max| exports.worker().set_limits(disk, limits(max)).unwrap();
     let completed = || {
-        let counters = exports.worker().tally(disk).unwrap();
+        let counters = exports.worker().counters(disk).unwrap();
         assert_eq!(counters.failed(), 0);
         counters.reads.requests + counters.writes.requests
     };

@@ -3,7 +3,7 @@
 //!
 //! That no maximum is exceeded is asserted, because load on the machine cannot break it. The
 //! shortfall of the disks is printed; that they reach their maximums is tested in virtual time
-//! (`plane/storage/src/qos_tests.rs`).
+//! (`plane/storage_engine/src/scheduling/tests.rs`).
 
 use std::path::Path;
 use std::sync::Arc;

@@ -306,7 +306,7 @@ fn a_copy_is_cancelled_at_any_time() {
         ));
         assert_eq!(copied.progress().failure, None);
     });
-    assert_eq!(bench.exports.worker().tally(disks[0]).unwrap().failed(), 0);
+    assert_eq!(bench.exports.worker().counters(disks[0]).unwrap().failed(), 0);
 }
 
 /// A guest with a maximum gets its full rate while its disk is copied, and the copy uses the
@@ -363,9 +363,10 @@ fn a_maximum_is_the_guests_alone() {
         println!("{:.1} of {MAX}, copies at {rates:.0?} B/s", count as f64 / elapsed);
         // Load on the machine cannot make the guest exceed its maximum: allowed are the catch-up of
         // 20 ms and one request per thread dispatched before. That a guest reaches its maximum
-        // beside a copy is tested in virtual time (`plane/storage/src/mirror_qos_tests.rs`).
+        // beside a copy is tested in virtual time
+        // (`plane/storage_engine/src/scheduling/mirror_tests.rs`).
         let allowed = MAX as f64 * (elapsed * 1.02 + 0.02) + 9.0;
         assert!(count as f64 <= allowed, "{count} requests in {elapsed} s, {allowed} are allowed");
     });
-    assert_eq!(bench.exports.worker().tally(disks[1]).unwrap().failed(), 0);
+    assert_eq!(bench.exports.worker().counters(disks[1]).unwrap().failed(), 0);
 }

@@ -108,7 +108,7 @@ fn a_flush_on_one_connection_covers_writes_of_others() {
     run_ok("qemu-img", &[&arguments[..], &["64M"]].concat());
     let disk = bench.exports.add_image("image", &image).unwrap();
     let url = format!("nbd:unix:{}:exportname=image", bench.path("nbd").display());
-    let commits = || bench.exports.worker().tally(disk).unwrap().commits;
+    let commits = || bench.exports.worker().counters(disk).unwrap().commits;
     // QEMU flushes when it closes; before, its writes are not durable on completion.
     let mut writer = Command::new("stdbuf")
         .args(["-o0", "timeout", "600", "qemu-io", "-f", "raw", "-t", "writeback", &url])

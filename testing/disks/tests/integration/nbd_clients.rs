@@ -25,7 +25,7 @@ fn a_disk_is_copied_in_and_out_over_several_connections() {
     assert!(std::fs::read(&returned).unwrap() == std::fs::read(&source).unwrap());
     let url = format!("nbd:unix:{}:exportname=disk", bench.path("nbd").display());
     run_ok("qemu-img", &["compare", "-f", "raw", "-F", "raw", source.to_str().unwrap(), &url]);
-    let counters = bench.exports.worker().tally(bench.disk).unwrap();
+    let counters = bench.exports.worker().counters(bench.disk).unwrap();
     assert_eq!((counters.writes.bytes, counters.failed()), (SIZE, 0), "{counters:?}");
     assert!(counters.reads.bytes >= 2 * SIZE && counters.flushes.requests >= 1, "{counters:?}");
 }
@@ -94,7 +94,7 @@ fn fio_writes_at_any_depth_and_finds_what_it_wrote() {
             .collect();
         run_ok("fio", &arguments);
     }
-    assert_eq!(bench.exports.worker().tally(bench.disk).unwrap().failed(), 0);
+    assert_eq!(bench.exports.worker().counters(bench.disk).unwrap().failed(), 0);
 }
 
 #[test]

@@ -72,9 +72,9 @@ fn url(bench: &Bench, export: &str) -> String {
 
 /// Returns the number of bytes that `copy` reads from a disk.
 fn read_bytes(bench: &Bench, disk: suimon_disk_tests::OpenedDisk, copy: impl FnOnce()) -> u64 {
-    let before = bench.exports.worker().tally(disk).unwrap().reads.bytes;
+    let before = bench.exports.worker().counters(disk).unwrap().reads.bytes;
     copy();
-    bench.exports.worker().tally(disk).unwrap().reads.bytes - before
+    bench.exports.worker().counters(disk).unwrap().reads.bytes - before
 }
 
 #[test]

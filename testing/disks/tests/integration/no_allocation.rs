@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use suimon_disk_tests::{NullIo, hollow_client, hollow_disk, never_readable};
 use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
-use suimon_storage::{DiskLocation, StorageEngine};
+use suimon_storage_engine::{DiskLocation, StorageEngine};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 struct Counting;
@@ -79,8 +79,9 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
                 work.poll(now);
             }
         }
-        let tallies = benchmarks.iter().flat_map(|work| (0..8).filter_map(|disk| work.tally(disk)));
-        tallies.map(|counters| counters.reads.requests).sum::<u64>()
+        let all_counters =
+            benchmarks.iter().flat_map(|work| (0..8).filter_map(|disk| work.counters(disk)));
+        all_counters.map(|counters| counters.reads.requests).sum::<u64>()
     };
     let warm = turns(20_000);
     let before = COUNT.get();

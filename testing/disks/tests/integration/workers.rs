@@ -76,9 +76,9 @@ impl Bench {
     }
 
     fn requests(&self) -> u64 {
-        let tallies = self.disks.map(|disk| self.exports.worker().tally(disk).unwrap());
-        assert!(tallies.iter().all(|counters| counters.failed() == 0), "{tallies:?}");
-        tallies.iter().map(|counters| counters.reads.requests + counters.writes.requests).sum()
+        let all_counters = self.disks.map(|disk| self.exports.worker().counters(disk).unwrap());
+        assert!(all_counters.iter().all(|counters| counters.failed() == 0), "{all_counters:?}");
+        all_counters.iter().map(|counters| counters.reads.requests + counters.writes.requests).sum()
     }
 
     /// Returns the number of workers that serve the two disks.
@@ -102,7 +102,7 @@ fn disks_on_two_workers_share_one_limit_exactly() {
     bench.exports.worker().share_limits(&bench.disks, limits(Some(MAX))).unwrap();
     let loads = ["a", "b"].map(|disk| load(bench.folder.path(), disk));
     let is_loaded = || {
-        let counters = |disk| bench.exports.worker().tally(disk).unwrap();
+        let counters = |disk| bench.exports.worker().counters(disk).unwrap();
         bench.disks.iter().all(|disk| counters(*disk).writes.requests > 100)
     };
     wait_until("load on both", PATIENCE, || Ok(is_loaded())).unwrap();

@@ -5,7 +5,7 @@
 //! the fact that disks do not exceed them. Therefore minimums and the use of the remaining capacity
 //! are checked in the granted rates, and maximums in the number of completed requests. That
 //! backlogged disks reach their granted rates is tested in virtual time
-//! (`policy/storage_qos/tests`, `plane/storage/src/qos_tests.rs`, and for clusters
+//! (`policy/storage_qos/tests`, `plane/storage_engine/src/scheduling/tests.rs`, and for clusters
 //! `apps/sim/src/storage/cluster_tests.rs`); the rates are printed here.
 
 use std::time::{Duration, Instant};

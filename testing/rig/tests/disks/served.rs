@@ -160,7 +160,7 @@ fn wait_flow(daemon: &Daemon, disk: &str, is_met: impl Fn(&Value) -> bool) {
 /// (see [`Sampling`]). The permitted number is the maximum times the window, plus the requests of
 /// the catch-up time of 20 ms (`CATCH_UP`), plus one request, plus [`DEPTH`] requests that were
 /// dispatched before the window. That a backlogged disk reaches its maximum is tested in virtual
-/// time (`plane/storage/src/qos_tests.rs`); the rate is only printed here.
+/// time (`plane/storage_engine/src/scheduling/tests.rs`); the rate is only printed here.
 fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
     let (started, sampling) = (Instant::now(), Sampling::begin(daemon, &[disk]));
     std::thread::sleep(WINDOW);
@@ -183,7 +183,7 @@ fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
 ///
 /// The rate of a loaded machine is not asserted. If it is less than twice the minimum, the disk
 /// must get half of it. The rate itself is tested in virtual time
-/// (`plane/storage/src/qos_tests.rs`, `a_minimum_is_met_beside_disks_that_take_all_they_can_get`).
+/// (`plane/storage_engine/src/scheduling/tests.rs`, `a_minimum_is_met_beside_disks_without_limits`).
 #[test]
 fn a_minimum_is_met_beside_disks_with_unlimited_demand() {
     const MINIMUM: u64 = 1500;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use suimon_contract::{DiskConfig, DiskFormat, EventKind, Name, StoreConfig};
 use suimon_ports::{StoreFiles, StoreSpace};
-use suimon_storage::FullPolicy;
+use suimon_storage_engine::FullPolicy;
 
 use super::{is_nearly_full, lock, used_percent};
 use crate::control::Controller;

@@ -5,7 +5,8 @@ use std::path::Path;
 
 use suimon_ports::{DeviceError, DeviceErrorKind};
 use suimon_quantity::DiskId;
-use suimon_storage::{PlaneNotice, STALLED_AFTER};
+use suimon_storage::PlaneNotice;
+use suimon_storage_engine::STALLED_AFTER;
 
 use super::FakeDisks;
 use crate::testing::device_error;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use suimon_quantity::DiskId;
-use suimon_storage::{FullChange, FullPolicy, FullView, PlaneNotice};
+use suimon_storage::PlaneNotice;
+use suimon_storage_engine::{FullChange, FullPolicy, FullView};
 
 use super::FakeDisks;
 

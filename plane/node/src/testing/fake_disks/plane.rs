@@ -5,10 +5,8 @@ use std::sync::Arc;
 use suimon_image_files::DiskSpec;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
-use suimon_storage::{
-    DirtyMap, DiskIoCounters, DiskView, FullPolicy, NotResumed, NotServed, PlaneError, PlaneNotice,
-    STALLED_AFTER, StoreView,
-};
+use suimon_storage::{DiskView, NotResumed, NotServed, PlaneError, PlaneNotice, StoreView};
+use suimon_storage_engine::{DirtyMap, DiskIoCounters, FullPolicy, STALLED_AFTER};
 use suimon_storage_qos::{
     AdmissionError, AdmittedMinimums, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal,
     Store, StoreSpec,
@@ -217,7 +215,7 @@ impl DiskPlane for FakeDisks {
             disk: *disk,
             worker: WorkerId(0),
             clients: 0,
-            tally: DiskIoCounters::default(),
+            counters: DiskIoCounters::default(),
             stalled: world.stalls.then_some(STALLED_AFTER),
             uncommitted_bytes: 0,
             full: world.full.get(disk).copied(),

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{EventKind, HostConfig, StopVmRequest, VmState};
 use suimon_ports::{VmErrorKind, VmNotice};
-use suimon_storage::FullPolicy;
+use suimon_storage_engine::FullPolicy;
 
 use super::{VmAction, patch, state, well};
 use crate::testing::{DISK_STORE, Harness, host, wait_until};

@@ -1,0 +1,133 @@
+//! Commands of the control plane to a worker.
+
+pub(crate) mod channel;
+pub(crate) mod disk_wait;
+pub(crate) mod last_state;
+pub(crate) mod offer;
+pub(crate) mod pending_changes;
+mod probe;
+pub(crate) mod queue_key;
+pub(crate) mod reply;
+#[cfg(test)]
+mod tests;
+pub(crate) mod wait_limits;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use suimon_image_files::DiskSpec;
+use suimon_ports::{DiskQueue, FileIo};
+use suimon_quantity::{DiskId, StoreId};
+use suimon_storage_engine::{
+    DirtyMap, DiskLocation, FoundFull, FullPolicy, RejectedDisk, SharedBudget,
+};
+use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
+
+use crate::command::offer::Offer;
+use crate::command::pending_changes::{PendingMaximums, PendingPolicy};
+use crate::command::queue_key::{QueueKey, QueueSelection};
+use crate::plane::error::PlaneError;
+use crate::worker::snapshot::WorkerSnapshot;
+
+/// Disk that was removed from a worker with its queues, while it moves to another worker.
+pub(crate) struct DetachedDisk {
+    pub(crate) spec: DiskSpec,
+    pub(crate) full: FullPolicy,
+    pub(crate) index: Option<DiskLocation>,
+    pub(crate) mirror: MirrorSettings,
+    pub(crate) queues: Vec<DetachedQueueState>,
+}
+
+/// Queue of a disk that moves between workers.
+pub(crate) struct DetachedQueueState {
+    pub(crate) key: QueueKey,
+    pub(crate) queue: Box<dyn DiskQueue>,
+    /// Requests that the queue has taken back because the store had no space for them, to be
+    /// delivered again.
+    pub(crate) found_full: FoundFull,
+}
+
+/// State of a disk copy (mirror job) on the disk's worker.
+#[derive(Clone, Default)]
+pub(crate) struct MirrorSettings {
+    /// Slot of the copy's requests in the disk's store.
+    pub(crate) slot: Option<DiskSlot>,
+    /// Map that records changes, if this disk is the source of the copy.
+    pub(crate) dirty: Option<Arc<DirtyMap>>,
+}
+
+/// Condition under which a disk is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suspension {
+    /// The disk is durable. If it cannot be made durable, it remains in service.
+    Durable,
+    /// The disk is durable, or a flush has failed and the images are to be opened again.
+    Reopening,
+}
+
+/// Reason why a worker could not add a disk, and the disk.
+pub(crate) struct NotAttached {
+    pub(crate) error: io::Error,
+    /// Disk that was not added; `None` if the worker cannot return it.
+    pub(crate) detached: Option<Box<DetachedDisk>>,
+}
+
+/// Command of the control plane to a worker. A value that the control plane takes back if the
+/// worker does not respond is an [`Offer`]; the worker ignores a command whose value was taken
+/// back.
+pub(crate) enum Command {
+    /// Sets the worker's file I/O. Must precede the worker's first disk.
+    SetIo(Offer<Box<dyn FileIo>>, Sender<io::Result<()>>),
+    AddDisk {
+        disk: DiskId,
+        detached: Offer<Box<DetachedDisk>>,
+        reply: Sender<Result<(), NotAttached>>,
+    },
+    AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
+    /// Sets or removes the state of a disk's copy on the disk's worker.
+    Mirror(DiskId, MirrorSettings, Sender<()>),
+    /// Sets how long a disk's requests are queued while its store is full.
+    Full(DiskId, Arc<PendingPolicy>),
+    /// Sends the number of a disk's requests that have not completed, except those of a copy.
+    InFlight(DiskId, Sender<usize>),
+    /// Closes and drops queues of a disk. The sender is dropped when all of them are dropped.
+    Detach(DiskId, QueueSelection, Sender<()>),
+    /// Removes a disk with its queues from the worker, and sends it when it is closed. Has no
+    /// effect if the sender was taken back.
+    DetachDisk(DiskId, Offer<Sender<Result<DetachedDisk, PlaneError>>>),
+    /// Releases a disk's images and files, and sends them; the disk's queues remain. Has no effect
+    /// if the sender was taken back.
+    Suspend(DiskId, Suspension, Offer<Sender<Result<DiskSpec, PlaneError>>>),
+    /// Resumes a suspended disk with these images. Sends back images that cannot be used.
+    Resume(DiskId, Offer<DiskSpec>, Sender<Result<(), RejectedDisk>>),
+    /// Adds a store to the worker, and applies these changes to it. Without a shared budget, the
+    /// worker is the only user of the store.
+    Join {
+        store: StoreId,
+        spec: StoreSpec,
+        shared: Option<SharedBudget>,
+        changes: Vec<Change>,
+    },
+    /// Sends the budget of a store, which other workers then share.
+    Share(StoreId, Sender<SharedBudget>),
+    /// Makes the worker the only user of a store when all others have left it.
+    EndSharing(StoreId),
+    /// Removes a store from the worker when the worker has no more disks or requests of it.
+    Leave(StoreId),
+    /// Applies changes of a store. `is_in_budget`: the control plane has applied them already to
+    /// the budget that the worker shares.
+    Change {
+        store: StoreId,
+        changes: Vec<Change>,
+        is_in_budget: bool,
+    },
+    /// Applies pending maximums of a store that only this worker uses.
+    Maximums(StoreId, Arc<PendingMaximums>),
+    /// Drops the sender, so that the receiver is disconnected, when all earlier commands have been
+    /// executed.
+    Sync(Sender<()>),
+    /// Sends the state of the worker's disks and stores, and of the disks in these slots.
+    View(Arc<BTreeMap<StoreId, Arc<Vec<DiskSlot>>>>, Sender<WorkerSnapshot>),
+}

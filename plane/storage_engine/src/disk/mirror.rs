@@ -1,0 +1,39 @@
+//! Disk copies (mirror jobs) on the disk's worker.
+
+use std::sync::Arc;
+
+use crate::disk::dirty_map::DirtyMap;
+use crate::disk::location::{DiskIndex, DiskLocation};
+use crate::engine::StorageEngine;
+
+impl StorageEngine {
+    /// Sets or ends the copy of a disk. `location` is the slot of the copy's requests in the disk's
+    /// store, `None` without limits. Changes are marked in `dirty`; `None` if the disk is the
+    /// target, or the copy ends. The queue of a copy must be closed before the copy ends.
+    pub fn set_mirror(
+        &mut self,
+        disk: usize,
+        location: Option<DiskLocation>,
+        dirty: Option<Arc<DirtyMap>>,
+    ) {
+        let index = location.and_then(|DiskLocation { store, slot }| {
+            let store = self.store_number(store)?;
+            Some(DiskIndex { store, slot })
+        });
+        if let Some(DiskIndex { store, slot }) = index {
+            if let Some(worker_store) = self.stores.get_mut(store) {
+                worker_store.expect(slot);
+            }
+        }
+        if let Some(disk_state) = self.disks.get_mut(disk) {
+            disk_state.mirror.index = index;
+            disk_state.mirror.dirty = dirty;
+        }
+    }
+
+    /// Returns the number of a disk's requests that have not completed, except those of a copy.
+    pub fn requests_in_flight(&self, disk: usize) -> usize {
+        let requests = self.requests.numbers().filter_map(|number| self.requests.get(number));
+        requests.filter(|request| request.disk == disk && !request.is_mirror).count()
+    }
+}
