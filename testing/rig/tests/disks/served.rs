@@ -183,7 +183,8 @@ fn assert_maximum(daemon: &Daemon, disk: &str, max: u64) {
 ///
 /// The rate of a loaded machine is not asserted. If it is less than twice the minimum, the disk
 /// must get half of it. The rate itself is tested in virtual time
-/// (`plane/storage_engine/src/scheduling/tests.rs`, `a_minimum_is_met_beside_disks_without_limits`).
+/// (`plane/storage_engine/src/scheduling/tests.rs`,
+/// `a_minimum_is_met_beside_disks_without_limits`).
 #[test]
 fn a_minimum_is_met_beside_disks_with_unlimited_demand() {
     const MINIMUM: u64 = 1500;
