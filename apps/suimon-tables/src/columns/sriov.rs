@@ -1,6 +1,6 @@
 //! Columns of SR-IOV adapters and their virtual functions.
 
-use crate::columns::column::{Columns, HEALTH, number, text};
+use crate::columns::column::{Columns, number, text};
 
 pub(crate) const PFS: Columns = Columns {
     commands: &["pf list"],
