@@ -46,7 +46,8 @@ impl Scheduler for StoreScheduler {
     }
 }
 
-/// Store on a node with its scheduler.
+/// Scheduler of a store on one node, with the state of its requests. One for each pair of node and
+/// store.
 pub(crate) struct Node {
     /// Disks, policies and reservations of the store.
     pub(crate) store: Store,
