@@ -34,7 +34,8 @@ pub trait SocketFiles: Send + Sync {
 
     /// Removes the file if it is the stale socket described: a socket without a listener and with
     /// the recorded identity or, without a recorded identity, owned by this user and not older than
-    /// [`StaleSocket::absent_unix_ms`]. Returns `Ok(false)` if the file does not exist or is another one.
+    /// [`StaleSocket::absent_unix_ms`]. Returns `Ok(false)` if the file does not exist or is
+    /// another one.
     ///
     /// # Errors
     /// Fails if the host rejects the removal.

@@ -53,7 +53,8 @@ pub trait SriovHost: Send + Sync {
 pub struct PfProperties {
     /// PCI address of the physical function.
     pub address: PciAddress,
-    /// Name of the network device (`eth0`); `None` if the driver creates none or it is not visible to the daemon.
+    /// Name of the network device (`eth0`); `None` if the driver creates none or it is not visible
+    /// to the daemon.
     pub device: Option<String>,
     /// Network namespace of the device; `None`: the daemon's namespace.
     pub netns: Option<String>,

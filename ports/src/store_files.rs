@@ -108,8 +108,8 @@ impl From<io::Error> for StoreFault {
     }
 }
 
-/// Returns what the operator does if the kernel denies access, in parentheses. Errors with a text of
-/// their own name the remedy themselves.
+/// Returns what the operator does if the kernel denies access, in parentheses. Errors with a text
+/// of their own name the remedy themselves.
 fn remedy(error: &io::Error) -> &'static str {
     /// Error number of a path without permission. Other errors of
     /// [`io::ErrorKind::PermissionDenied`] have other causes.

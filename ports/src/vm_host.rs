@@ -412,8 +412,8 @@ pub trait Vm: Send + Sync {
     /// Fails if the VM rejects the command, does not respond or has ended.
     fn migrate_out(&self, line: OwnedFd, spec: &MigrationSpec) -> Result<(), VmError>;
 
-    /// Receives the state of a migrated VM in a VM started with a [`MigrationRequirements`]. When the
-    /// state is complete the VM stays paused until it is resumed. If the stream ends early the
+    /// Receives the state of a migrated VM in a VM started with a [`MigrationRequirements`]. When
+    /// the state is complete the VM stays paused until it is resumed. If the stream ends early the
     /// process exits. Returns the end of a connection to which the caller writes the stream.
     ///
     /// # Errors
@@ -469,8 +469,8 @@ pub trait VmHost: Send + Sync {
     fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError>;
 
     /// Starts a VM that is not running and blocks until its CPUs run or, with a
-    /// [`MigrationRequirements`], until [`Vm::migrate_in`] can be called. The sockets of its devices must
-    /// already be listening.
+    /// [`MigrationRequirements`], until [`Vm::migrate_in`] can be called. The sockets of its
+    /// devices must already be listening.
     ///
     /// # Errors
     /// Fails if the VM cannot be started, quoting the end of its log if relevant; no process or

@@ -94,7 +94,8 @@ enum Verb {
     /// Run the experiments that are requested through the API and the console.
     ///
     /// Requires root. Executes the requests in the folder of results one after the other until it
-    /// is stopped (Ctrl-C, SIGTERM). At most one such process can use a folder of results at a time.
+    /// is stopped (Ctrl-C, SIGTERM). At most one such process can use a folder of results at a
+    /// time.
     #[command(after_long_help = "Example:\n  suimon lab work")]
     Work(WorkFlags),
     /// Stop a run that was requested through the API, or withdraw its request.

@@ -38,7 +38,7 @@ pub struct ScenarioResult {
     pub complaints: Vec<Complaint>,
     /// Number of all violations, further ones included.
     pub complaints_count: u64,
-    /// Number of checks that were made; see [`Complaints::checks`](crate::Complaints::judged).
+    /// Number of checks that were made; see [`Violations::checks`](crate::Violations::checks).
     pub judged: u64,
     /// Parameters of the run as text, one line each, for the report.
     pub about: Vec<String>,

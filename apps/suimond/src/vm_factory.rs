@@ -71,8 +71,8 @@ impl LauncherConnection {
     }
 }
 
-/// Runs this process as launcher: until it is stopped, or with `exits_when_unused` until no VM runs and
-/// no daemon is connected.
+/// Runs this process as launcher: until it is stopped, or with `exits_when_unused` until no VM runs
+/// and no daemon is connected.
 pub(crate) fn launch(socket: &Path, folder: &Path, exits_when_unused: bool) -> Result<()> {
     suimon_confine::confine_launcher()
         .context("--vm-launcher: cannot drop the unneeded capabilities")?;

@@ -56,7 +56,7 @@ pub enum Translation {
 ///   included.
 /// - `begin_commit` is called only after the previous commit has ended.
 /// - Each range that `translate_write` has translated is later reported to `handle_written` or
-///   `handle_failed`.
+///   `handle_write_failed`.
 pub trait Image: Send {
     /// Returns the guest-visible properties of the disk.
     fn disk_geometry(&self) -> DiskGeometry;

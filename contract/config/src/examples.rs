@@ -1,5 +1,5 @@
 //! Valid examples of configuration for the OpenAPI document. They contain the required keys only,
-//! so that [`default_of`](crate::default_of) derives the defaults of all other keys from them.
+//! so that [`key_default`](crate::key_default) derives the defaults of all other keys from them.
 
 use serde_json::Value;
 

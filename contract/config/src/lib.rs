@@ -3,7 +3,7 @@
 //! - [`HostConfig`] and its parts are the desired state of a host; [`Resource`] is implemented for
 //!   its named parts.
 //! - [`ResourceKind`] and [`Key`] define each key once: form, effect of a change, whether it is
-//!   required. [`docs_of`] and [`default_of`] derive meanings and defaults from the types,
+//!   required. [`key_meaning`] and [`key_default`] derive meanings and defaults from the types,
 //!   [`describe_keys`] the OpenAPI components.
 //! - [`RENAMES`] lists renamed names of the whole contract. [`to_json`], [`to_stored`] and
 //!   [`from_json`] convert with both names.

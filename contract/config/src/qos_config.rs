@@ -43,8 +43,8 @@ pub struct QosPolicyConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
     /// Maximum in bytes per second; no limit if absent. In each period of t seconds, the store gets
-    /// at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is 0.02
-    /// s, or 0.08 s with `min_iops`.
+    /// at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is
+    /// 0.02 s, or 0.08 s with `min_iops`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other
@@ -114,8 +114,8 @@ pub struct DiskQos {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_iops: Option<u64>,
     /// Maximum in bytes per second; no limit if absent. In each period of t seconds, the store gets
-    /// at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is 0.02
-    /// s, or 0.08 s with `min_iops`.
+    /// at most `max_bytes_per_s` × (t + c) bytes and one more request, where the tolerance c is
+    /// 0.02 s, or 0.08 s with `min_iops`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_bytes_per_s: Option<ByteSize>,
     /// Weight in the distribution of capacity beyond the minimums, relative to the weights of other

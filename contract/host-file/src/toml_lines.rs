@@ -27,7 +27,7 @@ impl Lines {
         self.by_path.insert(path, line);
     }
 
-    /// As [`note`](Self::note), unless a key with this path was recorded.
+    /// As [`record`](Self::record), unless a key with this path was recorded.
     pub(crate) fn record_if_absent(&mut self, path: String, offset: usize) {
         let line = self.line_of(offset);
         self.by_path.entry(path).or_insert(line);

@@ -4,9 +4,9 @@
 //! Daemon and clients written in Rust share these types; for other languages the daemon serves the
 //! OpenAPI document derived from them.
 //!
-//! This crate defines observed state, events, operations and requests. It re-exports `suimon-config`
-//! (desired state and its keys) and `suimon-host-file` (host files, validation, plans), so that
-//! users of the contract depend on one crate.
+//! This crate defines observed state, events, operations and requests. It re-exports
+//! `suimon-config` (desired state and its keys) and `suimon-host-file` (host files, validation,
+//! plans), so that users of the contract depend on one crate.
 //!
 //! This crate performs no I/O.
 //!

@@ -1,6 +1,7 @@
 //! Lab runs: format of `run.json`, statistics of repeated measurements, and comparison of runs.
 //!
-//! - [`Run`] contains all data of a run, real or simulated; [`Repetition`] is one repetition of one case.
+//! - [`Run`] contains all data of a run, real or simulated; [`Repetition`] is one repetition of one
+//!   case.
 //! - [`Statistics`] is a mean with its confidence interval; [`mann_whitney`] tests whether two sets
 //!   of samples differ.
 //! - [`folder`] defines the results folder and the files by which programs communicate.

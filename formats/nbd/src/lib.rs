@@ -10,9 +10,9 @@
 //!   aborted, or an export was [`Negotiated`].
 //! - A [`RequestParser`] then parses requests. [`RequestParser::handle_header`] returns a
 //!   [`ParsedHeader`]: a [`Request`] to execute, a rejected request, or a disconnect.
-//! - The [`ReplyEncoder`] of a request encodes the reply into the caller's buffers: [`ReplyEncoder::done`],
-//!   [`ReplyEncoder::error`], the chunks of [`RequestParser::read_chunks`], the extents of
-//!   [`RequestParser::block_status`].
+//! - The [`ReplyEncoder`] of a request encodes the reply into the caller's buffers:
+//!   [`ReplyEncoder::done`], [`ReplyEncoder::error`], the chunks of [`RequestParser::read_chunks`],
+//!   the extents of [`RequestParser::block_status`].
 //!
 //! Client side of a connection, for one export
 //! - [`ClientHandshake::handle_bytes`] processes the server's messages until the export is

@@ -2,11 +2,11 @@
 //! current policies.
 //!
 //! - [`Recorded`] wraps a policy for use in a plane. Without recording its overhead is one check of
-//!   an [`Option`]; with recording each call is written to a [`RecordBuffer`], which passes blocks to
-//!   a [`Sink`].
+//!   an [`Option`]; with recording each call is written to a [`RecordBuffer`], which passes blocks
+//!   to a [`Sink`].
 //! - [`open`], [`block_header`], [`block_body`] and [`records`] read an untrusted file.
-//! - [`PolicyReplay`] replays a recorded policy: each [`PolicyReplay::step`] returns the policy's current
-//!   decision for comparison with the recorded one.
+//! - [`PolicyReplay`] replays a recorded policy: each [`PolicyReplay::step`] returns the policy's
+//!   current decision for comparison with the recorded one.
 //!
 //! # File format
 //!

@@ -21,11 +21,11 @@
 //! | 12 | a worker has stopped using the store | worker | |
 //!
 //! An operation is 0 for a read, 1 for a write, 2 for a flush and 3 for others. The lists of a
-//! report contain queued requests, requested loans (both: slot, bytes), completions, returned grants
-//! (slot, requests, cost, bytes) and times. A completion consists of a slot, an operation, bytes and
-//! a latency as in 3. A time consists of a slot, the nanoseconds in which the disk had requests, and
-//! the change of the number of requests in flight, zigzag encoded. Phases and other times of
-//! requests do not affect decisions and are not recorded.
+//! report contain queued requests, requested loans (both: slot, bytes), completions, returned
+//! grants (slot, requests, cost, bytes) and times. A completion consists of a slot, an operation,
+//! bytes and a latency as in 3. A time consists of a slot, the nanoseconds in which the disk had
+//! requests, and the change of the number of requests in flight, zigzag encoded. Phases and other
+//! times of requests do not affect decisions and are not recorded.
 
 use std::sync::Arc;
 

@@ -131,7 +131,8 @@ impl Drop for IncompleteImage {
     }
 }
 
-/// Removes a file of this name that an interrupted operation has left. Returns false if there is none.
+/// Removes a file of this name that an interrupted operation has left. Returns false if there is
+/// none.
 ///
 /// # Errors
 /// The file is in use, or the store failed.

@@ -276,10 +276,10 @@ impl Node {
         self.operation(id).ok_or_else(expired_operation)
     }
 
-    /// Resumes disk jobs that earlier daemon processes left unfinished. Starts VMs with `autostart` if
-    /// the host has booted since the last daemon, and those whose autostart an earlier process has
-    /// not ended. The daemon calls it after it has applied the host file. Until then the disks of
-    /// these jobs stay closed.
+    /// Resumes disk jobs that earlier daemon processes left unfinished. Starts VMs with `autostart`
+    /// if the host has booted since the last daemon, and those whose autostart an earlier process
+    /// has not ended. The daemon calls it after it has applied the host file. Until then the disks
+    /// of these jobs stay closed.
     pub fn finish_start(&self) {
         // A send error means that the control thread has ended.
         let _ = self.send(Command::FinishStart);

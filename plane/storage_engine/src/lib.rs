@@ -60,8 +60,9 @@
 //! - A request for which its store has no space is queued if [`FullPolicy`] permits it,
 //!   separately from all other queues, and repeated from the start. Other requests of the disk
 //!   continue. The number of such requests is bounded by the tags of the queues that brought them.
-//! - A change of a disk that is being copied is marked ([`DirtyMap`]) before its completion. Requests of the
-//!   copy are not counted for the disk, and use a separate slot in the store's scheduler.
+//! - A change of a disk that is being copied is marked ([`DirtyMap`]) before its completion.
+//!   Requests of the copy are not counted for the disk, and use a separate slot in the store's
+//!   scheduler.
 //! - The number of requests in flight is bounded ([`REQUESTS_MAX`]). A request allocates no
 //!   memory if the same number of requests was in flight before, unless the image allocates or is
 //!   differencing. Queued requests are bounded by their store

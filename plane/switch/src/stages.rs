@@ -38,8 +38,8 @@ const FIRST_CLASS_BITS: u32 = 7;
 /// Inverse weight of a timed round in the moving average of its class.
 const MEMORY: u64 = 16;
 
-/// Age in ns of a class's last timed round after which its proportions are discarded, because the
-/// load has changed.
+/// Time after the last timed round of a duration class, in ns, after which its division into stages
+/// is outdated: the load may have changed.
 const MEMORY_NS: u64 = 100_000_000;
 
 /// Longest gap between two timed rounds; the average is half of it.

@@ -24,7 +24,8 @@ const AGREEING_EVALUATIONS: u32 = 3;
 const FULL_PERCENT: u64 = 150;
 /// Time for which the capacity must be low, or sufficient again, before it is reported.
 const REPORT_AFTER: Duration = Duration::from_secs(10);
-/// Estimate, in percent of the capacity, below which the capacity counts as low.
+/// Estimated capacity, in percent of the declared or measured one, below which the capacity counts
+/// as low.
 const LOW_PERCENT: u64 = 95;
 
 /// Load and latency of the store, combined from the recent reports of all nodes. Rates are in

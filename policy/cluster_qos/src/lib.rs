@@ -4,7 +4,8 @@
 //!
 //! - [`Member`] is a node's side of one store. It processes disk loads and grants, produces reports
 //!   and determines the rates to enforce ([`TimedRateLimit`]).
-//! - [`Allocator`] is the side of the store's leader. It processes reports and issues [`NodeGrant`]s.
+//! - [`Allocator`] is the side of the store's leader. It processes reports and issues
+//!   [`NodeGrant`]s.
 //! - [`Candidacy`] determines when a node stands for election while a store has no leader.
 //! - [`Coverage`] determines which minimums of a node are in effect while its reservation does not
 //!   cover them.
@@ -14,8 +15,8 @@
 //!
 //! Rate of a node ([`TimedRateLimit::iops_at`])
 //! - With a lease: the larger of the leased and the reserved rate. The reserved rate is the sum of
-//!   the node's minimums, its parts of policy minimums and [`Parameters::floor_iops`]; the leased rate
-//!   adds a share of the spare capacity by weight and demand.
+//!   the node's minimums, its parts of policy minimums and [`Parameters::floor_iops`]; the leased
+//!   rate adds a share of the spare capacity by weight and demand.
 //! - Without a lease: the reserved rate. It holds indefinitely and without any contact.
 //! - After [`Parameters::fallback_after`] without a grant, if all its disks have a
 //!   [`DiskLoad::fallback_iops`]: their sum.
@@ -27,9 +28,9 @@
 //!
 //! # Why the sum of all caps never exceeds the capacity
 //!
-//! Let C be [`SharedStoreCapacity::Declared`], or for [`SharedStoreCapacity::Measured`] the larger of that and the
-//! recently observed throughput. The leader keeps an account for each node of all grants the node
-//! may still apply, and counts their maximum.
+//! Let C be [`SharedStoreCapacity::Declared`], or for [`SharedStoreCapacity::Measured`] the larger
+//! of that and the recently observed throughput. The leader keeps an account for each node of all
+//! grants the node may still apply, and counts their maximum.
 //!
 //! - *A grant leaves an account* only when the node has acknowledged a later one (nodes never go
 //!   back) or, for its lease, when the lease has ended on the node. Reservations do not end, so

@@ -58,9 +58,9 @@ pub struct DiskLoad {
 }
 
 impl DiskLoad {
-    /// Returns the estimated demand in normalised operations per second: [`UNLIMITED_DEMAND_IOPS`] if requests
-    /// were queued because of the cap, otherwise the submitted rate plus an eighth. At most the
-    /// disk's own maximum.
+    /// Returns the estimated demand in normalised operations per second: [`UNLIMITED_DEMAND_IOPS`]
+    /// if requests were queued because of the cap, otherwise the submitted rate plus an eighth. At
+    /// most the disk's own maximum.
     pub(crate) fn estimated_demand_iops(&self) -> u64 {
         let demand = if self.waits_for_grant {
             UNLIMITED_DEMAND_IOPS
@@ -121,8 +121,8 @@ impl From<&DiskLoad> for NamedDisk {
 pub struct PolicyLoad {
     /// Identifier of the policy, unique in the cluster.
     pub policy: PolicyKey,
-    /// Demand of the disks, in normalised operations per second; [`UNLIMITED_DEMAND_IOPS`] if limited by
-    /// grants.
+    /// Demand of the disks, in normalised operations per second; [`UNLIMITED_DEMAND_IOPS`] if
+    /// limited by grants.
     #[serde(rename = "wanted_iops")]
     pub demand_iops: u64,
     /// Delivered rate, in normalised operations per second.
@@ -181,8 +181,8 @@ pub struct LoadReport {
     pub demand: Demand,
     /// Loads of shared policies, each once, in ascending order, at most [`POLICIES_MAX`].
     pub policies: Vec<PolicyLoad>,
-    /// Disks that deliver more than their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest excess
-    /// first.
+    /// Disks that deliver more than their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest
+    /// excess first.
     pub largest: Vec<NamedDisk>,
     /// Disks below their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest deficit first.
     pub unmet: Vec<NamedDisk>,
@@ -322,7 +322,7 @@ pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
     loads.into_values().collect()
 }
 
-/// Returns true if the delivered rate is at least [`MET_PERCENT`] of the guaranteed one.
+/// Returns true if the delivered rate is at least [`MINIMUM_MET_PERCENT`] of the guaranteed one.
 pub(crate) fn is_met(delivered_iops: u64, guaranteed_iops: u64) -> bool {
     u128::from(delivered_iops) * 100
         >= u128::from(guaranteed_iops) * u128::from(MINIMUM_MET_PERCENT)

@@ -22,10 +22,10 @@ pub struct Parameters {
     pub report_every: Duration,
     /// Minimum interval between reports of a node.
     pub report_pause: Duration,
-    /// Report interval of a node with a demand within its reservation.
-    pub idle_every: Duration,
     /// Report interval of a node whose demand is within its reservation and that has no disks of
     /// shared policies.
+    pub idle_every: Duration,
+    /// Minimum interval between two rounds of the leader, in which it writes grants.
     pub round_pause: Duration,
     /// Time without a grant after which a node changes to the fallback rates of its disks, if
     /// configured.

@@ -8,10 +8,10 @@
 //! - [`Failover::new`] with a [`FailoverSpec`]. The owner reports [`FailoverEvent`]s with
 //!   [`Failover::handle`] and calls [`Failover::poll_action`] after each until no action is left.
 //! - At [`Failover::next_deadline`] the owner calls [`Failover::handle_deadline`].
-//! - A NIC gets a VF by [`FailoverAction::PlugVf`]; its frames use it from [`FailoverAction::UseVf`] on, once
-//!   [`FailoverEvent::VfPathReady`] reports that the guest uses it. [`FailoverAction::UseParavirtual`] ends the use
-//!   immediately; [`FailoverAction::UnplugVf`] follows, and the VF is not assigned again before
-//!   [`FailoverEvent::VfReleased`].
+//! - A NIC gets a VF by [`FailoverAction::PlugVf`]; its frames use it from
+//!   [`FailoverAction::UseVf`] on, once [`FailoverEvent::VfPathReady`] reports that the guest uses
+//!   it. [`FailoverAction::UseParavirtual`] ends the use immediately; [`FailoverAction::UnplugVf`]
+//!   follows, and the VF is not assigned again before [`FailoverEvent::VfReleased`].
 //!
 //! Assignment of VFs
 //! - NICs with an `iov_weight` above 0 get VFs in descending order of weight, among equals in

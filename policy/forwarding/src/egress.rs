@@ -100,9 +100,10 @@ impl Tables {
     /// Checks whether a copy of a flooded frame may be sent to a member.
     ///
     /// # Errors
-    /// [`DropReason::TooLong`]: it exceeds the MTU of the port. Tags do not count; a large frame counts
-    /// with the length of its segments, wherever it is segmented. [`DropReason::NestedTag`]: its tag
-    /// would be removed, and another one follows. [`DropReason::PortGone`]: there is no such port.
+    /// [`DropReason::TooLong`]: it exceeds the MTU of the port. Tags do not count; a large frame
+    /// counts with the length of its segments, wherever it is segmented. [`DropReason::NestedTag`]:
+    /// its tag would be removed, and another one follows. [`DropReason::PortGone`]: there is no
+    /// such port.
     #[inline]
     pub fn check_copy(&self, member: FloodMember, frame: &Frame) -> Result<(), DropReason> {
         let port = self.port(member.slot).ok_or(DropReason::PortGone)?;

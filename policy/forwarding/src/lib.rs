@@ -10,8 +10,8 @@
 //!   by all workers. Every change creates a new one.
 //! - Each worker has a [`Forwarder`]: its replica of the learned addresses. It adopts new tables
 //!   and keeps addresses that the change does not affect. Addresses learned by one worker reach the
-//!   others as [`Learned`].
-//! - [`Limit`] is a limit of a port's rate or of flooded frames; its state is one number that the
+//!   others as [`LearnedAddress`].
+//! - [`RateLimit`] limits a port's rate or flooded frames; its state is one number that the
 //!   data plane keeps in an atomic shared by all queues of the port.
 //!
 //! Invariants

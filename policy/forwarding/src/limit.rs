@@ -16,8 +16,8 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 /// Maximum lag between the clock readings of two threads.
 const LAG_MAX: Duration = Duration::from_secs(8);
 
-/// State of a [`Limit`]. The default is the state with an unused burst. The number can be kept in
-/// an `AtomicU64`.
+/// State of a [`RateLimit`]. The default is the state with an unused burst. The number can be kept
+/// in an `AtomicU64`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RateLimitState(u64);
 
@@ -52,8 +52,8 @@ impl RateLimitState {
 /// at this rate; then one wait can be too long by that duration. A default state counts as idle
 /// since the clock's origin.
 ///
-/// A data plane with several queues per limit keeps the state in an atomic, calls [`Limit::admit`]
-/// on its value and replaces it by compare-and-exchange, retrying on failure.
+/// A data plane with several queues per limit keeps the state in an atomic, calls
+/// [`RateLimit::admit`] on its value and replaces it by compare-and-exchange, retrying on failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     /// Units per nanosecond times 2 to the power of `shift`; at least 2^63.
@@ -124,8 +124,8 @@ impl RateLimit {
     }
 
     /// Charges `cost` bytes or frames whether or not it is within the limit, and returns the new
-    /// state; [`Limit::admit`] then rejects until it is paid for. For work whose cost is known only
-    /// on completion: call `admit` with a cost of 0 before, `charge` afterwards.
+    /// state; [`RateLimit::admit`] then rejects until it is paid for. For work whose cost is known
+    /// only on completion: call `admit` with a cost of 0 before, `charge` afterwards.
     #[inline]
     #[must_use]
     pub fn charge(&self, state: RateLimitState, now: Time, cost: u32) -> RateLimitState {
@@ -143,7 +143,7 @@ impl RateLimit {
         ((u128::from(now.as_ns()) * u128::from(self.multiplier)) >> self.shift) as u64
     }
 
-    /// Returns the earliest time at which [`Limit::clock`] is `units` higher than at `now`.
+    /// Returns the earliest time at which [`RateLimit::clock`] is `units` higher than at `now`.
     #[cold]
     fn wait(&self, now: Time, units: u64) -> Time {
         let product = u128::from(now.as_ns()) * u128::from(self.multiplier);

@@ -97,9 +97,9 @@ drop_reasons! {
     VlanNotAllowed = "vlan_not_allowed",
     /// A frame with a VLAN tag arrived on an access port.
     TaggedOnAccess = "tagged_on_access",
-    /// The receiver would take an inner VLAN tag for the tag of the frame: it follows a priority tag
-    /// (VLAN 0), it has another type than 0x8100, or the tag before it would be removed at a trunk port
-    /// or an uplink.
+    /// The receiver would take an inner VLAN tag for the tag of the frame: it follows a priority
+    /// tag (VLAN 0), it has another type than 0x8100, or the tag before it would be removed at a
+    /// trunk port or an uplink.
     NestedTag = "nested_tag",
     /// An untagged frame arrived on a trunk port without untagged VLAN. No configuration of a NIC
     /// leads to this: a trunk port of a NIC always has a native VLAN or the untagged network.

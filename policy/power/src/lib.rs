@@ -1,10 +1,10 @@
 //! Power plans as values and pure functions.
 //!
-//! A [`PowerSpec`] is a plan with the operator's overrides; a [`HostPowerSettings`] is the set of kernel
-//! settings with their current values. [`decide`] returns the settings that the plan requires, with
-//! reasons for those not available. [`reconcile`] returns the writes in their order, the records to
-//! persist before, and the settings to restore. [`EnergyMeter`] computes energy and power from
-//! wrapping counters.
+//! A [`PowerSpec`] is a plan with the operator's overrides; a [`HostPowerSettings`] is the set of
+//! kernel settings with their current values. [`decide`] returns the settings that the plan
+//! requires, with reasons for those not available. [`reconcile`] returns the writes in their order,
+//! the records to persist before, and the settings to restore. [`EnergyMeter`] computes energy and
+//! power from wrapping counters.
 //!
 //! This crate reads and writes no files. [`SettingId::file`] names the file of a setting below
 //! sysfs, which the host's owner reads and writes.

@@ -16,7 +16,7 @@ pub struct RequestedGrant {
     pub bytes: u32,
 }
 
-/// Request of a worker that has completed.
+/// Completed request of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// Disk that the request belongs to.

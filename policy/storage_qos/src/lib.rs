@@ -13,8 +13,9 @@
 //!   minimums with their cause, and for a store whose capacity is below its minimums. The capacity
 //!   is estimated from periods with queued requests ([`StoreScheduler::estimate`]).
 //! - For a store that several workers use, [`StoreBudget`] holds the only scheduler and each
-//!   worker a [`Borrower`]. They exchange [`LoanReport`]s and [`WorkerGrant`]s. Requests of a worker that
-//!   has stopped reporting do not occupy the device depth ([`StoreBudget::handle_absent`]).
+//!   worker a [`Borrower`]. They exchange [`LoanReport`]s and [`WorkerGrant`]s. Requests of a
+//!   worker that has stopped reporting do not occupy the device depth
+//!   ([`StoreBudget::handle_absent`]).
 //!
 //! The algorithm is mClock (Gulati, Merchant, Varman: mClock: Handling Throughput Variability for
 //! Hypervisor IO Scheduling, OSDI 2010) with these differences:

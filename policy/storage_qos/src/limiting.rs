@@ -50,8 +50,8 @@ pub enum LimitingFactor {
     Flushes,
     /// Reads and commits of image metadata.
     Metadata,
-    /// The disk's own discards and writes of zeros: the share of time for which requests were queued
-    /// behind them, or executed.
+    /// The disk's own discards and writes of zeros: the share of time for which requests were
+    /// queued behind them, or executed.
     Discards,
     /// Requests queued in the engine behind other requests of the disk. Their cause is not
     /// measured.

@@ -8,9 +8,9 @@ fn reads(requests: u32) -> Completed {
     Completed { operation: IoKind::Read, bytes: 4096, requests, latency_ns: None }
 }
 
-/// Completes a batch of requests twice at queue depth `depth`; each takes `us` microseconds. Returns
-/// the portions of one request's latency that are due to the device: at this depth and at the
-/// lowest depth, in microseconds.
+/// Completes a batch of requests twice at queue depth `depth`; each takes `us` microseconds.
+/// Returns the portions of one request's latency that are due to the device: at this depth and at
+/// the lowest depth, in microseconds.
 fn complete(own_latency: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u64, u64) {
     complete_all(own_latency, now, reads(BATCH), depth, us)
 }

@@ -28,7 +28,7 @@ fn is_above(a: (u32, u32), b: (u32, u32)) -> bool {
 
 impl ItemAssignment {
     /// Replaces the set of items. Existing items keep their members, new ones have none until
-    /// [`Shares::rebalance`].
+    /// [`ItemAssignment::rebalance`].
     pub(crate) fn set_items(&mut self, items: impl Iterator<Item = u64>) {
         let mut before = core::mem::take(&mut self.assignments);
         self.assignments = items.map(|item| (item, before.remove(&item).flatten())).collect();

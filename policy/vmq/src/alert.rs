@@ -134,7 +134,8 @@ impl ShedPacing {
         self.next_shed_at
     }
 
-    /// Returns true if further queues may be shed soon after the last one, see [`FURTHER_SHED_WINDOW`].
+    /// Returns true if further queues may be shed soon after the last one, see
+    /// [`FURTHER_SHED_WINDOW`].
     pub(crate) fn is_followed(&self, now: Time) -> bool {
         now <= self.followed_until
     }

@@ -12,8 +12,8 @@
 //! - [`Vmq::handle_moved`] when a move was carried out or has failed;
 //!   [`Vmq::handle_moved_externally`] when an external agent moved a queue.
 //!
-//! In addition, [`own_queues`] assigns receive queues of an uplink's device to NICs, where the
-//! device supports it.
+//! In addition, [`dedicated_queues`] assigns receive queues of an uplink's device to NICs, where
+//! the device supports it.
 //!
 //! Dynamic placement, with the thresholds of [`thresholds`]
 //! - A worker above the high mark sheds queues one after another, first the smallest that solves

@@ -67,11 +67,11 @@ pub const SHED_INTERVAL_MIN: Duration = Duration::from_secs(4);
 /// [`SHED_INTERVAL_MAX`], until a load step.
 pub const SHED_INTERVAL_NEXT: Duration = MOVE_EVERY;
 /// Time after a queue was shed outside of an alert in which others may follow, from workers whose
-/// usual load is above [`FURTHER_SHED_LOAD_MIN`] to workers with room: steps are detected late if loads vary
-/// strongly.
+/// usual load is above [`FURTHER_SHED_LOAD_MIN`] to workers with room: steps are detected late if
+/// loads vary strongly.
 pub const FURTHER_SHED_WINDOW: Duration = Duration::from_secs(10);
-/// Usual load above which a worker may shed a further queue within [`FURTHER_SHED_WINDOW`] of the previous
-/// one.
+/// Usual load above which a worker may shed a further queue within [`FURTHER_SHED_WINDOW`] of the
+/// previous one.
 pub const FURTHER_SHED_LOAD_MIN: Load = Load::percent(90);
 /// Maximum interval between single shed queues; see [`SHED_INTERVAL_NEXT`].
 pub const SHED_INTERVAL_MAX: Duration = Duration::from_secs(15 * 60);

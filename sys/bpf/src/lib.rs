@@ -1,13 +1,13 @@
 //! eBPF maps, programs and program links (`bpf(2)`), and an assembler for programs.
 //!
-//! [`load`] and [`attach_xdp`] pass a program to the kernel, [`Map`] is memory that programs and this
-//! process share, and [`instructions::Assembler`] builds programs at run time.
+//! [`load`] and [`attach_xdp`] pass a program to the kernel, [`Map`] is memory that programs and
+//! this process share, and [`instructions::Assembler`] builds programs at run time.
 //!
 //! Outside of the scope: what the programs do, hooks other than XDP, and BTF.
 //!
 //! Invariants
-//! - A program or map exists as long as a descriptor of it is open or the kernel uses it. No object is
-//!   pinned to a file system.
+//! - A program or map exists as long as a descriptor of it is open or the kernel uses it. No object
+//!   is pinned to a file system.
 #![deny(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 

@@ -7,10 +7,11 @@
 //!   the control plane, empties the bounding set, sets no_new_privs, rejects system calls that the
 //!   daemon never makes (programs, other processes, kernel modules, mounts, executable memory, …)
 //!   and, through Landlock, execution of any file and writes to files of `/proc` and `/sys`.
-//! - [`ThreadRole::FrontEnd`]: threads that read a VM monitor's messages. No capability, no file access,
-//!   and an allow list of system calls. They may start threads, which inherit the confinement.
-//! - [`ThreadRole::NbdServer`]: threads that accept NBD clients and carry their TLS, likewise; other
-//!   threads read the certificates.
+//! - [`ThreadRole::FrontEnd`]: threads that read a VM monitor's messages. No capability, no file
+//!   access, and an allow list of system calls. They may start threads, which inherit the
+//!   confinement.
+//! - [`ThreadRole::NbdServer`]: threads that accept NBD clients and carry their TLS, likewise;
+//!   other threads read the certificates.
 //! - [`ThreadRole::Worker`]: workers, which move frames. The same with a shorter list: the control
 //!   plane opened what they read and write, and handed it to them.
 //!

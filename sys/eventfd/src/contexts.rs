@@ -70,7 +70,7 @@ pub(crate) struct AioContexts {
     contexts: Box<[Mutex<Context>]>,
     /// Eventfd of this process, from which operations read zero bytes, so that they fail at once.
     idle: OwnedFd,
-    /// Write end of a pipe, from which reads are invalid. [`Contexts::is_eventfd`] uses it.
+    /// Write end of a pipe, from which reads are invalid. [`AioContexts::is_eventfd`] uses it.
     write_only: OwnedFd,
 }
 

@@ -56,8 +56,8 @@ impl PeerEventFd {
     /// signalled once, so that a signal of the peer that arrives during the check is not lost.
     ///
     /// # Errors
-    /// As [`PeerEventFd::signalled`], or the eventfd is a semaphore: it would stay readable after
-    /// it is cleared, and the waiting thread would never sleep.
+    /// As [`PeerEventFd::for_signalling`], or the eventfd is a semaphore: it would stay readable
+    /// after it is cleared, and the waiting thread would never sleep.
     pub fn for_waiting(fd: OwnedFd) -> Result<Self, EventFdError> {
         let peer = Self::for_signalling(fd)?;
         // The counter is at least 2, of which a semaphore returns 1.

@@ -63,7 +63,7 @@ impl UnixAccess {
 #[derive(Clone, Debug, Default)]
 pub struct TcpAccess {
     /// TLS parameters. If set, clients can only request TLS until it is established. If `None`,
-    /// only clients of this host are served, unless [`TcpAccess::is_plaintext`] is set.
+    /// only clients of this host are served, unless [`TcpAccess::allows_plaintext`] is set.
     pub tls: Option<NbdTls>,
     /// Allow list of client addresses; an empty list admits all.
     pub addresses: Vec<IpNet>,

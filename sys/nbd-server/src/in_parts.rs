@@ -1,4 +1,4 @@
-//! Processing of a large request in consecutive parts ([`Parts`]).
+//! Processing of a large request in consecutive parts ([`SplitRequest`]).
 
 use suimon_nbd::{ExtentState, NbdCommand, REPLY_BYTES_MAX, Request, StatusExtent};
 use suimon_ports::{DiskOutcome, DiskRequest};

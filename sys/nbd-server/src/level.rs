@@ -170,7 +170,7 @@ impl LimitLevel {
         self.surplus.fetch_sub(bytes, ORDER);
     }
 
-    /// Returns true if [`Level::take`] would succeed now.
+    /// Returns true if [`LimitLevel::take`] would succeed now.
     pub(crate) fn has(&self, bytes: u64) -> bool {
         let used = self.surplus.load(ORDER);
         used.checked_add(bytes).is_some_and(|sum| sum <= self.surplus_max())

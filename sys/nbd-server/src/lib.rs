@@ -5,8 +5,9 @@
 //! - [`serve_stream`]: serves one client that is already connected.
 //! - [`NbdTls`]: certificates that a TCP server presents and requires.
 //! - [`NbdHost`]: state shared by servers: exports, the list of connections, their limits
-//!   ([`NbdAccounting`]), and the threads ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)),
-//!   whose number does not depend on the number of servers and connections.
+//!   ([`NbdAccounting`]), and the threads
+//!   ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)), whose number does not depend on the
+//!   number of servers and connections.
 //! - [`NbdQueue`]: a connection after its handshake, a [`DiskQueue`](suimon_ports::DiskQueue)
 //!   that a worker services.
 //!

@@ -28,7 +28,7 @@ pub(crate) type Outcome = Result<Value, String>;
 /// Maximum number of commands in flight. Further commands are not sent: a QEMU that has stalled for
 /// hours reads none, and its socket has space for some hundred. A command that does not fit would
 /// end the connection, and with it the VM. One of these commands is reserved for
-/// [`Waiting::Unplugging`], which sends one at a time.
+/// [`ReplyRecipient::Unplugging`], which sends one at a time.
 pub(crate) const UNANSWERED_MAX: usize = 64;
 
 /// Reason why a command was not sent.

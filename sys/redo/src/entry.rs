@@ -48,8 +48,8 @@ impl Entry {
         bytes
     }
 
-    /// Decodes the first [`ENTRY_BYTES`] bytes. Returns `None` if there are fewer, the checksum differs,
-    /// or a field is invalid.
+    /// Decodes the first [`ENTRY_BYTES`] bytes. Returns `None` if there are fewer, the checksum
+    /// differs, or a field is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let u64_at = |offset: usize| Some(u64::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));
         let u32_at = |offset: usize| Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?));

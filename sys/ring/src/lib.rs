@@ -14,7 +14,8 @@
 //!   [`Inflight`] region. They cannot be added to a running ring; the ring is dropped and another
 //!   is created from its position.
 //! - [`RingState`]: position and fault of a ring; outlives the ring.
-//! - [`InterruptLine`]: interrupt line to the guest; its eventfd can be replaced while the ring runs.
+//! - [`InterruptLine`]: interrupt line to the guest; its eventfd can be replaced while the ring
+//!   runs.
 //!
 //! The crate handles no vhost-user messages, owns no thread and never blocks. An IOMMU is not
 //! implemented, so the feature must not be offered.

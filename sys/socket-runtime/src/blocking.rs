@@ -17,8 +17,8 @@ pub struct BlockingCallFailed;
 /// is dropped.
 ///
 /// # Errors
-/// See [`Interrupted`]. In this case, the captured values of `call` were dropped, and it will not
-/// be executed.
+/// See [`BlockingCallFailed`]. In this case, the captured values of `call` were dropped, and it
+/// will not be executed.
 pub async fn blocking<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, BlockingCallFailed> {
@@ -64,7 +64,7 @@ pub fn blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
 /// lost with a dropped future.
 ///
 /// # Errors
-/// See [`Interrupted`]; also if `value` is `None`.
+/// See [`BlockingCallFailed`]; also if `value` is `None`.
 pub async fn blocking_on<V: Send + 'static, T: Send + 'static>(
     value: &mut Option<V>,
     call: impl FnOnce(&mut V) -> T + Send + 'static,

@@ -11,7 +11,7 @@
 //!   cause.
 //! - [`HandshakeLimits`]: limits on the CPU time that TLS handshakes cost.
 //! - [`DescriptorGuard`]: protection from descriptors that peers attach to their data.
-//! - [`Watched`]: a descriptor whose readiness a task awaits.
+//! - [`WatchedFd`]: a descriptor whose readiness a task awaits.
 //!
 //! Bounds
 //! - Worker threads: the number given to [`SocketRuntime::new`], for any number of tasks.

@@ -65,7 +65,7 @@ pub struct RejectionRateLimit {
 }
 
 impl RejectionRateLimit {
-    /// Maximum number of connections in a period.
+    /// Maximum number of connections rejected in a period.
     pub const MAX: u32 = 4;
     /// Length of a period of the rate limit.
     pub const PERIOD: Duration = Duration::from_millis(100);

@@ -27,7 +27,7 @@ impl WatchedFd {
     /// Watches for readability only.
     ///
     /// # Errors
-    /// As [`Watched::new`].
+    /// As [`WatchedFd::new`].
     pub fn readable(fd: impl Into<Arc<OwnedFd>>) -> io::Result<Self> {
         Self::register(fd.into(), Interest::READABLE)
     }
@@ -35,7 +35,7 @@ impl WatchedFd {
     /// Watches for writability only.
     ///
     /// # Errors
-    /// As [`Watched::new`].
+    /// As [`WatchedFd::new`].
     pub fn writable(fd: impl Into<Arc<OwnedFd>>) -> io::Result<Self> {
         Self::register(fd.into(), Interest::WRITABLE)
     }

@@ -19,11 +19,11 @@ pub const TABLE_NAME_BYTES_MAX: usize = 64;
 pub const KEY_BYTES_MAX: usize = 1024;
 /// Maximum length of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 4 << 20;
-/// Minimum time between attempts to open an unwritable file for writing. Each attempt reads the
-/// whole file.
+/// Maximum number of changes in one commit.
 pub const CHANGES_MAX: usize = 65_536;
 
-/// Minimum time between attempts to open an unwritable file for writing. Each reads all of it.
+/// Minimum time between attempts to open an unwritable file for writing. Each attempt reads the
+/// whole file.
 const WRITABLE_RETRY: Duration = Duration::from_secs(1);
 
 /// Implementation of [`StateStore`] in one file. Reads and one write run concurrently; a second

@@ -10,8 +10,8 @@ use rustix::net::{Shutdown, shutdown};
 use crate::{CloseQueue, receive};
 
 /// Duplicate descriptor of a peer's socket, and the descriptors received through it. When dropped,
-/// it shuts the socket down and passes all of them to [`Closes`], because their close may block.
-/// Must be dropped after all other descriptors of the socket.
+/// it shuts the socket down and passes all of them to [`CloseQueue`], because their close may
+/// block. Must be dropped after all other descriptors of the socket.
 #[derive(Debug)]
 pub struct AttachedDescriptors {
     socket: Option<OwnedFd>,

@@ -4,8 +4,8 @@
 //! - [`is_hung_up`]: detects that the peer has closed a connection.
 //! - [`connect_to`]: connects to a socket on which the VM's side listens.
 //! - [`probe_listening`], [`probe_connecting`]: check whether either could succeed.
-//! - [`refuse_descriptors`], [`AttachedDescriptors`], [`Closes`]: protection from descriptors that a
-//!   peer attaches to its data.
+//! - [`refuse_descriptors`], [`AttachedDescriptors`], [`CloseQueue`]: protection from descriptors
+//!   that a peer attaches to its data.
 //!
 //! Outside of the scope: other data transfer, and access control other than by the socket's mode.
 //!

@@ -28,8 +28,8 @@ use crate::peer_limits::PeerLimits;
 const SILENT_MAX: usize = 8;
 /// Initial interval between two attempts to connect to a listening front-end. It doubles up to
 /// `RETRY_MAX`.
-/// Maximum interval between two attempts to connect.
 const RETRY_MIN: Duration = Duration::from_millis(50);
+/// Maximum interval between two attempts to connect.
 const RETRY_MAX: Duration = Duration::from_secs(1);
 /// Pause after a connection could not be accepted because the process or host has no free
 /// descriptor.

@@ -31,8 +31,8 @@ use crate::subject::DeviceOwner;
 const STOP_WAIT: Duration = Duration::from_millis(50);
 /// Initial interval between further attempts to detach rings. It doubles up to
 /// `STOP_POLL_INTERVAL_MAX`.
-/// Maximum interval between attempts to detach rings.
 const STOP_POLL_INTERVAL_MIN: Duration = Duration::from_millis(5);
+/// Maximum interval between attempts to detach rings.
 const STOP_POLL_INTERVAL_MAX: Duration = Duration::from_millis(500);
 /// Interval between attempts to execute a call while the host has no thread available.
 const SHORTAGE: Duration = Duration::from_millis(200);

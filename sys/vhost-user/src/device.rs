@@ -52,7 +52,7 @@ pub struct VhostUserDevice {
     channel: Option<BackendChannel>,
     records: Records,
     /// Number of writes beyond the end of a log of written pages that has ended; see
-    /// [`take_log_overruns`](Self::take_short_log).
+    /// [`take_log_overruns`](Self::take_log_overruns).
     log_overruns: Option<u64>,
 }
 

@@ -19,7 +19,7 @@ pub(crate) enum DeviceOwner {
     Disk(OwnedDisk),
 }
 
-/// NIC with its host, observer and specification.
+/// NIC with the host of its queues, its observer and its specification.
 pub(crate) struct OwnedNic {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,

@@ -10,8 +10,8 @@
 //! - [`Testpmd`]: NICs of two VMs at full speed, with DPDK.
 //! - [`make_static_group`]: the other side of a static team.
 //! - [`iperf`], [`nginx`], [`ovs`]: traffic and a switch for comparison.
-//! - [`BlockDevice`]: a device that can be stalled and made to fail; [`FaultyStore`]: a folder whose
-//!   file system fails, delays or truncates operations by rules.
+//! - [`BlockDevice`]: a device that can be stalled and made to fail; [`FaultyStore`]: a folder
+//!   whose file system fails, delays or truncates operations by rules.
 //! - [`Sampling`]: requests that disks have completed over time.
 //! - [`fio`]: load on disks; [`LastingLoad`]: load for some seconds, with the result over time;
 //!   [`DiskPart`]: load that outlives the server of a disk; [`SlowDisk`]: a disk of a known speed;

@@ -1,7 +1,7 @@
 //! Node of a store: processing of requests like `plane/storage_engine`, in virtual time.
 //!
 //! The calls and their order are those of a store with one worker (`StoreRole::Sole` in
-//! `plane/storage_engine/src/scheduling/store/mod.rs`): each request is submitted; after each
+//! `plane/storage_engine/src/scheduling/store/status.rs`): each request is submitted; after each
 //! event, requests are dispatched until none is eligible; the only deadline is that of the
 //! scheduler while requests wait; completions are reported with their latency at the device; and
 //! delivered rates are observed every [`SAMPLE`] while the store is in use.
@@ -46,7 +46,8 @@ impl Scheduler for StoreScheduler {
     }
 }
 
-/// Store on a node with its scheduler.
+/// Scheduler of a store on one node, with the state of its requests. One for each pair of node and
+/// store.
 pub(crate) struct Node {
     /// Disks, policies and reservations of the store.
     pub(crate) store: Store,

@@ -48,8 +48,8 @@ impl PolicyChanges {
     /// # Errors
     /// Fails if the cluster does not respond, so that the outcome is unknown, another node has
     /// changed a policy and this node has not adopted that yet, a deleted policy is used on another
-    /// node, or the cluster has no room for further policies. Except for an unknown outcome, nothing
-    /// was changed.
+    /// node, or the cluster has no room for further policies. Except for an unknown outcome,
+    /// nothing was changed.
     fn commit(&self) -> Result<Vec<(String, KeyState)>, ApiError> {
         let policy_store = self.store();
         let committed =

@@ -105,7 +105,8 @@ pub(super) struct SharedStore {
     pub(super) is_at_floor: bool,
     /// True if an event has reported that the capacity is unknown.
     is_unmeasured_reported: bool,
-    /// Pending actions of the member. A failed action is first; see [`SharedStore::requeue_failed_action`].
+    /// Pending actions of the member. A failed action is first; see
+    /// [`SharedStore::requeue_failed_action`].
     todo: VecDeque<StoreAction>,
     /// Pending actions of the allocator.
     leads: VecDeque<AllocatorAction>,

@@ -335,9 +335,9 @@ impl CreatedImages {
     }
 }
 
-/// Removes a file for which `check` returns [`Match::Same`]. The file is locked until it is
-/// removed, so that no other process uses it after the check. The caller has a `ReservedFile`, so
-/// that no disk opens it.
+/// Removes a file for which `check` returns [`FileComparison::Same`]. The file is locked until it
+/// is removed, so that no other process uses it after the check. The caller has a `ReservedFile`,
+/// so that no disk opens it.
 pub(super) fn remove_if_same(
     files: &dyn StoreFiles,
     file: &FileName,

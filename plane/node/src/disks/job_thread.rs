@@ -141,8 +141,8 @@ impl Job {
 /// `wait`.
 ///
 /// # Errors
-/// [`NotDone::Failed`] after the effects of the job were undone; [`NotDone::Interrupted`] if the
-/// daemon stops.
+/// [`JobFailure::Failed`] after the effects of the job were undone; [`JobFailure::Interrupted`] if
+/// the daemon stops.
 pub(super) fn run(
     (verb, checkpoint): (&DiskFileJob, Option<&Checkpoint>),
     work: &ImageTask,

@@ -145,7 +145,8 @@ impl RequiredDisk {
         listened.map(|vhost_user| vhost_user.socket.clone())
     }
 
-    /// Returns the configuration of the disk's image, by which [`suimon_image_files`] opens or creates it.
+    /// Returns the configuration of the disk's image, by which [`suimon_image_files`] opens or
+    /// creates it.
     pub(crate) fn plan(&self) -> suimon_image_files::DiskPlan {
         let config = &self.config;
         suimon_image_files::DiskPlan {

@@ -30,7 +30,7 @@ pub(crate) enum IncomingRequest {
     Abandon,
 }
 
-/// Response of the driver to an [`ArrivalCall`].
+/// Response of the driver to an [`IncomingRequest`].
 pub(crate) enum IncomingResponse {
     Line(OwnedFd),
     State(IncomingMigrationState),

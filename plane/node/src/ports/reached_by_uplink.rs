@@ -76,8 +76,8 @@ impl Controller {
         self.follow_moves_in(&desired.config);
     }
 
-    /// Like [`Controller::publish_moved_nics`], for a change in progress: `config` is the configuration
-    /// of the published tables.
+    /// Like [`Controller::publish_moved_nics`], for a change in progress: `config` is the
+    /// configuration of the published tables.
     pub(crate) fn follow_moves_in(&mut self, config: &HostConfig) {
         let away_nics = self.shared.nics_away(config);
         if away_nics == self.nics_away {

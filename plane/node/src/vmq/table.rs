@@ -25,8 +25,8 @@ pub(super) struct Inner {
     /// Placements by the name of the uplink or team.
     pub(super) placements: BTreeMap<Name, Placement>,
     /// Time of the last measurement; `None` before the first.
-    /// Working time of each worker up to the last measurement, without empty polls, in nanoseconds.
     looked_at: Option<Time>,
+    /// Working time of each worker up to the last measurement, without empty polls, in nanoseconds.
     worked_ns: BTreeMap<WorkerId, u64>,
 }
 

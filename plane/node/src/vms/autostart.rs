@@ -2,8 +2,8 @@
 //!
 //! An autostart is recorded before the first VM is started, together with the VMs that it starts.
 //! The record of a VM is deleted when its autostart has ended: the VM was started, failed to start,
-//! or does not have `autostart` any more. A daemon that starts before continues the autostart of the
-//! VMs that are recorded, and starts no other VM again.
+//! or does not have `autostart` any more. A daemon that starts before continues the autostart of
+//! the VMs that are recorded, and starts no other VM again.
 
 mod control;
 

@@ -119,7 +119,8 @@ impl Inbox {
                 messages.remove(index);
             }
         }
-        // Requests of a source node depend on neither. One pass takes all earlier changes into account.
+        // Requests of a source node depend on neither. One pass takes all earlier changes into
+        // account.
         let last = messages.iter_mut().rev().find(|message| !is_request(message));
         match (last, message) {
             (Some(Message::Reconcile), Message::Reconcile) => return None,

@@ -16,9 +16,9 @@ pub(super) struct Arriving {
     /// NBD connections through which the source writes the copied disks.
     disks: Vec<ServedDisk>,
     /// Disks that are handed over.
+    handed_over: Vec<Name>,
     /// Tokens by which this node verifies that the stores of handed-over disks are those of the
     /// source.
-    handed_over: Vec<Name>,
     stores: Vec<StoreToken>,
     last_message_at: Instant,
     pub(super) next_poll_at: Instant,

@@ -5,8 +5,8 @@
 //! before, and periodically if there is any space, because the space that the write needs is
 //! unknown. A VM that was paused on request, before or afterwards, stays paused.
 //!
-//! Writes to virtio disks are queued while the VM runs. They fail while a shutdown or the release of
-//! the disk is requested from the guest, because the guest waits for their completion.
+//! Writes to virtio disks are queued while the VM runs. They fail while a shutdown or the release
+//! of the disk is requested from the guest, because the guest waits for their completion.
 
 mod driving;
 

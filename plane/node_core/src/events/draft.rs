@@ -74,8 +74,8 @@ impl EventDraft {
         self
     }
 
-    /// Removes the fields and shortens the text to [`BRIEF_TEXT_BYTES_MAX`], to reduce the memory of
-    /// a withheld event.
+    /// Removes the fields and shortens the text to [`BRIEF_TEXT_BYTES_MAX`], to reduce the memory
+    /// of a withheld event.
     pub(super) fn abbreviated(mut self) -> Self {
         self.fields = BTreeMap::new();
         shorten(&mut self.text, BRIEF_TEXT_BYTES_MAX);

@@ -8,8 +8,8 @@ use suimon_ports::StateStoreError;
 pub struct ReportedFailure(Option<StateStoreError>);
 
 impl ReportedFailure {
-    /// Returns true if the failure must be reported: it is the first one since a success, or differs
-    /// from the one before.
+    /// Returns true if the failure must be reported: it is the first one since a success, or
+    /// differs from the one before.
     pub fn is_new(&mut self, error: &StateStoreError) -> bool {
         let is_new = self.0.as_ref() != Some(error);
         if is_new {

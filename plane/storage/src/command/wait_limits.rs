@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 /// Maximum time for which the first disk of a store on a second worker waits until the only worker
 /// that uses the store so far has moved its scheduling to the shared budget. Other changes of the
-/// store are queued meanwhile; leases of the cluster must not expire in that time. Once the time has
-/// passed without a reply of that worker, no operation waits for it again before it replies.
+/// store are queued meanwhile; leases of the cluster must not expire in that time. Once the time
+/// has passed without a reply of that worker, no operation waits for it again before it replies.
 pub(crate) const SHARE_WAIT_MAX: Duration = Duration::from_secs(1);
 
 /// Maximum time for which a command waits for a worker that does not respond. The caller may hold

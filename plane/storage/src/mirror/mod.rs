@@ -1,7 +1,8 @@
 //! Copies a disk in use to another one of the same size that reads as zeros, while its clients
 //! write.
 //!
-//! - [`DirtyMap`](suimon_storage_engine::DirtyMap): changed regions, marked by the worker of the disk.
+//! - [`DirtyMap`](suimon_storage_engine::DirtyMap): changed regions, marked by the worker of the
+//!   disk.
 //! - [`Mirror`]: threads that copy marked regions from one [`DiskClient`](suimon_ports::DiskClient)
 //!   to another.
 //!

@@ -44,7 +44,8 @@ impl From<NotReturned> for PlaneError {
 
 impl StoragePlane {
     /// Moves a disk with all its queues to another worker. Clients see a pause. Waits for a worker
-    /// that does not respond for up to [`COMMAND_WAIT_MAX`](crate::command::wait_limits::COMMAND_WAIT_MAX).
+    /// that does not respond for up to
+    /// [`COMMAND_WAIT_MAX`](crate::command::wait_limits::COMMAND_WAIT_MAX).
     ///
     /// # Errors
     /// The disk or the worker does not exist, the disk is suspended, its files cannot be used

@@ -214,7 +214,8 @@ impl StoragePlane {
 
     /// Registers a further disk of a store on a worker, and sends the store to the worker with its
     /// first disk. If another worker uses the store alone, waits for that worker to share it, for
-    /// up to [`SHARE_WAIT_MAX`](crate::command::wait_limits::SHARE_WAIT_MAX). Does not wait for `worker`.
+    /// up to [`SHARE_WAIT_MAX`](crate::command::wait_limits::SHARE_WAIT_MAX). Does not wait for
+    /// `worker`.
     ///
     /// # Errors
     /// The store or the worker does not exist, or the only worker with disks of the store does not

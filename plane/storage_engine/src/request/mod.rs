@@ -44,8 +44,8 @@ pub(crate) struct EngineRequest {
     pub(crate) phase: RequestPhase,
     /// Number of bytes that the request is charged for; 0 if it is charged as one operation.
     pub(crate) bytes: u32,
-    /// Number of the next request in the disk's [`QueuedList`](crate::scheduling::queued_list::QueuedList),
-    /// while this request is queued.
+    /// Number of the next request in the disk's
+    /// [`QueuedList`](crate::scheduling::queued_list::QueuedList), while this request is queued.
     pub(crate) next_queued: u32,
     /// Number of parts that have not completed.
     pub(crate) parts: u32,

@@ -362,8 +362,8 @@ impl StorageEngine {
 }
 
 /// Reports the end of a dispatched request to its store. `is_alone`: see
-/// [`WorkerStore::handle_request_completed`]. A request for which there was no space is reported as not
-/// executed.
+/// [`WorkerStore::handle_request_completed`]. A request for which there was no space is reported as
+/// not executed.
 #[inline]
 pub(crate) fn report_to_store(
     worker_store: &mut WorkerStore,

@@ -155,8 +155,8 @@ fn has_nothing_pending(client: &BudgetClient<ModelPrimitives>) -> bool {
     !client.is_pending()
 }
 
-/// A worker that does not get the lock tries again, so the tree of interleavings is not finite. Both
-/// schedulers choose at random; the second one prefers few switches.
+/// A worker that does not get the lock tries again, so the tree of interleavings is not finite.
+/// Both schedulers choose at random; the second one prefers few switches.
 #[test]
 fn interleavings_of_two_workers_lose_no_grant() {
     shuttle::check_random(|| run(2, 3, has_nothing_pending), 10_000);

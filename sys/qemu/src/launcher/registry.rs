@@ -68,7 +68,8 @@ impl Registry {
         self.running().iter().any(|vm| vm.identity.process == process)
     }
 
-    /// Reaps processes that have ended, and truncates and limits logs. Must be called once a second.
+    /// Reaps processes that have ended, and truncates and limits logs. Must be called once a
+    /// second.
     pub(crate) fn maintain(&self) {
         let vms: Vec<_> = self.lock().values().cloned().collect();
         for vm in vms {

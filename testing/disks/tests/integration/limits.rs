@@ -3,7 +3,8 @@
 //! Only properties that do not depend on the load of the machine are asserted: no more requests
 //! than a maximum allows, and the CPU time of a disk that waits for its maximum. That a backlogged
 //! disk reaches its maximum is tested in virtual time
-//! (`plane/storage_engine/src/scheduling/tests.rs`, `maximums_hold_in_every_window_and_are_reached`).
+//! (`plane/storage_engine/src/scheduling/tests.rs`,
+//! `maximums_hold_in_every_window_and_are_reached`).
 
 use std::time::{Duration, Instant};
 

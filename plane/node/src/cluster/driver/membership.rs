@@ -38,9 +38,9 @@ impl Driver {
         self.emit([joined]);
     }
 
-    /// Handles a failed attempt to begin a session with the cluster, and reports the first failure of
-    /// a series. `is_refused`: the cluster responds and refuses this host; otherwise etcd does not
-    /// respond.
+    /// Handles a failed attempt to begin a session with the cluster, and reports the first failure
+    /// of a series. `is_refused`: the cluster responds and refuses this host; otherwise etcd does
+    /// not respond.
     pub(super) fn report_session_failure(&mut self, is_refused: bool, detail: &str) {
         let is_reported = self.refused.is_some() || (!is_refused && !self.is_reachable);
         self.is_reachable = is_refused;

@@ -10,8 +10,8 @@ use crate::events::EventDraft;
 
 impl SharedStore {
     /// Handles the result of saving the member's state `durable`. After a failure, the state is
-    /// saved again before the member's other actions are executed. Returns the event of the failure,
-    /// unless it was reported before.
+    /// saved again before the member's other actions are executed. Returns the event of the
+    /// failure, unless it was reported before.
     pub(in crate::cluster) fn end_saving(
         &mut self,
         durable: DurableState,

@@ -26,9 +26,9 @@ pub(crate) enum QueuedWrites {
 
 impl Disks {
     /// Starts a query of each configured or open store, in a store thread per query: whether its
-    /// path can be read and, if the store is open, its space. A store whose last query has not ended
-    /// is left out. Returns at once; a later call sees the results. The queries also give the stores
-    /// the free space up to which files are extended.
+    /// path can be read and, if the store is open, its space. A store whose last query has not
+    /// ended is left out. Returns at once; a later call sees the results. The queries also give the
+    /// stores the free space up to which files are extended.
     pub(crate) fn query_stores(&self, configured: &[StoreConfig]) {
         self.threads.resume_queued();
         let open: BTreeMap<PathBuf, Arc<dyn StoreFiles>> =

@@ -83,8 +83,8 @@ impl Driver {
         let _ = self.start_with_host();
     }
 
-    /// Deletes the record of the autostart if the autostart has ended. A failed attempt is repeated:
-    /// otherwise the next daemon would start the VM again.
+    /// Deletes the record of the autostart if the autostart has ended. A failed attempt is
+    /// repeated: otherwise the next daemon would start the VM again.
     fn delete_ended_autostart(&mut self, now: Instant) {
         let autostart = &mut self.autostart;
         let is_waiting = autostart.delete_at.is_some_and(|delete_at| delete_at > now);

@@ -98,9 +98,9 @@ impl Shared {
     }
 
     /// Returns an error for each plugged device of a running VM that the change would replace or
-    /// that cannot be unplugged: the backend and the address of a NIC, the controller of a disk, and
-    /// the removal of an emulated disk. QEMU sets the address of a NIC when it is plugged. IDE and
-    /// SATA disks do not support hot-unplug.
+    /// that cannot be unplugged: the backend and the address of a NIC, the controller of a disk,
+    /// and the removal of an emulated disk. QEMU sets the address of a NIC when it is plugged. IDE
+    /// and SATA disks do not support hot-unplug.
     fn check_plugged(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
         let mut errors = Vec::new();
         for vm in &to.vms {
