@@ -10,6 +10,7 @@ use crate::top::worker_rates::{WorkerRates, worker_rates};
 
 /// Rates of all objects between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename = "Rates")]
 pub struct DiskAndWorkerRates {
     /// Time of the later snapshot in milliseconds since 1970-01-01 UTC.
     pub time_unix_ms: u64,
@@ -153,7 +154,8 @@ fn port_rates(interval: Interval, before: &TopPort, after: &TopPort) -> PortRate
 
 #[cfg(test)]
 mod tests {
-    use suimon_contract::TopDisk;
+    use serde_json::Value;
+    use suimon_contract::{RENAMES, Renamed, TopDisk, to_json};
 
     use super::*;
     use crate::top::example::{example, port, snapshot, top_disk};
@@ -177,6 +179,26 @@ mod tests {
         assert_eq!(shares.0.iter().map(|(_, share)| share).sum::<u64>(), 1002, "rounded");
         let json = serde_json::to_value(shares).unwrap();
         assert_eq!(json["classify"], 75);
+    }
+
+    /// The table of renames names structs as serde does.
+    #[test]
+    fn json_has_the_old_name_of_each_renamed_field() {
+        let mut rates = example();
+        rates.power.unavailable_reason = Some("no sensor".to_owned());
+        let json: Value = serde_json::from_slice(&to_json(&rates).unwrap()).unwrap();
+        let objects = [&json, &json["workers"][0], &json["disks"][0], &json["power"]];
+        let mut count = 0;
+        for rename in
+            RENAMES.iter().filter(|rename| matches!(rename.object, Renamed::Output { .. }))
+        {
+            let has_both = |object: &&&Value| {
+                object.get(rename.new).is_some_and(|value| object.get(rename.old) == Some(value))
+            };
+            assert!(objects.iter().any(|object| has_both(&object)), "{rename:?}: {json}");
+            count += 1;
+        }
+        assert_ne!(count, 0);
     }
 
     #[test]

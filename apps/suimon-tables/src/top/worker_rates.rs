@@ -7,6 +7,7 @@ use crate::top::interval::{Interval, growth, share};
 
 /// Rates and time shares of one worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename = "ProcessorRates")]
 pub(crate) struct WorkerRates {
     pub(crate) id: u16,
     pub(crate) cpu: Option<u16>,
