@@ -1,5 +1,8 @@
 //! Lines of detail views, as printed by `suimon KIND show NAME`, for the reference page.
 
+mod network;
+mod storage;
+
 /// Detail view of one kind of object.
 pub(crate) struct Details {
     /// Command that prints the view, without `suimon`.
@@ -64,185 +67,46 @@ pub(crate) const DETAILS: &[Details] = &[
             ),
         ],
     },
+    network::SWITCH,
+    network::NIC,
+    network::UPLINK,
+    network::TEAM,
     Details {
-        command: "switch show",
+        command: "vmq explain NAME --json",
         lines: &[
-            HEALTH,
-            line("addresses", "addresses", "Number of addresses in the forwarding table."),
-            line("nics", "nics", "NICs on the switch."),
-        ],
-    },
-    Details {
-        command: "nic show",
-        lines: &[
-            HEALTH,
-            line("queue pairs in use", "queue_pairs", "Queue pairs that the guest has enabled."),
-            line("addresses learned", "learned", "Number of source addresses learned on the port."),
             line(
-                "bound address",
-                "bound_mac",
-                "First source address of a guest whose NIC has no address of its own: other NICs may not send from it.",
+                "(JSON only)",
+                "[].queue, [].worker, [].load_ppm, [].age_s",
+                "As in the table of the queues of `suimon vmq show NAME`.",
             ),
+            line("(JSON only)", "[].reason", "Why the queue was placed on the worker."),
             line(
-                "virtio features",
-                "virtio_features",
-                "Features that the guest's driver has negotiated.",
-            ),
-            line(
-                "path",
-                "iov",
-                "`VF n of ADAPTER`, or `synthetic` with the reason why the NIC has no virtual function.",
-            ),
-            line(
-                "software segmented",
-                "counters.software_segmented",
-                "Frames that were segmented in software because the port does not segment.",
+                "(JSON only)",
+                "[].stay_reason",
+                "Why VMQ does not move the queue now, with the remaining time if a later move is possible.",
             ),
         ],
     },
-    Details {
-        command: "uplink show",
-        lines: &[
-            HEALTH,
-            line(
-                "used by switch",
-                "switch",
-                "Switch whose uplink it is, directly or as member of a team.",
-            ),
-            line("mtu in effect", "mtu", "Largest IP packet, as currently in effect."),
-            line("address", "mac", "MAC address of the device."),
-            line(
-                "AF_XDP",
-                "af_xdp",
-                "Mode of the AF_XDP sockets; only with `driver = \"af_xdp\"`.",
-            ),
-            line(
-                "lost frames",
-                "af_xdp.lost_frames",
-                "Received frames that were lost because a socket had no space.",
-            ),
-            line(
-                "steering",
-                "steering",
-                "Whether the device steers frames to receive queues of NICs, with the reason if it does not; below \
-                 it the queue of each NIC.",
-            ),
-        ],
-    },
-    Details {
-        command: "team show",
-        lines: &[
-            HEALTH,
-            line("used by switch", "switch", "Switch whose uplink is the team."),
-            line("members active", "members[].state", "Members that carry frames, of all members."),
-            line(
-                "speed of active",
-                "speed_mbps",
-                "Sum of the speeds of active members with a known speed, in Mbit/s in JSON.",
-            ),
-            line("mtu in effect", "mtu", "Smallest MTU of the members."),
-            line(
-                "lacp partner",
-                "lacp_partner",
-                "System ID, system priority and key of the other end.",
-            ),
-        ],
-    },
-    Details {
-        command: "store show",
-        lines: &[
-            line("state", "state, stale, reason", "As in `suimon store list`."),
-            line("disks", "disks", "Number of disks in the store."),
-            line(
-                "free",
-                "free_bytes, total_bytes",
-                "Free space, and size of the file system or block device.",
-            ),
-            line(
-                "nearly full",
-                "nearly_full",
-                "`yes` if more than `full_warning_percent` of the store is used.",
-            ),
-            line(
-                "virtual size of disks",
-                "virtual_bytes, overcommit_percent",
-                "Sum of the sizes of the disks, and its ratio to the size of the store.",
-            ),
-            line(
-                "allocated by disks",
-                "allocated_bytes",
-                "Space that the files of the disks take.",
-            ),
-            line(
-                "capacity",
-                "capacity_iops, capacity_source",
-                "Capacity for admission control, in normalised IOPS; `configured` or `measured`.",
-            ),
-            line(
-                "measured",
-                "measured",
-                "Result and conditions of the last measurement; below it the rate of each pattern of requests.",
-            ),
-            line(
-                "rate at saturation",
-                "estimate.iops, estimate.age_ms",
-                "Normalised IOPS that the store delivered when requests were last queued for it, and how long ago \
-                 that was: an estimate of its capacity for the load of that time. `–` if that has not occurred since \
-                 its disks went into service.",
-            ),
-            line(
-                "reserved",
-                "reserved_iops, reserved_percent",
-                "Sum of minimums, and its ratio to the capacity.",
-            ),
-            line("delivered (5 s)", "delivered_iops", "Rate of all disks in the last 5 s."),
-            line("latency", "latency_ns", "Current time of a request in the device."),
-            line(
-                "requests in flight",
-                "depth, depth_allowed",
-                "Requests in the device, of those that the scheduler currently allows there.",
-            ),
-        ],
-    },
-    Details {
-        command: "disk show",
-        lines: &[
-            line("state", "state, stale, reason", "As in `suimon disk list`."),
-            line("image file", "file", "Path of the image that the disk writes to."),
-            line("image format", "config.format, kind", "Format and kind of this image."),
-            line("parent", "parent", "Parent of a differencing image, relative to the store."),
-            line("size", "size_bytes", "Size that the guest sees."),
-            line("allocated", "allocated_bytes", "Space that the image takes on the store."),
-            line("files", "layers", "Number of images of the disk: its own and its parents."),
-            line(
-                "metadata",
-                "uncommitted_bytes",
-                "`clean` if no metadata of the image is pending (0 in JSON); otherwise bytes of metadata that the \
-                 next flush, or 2 s without writes, makes durable.",
-            ),
-            line(
-                "requests without space",
-                "full.queued_requests",
-                "Requests that wait because the store is full; only while there are any.",
-            ),
-            line("worker", "worker", "Number of the worker that serves the disk."),
-            line("used by", "vhost_user.connected, nbd", "VM, and NBD clients."),
-            line(
-                "limits in effect",
-                "qos.limits, qos.holder",
-                "Limits of the disk, and the object that they belong to.",
-            ),
-            line("requests queued", "qos.queued", "Requests queued in the scheduler."),
-            line("requests in flight", "qos.in_flight", "Requests in the device."),
-        ],
-    },
+    network::VF,
+    storage::STORE,
+    storage::DISK,
+    storage::DISK_EXPORT,
+    storage::IMAGE_INFO,
+    storage::QOS_POLICY,
     Details {
         command: "vm show",
         lines: &[
             line("state", "state, reason, migration", "As in `suimon vm list`."),
             line("migration", "migration.id", "Identifier of a migration in progress."),
             line("to node, from node", "migration.node", "The other node of the migration."),
-            line("phase", "migration.phase", "Phase of the migration."),
+            line(
+                "phase",
+                "migration.phase",
+                "`preparing`: the destination prepares the VM's resources. `copying-disks`: disks are copied, including \
+                 writes of the guest in the meantime. `copying-memory`: memory is copied in the same way. `switching`: \
+                 the VM is stopped, and the remaining state is copied. `handed-over`: the destination has all state, \
+                 and was requested to run the VM. The source shows the phase also in `STATE` of `suimon vm list`.",
+            ),
             line(
                 "copied, handed over",
                 "migration.disks_copied, migration.disks_handed_over",
@@ -300,6 +164,29 @@ pub(crate) const DETAILS: &[Details] = &[
                 "age_ms",
                 "Age of the following values; `–` before the first report of etcd.",
             ),
+        ],
+    },
+    Details {
+        command: "power show",
+        lines: &[
+            line("plan", "config", "Keys of `[power]`, or `none`: CPU settings are not changed."),
+            line(
+                "in effect",
+                "effect",
+                "CPU settings in effect: `off` (no plan), `full`, `partial` (the table has the reasons), or `none`.",
+            ),
+            line(
+                "workers park",
+                "data_plane.parking",
+                "Whether dynamic VMQ moves queues away from lightly loaded workers, so that these park.",
+            ),
+            line("poll budget", "data_plane.poll_us", "Poll budget of a worker, in microseconds."),
+            line(
+                "VMQ high and low mark",
+                "data_plane.vmq_high_percent, data_plane.vmq_low_percent",
+                "Marks of dynamic VMQ, in percent of the time of a worker.",
+            ),
+            line("power", "energy", "Power of the host and by zone, or why it is unknown."),
         ],
     },
     Details {

@@ -27,6 +27,7 @@ use serde_json::{Map, Value};
 
 use crate::SwitchConfig;
 use crate::claims::{ExclusiveObject, claims};
+use crate::plan::NEXT_START;
 use crate::{
     ChangeEffect, DiskConfig, FieldChange, HostConfig, NicConfig, Plan, PlanAction, PlanStep,
     ResourceKind, TeamConfig, VmConfig, as_table,
@@ -312,7 +313,7 @@ fn step(action: PlanAction, (kind, name): &Id, changes: Vec<FieldChange>) -> Pla
     let resource =
         if name.is_empty() { kind.noun().to_owned() } else { format!("{}/{name}", kind.noun()) };
     let note = matches!(kind, ResourceKind::Api | ResourceKind::Console | ResourceKind::Lab)
-        .then(|| "takes effect at the next start of the daemon".to_owned());
+        .then(|| NEXT_START.to_owned());
     PlanStep { action, resource, changes, note }
 }
 

@@ -278,7 +278,7 @@ fn the_listener_waits_for_the_next_start() {
     let steps = Plan::between(&host(&with_api), &host(&moved)).steps;
     assert_eq!(
         steps[0].to_string(),
-        "~ api change live: listen [::]:1 → [::]:2 (takes effect at the next start of the daemon)"
+        "~ api change: listen [::]:1 → [::]:2 (takes effect at the next start of the daemon)"
     );
 }
 

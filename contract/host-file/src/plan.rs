@@ -114,10 +114,25 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
+/// Note of a step that has no effect on the running daemon.
+pub(crate) const NEXT_START: &str = "takes effect at the next start of the daemon";
+
+impl PlanStep {
+    /// Returns true if no change of the step takes effect before the next start of the daemon.
+    fn is_deferred(&self) -> bool {
+        self.note.as_deref() == Some(NEXT_START)
+    }
+}
+
 impl fmt::Display for PlanStep {
     /// Writes `~ nic/web change live: vlan 10 → 20, isolated false → true`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.action.symbol(), self.resource, self.action)?;
+        write!(f, "{} {} ", self.action.symbol(), self.resource)?;
+        if self.is_deferred() && self.action == PlanAction::ChangeLive {
+            f.write_str("change")?;
+        } else {
+            write!(f, "{}", self.action)?;
+        }
         for (index, change) in self.changes.iter().enumerate() {
             write!(f, "{} {change}", if index == 0 { ":" } else { "," })?;
         }

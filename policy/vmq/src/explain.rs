@@ -206,8 +206,8 @@ impl StayReason {
             ),
             Self::Calm => format!(
                 "the worker is not overloaded (limit {high}), and it is not emptied, because its \
-                 queues would load another worker above {fit_mark}, or its load and that of the other \
-                 workers is above {}",
+                 queues would load another worker above the limit for packing ({fit_mark}), or its load \
+                 and that of the other workers is above the low mark ({})",
                 water_marks.low
             ),
             Self::OnlyOne => format!(

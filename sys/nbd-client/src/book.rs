@@ -6,6 +6,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use suimon_nbd::StatusExtent;
 use suimon_ports::DiskClientError;
 
+use crate::received::ReceivedRanges;
+
 /// Request in flight and the part of its reply received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
@@ -13,8 +15,8 @@ pub(crate) struct Request {
     pub(crate) offset: u64,
     /// Data of a read; its length is the requested length. Empty while the reply thread fills it.
     pub(crate) bytes: Vec<u8>,
-    /// Number of bytes of `bytes` that were received.
-    pub(crate) received_bytes: usize,
+    /// Ranges of `bytes` that were received. The other bytes may be those of a former read.
+    pub(crate) received: ReceivedRanges,
     /// Number of chunks of the reply that were received.
     pub(crate) parts: u32,
     /// Allocation of the requested range, as far as the server has reported it.

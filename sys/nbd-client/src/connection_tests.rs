@@ -137,10 +137,10 @@ fn unusable_exports_are_reported() {
 }
 
 /// Returns what a server sends after the handshake, given the client's first request.
-type InvalidReply = fn(&[u8]) -> Vec<u8>;
+type Reply = fn(&[u8]) -> Vec<u8>;
 
-/// Serves one client: performs the handshake, and sends the invalid reply to its first request.
-fn serve_invalid_reply(mut stream: UnixStream, invalid_reply: InvalidReply) {
+/// Serves one client: performs the handshake, and sends the reply to its first request.
+fn serve_reply(mut stream: UnixStream, server_reply: Reply) {
     let reply = |option: u32, kind: u32, data: &[u8]| {
         let magic = 0x0003_e889_0455_65a9_u64.to_be_bytes();
         let header = [magic.as_slice(), &option.to_be_bytes()];
@@ -163,7 +163,7 @@ fn serve_invalid_reply(mut stream: UnixStream, invalid_reply: InvalidReply) {
     let mut request = [0; 28];
     stream.read_exact(&mut request).unwrap();
     // The client may close the connection earlier.
-    let _ = stream.write_all(&invalid_reply(&request));
+    let _ = stream.write_all(&server_reply(&request));
     // Until the client closes the connection.
     let _ = stream.read(&mut [0; 1]);
 }
@@ -189,18 +189,68 @@ fn repeated(request: &[u8], kind: u16, payload: &[u8], count: usize) -> Vec<u8> 
     single.repeat(count)
 }
 
+/// Encodes a chunk of 256 bytes of data at `offset`; without NBD_REPLY_FLAG_DONE unless it is the
+/// last one.
+fn half(request: &[u8], offset: u64, byte: u8, is_last: bool) -> Vec<u8> {
+    let mut bytes = chunk(request, 1, &[&offset.to_be_bytes()[..], &[byte; 256]].concat());
+    bytes[5] = u8::from(is_last);
+    bytes
+}
+
+/// Encodes a chunk of 256 zeros at `offset`; without NBD_REPLY_FLAG_DONE unless it is the last one.
+fn half_hole(request: &[u8], offset: u64, is_last: bool) -> Vec<u8> {
+    let payload = [&offset.to_be_bytes()[..], &256_u32.to_be_bytes()].concat();
+    let mut bytes = chunk(request, 2, &payload);
+    bytes[5] = u8::from(is_last);
+    bytes
+}
+
+#[test]
+fn chunks_of_a_read_are_accepted_in_any_order() {
+    let replies: [(Reply, u8); 3] = [
+        (|request| [half(request, 256, 2, false), half(request, 0, 1, true)].concat(), 2),
+        (|request| [half(request, 0, 1, false), half(request, 256, 2, true)].concat(), 2),
+        (|request| [half_hole(request, 256, false), half(request, 0, 1, true)].concat(), 0),
+    ];
+    for (reply, second) in replies {
+        let (near, far) = UnixStream::pair().unwrap();
+        let server = std::thread::spawn(move || serve_reply(far, reply));
+        let disk = NbdConnection::connect(near.into(), "", true, &start()).unwrap();
+        let mut bytes = vec![0xaa; 512];
+        disk.read(range(0, 512), &mut bytes).unwrap();
+        assert_eq!(bytes, [[1; 256], [second; 256]].concat());
+        drop(disk);
+        server.join().unwrap();
+    }
+}
+
 #[test]
 fn invalid_replies_of_a_server_end_the_connection() {
-    let invalid_replies: [(InvalidReply, &str); 14] = [
+    let invalid_replies: [(Reply, &str); 18] = [
+        // One half twice, and the other one not at all: bytes of a former read must not be returned
+        // for it.
+        (
+            |request| [half(request, 0, 7, false), half(request, 0, 7, true)].concat(),
+            "between offsets 0 and 256 more than once",
+        ),
+        (
+            |request| [half(request, 256, 7, false), half_hole(request, 256, true)].concat(),
+            "between offsets 256 and 512 more than once",
+        ),
+        (
+            |request| [half_hole(request, 0, false), half(request, 128, 7, true)].concat(),
+            "between offsets 128 and 384 more than once",
+        ),
+        (|request| half_hole(request, 256, true), "256 of 512"),
         // Chunks without NBD_REPLY_FLAG_DONE: of the same bytes, of the same hole, without data,
         // with extents of no length, and with errors, without end.
         (
             |request| repeated(request, 1, &[&[0; 8][..], &[7; 512]].concat(), 100),
-            "1024 bytes for a read of 512",
+            "between offsets 0 and 512 more than once",
         ),
         (
             |request| repeated(request, 2, &[&[0; 8][..], &512_u32.to_be_bytes()].concat(), 100),
-            "1024 bytes for a read of 512",
+            "between offsets 0 and 512 more than once",
         ),
         (|request| repeated(request, 0, &[], 70_000), "more than 65536 parts"),
         (
@@ -237,9 +287,9 @@ fn invalid_replies_of_a_server_end_the_connection() {
     ];
     for (invalid_reply, reason) in invalid_replies {
         let (near, far) = UnixStream::pair().unwrap();
-        let server = std::thread::spawn(move || serve_invalid_reply(far, invalid_reply));
+        let server = std::thread::spawn(move || serve_reply(far, invalid_reply));
         let disk = NbdConnection::connect(near.into(), "", true, &start()).unwrap();
-        let error = disk.read(range(0, 512), &mut Vec::new()).unwrap_err();
+        let error = disk.read(range(0, 512), &mut vec![0xaa; 512]).unwrap_err();
         assert!(
             matches!(&error, DiskClientError::Disconnected(text) if text.contains(reason)),
             "{error:?}"

@@ -16,6 +16,8 @@
 //!   a time limit ends the connection.
 //! - Received data never exceeds the requested length plus a few MiB. An unexpected reply ends the
 //!   connection.
+//! - A read succeeds only if the server has returned each byte exactly once. Buffers are reused
+//!   without clearing them.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
 
@@ -24,6 +26,7 @@ mod connection;
 #[cfg(test)]
 mod connection_tests;
 mod handshake;
+mod received;
 mod replies;
 
 pub use connection::NbdConnection;

@@ -1,5 +1,6 @@
 //! Thread that reads a server's replies.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -74,11 +75,8 @@ impl NbdReplyReader {
             ReplyContent::Empty | ReplyContent::Data { .. } => {}
             ReplyContent::Error(failure) => request.failure = Some(failure.to_string()),
             ReplyContent::Hole { offset, length } => {
-                let (start, length) = (file_offset(request, offset)?, length as usize);
-                let target =
-                    start.checked_add(length).and_then(|end| request.bytes.get_mut(start..end));
-                target.ok_or_else(|| outside(offset))?.fill(0);
-                request.received_bytes = request.received_bytes.saturating_add(length);
+                let range = receive_range(request, offset, length as usize)?;
+                request.bytes.get_mut(range).ok_or_else(|| outside(offset))?.fill(0);
             }
             ReplyContent::Extents { context, extents } => {
                 self.take_extents(request, context, extents)?;
@@ -107,12 +105,6 @@ impl NbdReplyReader {
 
     /// Counts a chunk of a reply. If it is the last one, checks the reply and marks it as complete.
     fn end_part(&self, request: &mut Request, is_last: bool) -> Result<(), String> {
-        if request.received_bytes > request.bytes.len() {
-            let (received_bytes, requested_bytes) = (request.received_bytes, request.bytes.len());
-            return Err(format!(
-                "the server returned {received_bytes} bytes for a read of {requested_bytes}"
-            ));
-        }
         if !is_last {
             request.parts = request.parts.saturating_add(1);
             if request.parts < PARTS_MAX {
@@ -120,8 +112,8 @@ impl NbdReplyReader {
             }
             return Err(format!("the server returned more than {PARTS_MAX} parts of a reply"));
         }
-        if request.failure.is_none() && request.received_bytes != request.bytes.len() {
-            let (received_bytes, requested_bytes) = (request.received_bytes, request.bytes.len());
+        let (received_bytes, requested_bytes) = (request.received.bytes(), request.bytes.len());
+        if request.failure.is_none() && received_bytes != requested_bytes {
             return Err(format!(
                 "the server returned {received_bytes} of {requested_bytes} bytes of a read"
             ));
@@ -141,20 +133,18 @@ impl NbdReplyReader {
     ) -> Result<(), String> {
         // Other requests continue meanwhile: the buffer is taken out of the book while it is
         // filled.
-        let (mut bytes, start) = {
+        let (mut bytes, range) = {
             let mut entries = self.in_flight.lock();
             let request =
                 entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
-            let start = file_offset(request, offset)?;
-            (std::mem::take(&mut request.bytes), start)
+            let range = receive_range(request, offset, length)?;
+            (std::mem::take(&mut request.bytes), range)
         };
-        let target = start.checked_add(length).and_then(|end| bytes.get_mut(start..end));
-        let filled = self.fill(target.ok_or_else(|| outside(offset))?);
+        let filled = self.fill(bytes.get_mut(range).ok_or_else(|| outside(offset))?);
         let mut entries = self.in_flight.lock();
         let request = entries.requests.get_mut(&cookie).ok_or_else(|| unexpected_reply(cookie))?;
         request.bytes = bytes;
         filled?;
-        request.received_bytes = request.received_bytes.saturating_add(length);
         self.end_part(request, is_last)
     }
 
@@ -197,13 +187,25 @@ impl NbdReplyReader {
     }
 }
 
-/// Converts an offset of the disk to an index of the request's buffer.
+/// Records that `length` bytes at `offset` of the disk are received. Returns their range in the
+/// request's buffer.
 ///
 /// # Errors
-/// The offset precedes the requested range.
-fn file_offset(request: &Request, offset: u64) -> Result<usize, String> {
-    let index = offset.checked_sub(request.offset).and_then(|index| usize::try_from(index).ok());
-    index.ok_or_else(|| outside(offset))
+/// The bytes were not requested, or some of them were received before.
+fn receive_range(
+    request: &mut Request,
+    offset: u64,
+    length: usize,
+) -> Result<Range<usize>, String> {
+    let start = offset.checked_sub(request.offset).and_then(|index| usize::try_from(index).ok());
+    let range = start.and_then(|start| Some(start..start.checked_add(length)?));
+    let range =
+        range.filter(|range| range.end <= request.bytes.len()).ok_or_else(|| outside(offset))?;
+    if request.received.insert(&range) {
+        return Ok(range);
+    }
+    let end = offset.saturating_add(length as u64);
+    Err(format!("the server returned bytes between offsets {offset} and {end} more than once"))
 }
 
 fn unexpected_reply(cookie: u64) -> String {

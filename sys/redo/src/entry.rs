@@ -48,6 +48,15 @@ impl Entry {
         bytes
     }
 
+    /// Returns the number of an entry whose checksum is valid, and whose other fields
+    /// [`Entry::decode`] may refuse. Returns `None` for all other bytes.
+    pub(crate) fn number_of(bytes: &[u8]) -> Option<u64> {
+        let entry: &[u8; ENTRY_BYTES] = bytes.first_chunk()?;
+        let stored = entry.get(CHECKSUM_AT..)?.first_chunk()?;
+        let is_valid = u32::from_le_bytes(*stored) == checksum(entry);
+        is_valid.then_some(u64::from_le_bytes(*entry.first_chunk()?))
+    }
+
     /// Decodes the first [`ENTRY_BYTES`] bytes. Returns `None` if there are fewer, the checksum
     /// differs, or a field is invalid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {

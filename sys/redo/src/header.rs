@@ -1,7 +1,8 @@
 //! Header of a redo record; the crate documentation shows its fields.
 
 const MAGIC: [u8; 8] = *b"SuimonRd";
-const VERSION: u32 = 1;
+/// Version of the format of header and entries. A change of either one needs another version.
+pub(crate) const VERSION: u32 = 1;
 /// Size of the header at the start of a record, in bytes. Entries follow it.
 pub(crate) const HEADER: usize = 128;
 /// Offset in bytes of the number of the first entry that is not truncated (u64), followed by its
@@ -83,6 +84,12 @@ impl Header {
     }
 }
 
+/// Returns the version of a record that begins with `bytes`; `None` if it is not a record.
+pub(crate) fn version(bytes: &[u8]) -> Option<u32> {
+    let version = bytes.get(8..)?.first_chunk()?;
+    (bytes.get(..8)? == MAGIC).then(|| u32::from_le_bytes(*version))
+}
+
 /// Encodes the number of the first entry, followed by its bitwise complement.
 pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
     let mut bytes = [0; FIRST_BYTES];
@@ -129,5 +136,7 @@ mod tests {
         other[64..80].copy_from_slice(&first_bytes(9));
         assert!(Header::decode(&other).is_some_and(|other| other.first == 9));
         assert_eq!(Header::decode(&bytes[..70]), None);
+        assert_eq!(version(&bytes), Some(VERSION));
+        assert_eq!((version(&bytes[..11]), version(&[0; HEADER])), (None, None));
     }
 }

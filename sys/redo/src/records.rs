@@ -11,7 +11,7 @@ use suimon_image::{ImageIdentity, MetadataChange, RedoChanges};
 use suimon_ports::{RedoRecord, RedoRecords};
 
 use crate::entry::{ENTRY_BYTES, Entry};
-use crate::header::{HEADER, Header, REPLAYED_ID_AT};
+use crate::header::{HEADER, Header, REPLAYED_ID_AT, VERSION, version};
 use crate::record::{FileRecord, location};
 
 /// Capacity of a new record: maximum number of entries.
@@ -226,6 +226,14 @@ fn open_record(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 fn read_header(file: &File, path: &Path) -> io::Result<Header> {
     let mut bytes = [0; HEADER];
     file.read_exact_at(&mut bytes, 0)?;
+    if let Some(version) = version(&bytes).filter(|version| *version != VERSION) {
+        let text = format!(
+            "{} has version {version} of the format, and this version of suimond reads version \
+             {VERSION}; install the version of suimond that wrote it",
+            path.display()
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+    }
     let header = Header::decode(&bytes).filter(|header| (1..=ROOM).contains(&header.capacity));
     header.ok_or_else(|| damaged(path))
 }
@@ -234,7 +242,8 @@ fn read_header(file: &File, path: &Path) -> io::Result<Header> {
 /// the image file in bytes.
 ///
 /// # Errors
-/// The record cannot be read, or an invalid entry is followed by a valid one.
+/// The record cannot be read, a valid entry has contents that this version cannot decode, or an
+/// invalid entry is followed by a valid one.
 fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>, u64)> {
     let capacity = u64::from(header.capacity);
     let mut bytes = vec![0; header.capacity as usize * ENTRY_BYTES];
@@ -244,7 +253,14 @@ fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>
     let mut is_end = false;
     for number in header.first..header.first.saturating_add(capacity) {
         let offset = (number % capacity) as usize * ENTRY_BYTES;
-        let entry = bytes.get(offset..offset + ENTRY_BYTES).and_then(Entry::decode);
+        let entry_bytes = bytes.get(offset..offset + ENTRY_BYTES).unwrap_or_default();
+        let entry = Entry::decode(entry_bytes);
+        // Not the end of the record: the changes of a completed write would be lost.
+        if entry.is_none() && Entry::number_of(entry_bytes) == Some(number) {
+            let text = "an entry of the redo record has contents that this version of suimond does \
+                        not have; install the version of suimond that wrote it";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+        }
         // Entries after the end have lower numbers, or are incomplete.
         let Some(entry) = entry.filter(|entry| entry.number == number) else {
             is_end = true;
@@ -270,7 +286,7 @@ fn name_redoing(file: &File) -> io::Result<[u8; 16]> {
 }
 
 fn damaged(path: &Path) -> io::Error {
-    let text = format!("{} is not a redo record of this version; remove it", path.display());
+    let text = format!("{} is not a redo record, or is damaged", path.display());
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 

@@ -2,8 +2,13 @@
 
 use crate::columns::column::{Column, Columns, number, text};
 
-const OFFLOAD: Column =
-    text("OFFLOAD", "name", "Offload, seen from the guest; for an uplink seen from the switch.");
+const OFFLOAD: Column = text(
+    "OFFLOAD",
+    "name",
+    "Offload, seen from the guest; for an uplink seen from the switch: `rx_` or `tx_`, and `checksum`, `ip_checksum`, \
+     `tcp4_segmentation`, `tcp6_segmentation`, `tcp_ecn_segmentation` or `udp_segmentation`; or `receive_coalescing`. \
+     The key `segmentation` concerns all kinds of segmentation in both directions.",
+);
 const SUPPORTED: Column = text(
     "SUPPORTED",
     "supported",

@@ -99,7 +99,9 @@ pub(crate) const TOP_DISKS: Columns = Columns {
             "QOS WAIT",
             "qos_wait_ns",
             "ns",
-            "Mean time that each operation was queued in the scheduler in the last 5 s.",
+            "Time that requests were queued in the scheduler in the last 5 s, divided by the normalised operations that \
+             completed: per request, if a request is at most as large as `normalization_bytes`; otherwise multiply it by \
+             the operations of a request.",
         ),
         number("GUARANTEED", "guaranteed_iops", IOPS, "Guaranteed IOPS, as in `suimon qos flows`."),
         number("DEMAND", "demand_iops", IOPS, "Demand, as in `suimon qos flows`."),

@@ -52,8 +52,9 @@ pub(super) const HELP: &[Help] = &[
     reads(
         "queue move",
         "No frame is lost or reordered. The assignment is not part of desired state: it is lost at \
-         a restart of the daemon. With VMQ in mode `static` it lasts until the VMQ keys change, in \
-         mode `dynamic` until VMQ moves the queue because of the load.",
+         a restart of the daemon. With VMQ in mode `static` it lasts until a VMQ key of the uplink \
+         or team, the `vmq_weight` of the NIC, the workers, or the power plan changes; in mode \
+         `dynamic` until VMQ moves the queue because of the load.",
         &["suimon queue move web/tx/0 --to 1"],
     ),
     reads(

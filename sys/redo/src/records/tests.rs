@@ -148,6 +148,53 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
     }
 }
 
+/// A record that another version wrote is kept: it contains completed writes.
+#[test]
+fn a_record_of_another_version_is_refused_and_kept() {
+    let (_folder, records) = records();
+    records.create("a", OPENED).unwrap().append(&changes(0..5), 0).unwrap();
+    let path = records.path("a").unwrap();
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8] = 2;
+    fs::write(&path, &bytes).unwrap();
+    for error in [
+        records.load("a").unwrap_err(),
+        FileRecords::find_pending(&records.folder, "a").unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("version 2 of the format"), "{error}");
+        assert!(error.to_string().contains("install the version"), "{error}");
+    }
+    records.sweep().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
+
+/// An entry that this version cannot decode is not taken for the end of the record, not even if no
+/// entry follows it.
+#[test]
+fn an_entry_of_an_unknown_kind_is_not_the_end_of_a_record() {
+    let (_folder, records) = records();
+    let mut record = records.create("a", OPENED).unwrap();
+    record.append(&changes(0..5), 0).unwrap();
+    let path = records.path("a").unwrap();
+    let complete = fs::read(&path).unwrap();
+    for entry in 0..5 {
+        let mut bytes = complete.clone();
+        let start = location(entry) as usize;
+        // Field `kind`.
+        bytes[start + 28..start + 32].copy_from_slice(&0x200_u32.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[start..start + 60]).to_le_bytes();
+        bytes[start + 60..start + 64].copy_from_slice(&checksum);
+        fs::write(&path, &bytes).unwrap();
+        let error = records.load("a").unwrap_err();
+        assert!(error.to_string().contains("install the version"), "{entry}: {error}");
+        records.sweep().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), bytes, "{entry}");
+    }
+    // Entries that are truncated are not decoded.
+    record.truncate_before(5).unwrap();
+    assert!(records.load("a").unwrap().is_none());
+}
+
 #[test]
 fn a_fifo_is_not_a_record_and_does_not_block() {
     let (_folder, records) = records();
