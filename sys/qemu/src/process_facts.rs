@@ -40,11 +40,12 @@ pub(crate) fn user(process: u32) -> Option<u32> {
 }
 
 /// Returns true if a process ignores the signals of `mask` (`proc(5)`, `SigIgn` of `status`).
-pub(crate) fn ignores_signals(process: u32, mask: u64) -> bool {
-    let text = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let ignored = text.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let ignored = ignored.and_then(|ignored| u64::from_str_radix(ignored.trim(), 16).ok());
-    ignored.is_some_and(|ignored| ignored & mask == mask)
+/// Returns `None` if there is no such process.
+pub(crate) fn ignores_signals(process: u32, mask: u64) -> Option<bool> {
+    let text = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let ignored = text.lines().find_map(|line| line.strip_prefix("SigIgn:"))?;
+    let ignored = u64::from_str_radix(ignored.trim(), 16).ok()?;
+    Some(ignored & mask == mask)
 }
 
 /// Returns the size in bytes of a process's address space (`proc(5)`, field 1 of `statm`). Returns
@@ -85,9 +86,10 @@ mod tests {
         assert!(address_space_bytes(std::process::id()).is_some_and(|bytes| bytes > 1 << 20));
         assert_eq!(address_space_bytes(5_000_000), None);
         // Rust programs ignore SIGPIPE, and nothing can ignore SIGKILL.
-        assert!(ignores_signals(std::process::id(), 1_u64 << (libc::SIGPIPE - 1)));
-        assert!(!ignores_signals(std::process::id(), 1_u64 << (libc::SIGKILL - 1)));
-        assert!(!ignores_signals(5_000_000, 1));
+        let ignores = |signal| ignores_signals(std::process::id(), 1_u64 << (signal - 1));
+        assert_eq!(ignores(libc::SIGPIPE), Some(true));
+        assert_eq!(ignores(libc::SIGKILL), Some(false));
+        assert_eq!(ignores_signals(5_000_000, 1), None);
     }
 
     #[test]

@@ -31,8 +31,10 @@ pub(crate) struct VmProcess {
     pub(crate) folder: Folder,
     process: OwnedFd,
     is_child: bool,
-    /// True after an attempt to limit the size of the process's files.
+    /// True if the size of the process's files is limited, or the process does not permit it.
     is_limited: AtomicBool,
+    /// True if an error of [`Self::limit_files`] was reported.
+    pub(crate) is_limit_error_reported: AtomicBool,
     end: Mutex<Option<Ended>>,
 }
 
@@ -47,8 +49,15 @@ impl VmProcess {
         if !is_child && started(identity.process) != Some(identity.started) {
             return None;
         }
-        let is_limited = AtomicBool::new(false);
-        Some(Self { identity, folder, process, is_child, is_limited, end: Mutex::new(None) })
+        Some(Self {
+            identity,
+            folder,
+            process,
+            is_child,
+            is_limited: AtomicBool::new(false),
+            is_limit_error_reported: AtomicBool::new(false),
+            end: Mutex::new(None),
+        })
     }
 
     /// Returns a descriptor that is readable when the process has ended.
@@ -95,20 +104,36 @@ impl VmProcess {
         Some(Ended { is_success, status, log })
     }
 
-    /// Limits the size of the process's files once, if the process runs and is old enough.
+    /// Limits the size of the process's files once, if the process runs and is old enough. Must be
+    /// called again after an error.
     ///
     /// # Errors
-    /// The system refuses it.
+    /// The process's properties cannot be read, or the system refuses the limit.
     pub(crate) fn limit_files(&self) -> io::Result<()> {
+        self.limit_files_by(LIMITED_AFTER, logs::limit)
+    }
+
+    /// As [`Self::limit_files`], from this age and by this function, which receives the process id.
+    fn limit_files_by(
+        &self,
+        min_age: Duration,
+        limit: impl FnOnce(u32) -> io::Result<()>,
+    ) -> io::Result<()> {
         let VmIdentity { process, started: start, .. } = self.identity;
-        if self.poll_end().is_some()
+        if self.is_limited.load(Relaxed)
+            || self.poll_end().is_some()
             || started(process) != Some(start)
-            || since_start(start) < LIMITED_AFTER
-            || self.is_limited.swap(true, Relaxed)
+            || since_start(start) < min_age
         {
             return Ok(());
         }
-        logs::limit(process)
+        match limit(process) {
+            Ok(()) => self.is_limited.store(true, Relaxed),
+            // The process may have ended meanwhile.
+            Err(error) if self.poll_end().is_none() => return Err(error),
+            Err(_) => {}
+        }
+        Ok(())
     }
 
     /// Kills the process. Blocks until it has ended, for at most `limit`.
@@ -123,5 +148,46 @@ impl VmProcess {
                 "the kernel blocks it in I/O of a device that does not respond",
             )),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::launcher::folder::Root;
+    use crate::launcher::user::LauncherUser;
+
+    #[test]
+    fn files_are_limited_once_and_again_after_an_error() {
+        let root_folder = tempfile::tempdir().unwrap();
+        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
+        let folder = root.path_of("vm");
+        root.prepare(&folder, 0).unwrap();
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let identity = VmIdentity {
+            name: "vm".to_owned(),
+            folder: folder.clone(),
+            process: child.id(),
+            started: started(child.id()).unwrap(),
+        };
+        let vm = VmProcess::find(identity, root.find(&folder).unwrap(), false).unwrap();
+        let unexpected = |_: u32| -> io::Result<()> { panic!("a limit was set") };
+        vm.limit_files_by(Duration::from_secs(3600), unexpected).unwrap();
+        let refuse = |_: u32| Err(io::Error::other("refused"));
+        for _ in 0..2 {
+            vm.limit_files_by(Duration::ZERO, refuse).unwrap_err();
+        }
+        let mut limited = None;
+        let limit = |process| {
+            limited = Some(process);
+            Ok(())
+        };
+        vm.limit_files_by(Duration::ZERO, limit).unwrap();
+        assert_eq!(limited, Some(child.id()));
+        vm.limit_files_by(Duration::ZERO, unexpected).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -50,13 +50,17 @@ pub(crate) fn cut(folder: &Folder, name: &str) -> io::Result<()> {
 ///
 /// A process that does not ignore SIGXFSZ would be killed at the limit. QEMU processes of launchers
 /// before this limit existed do not ignore the signal, and are not limited.
+///
+/// # Errors
+/// The process's files in `/proc` cannot be read, or the system refuses the limit.
 pub(crate) fn limit(process: u32) -> io::Result<()> {
-    match address_space_bytes(process) {
-        Some(bytes) if ignores_signals(process, SIZE_SIGNAL) => {
-            set_limit(process, FILE_BYTES_MAX + bytes / ADDRESS_BYTES_PER_FILE_BYTE)
-        }
-        _ => Ok(()),
+    let unreadable = |file: &str| io::Error::other(format!("cannot read /proc/{process}/{file}"));
+    let bytes = address_space_bytes(process).ok_or_else(|| unreadable("statm"))?;
+    let is_ignored = ignores_signals(process, SIZE_SIGNAL).ok_or_else(|| unreadable("status"))?;
+    if !is_ignored {
+        return Ok(());
     }
+    set_limit(process, FILE_BYTES_MAX + bytes / ADDRESS_BYTES_PER_FILE_BYTE)
 }
 
 fn set_limit(process: u32, bytes: u64) -> io::Result<()> {
@@ -119,7 +123,7 @@ mod tests {
             inherited: &[],
         })
         .unwrap();
-        assert!(ignores_signals(child.id(), SIZE_SIGNAL));
+        assert_eq!(ignores_signals(child.id(), SIZE_SIGNAL), Some(true));
         set_limit(child.id(), LIMIT).unwrap();
         std::fs::write(path.join("begin"), "").unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -135,6 +139,13 @@ mod tests {
         assert!(is_running);
         assert_eq!(status.trim(), "1", "an error of the write, not a signal");
         assert_eq!(length, LIMIT);
+    }
+
+    #[test]
+    fn a_process_without_readable_properties_is_not_taken_as_limited() {
+        // This exceeds the kernel's largest process id, 4194304.
+        let error = limit(5_000_000).unwrap_err();
+        assert_eq!(error.to_string(), "cannot read /proc/5000000/statm");
     }
 
     #[test]

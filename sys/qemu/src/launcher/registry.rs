@@ -1,7 +1,8 @@
 //! VMs known to this launcher: those that it has started, and those found in their folders.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 
@@ -68,23 +69,45 @@ impl Registry {
         self.running().iter().any(|vm| vm.identity.process == process)
     }
 
-    /// Reaps processes that have ended, and truncates and limits logs. Must be called once a
-    /// second.
-    pub(crate) fn maintain(&self) {
+    /// Reaps processes that have ended, cleans their folders, and truncates and limits logs. Must be
+    /// called once a second.
+    ///
+    /// `starts` is held by a start of a VM. A folder is not cleaned during a start, because it may
+    /// be that of the VM which is being started again. The next call cleans it.
+    pub(crate) fn maintain(&self, starts: &Mutex<()>) {
         let vms: Vec<_> = self.lock().values().cloned().collect();
         for vm in vms {
             if vm.poll_end().is_some() {
-                clean(&vm.folder, &vm.identity.name);
+                self.clean_ended(&vm, starts);
             }
-            if let Err(error) = vm.limit_files() {
+            if let Err(error) = vm.limit_files()
+                && !vm.is_limit_error_reported.swap(true, Relaxed)
+            {
                 let vm = vm.identity.name.as_str();
-                tracing::warn!(vm, %error, "the VM's logs have no limit while no launcher runs");
+                tracing::warn!(
+                    vm, %error,
+                    "the VM's logs have no limit while no launcher runs; trying again every second"
+                );
             }
             for log in [logs::QEMU_LOG, logs::CONSOLE_LOG] {
                 if let Err(error) = logs::cut(&vm.folder, log) {
                     tracing::debug!(vm = vm.identity.name, log, %error, "cannot truncate a log");
                 }
             }
+        }
+    }
+
+    /// Cleans the folder of an ended VM, unless a VM is being started or the folder belongs to
+    /// another process meanwhile.
+    fn clean_ended(&self, vm: &Arc<VmProcess>, starts: &Mutex<()>) {
+        let _starts = match starts.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let registered = self.lock().get(&vm.folder.name).cloned();
+        if registered.is_some_and(|registered| Arc::ptr_eq(&registered, vm)) {
+            clean(&vm.folder, &vm.identity.name);
         }
     }
 }
@@ -98,4 +121,55 @@ pub(crate) fn clean(folder: &Folder, vm: &str) {
         }
     }
     control_group::remove(vm);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+    use crate::launcher::user::LauncherUser;
+    use crate::process_facts::started;
+
+    /// Returns a VM in this folder whose process has ended.
+    fn ended_vm(root: &Root, name: &str) -> Arc<VmProcess> {
+        let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+        let folder = root.path_of(name);
+        let identity = VmIdentity {
+            name: name.to_owned(),
+            folder: folder.clone(),
+            process: child.id(),
+            started: started(child.id()).unwrap(),
+        };
+        let vm = VmProcess::find(identity, root.find(&folder).unwrap(), false).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        Arc::new(vm)
+    }
+
+    #[test]
+    fn the_folder_of_an_ended_vm_is_not_cleaned_while_it_is_started_again() {
+        let root_folder = tempfile::tempdir().unwrap();
+        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
+        let path = root.path_of("restarted");
+        root.prepare(&path, 0).unwrap();
+        let (registry, starts) = (Registry::default(), Mutex::new(()));
+        let former = ended_vm(&root, "restarted");
+        registry.lock().insert("restarted".to_owned(), Arc::clone(&former));
+        let file = path.join(IDENTITY_FILE);
+        std::fs::write(&file, "{}").unwrap();
+
+        let start = starts.lock().unwrap();
+        registry.maintain(&starts);
+        assert!(file.exists());
+        drop(start);
+        registry.maintain(&starts);
+        assert!(!file.exists());
+
+        // A round that began before the start ended finds the process of the former run.
+        std::fs::write(&file, "{}").unwrap();
+        registry.lock().insert("restarted".to_owned(), ended_vm(&root, "restarted"));
+        registry.clean_ended(&former, &starts);
+        assert!(file.exists());
+    }
 }

@@ -118,7 +118,7 @@ fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
         let text = format!("VM {name}: process {process} does not end: {error}");
         VmError::new(VmErrorKind::Timeout, text)
     })?;
-    starter.registry.maintain();
+    starter.registry.maintain(&starter.starts);
     Ok(())
 }
 
@@ -132,7 +132,7 @@ fn watch(
     let vm = starter.registry.find(identity)?;
     loop {
         if let Some(exit) = vm.poll_end() {
-            starter.registry.maintain();
+            starter.registry.maintain(&starter.starts);
             return Ok(Reply::Ended(exit));
         }
         let [has_ended, has_words] = wait_readable([vm.descriptor(), client.as_fd()], None)

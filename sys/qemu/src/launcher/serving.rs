@@ -100,7 +100,7 @@ impl Launcher {
             }
             if round.elapsed() >= ROUND {
                 round = Instant::now();
-                self.starter.registry.maintain();
+                self.starter.registry.maintain(&self.starter.starts);
                 self.starter.vfs.maintain();
             }
             let clients = self.clients.load(Ordering::Relaxed);
@@ -150,8 +150,9 @@ fn check_peer(starter: &Starter, client: &OwnedFd) -> Result<(), VmError> {
     let peer = socket_peercred(client).map_err(|errno| refused(errno.to_string()))?;
     let is_ours = peer.uid.is_root() || peer.uid == rustix::process::geteuid();
     let process = u32::try_from(peer.pid.as_raw_nonzero().get()).unwrap_or(0);
-    // The process of a VM that is being started is registered when the lock is free.
-    let _starts = starter.lock_starts();
+    // VMs have the launcher's user only if it is not root. The process of a VM that is being
+    // started is registered when the lock is free.
+    let _starts = (starter.rights == LauncherUser::Own).then(|| starter.lock_starts());
     if !is_ours || starter.registry.has_process(process) {
         let user = peer.uid.as_raw();
         return Err(refused(format!(
@@ -197,8 +198,26 @@ fn listen_at(path: &Path) -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::mpsc;
+
     use super::*;
     use crate::wire::{Envelope, PROTOCOL, Request};
+
+    #[test]
+    fn a_start_by_a_launcher_of_root_delays_no_client() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::open(&folder.path().join("vms"), LauncherUser::Root).unwrap();
+        let starter = Arc::new(Starter::for_test(root, LauncherUser::Root));
+        let (client, _other_end) = UnixStream::pair().unwrap();
+        let client = OwnedFd::from(client);
+        let start = starter.lock_starts();
+        let (sender, checked) = mpsc::channel();
+        let checking = Arc::clone(&starter);
+        std::thread::spawn(move || sender.send(check_peer(&checking, &client).is_ok()));
+        assert_eq!(checked.recv_timeout(Duration::from_secs(60)), Ok(true));
+        drop(start);
+    }
 
     #[test]
     fn a_connection_beyond_the_limit_is_closed_until_another_one_ends() {
