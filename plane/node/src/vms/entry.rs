@@ -1,13 +1,14 @@
 //! Entry of one VM in the registry: inbox of its driver, and its observed state, which only the
 //! driver writes once the thread is started.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, Name, VmAccelerator, VmConfig, VmMigration, VmState};
+use suimon_frame::MacAddr;
 use suimon_ports::{Vm, VmError, VmErrorKind, VmRunState};
 
 use super::inbox::Inbox;
@@ -64,6 +65,8 @@ pub(crate) struct RunView {
     pub(crate) qemu_version: String,
     pub(crate) nics: BTreeSet<Name>,
     pub(crate) disks: BTreeSet<Name>,
+    /// MAC addresses with which NICs were plugged, as far as they are recorded.
+    pub(crate) macs: BTreeMap<Name, MacAddr>,
     /// NICs plugged as standbys of virtual functions.
     pub(crate) standbys: BTreeSet<Name>,
     /// Standbys whose guest driver has negotiated the failover to a VF.

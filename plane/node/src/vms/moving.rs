@@ -54,6 +54,7 @@ impl RunView {
             as_started: self.as_started.clone(),
             nics: self.nics.clone(),
             disks: self.disks.clone(),
+            macs: self.macs.clone(),
             standbys: self.standbys.clone(),
             vfs: BTreeMap::new(),
             is_frozen: false,

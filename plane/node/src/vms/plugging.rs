@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use suimon_contract::{HostConfig, Name, VmConfig};
-use suimon_ports::{VmCommand, VmDevice, VmError};
+use suimon_ports::{VmCommand, VmDevice, VmError, VmNicSpec};
 
 use super::driver::{Driver, Run};
 use super::spec::{disk_spec, nic_spec};
@@ -49,6 +49,18 @@ pub(super) type Refusals = Vec<(String, VmError)>;
 /// disconnection.
 pub(super) fn remaining_disconnected(run: &Run) -> Refusals {
     run.disconnected.iter().map(|(device, reason)| (device.to_string(), reason.clone())).collect()
+}
+
+impl Run {
+    fn note_plugged_nic(&mut self, name: &Name, nic: &VmNicSpec) {
+        if let Some(mac) = nic.mac {
+            self.stored.macs.insert(name.clone(), mac);
+        }
+        if nic.is_standby {
+            self.stored.standbys.insert(name.clone());
+            self.vfs.request_at = Some(Instant::now());
+        }
+    }
 }
 
 impl Driver {
@@ -131,9 +143,8 @@ impl Driver {
             let Some(command) = device.plug(config, &name) else { continue };
             match run.vm.execute(&command) {
                 Ok(()) => {
-                    if matches!(&command, VmCommand::PlugNic(nic) if nic.is_standby) {
-                        run.stored.standbys.insert(name.clone());
-                        run.vfs.request_at = Some(Instant::now());
+                    if let VmCommand::PlugNic(nic) = &command {
+                        run.note_plugged_nic(&name, nic);
                     }
                     device.plugged(run).insert(name);
                     self.append(texts::plugged(&self.entry, &device_label));
@@ -184,6 +195,7 @@ impl Driver {
         };
         let name = name.parse::<Name>();
         if let (Device::Nic, Ok(name)) = (kind, &name) {
+            run.stored.macs.remove(name);
             run.stored.standbys.remove(name);
             run.vfs.failover_nics.remove(name);
         }

@@ -65,6 +65,7 @@ impl Driver {
                 user: status.user,
                 nics: run.stored.nics.clone(),
                 disks: run.stored.disks.clone(),
+                macs: run.stored.macs.clone(),
                 standbys: run.stored.standbys.clone(),
                 failover_nics: run.vfs.failover_nics.clone(),
                 vfs: run.stored.vfs.keys().cloned().collect(),

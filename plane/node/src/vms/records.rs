@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use suimon_contract::{Name, StoreToken, VmConfig};
+use suimon_frame::MacAddr;
 use suimon_ports::{StateStore, StateStoreError};
 
 use crate::state::{StoreChange, decode, encode, scan_all};
@@ -99,6 +100,10 @@ pub(crate) struct StoredRun {
     pub(crate) as_started: VmConfig,
     pub(crate) nics: BTreeSet<Name>,
     pub(crate) disks: BTreeSet<Name>,
+    /// MAC addresses with which NICs were plugged. NICs that a version without this record plugged
+    /// are missing.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) macs: BTreeMap<Name, MacAddr>,
     /// NICs plugged as standbys of virtual functions.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub(crate) standbys: BTreeSet<Name>,

@@ -1,11 +1,12 @@
 //! Specification of a VM to start, derived from desired state.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{
     ApiError, ByteSize, DiskConfig, DiskController, DiskOnFull, ErrorCode, HostConfig, Name,
     NicBackend, NicConfig, VmAccelerator, VmConfig, VmFirmware,
 };
+use suimon_frame::MacAddr;
 use suimon_ports::{
     self as ports, VmBoot, VmDiskKind, VmDiskSpec, VmHost, VmNicKind, VmNicSpec, VmSpec,
 };
@@ -61,6 +62,12 @@ fn spec_with(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) 
 pub(super) fn standbys(spec: &VmSpec) -> BTreeSet<Name> {
     let standbys = spec.nics.iter().filter(|nic| nic.is_standby);
     standbys.filter_map(|nic| nic.name.parse().ok()).collect()
+}
+
+/// Returns the MAC addresses with which NICs are plugged.
+pub(super) fn macs(spec: &VmSpec) -> BTreeMap<Name, MacAddr> {
+    let macs = spec.nics.iter().filter_map(|nic| Some((nic.name.parse::<Name>().ok()?, nic.mac?)));
+    macs.collect()
 }
 
 /// Returns the boot method; `None` for UEFI on a host without UEFI firmware.

@@ -1,5 +1,6 @@
 //! Operations on a VM and their preconditions.
 
+mod plugged;
 mod requests;
 
 use suimon_contract::{ApiError, ErrorCode, FreezeVmRequest, Name, StopVmRequest, VmState};

@@ -24,7 +24,7 @@ use crate::vms::driver::Driver;
 use crate::vms::inbox::NoticeObserver;
 use crate::vms::move_limits::SILENCE_MAX;
 use crate::vms::records::{StoredMove, StoredRun, StoredVm, save_vm};
-use crate::vms::spec::standbys;
+use crate::vms::spec::{macs, standbys};
 use crate::vms::texts;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -81,6 +81,7 @@ impl Driver {
             nics: request.vm.nics.iter().cloned().collect(),
             disks: request.vm.disks.iter().cloned().collect(),
             as_started: request.as_started.clone(),
+            macs: macs(&spec),
             standbys: standbys(&spec),
             vfs: BTreeMap::new(),
             is_frozen: false,

@@ -12,7 +12,7 @@ use crate::vms::autostart::clear_autostart;
 use crate::vms::driver::Driver;
 use crate::vms::inbox::NoticeObserver;
 use crate::vms::records::StoredRun;
-use crate::vms::spec::standbys;
+use crate::vms::spec::{macs, standbys};
 use crate::vms::texts;
 
 /// Interval in which the disks of a waiting VM are checked.
@@ -132,6 +132,7 @@ impl Driver {
             started_unix_ms: (self.shared.clock)(),
             nics: vm.nics.iter().cloned().collect(),
             disks: vm.disks.iter().cloned().collect(),
+            macs: macs(&spec),
             standbys: standbys(&spec),
             vfs: BTreeMap::new(),
             as_started: vm,

@@ -1,10 +1,11 @@
 //! Devices that QEMU emulates for guests without virtio drivers.
 
-use suimon_contract::{ErrorCode, EventKind, HostConfig, OperationState, VmState};
+use suimon_contract::{ApiError, ErrorCode, EventKind, HostConfig, OperationState, VmState};
 use suimon_frame::MacAddr;
-use suimon_ports::{VmDevice, VmDiskKind, VmNicKind, VmNotice};
+use suimon_ports::{StateStore, VmDevice, VmDiskKind, VmErrorKind, VmNicKind, VmNotice};
 
 use super::super::VmAction;
+use super::super::records::{StoredRun, load_vms, save_vm};
 use crate::testing::{DEADLINE, Harness, host, name, wait_until};
 use crate::{Edit, ResourceEdit};
 
@@ -124,6 +125,79 @@ fn the_address_of_a_plugged_nic_changes_only_while_its_vm_is_stopped() {
     harness.apply_ok(&after);
     start(&harness);
     assert_eq!(macs(), [after.nics[0].mac, assigned[1]]);
+}
+
+fn address(last: u8) -> Option<MacAddr> {
+    Some(MacAddr::new([2, 0, 0, 0, 0, last]))
+}
+
+/// Returns the error of a change of this NIC.
+fn refused(harness: &Harness, nic: usize, change: &HostConfig) -> ApiError {
+    let errors = harness.node.submit(Edit::Apply(Box::new(change.clone()))).unwrap_err();
+    let error = errors.into_iter().next().unwrap();
+    let nic = format!("nic/{}", change.nics[nic].name);
+    assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::InUse, Some(nic.as_str())));
+    error
+}
+
+#[test]
+fn plugged_nics_of_a_vm_that_is_not_adopted_yet_are_not_replaced() {
+    let harness = Harness::new();
+    let before = config("[[vm]]\nname = \"web\"");
+    harness.apply_ok(&before);
+    start(&harness);
+    let vms = harness.vms.clone();
+    vms.forget_observers();
+    let (store, devices) = harness.kill();
+    vms.refuse_all("adopt", VmErrorKind::Timeout, "it has not answered in 10 s");
+    let harness = Harness::with_vms(store, devices, vms);
+    assert_eq!(harness.node.vm("web").unwrap().state, VmState::Lost);
+    let mut after = before.clone();
+    after.nics[1].mac = address(9);
+    assert_eq!(refused(&harness, 1, &after).field.as_deref(), Some("mac"));
+    let mut after = before.clone();
+    after.nics[1].backend = before.nics[0].backend;
+    assert_eq!(refused(&harness, 1, &after).field.as_deref(), Some("backend"));
+}
+
+/// Starts the next daemon with a changed record of the VM's run. The VM continues to run.
+fn restart_with(harness: Harness, change: impl FnOnce(&mut StoredRun)) -> Harness {
+    let vms = harness.vms.clone();
+    vms.forget_observers();
+    let (store, devices) = harness.kill();
+    let (vm_name, mut vm) = load_vms(&store).unwrap().remove(0);
+    change(vm.run.as_mut().unwrap());
+    store.commit(&[save_vm(&vm_name, &vm).unwrap()]).unwrap();
+    let harness = Harness::with_vms(store, devices, vms);
+    let state = || harness.node.vm("web").unwrap().state;
+    wait_until("the VM is shown as running", || state() == VmState::Running);
+    harness
+}
+
+/// A version without the refusal applied a change of the address to the switch only.
+#[test]
+fn the_address_of_a_plugged_nic_is_reverted_to_that_of_the_guest() {
+    let harness = Harness::new();
+    let mut before = config("[[vm]]\nname = \"web\"");
+    before.nics[1].mac = address(8);
+    harness.apply_ok(&before);
+    start(&harness);
+    let harness = restart_with(harness, |run| {
+        assert_eq!(run.macs.get(&name("new")).copied(), address(8));
+        run.macs.extend(address(7).map(|mac| (name("new"), mac)));
+    });
+    let mut after = before.clone();
+    after.nics[1].mac = address(9);
+    let error = refused(&harness, 1, &after);
+    assert!(error.message.contains("keeps the address 02:00:00:00:00:07"), "{error}");
+    after.nics[1].mac = address(7);
+    harness.apply_ok(&after);
+
+    // The record of a version that does not contain addresses.
+    let harness = restart_with(harness, |run| run.macs.clear());
+    let error = refused(&harness, 1, &before);
+    assert!(error.message.contains("the address with which it was plugged"), "{error}");
+    assert!(error.message.contains("take the NIC out of `nics` of vm/web"), "{error}");
 }
 
 #[test]

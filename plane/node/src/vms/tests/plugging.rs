@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use suimon_ports::{VmDevice, VmNotice};
 
+use super::super::records::load_vms;
 use super::{VmAction, harness, patch, well};
 use crate::testing::{Harness, name, wait_until};
 
@@ -45,4 +46,23 @@ fn a_change_does_not_plug_a_released_device_earlier() {
         wait_until("the device is plugged again", || plugs(&harness) == round);
     }
     assert!(started.elapsed() >= Duration::from_millis(20 * 31), "{:?}", started.elapsed());
+}
+
+#[test]
+fn the_addresses_of_plugged_nics_are_recorded() {
+    let harness = harness();
+    well(&harness, VmAction::Start);
+    let recorded = || {
+        let (_, vm) = load_vms(&*harness.store).unwrap().remove(0);
+        vm.run.unwrap().macs
+    };
+    assert!(recorded().keys().eq([&name("web")]));
+    patch(&harness, r#"{"nics": ["web", "more"]}"#);
+    wait_until("two addresses are recorded", || recorded().len() == 2);
+    for (nic, mac) in recorded() {
+        assert_eq!(harness.node.nic(nic.as_str()).unwrap().config.mac, Some(mac));
+    }
+    patch(&harness, r#"{"nics": ["web"]}"#);
+    harness.vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("more".to_owned())));
+    wait_until("one address is recorded", || recorded().keys().eq([&name("web")]));
 }

@@ -4,12 +4,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use suimon_contract::{
-    ApiError, DiskController, ErrorCode, FREEZE_SECONDS_MAX, HostConfig, Name, ResourceKind,
-    STOP_SECONDS_MAX, VmConfig, VmGuest, VmGuestInterface, VmState,
+    ApiError, ErrorCode, FREEZE_SECONDS_MAX, HostConfig, Name, ResourceKind, STOP_SECONDS_MAX,
+    VmConfig, VmGuest, VmGuestInterface, VmState,
 };
 use suimon_ports::{GuestInterface, Vm, VmError, VmErrorKind};
 
 use super::VmAction;
+use super::plugged::check_plugged;
 use crate::Edit;
 use crate::errors::not_found;
 use crate::operations::OperationHandle;
@@ -84,7 +85,7 @@ impl Shared {
             is_running.then(|| ApiError::new(ErrorCode::InUse, text).about(entry.label()))
         });
         let mut errors: Vec<ApiError> = errors.collect();
-        errors.extend(self.check_plugged(from, to));
+        errors.extend(check_plugged(&self.vms, from, to));
         if from.host.effective_vm_folder() != to.host.effective_vm_folder() {
             errors.extend(self.running_vm().map(|vm| {
                 let text = format!(
@@ -93,53 +94,6 @@ impl Shared {
                 );
                 ApiError::new(ErrorCode::InUse, text).about("host").field("vm_folder")
             }));
-        }
-        errors
-    }
-
-    /// Returns an error for each plugged device of a running VM that the change would replace or
-    /// that cannot be unplugged: the backend and the address of a NIC, the controller of a disk,
-    /// and the removal of an emulated disk. QEMU sets the address of a NIC when it is plugged. IDE
-    /// and SATA disks do not support hot-unplug.
-    fn check_plugged(&self, from: &HostConfig, to: &HostConfig) -> Vec<ApiError> {
-        let mut errors = Vec::new();
-        for vm in &to.vms {
-            let Some(entry) = self.vms.find(&vm.name) else { continue };
-            let Some(run) = entry.view().running.clone() else { continue };
-            let stop = format!("stop {} first, with `suimon vm stop {}`", entry.label(), vm.name);
-            for name in run.nics.iter().filter(|name| vm.nics.contains(name)) {
-                let of_name = |config: &HostConfig| {
-                    let nic = config.nics.iter().find(|nic| nic.name == *name);
-                    nic.map(|nic| (nic.backend, nic.mac))
-                };
-                let (before, after) = (of_name(from), of_name(to));
-                let (field, reason) = if before.map(|nic| nic.0) != after.map(|nic| nic.0) {
-                    ("backend", "")
-                } else if before != after {
-                    ("mac", ", whose guest keeps the former address")
-                } else {
-                    continue;
-                };
-                let text = format!("the NIC is plugged into a running VM{reason}; {stop}");
-                let error = ApiError::new(ErrorCode::InUse, text);
-                errors.push(error.about(format!("nic/{name}")).field(field));
-            }
-            for name in &run.disks {
-                let controller = |config: &HostConfig| {
-                    let disk = config.disks.iter().find(|disk| disk.name == *name);
-                    disk.map(|disk| disk.controller)
-                };
-                let (before, after) = (controller(from), controller(to));
-                let is_emulated = before.is_some_and(DiskController::is_emulated);
-                let field = match vm.disks.contains(name) {
-                    true if before != after => "controller",
-                    false if is_emulated => "disks",
-                    _ => continue,
-                };
-                let text = format!("disk/{name} is plugged into a running VM; {stop}");
-                let subject = if field == "disks" { entry.label() } else { format!("disk/{name}") };
-                errors.push(ApiError::new(ErrorCode::InUse, text).about(subject).field(field));
-            }
         }
         errors
     }
