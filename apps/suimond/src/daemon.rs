@@ -35,7 +35,7 @@ use crate::confinement;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
 use crate::host_file::{self, HostFile};
-use crate::notify::notify;
+use crate::notify::{StartProgress, notify};
 use crate::peer_nodes::HostPeerNodes;
 use crate::power_restoration::restore;
 use crate::recorder::{Recorder, RecordingFile};
@@ -166,7 +166,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let plane = start_plane(&host, &runtime, &storage)?;
     let (sender, notifications) = NotificationSender::new();
     let sender = Arc::new(sender);
-    let reader = confinement.clone();
+    let (reader, progress) = (confinement.clone(), StartProgress::default());
     let (threads, devices) = open_devices(&confinement, &arguments.state_dir)?;
     let node = Node::open(NodeDependencies {
         store: Arc::new(store),
@@ -188,6 +188,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         cpus: runtime.cpus(),
         host_name: host_name(),
         confinement: Arc::new(move || confinement::status(&reader)),
+        progress: progress.reporter(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         retry_first: RETRY_FIRST,
         guest_reconnect_window: RECONNECT_MAX,
@@ -201,6 +202,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         sender: &sender,
         confinement,
         heartbeat,
+        progress,
         from_file,
         is_first_start,
     };
@@ -284,6 +286,7 @@ struct Served<'a> {
     sender: &'a NotificationSender,
     confinement: Confinement,
     heartbeat: Heartbeat,
+    progress: StartProgress,
     from_file: HostFile,
     /// True if the state directory had no stored state. Then every error of the host file ends the
     /// daemon.
@@ -295,8 +298,10 @@ fn serve_node(
     daemon: &Served<'_>,
     notifications: Notifications,
 ) -> Result<(), Stopped> {
-    let Served { node, socket, sender, confinement, heartbeat, from_file, is_first_start } = daemon;
+    let Served { node, socket, sender, confinement, heartbeat, from_file, is_first_start, .. } =
+        daemon;
     from_file.apply_at_start(node, *is_first_start)?;
+    daemon.progress.end();
     node.finish_start();
     let config = node.config();
     let started = Arc::new(Mutex::new(StartSettings::read_now(&config)));

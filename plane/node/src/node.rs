@@ -79,6 +79,9 @@ pub struct NodeDependencies {
     pub host_name: String,
     /// Reader of the confinement (seccomp, Landlock, capabilities) of the daemon's threads.
     pub confinement: ConfinementReader,
+    /// Called after each attempt to open a NIC, uplink or disk, and to prepare the folder of a VM, at
+    /// the start and later. It must not block.
+    pub progress: Arc<dyn Fn() + Send + Sync>,
     /// Version of the daemon, for status and events.
     pub version: String,
     /// Delay before the first retry of a failed device. The delay doubles with each failure, up to
@@ -136,6 +139,7 @@ impl Node {
             cpu_places: parts.cpu_places,
             host_name: parts.host_name,
             confinement: parts.confinement,
+            progress: parts.progress,
             version: parts.version,
             desired: stored.unwrap_or_default(),
         }));

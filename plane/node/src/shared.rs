@@ -70,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) cpu_places: Vec<CpuTopology>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
+    /// Called after each attempt to open an object.
+    pub(crate) progress: Arc<dyn Fn() + Send + Sync>,
     pub(crate) version: String,
     pub(crate) started_at: Instant,
     desired: RwLock<Arc<StoredState>>,
@@ -99,6 +101,7 @@ pub(crate) struct SharedDependencies {
     pub(crate) cpu_places: Vec<CpuTopology>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
+    pub(crate) progress: Arc<dyn Fn() + Send + Sync>,
     pub(crate) version: String,
     pub(crate) desired: StoredState,
 }
@@ -143,6 +146,7 @@ impl Shared {
             cpu_places: parts.cpu_places,
             host_name: parts.host_name,
             confinement: parts.confinement,
+            progress: parts.progress,
             version: parts.version,
             desired: RwLock::new(Arc::new(parts.desired)),
             ids: RwLock::default(),

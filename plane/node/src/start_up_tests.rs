@@ -1,5 +1,7 @@
 //! Starts on a host whose state directory cannot be written.
 
+use std::sync::atomic::Ordering;
+
 use suimon_contract::{Health, OperationState};
 
 use crate::testing::{FakeDevices, Harness, host, wait_until};
@@ -20,6 +22,30 @@ const CONFIG: &str = r#"
     backend = "vhost-user"
     socket = "/run/vm.sock"
 "#;
+
+#[test]
+fn a_start_reports_progress_with_each_object() {
+    let former = Harness::with_store();
+    let others = r#"
+    [[store]]
+    name = "fast"
+    path = "/srv/fast"
+    [[disk]]
+    name = "data"
+    store = "fast"
+    format = "raw"
+    size_bytes = 1048576
+    nbd = { socket = "/run/nbd.sock" }
+    [[vm]]
+    name = "web"
+    memory_bytes = "1 GiB"
+    "#;
+    former.apply_ok(&host(&format!("{CONFIG}{others}")));
+    let (store, devices, disks) = former.kill_with_disks();
+    let harness = Harness::with_disks(store, devices, disks);
+    // Two NICs, a disk, and the folder of a VM.
+    assert!(harness.progress.load(Ordering::Relaxed) >= 4);
+}
 
 #[test]
 fn a_node_starts_with_its_stored_state_although_it_cannot_be_written() {

@@ -88,7 +88,10 @@ impl Controller {
         let work = ImageTask { closed_disks: siblings, ..self.shared.file_work(entry) };
         let store = work.required.store.path.clone();
         let threads = &self.shared.disks.threads;
-        threads.run(&store, timeout, move || work.open(), OpenedImages::undo_late_open)
+        let opened =
+            threads.run(&store, timeout, move || work.open(), OpenedImages::undo_late_open);
+        (self.shared.progress)();
+        opened
     }
 
     /// Stores an attempt to open a disk that is still pending. Emits an event, once per attempt,

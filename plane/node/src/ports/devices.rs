@@ -63,7 +63,9 @@ impl Devices {
         port.lock().notices = Some(Arc::clone(&notices));
         let observer = Arc::new(NoticeSender { teams: self.shared.teams.clone(), notices });
         let queues = self.shared.plane.queue_host();
-        let device = self.shared.devices.open(port.id, &spec, queues, observer)?;
+        let opened = self.shared.devices.open(port.id, &spec, queues, observer);
+        (self.shared.progress)();
+        let device = opened?;
         let mut state = port.lock();
         state.device = Some(device);
         state.retry.now = None;

@@ -53,6 +53,7 @@ pub(crate) fn shared_only_node(
         cpu_places: cpu_places(),
         host_name: "test".to_owned(),
         confinement: Arc::new(ConfinementStatus::default),
+        progress: Arc::new(|| {}),
         version: "0".to_owned(),
         desired: StoredState::default(),
     })

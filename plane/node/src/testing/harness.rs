@@ -51,6 +51,8 @@ pub(crate) struct Harness {
     pub(crate) disks: FakeDisks,
     pub(crate) vms: FakeVms,
     pub(crate) far_nodes: FakePeerNodes,
+    /// Number of reports of progress.
+    pub(crate) progress: Arc<AtomicU64>,
     pub(crate) node: Arc<Node>,
 }
 
@@ -169,6 +171,8 @@ impl Harness {
             plane.run_clock();
             parts.random = Arc::new(move || [bits; 16]);
         }
+        let progress = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&progress);
         let node = Node::open(NodeDependencies {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
@@ -191,12 +195,15 @@ impl Harness {
             cpu_places: cpu_places(),
             host_name: "test".to_owned(),
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
+            progress: Arc::new(move || {
+                count.fetch_add(1, Ordering::Relaxed);
+            }),
             version: "0".to_owned(),
             retry_first: host.retry_first.unwrap_or(RETRY_FIRST),
             guest_reconnect_window: Duration::ZERO,
         });
         let (node, far_nodes) = (Arc::new(node?), host.far_nodes);
-        Ok(Self { store, devices, plane, members, disks, vms, far_nodes, node })
+        Ok(Self { store, devices, plane, members, disks, vms, far_nodes, progress, node })
     }
 
     /// As [`Harness::with_vms`], with access to other nodes.

@@ -228,6 +228,7 @@ impl Controller {
             }
             let folder = config.host.vm_folder_path(&name);
             let prepared = self.shared.vms.dependencies.host.prepare(&folder, stored.user);
+            (self.shared.progress)();
             // A running VM's folder exists.
             if let Err(error) = prepared.or_else(unless_running) {
                 tracing::error!(vm = %name, %error, "the VM has no folder and cannot be started");

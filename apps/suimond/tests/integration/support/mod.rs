@@ -96,6 +96,7 @@ impl Server {
             cpus,
             host_name: "test".to_owned(),
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
+            progress: Arc::new(|| {}),
             version: "0".to_owned(),
             retry_first: Duration::from_secs(1),
             guest_reconnect_window: Duration::ZERO,
