@@ -86,7 +86,7 @@ mod tests {
         assert!(address_space_bytes(std::process::id()).is_some_and(|bytes| bytes > 1 << 20));
         assert_eq!(address_space_bytes(5_000_000), None);
         // Rust programs ignore SIGPIPE, and nothing can ignore SIGKILL.
-        let ignores = |signal| ignores_signals(std::process::id(), 1_u64 << (signal - 1));
+        let ignores = |signal: i32| ignores_signals(std::process::id(), 1_u64 << (signal - 1));
         assert_eq!(ignores(libc::SIGPIPE), Some(true));
         assert_eq!(ignores(libc::SIGKILL), Some(false));
         assert_eq!(ignores_signals(5_000_000, 1), None);
