@@ -30,6 +30,8 @@ struct Inner {
     failure: Option<StoreFailure>,
     /// True while all commits fail because the disk is full.
     is_full: bool,
+    /// Table whose changes are rejected.
+    refused_table: Option<String>,
     commits: usize,
 }
 
@@ -44,6 +46,11 @@ impl MemoryStore {
     /// Refuses all commits because the disk is full, or accepts them again.
     pub fn set_full(&self, is_full: bool) {
         self.lock().is_full = is_full;
+    }
+
+    /// Rejects all commits that change this table; `None`: no commit.
+    pub fn refuse_table(&self, table: Option<&str>) {
+        self.lock().refused_table = table.map(str::to_owned);
     }
 
     /// Returns a copy of the contents without armed failures, as a process that starts later reads
@@ -96,7 +103,8 @@ impl StateStore for MemoryStore {
         let mut inner = self.lock();
         let number = inner.commits;
         inner.commits += 1;
-        if inner.is_full {
+        let refused_table = inner.refused_table.as_deref();
+        if inner.is_full || changes.iter().any(|(table, ..)| Some(*table) == refused_table) {
             return Err(full());
         }
         match inner.failure {

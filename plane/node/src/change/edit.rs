@@ -265,11 +265,10 @@ fn keep_shared_policies(current: &HostConfig, to: &mut HostConfig) {
     if cluster(current).is_none() || cluster(current) != cluster(to) {
         return;
     }
-    for policy in current.qos_policies.iter().filter(|shared_policy| shared_policy.shared) {
-        if to.qos_policies.iter().all(|other_policy| other_policy.name != policy.name) {
-            to.qos_policies.push(policy.clone());
-        }
-    }
+    let known: BTreeSet<Name> = to.qos_policies.iter().map(|policy| policy.name.clone()).collect();
+    let missing =
+        current.qos_policies.iter().filter(|policy| policy.shared && !known.contains(&policy.name));
+    to.qos_policies.extend(missing.cloned());
 }
 
 /// Updates and deletes policies to match the cluster. A policy of this host only (not `shared`)

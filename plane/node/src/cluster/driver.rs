@@ -254,6 +254,7 @@ impl Driver {
         self.members.clear();
         self.alive.clear();
         self.ignored = IgnoredMembers::default();
+        self.policies.processed = 0;
     }
 
     /// Queues events. They are appended to the log at the end of the iteration, when the published

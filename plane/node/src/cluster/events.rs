@@ -33,6 +33,18 @@ pub(super) fn not_saved(store: &Name, record: &str, error: &StateStoreError) -> 
         .repeated()
 }
 
+/// Returns the event of shared policies of the cluster that cannot be saved.
+pub(super) fn policies_not_saved(error: &StateStoreError) -> EventDraft {
+    let text = format!(
+        "The shared policies of the cluster cannot be saved. Changes of them are not in effect on \
+         this host until the state directory can be written; the daemon retries. {error}"
+    );
+    EventDraft::new(EventKind::RecordNotSaved, "cluster", text)
+        .with("record", "policies")
+        .with("reason", error)
+        .repeated()
+}
+
 /// Returns the event for a notice of this host's cluster member about a shared store.
 pub(super) fn member_event(store: &Name, notice: MemberNotice, reserved_iops: u64) -> EventDraft {
     let draft = match notice {

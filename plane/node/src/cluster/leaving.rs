@@ -1,12 +1,17 @@
 //! Checks and preparations of changes of the cluster: joining, and leaving after reservations were
 //! given back.
 
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, HostConfig, Name};
-use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterStoreError};
+use suimon_ports::{
+    ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterKvStore, ClusterStoreError,
+};
 
-use super::keys::{ALIVE, MEMBERS, MemberRecord, REPORTS, grants_prefix, parse_report_key};
+use super::keys::{
+    ALIVE, GRANTS, MEMBERS, MemberRecord, REPORTS, grants_prefix, parse_grant_key, parse_report_key,
+};
 use super::policy_changes::PolicyChanges;
 use super::releasing::{RELEASE_POLL_INTERVAL, RELEASE_TIMEOUT, released};
 use super::values::read;
@@ -31,6 +36,42 @@ fn unlimited(to: &HostConfig, store: &Name) -> Option<ApiError> {
     );
     let error = ApiError::new(ErrorCode::InUse, text).about(format!("store/{store}"));
     (!disks.is_empty()).then(|| error.field("shared"))
+}
+
+/// Makes changes in several transactions.
+fn remove_all(
+    store: &dyn ClusterKvStore,
+    changes: &[ClusterChange],
+) -> Result<(), ClusterStoreError> {
+    for chunk in changes.chunks(store.changes_max().max(1)) {
+        store.commit(&[], chunk)?;
+    }
+    Ok(())
+}
+
+/// Removes the reports and grants of node numbers without a member. Removes nothing while the
+/// number of a member cannot be read. Returns true if there were any.
+fn remove_left_records(store: &dyn ClusterKvStore, root: &str) -> Result<bool, ClusterStoreError> {
+    let read_below = |prefix: &str| store.read(&format!("{root}{prefix}")).map(|view| view.entries);
+    let (reports, grants) = (read_below(REPORTS)?, read_below(GRANTS)?);
+    // Read last: a node becomes a member before it has reports and grants, and numbers are not
+    // used again.
+    let members = read_below(MEMBERS)?;
+    let records = members.iter().map(read::<MemberRecord>);
+    let Some(numbers) = records.map(|record| Some(record?.id.0)).collect::<Option<BTreeSet<u32>>>()
+    else {
+        return Ok(false);
+    };
+    let is_left = |entry: &ClusterEntry| {
+        let short_key = entry.key.strip_prefix(root).unwrap_or_default();
+        let node = parse_report_key(short_key).map(|(_, node)| node);
+        let node = node.or_else(|| parse_grant_key(short_key).map(|(node, _)| node));
+        node.is_some_and(|node| !numbers.contains(&node.0))
+    };
+    let left = reports.into_iter().chain(grants).filter(is_left);
+    let changes: Vec<ClusterChange> = left.map(|entry| ClusterChange::Remove(entry.key)).collect();
+    remove_all(store, &changes)?;
+    Ok(!changes.is_empty())
 }
 
 impl Shared {
@@ -178,10 +219,12 @@ impl Shared {
         Err(cluster_error(ErrorCode::HostError, text))
     }
 
-    /// Removes a node that is permanently gone from the cluster, and thereby its reservations.
+    /// Removes a node that is permanently gone from the cluster, and thereby its reservations. If
+    /// there is no such node, removes the reports and grants that earlier attempts have left.
     ///
     /// # Errors
-    /// Fails if there is no such node, the node is alive, or the cluster does not respond.
+    /// Fails if there is no such node and nothing was left, the node is alive, or the cluster does
+    /// not respond.
     pub(crate) fn remove_cluster_node(&self, node: &str) -> Result<(), ApiError> {
         let refusal = |text: String| cluster_error(ErrorCode::HostError, text);
         let desired = self.desired();
@@ -197,6 +240,9 @@ impl Shared {
         let view = store.read(&key).map_err(failed)?;
         let entry = view.entries.into_iter().find(|entry| entry.key == key);
         let Some(entry) = entry else {
+            if remove_left_records(store.as_ref(), &root).map_err(failed)? {
+                return Ok(());
+            }
             let text = format!(
                 "the cluster has no node `{node}`; `suimon cluster status` lists its nodes"
             );
@@ -224,10 +270,12 @@ impl Shared {
             ClusterCommit::Committed(_) => {
                 // Leaders forget the node with its record; its reports and grants are not read any
                 // more.
-                for chunk in changes.chunks(store.changes_max().max(1)) {
-                    store.commit(&[], chunk).map_err(failed)?;
-                }
-                Ok(())
+                remove_all(store.as_ref(), &changes).map_err(|error| {
+                    refusal(format!(
+                        "node `{node}` was removed, but not its reports and grants: {error}; \
+                         repeat `suimon cluster remove {node}`, which removes them"
+                    ))
+                })
             }
             ClusterCommit::ConditionFailed => {
                 let text = format!(

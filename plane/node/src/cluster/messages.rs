@@ -9,7 +9,7 @@ use suimon_ports::{ClusterEntry, ClusterKvStore};
 use crate::cluster::heartbeat::Heartbeat;
 use crate::cluster::identity::IdentityMismatch;
 use crate::cluster::keys::MemberRecord;
-use crate::cluster::policies::Policies;
+use crate::cluster::policies::ReadPolicies;
 
 /// Task for the thread that accesses etcd.
 pub(super) enum Task {
@@ -67,7 +67,7 @@ pub(super) enum TaskResult {
     Begun {
         store: Arc<dyn ClusterKvStore>,
         member: MemberRecord,
-        policies: Policies,
+        policies: ReadPolicies,
     },
     NotBegun {
         is_refused: bool,
@@ -77,7 +77,7 @@ pub(super) enum TaskResult {
         store: Name,
         term: Term,
         records: Vec<(NodeId, NodeGrant)>,
-        policies: Policies,
+        policies: ReadPolicies,
     },
     NotElected {
         store: Name,

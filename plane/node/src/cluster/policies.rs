@@ -44,6 +44,13 @@ impl PolicyRecord {
 /// Policies by name, with the revisions at which they were written.
 pub(super) type Policies = BTreeMap<Name, (PolicyRecord, u64)>;
 
+/// All policies of the cluster, read at once.
+pub(super) struct ReadPolicies {
+    /// Revision of etcd up to which the policies contain all changes.
+    pub(super) revision: u64,
+    pub(super) policies: Policies,
+}
+
 /// Returns the policies among these entries, without invalid records: at most [`POLICIES_MAX`] and
 /// one more, which shows that there are too many. The newest of too many are left out.
 pub(super) fn decode_policies<'a>(
@@ -143,7 +150,8 @@ impl PolicyStore<'_> {
         format!("{}{POLICIES}{policy}", self.root)
     }
 
-    /// Adds a policy, unless a policy of that name exists.
+    /// Adds a policy, unless a policy of that name exists. A record that nodes ignore, because it is
+    /// invalid, is replaced.
     ///
     /// # Errors
     /// Fails if the cluster does not respond, so that the outcome is unknown, other nodes write the
@@ -151,7 +159,9 @@ impl PolicyStore<'_> {
     pub(super) fn add(&self, config: &QosPolicyConfig) -> Result<(), ApiError> {
         let result = self.commit_with(|transaction| {
             let entry = self.entry(&self.key_of(&config.name))?;
-            if entry.as_ref().and_then(read::<PolicyRecord>).is_none() {
+            let is_ignored =
+                |entry: &ClusterEntry| decode_policy(config.name.as_str(), entry).is_none();
+            if entry.as_ref().is_none_or(is_ignored) {
                 self.put(transaction, config, entry.as_ref(), None)?;
             }
             self.check_count(transaction)

@@ -1,6 +1,8 @@
 //! Session of the worker in etcd: the node's record, lease, watches and elections.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod leaving;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,11 +15,11 @@ use suimon_ports::{
 
 use super::inbox::{Inbox, KeyObserver};
 use super::keys::{
-    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, STORES, grant_key,
+    ALIVE, GRANTS, LEADERS, MEMBERS, MemberRecord, NEXT_NODE, POLICIES, REPORTS, grant_key,
     grants_prefix, parse_grant_key, report_key,
 };
 use super::messages::MemberKeys;
-use super::policies::{Policies, PolicyStore, decode_policies};
+use super::policies::{PolicyStore, ReadPolicies, decode_policies};
 use super::records::begin_incarnation;
 use super::{ClusterStores, cluster_prefix};
 use crate::RandomSource;
@@ -83,7 +85,7 @@ impl Session {
         context: &SessionContext,
         number: u64,
         config: &ClusterConfig,
-    ) -> Result<(Self, Policies), JoinError> {
+    ) -> Result<(Self, ReadPolicies), JoinError> {
         let refusal = |detail: String| JoinError { is_refused: true, detail };
         let store = context.stores.connect(config).map_err(|error| JoinError {
             is_refused: !may_pass(error.code),
@@ -208,9 +210,10 @@ impl Session {
     }
 
     /// Returns all policies of the cluster.
-    fn policies(&self) -> Result<Policies, ClusterStoreError> {
+    fn policies(&self) -> Result<ReadPolicies, ClusterStoreError> {
         let view = self.store.read(&self.key(POLICIES))?;
-        Ok(decode_policies(&self.root, &view.entries))
+        let policies = decode_policies(&self.root, &view.entries);
+        Ok(ReadPolicies { revision: view.revision, policies })
     }
 
     /// Adds a policy to the cluster, unless a policy of that name exists.
@@ -281,58 +284,6 @@ impl Session {
         let changes = keys.map(|key| ClusterChange::Remove(self.key(&key)));
         let commit = self.store.commit(&[self.is_member()], &changes)?;
         Ok(matches!(commit, ClusterCommit::Committed(_)))
-    }
-
-    /// Removes the node from the cluster. Its reservations were given back before. The record of
-    /// the member is removed last, so that the node can repeat a failed attempt.
-    pub(super) fn leave(&mut self, stores: &[Name]) -> Result<(), ClusterStoreError> {
-        let number = self.member.id;
-        // Nobody else removes the grants of a store without a leader.
-        let grants = self.store.read(&self.key(&grants_prefix(number)))?.entries;
-        let granted = grants.iter().filter_map(|entry| {
-            let (_, store) = parse_grant_key(entry.key.strip_prefix(&self.root)?)?;
-            store.parse::<Name>().ok()
-        });
-        let stores: BTreeSet<Name> = granted.chain(stores.iter().cloned()).collect();
-        let keys =
-            stores.iter().flat_map(|store| [report_key(store, number), grant_key(number, store)]);
-        let changes: Vec<ClusterChange> =
-            keys.map(|key| ClusterChange::Remove(self.key(&key))).collect();
-        for chunk in changes.chunks(self.store.changes_max().max(1)) {
-            self.store.commit(&[], chunk)?;
-        }
-        self.remove_identities()?;
-        let member = self.key(&format!("{MEMBERS}{}", self.node));
-        self.store.commit(&[], &[ClusterChange::Remove(member)])?;
-        self.end();
-        Ok(())
-    }
-
-    /// Removes the identities of all stores if the cluster has no other member. While it has
-    /// others, one of them may share a store whose directory is not mounted, which is detected by
-    /// the identity only, and which no key shows.
-    fn remove_identities(&self) -> Result<(), ClusterStoreError> {
-        // A node that joins after this read changes the number of the next one.
-        let next_key = self.key(NEXT_NODE);
-        let next = self.store.read(&next_key)?.entries;
-        let Some(next) = next.into_iter().find(|entry| entry.key == next_key) else {
-            return Ok(());
-        };
-        let own_key = self.key(&format!("{MEMBERS}{}", self.node));
-        let members = self.store.read(&self.key(MEMBERS))?.entries;
-        if members.iter().any(|member| member.key != own_key) {
-            return Ok(());
-        }
-        let is_last = [self.is_member(), ClusterCondition::Unmodified(next_key, next.modified)];
-        let identities = self.store.read(&self.key(STORES))?.entries.into_iter();
-        let changes: Vec<ClusterChange> =
-            identities.map(|entry| ClusterChange::Remove(entry.key)).collect();
-        for chunk in changes.chunks(self.store.changes_max().max(1)) {
-            if self.store.commit(&is_last, chunk)? == ClusterCommit::ConditionFailed {
-                return Ok(());
-            }
-        }
-        Ok(())
     }
 
     /// Resigns all elections and removes the `alive/` key, so that other nodes need not wait until

@@ -45,6 +45,10 @@ struct World {
     /// Key whose next removal is followed by a write of the former value, and the key that is
     /// written; see [`FakeCluster::write_after_removal`].
     late_write: Option<(String, String)>,
+    /// Prefix, and the action that follows its next read; see [`FakeCluster::after_read`].
+    after_read: Option<(String, Box<dyn FnOnce() + Send>)>,
+    /// Key whose removals fail; see [`FakeCluster::refuse_removal`].
+    refused_removal: Option<String>,
 }
 
 /// Watch of a client.
@@ -83,6 +87,16 @@ impl FakeCluster {
     /// before watches report the removal.
     pub(crate) fn write_after_removal(&self, removed: String, written: String) {
         lock(&self.world).late_write = Some((removed, written));
+    }
+
+    /// Calls `action` when this prefix is read the next time, before the reader gets the result.
+    pub(crate) fn after_read(&self, prefix: &str, action: impl FnOnce() + Send + 'static) {
+        lock(&self.world).after_read = Some((prefix.to_owned(), Box::new(action)));
+    }
+
+    /// Makes transactions that remove `key` fail; `None`: no transaction.
+    pub(crate) fn refuse_removal(&self, key: Option<&str>) {
+        lock(&self.world).refused_removal = key.map(str::to_owned);
     }
 
     /// Returns the keys with this prefix.
@@ -143,6 +157,13 @@ impl World {
                 self.entries.get(key).is_some_and(|(entry, _)| entry.modified == *modified)
             }
         }
+    }
+
+    fn refuses(&self, changes: &[ClusterChange]) -> bool {
+        changes.iter().any(|change| match change {
+            ClusterChange::Remove(key) => self.refused_removal.as_ref() == Some(key),
+            ClusterChange::Put(..) => false,
+        })
     }
 
     fn make(&mut self, changes: &[ClusterChange]) -> u64 {
@@ -214,7 +235,14 @@ impl World {
 impl ClusterKvStore for FakeCluster {
     fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError> {
         self.check_reachable()?;
-        Ok(lock(&self.world).view(prefix))
+        let mut world = lock(&self.world);
+        let view = world.view(prefix);
+        let action = world.after_read.take_if(|(read_prefix, _)| read_prefix.as_str() == prefix);
+        drop(world);
+        if let Some((_, action)) = action {
+            action();
+        }
+        Ok(view)
     }
 
     fn commit(
@@ -228,6 +256,10 @@ impl ClusterKvStore for FakeCluster {
             return Err(ClusterStoreError { kind: Kind::Refused, detail });
         }
         let mut world = lock(&self.world);
+        if world.refuses(changes) {
+            let detail = "nobody answers".to_owned();
+            return Err(ClusterStoreError { kind: Kind::Unreachable, detail });
+        }
         let holds = conditions.iter().all(|condition| world.holds(condition));
         let revision = holds.then(|| world.make(changes));
         drop(world);

@@ -15,22 +15,27 @@ use self::adoption::Adoption;
 use crate::cluster::policies::Policies;
 use crate::disks::Disks;
 use crate::shared::Shared;
+use crate::state::ReportedFailure;
 
 /// Known shared policies of the cluster.
 #[derive(Default)]
 pub(super) struct KnownPolicies {
     pub(super) policies: Policies,
+    /// Highest revision of etcd of which a key of a policy was processed in this session.
+    pub(super) processed: u64,
     /// Deleted policies that the desired state may still contain, at most as many as a cluster can
     /// have policies.
     deleted: BTreeSet<Name>,
     /// True if the desired state must be updated.
     is_due: bool,
-    /// Time at which policies that the cluster lacks, or that could not be adopted for lack of room
-    /// among operations, are handled again.
+    /// Time at which policies that the cluster lacks are added again.
     retry_at: Option<Time>,
     adoption: Adoption,
     /// True if the policies have changed since they were last saved.
     is_unsaved: bool,
+    /// Earliest time of the next attempt to save the policies, if the last one has failed.
+    save_at: Option<Time>,
+    save_failure: ReportedFailure,
     /// Policies of the desired state that the cluster has refused, as reported by an event.
     refused: BTreeSet<Name>,
     /// True if an event has reported that the cluster has too many policies.
@@ -79,9 +84,10 @@ fn parts(
     caps: &[PolicyCap],
 ) -> BTreeMap<PolicyId, PolicyShare> {
     let used = policies_on(config, store);
+    let caps: BTreeMap<PolicyKey, &PolicyCap> = caps.iter().map(|cap| (cap.policy, cap)).collect();
     let part = |policy: &QosPolicyConfig| {
         let key = known_policies.get(&policy.name).map(|(record, _)| record.key);
-        let cap = caps.iter().find(|cap| Some(cap.policy) == key);
+        let cap = key.and_then(|key| caps.get(&key));
         let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
         let part = cap.map_or(nothing, |cap| PolicyShare { min_iops: cap.min_iops, max: cap.max });
         (disks.policy_id(&policy.name), part)
@@ -91,9 +97,9 @@ fn parts(
 
 /// Returns the policies that span nodes and are used on a store.
 fn policies_on<'a>(config: &'a HostConfig, store: &Name) -> Vec<&'a QosPolicyConfig> {
-    let disks_on_store = || config.disks.iter().filter(|disk| disk.store == *store);
-    let is_used = |policy: &&QosPolicyConfig| {
-        disks_on_store().any(|disk| disk.qos_policy.as_ref() == Some(&policy.name))
-    };
-    config.qos_policies.iter().filter(|policy| policy.spans_nodes()).filter(is_used).collect()
+    let disks_on_store = config.disks.iter().filter(|disk| disk.store == *store);
+    let used: BTreeSet<&Name> =
+        disks_on_store.filter_map(|disk| disk.qos_policy.as_ref()).collect();
+    let is_used = |policy: &&QosPolicyConfig| policy.spans_nodes() && used.contains(&policy.name);
+    config.qos_policies.iter().filter(is_used).collect()
 }

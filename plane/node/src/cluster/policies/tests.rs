@@ -60,6 +60,25 @@ fn invalid_policies_are_ignored() {
     assert_eq!(policies.into_keys().collect::<Vec<_>>(), [name("batch")]);
 }
 
+/// Nodes ignore the record, so that each one would add the policy again and again.
+#[test]
+fn an_invalid_record_is_replaced_when_its_policy_is_added() {
+    let cluster = FakeCluster::default();
+    let policies = PolicyStore { store: &cluster, root: ROOT.to_owned() };
+    let key = policies.key_of(&name("batch"));
+    let add = |record: &PolicyRecord| {
+        let put = ClusterChange::Put(key.clone(), write(record), None);
+        cluster.commit(&[], &[put]).unwrap();
+        policies.add(&config("batch", 100)).unwrap();
+        let view = cluster.read(ROOT).unwrap();
+        decode_policies(ROOT, &view.entries)[&name("batch")].0.config.max_iops
+    };
+    let record = PolicyRecord { key: PolicyKey(1), config: config("batch", 300) };
+    assert_eq!(add(&record), Some(300), "a valid record stays");
+    let not_shared = QosPolicyConfig { shared: false, ..config("batch", 300) };
+    assert_eq!(add(&PolicyRecord { config: not_shared, ..record }), Some(100));
+}
+
 #[test]
 fn a_policy_for_which_a_cluster_has_no_room_is_refused_with_the_remedy() {
     let cluster = FakeCluster::default();

@@ -1,5 +1,7 @@
 //! Shared QoS policies.
 
+use std::sync::Arc;
+
 use super::*;
 
 /// Returns the IOPS that the only policy permits this node now; `u64::MAX` without a share.
@@ -112,6 +114,36 @@ fn a_policy_in_use_is_not_deleted_and_disks_of_a_deleted_policy_are_blocked() {
     // When the disk is removed, the policy is removed from this node, too.
     first.apply_ok(&host(&without_disks("n1")));
     wait_until("the first node has removed the policy", || max_of(&first, "batch").is_none());
+}
+
+/// The watch does not report the policy again.
+#[test]
+fn a_policy_that_is_created_while_a_leader_is_elected_is_not_deleted() {
+    const POLICIES: &str = "/suimon/lab/policies/";
+    let cluster = FakeCluster::default();
+    let disks = FakeDisks::default();
+    disks.put_store(DISK_STORE, cluster.files());
+    let first = Harness::in_cluster(MemoryStore::default(), disks, cluster.clone());
+    let text = config("n1", 0);
+    first.apply_ok(&host(&text[..text.find("[[store]]").unwrap()]));
+    wait_until("the first node emits ClusterJoined", || {
+        has_event(&first, EventKind::ClusterJoined)
+    });
+    let (shared, other) = (Arc::clone(first.node.shared()), cluster.new_client());
+    // The elected node has read the policies.
+    cluster.after_read(POLICIES, move || {
+        let policy = serde_json::json!({ "name": "batch", "shared": true, "max_iops": 100 });
+        let record = serde_json::json!({ "key": 1, "config": policy }).to_string().into_bytes();
+        let put = ClusterChange::Put(format!("{POLICIES}batch"), record, None);
+        other.commit(&[], &[put]).unwrap();
+        wait_until("the first node knows the policy", || {
+            shared.cluster.view().policies.contains_key(&name("batch"))
+        });
+    });
+    first.apply_ok(&host(&text));
+    wait_until("the first node emits ClusterLeads", || has_event(&first, EventKind::ClusterLeads));
+    assert!(first.node.shared().cluster.view().policies.contains_key(&name("batch")));
+    wait_until("the first node has the policy", || max_of(&first, "batch") == Some(100));
 }
 
 #[test]

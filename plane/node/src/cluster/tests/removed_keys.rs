@@ -43,6 +43,22 @@ fn grants_go_with_their_node_and_identities_with_the_last_one() {
     assert_eq!(cluster.keys(IDENTITIES), [format!("{IDENTITIES}san")]);
 }
 
+/// A member without identities would accept an empty mount point as the directory of a store.
+#[test]
+fn a_node_has_left_when_identities_cannot_be_removed() {
+    let cluster = FakeCluster::default();
+    let first = node(&cluster, "n1", 2000);
+    wait_until("the first node has a reservation of 2064 IOPS", || {
+        cap(&first).reserved_iops == 2064
+    });
+    let identity = format!("{IDENTITIES}san");
+    wait_until("the identity is recorded", || cluster.value(&identity).is_some());
+    cluster.refuse_removal(Some(&identity));
+    leave(&first);
+    assert_eq!(cluster.keys("/suimon/lab/members/"), [""; 0]);
+    assert_eq!(cluster.keys(IDENTITIES), [identity]);
+}
+
 /// No leader removes these grants, because no other node shares the store.
 #[test]
 fn a_removed_node_leaves_no_grants_of_a_store_that_it_alone_has_shared() {
@@ -66,7 +82,15 @@ fn a_removed_node_leaves_no_grants_of_a_store_that_it_alone_has_shared() {
     wait_until("one node is alive according to etcd", || {
         cluster.keys("/suimon/lab/alive/").len() == 1
     });
+    // The removal fails after the removal of the member, and is repeated.
+    cluster.refuse_removal(Some(GRANT));
+    let error = first.node.remove_cluster_node("n2").unwrap_err();
+    assert!(error.message.contains("repeat `suimon cluster remove n2`"), "{error}");
+    assert!(cluster.value(GRANT).is_some());
+    cluster.refuse_removal(None);
     first.node.remove_cluster_node("n2").unwrap();
     assert_eq!(cluster.value(GRANT), None);
+    let error = first.node.remove_cluster_node("n2").unwrap_err();
+    assert_eq!(error.code, ErrorCode::NotFound);
     assert!(cluster.value("/suimon/lab/reports/own/0000000002").is_none());
 }

@@ -45,6 +45,11 @@ impl Adoption {
         };
     }
 
+    /// Records that an attempt could not begin, and defers the next one.
+    pub(super) fn postpone(&mut self, until: Time) {
+        self.retry_at = Some(until);
+    }
+
     /// Records that the desired state contains the policies.
     pub(super) fn end(&mut self) {
         *self = Self::default();
@@ -108,6 +113,20 @@ mod tests {
         // A change of the desired state may have removed the cause.
         adoption.permit();
         assert!(adoption.may_begin(at(last + 1), FAILED));
+    }
+
+    /// There may be no room for a further operation.
+    #[test]
+    fn an_attempt_that_could_not_begin_is_due_once_at_its_time() {
+        let mut adoption = Adoption::default();
+        adoption.postpone(at(30));
+        assert!(!adoption.is_due(at(29)) && adoption.is_due(at(30)));
+        adoption.begin(at(30), 1);
+        assert!(adoption.is_due(at(60)) && adoption.may_begin(at(60), FAILED));
+        adoption.postpone(at(90));
+        assert!(!adoption.is_due(at(60)) && !adoption.may_begin(at(60), FAILED));
+        assert_eq!(adoption.operation(), Some(1));
+        assert!(adoption.is_due(at(90)) && adoption.may_begin(at(90), FAILED));
     }
 
     #[test]

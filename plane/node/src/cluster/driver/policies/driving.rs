@@ -5,14 +5,15 @@ use std::sync::mpsc::TrySendError;
 use std::time::Duration;
 
 use suimon_cluster_qos::{AllocatorEvent, POLICIES_MAX};
-use suimon_contract::{EventKind, HostConfig, Name};
+use suimon_contract::{EventKind, HostConfig, Name, QosPolicyConfig};
 use suimon_quantity::Time;
 
 use super::KnownPolicies;
 use crate::cluster::driver::{Driver, Link};
+use crate::cluster::events::policies_not_saved;
 use crate::cluster::inbox::KeyState;
 use crate::cluster::messages::Task;
-use crate::cluster::policies::{Policies, PolicyRecord, decode_policy, shared_policies};
+use crate::cluster::policies::{PolicyRecord, ReadPolicies, decode_policy, shared_policies};
 use crate::cluster::records::{StoredPolicies, load_policies, save_policies};
 use crate::command::Command;
 use crate::events::EventDraft;
@@ -21,6 +22,12 @@ use crate::{ChangeOptions, Edit};
 /// Interval after which a policy that the cluster lacks is added again, and an update of the
 /// desired state for which there was no room is requested again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
+/// Interval after which the policies are saved again if that has failed.
+const SAVE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// Maximum number of policies that are added to the cluster at a time. Further ones follow when the
+/// cluster has these. Each addition reads all policies, and delays reports, grants and the renewal
+/// of the lease, which the same thread writes.
+const ADDED_MAX: usize = 16;
 
 impl Driver {
     /// Loads the policies that were known when the daemon last ran.
@@ -43,18 +50,41 @@ impl Driver {
         };
     }
 
-    fn keep_policies(&self) {
-        let Some(cluster) = &self.config else { return };
+    /// Saves changed policies. A failed attempt is repeated after [`SAVE_RETRY_INTERVAL`].
+    fn save_changed_policies(&mut self, now: Time) {
+        let is_waiting = self.policies.save_at.is_some_and(|save_at| now < save_at);
+        if !self.policies.is_unsaved || is_waiting {
+            return;
+        }
+        let is_saved = self.keep_policies();
+        self.policies.is_unsaved = !is_saved;
+        self.policies.save_at = (!is_saved).then(|| now + SAVE_RETRY_INTERVAL);
+    }
+
+    /// Saves the policies. Returns false on failure. Of equal failures, the first is reported.
+    fn keep_policies(&mut self) -> bool {
+        let Some(cluster) = &self.config else { return true };
         let records = self.policies.policies.values().map(|(record, _)| record.clone()).collect();
         let stored = StoredPolicies { all: records, deleted: self.policies.deleted.clone() };
         let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &stored);
-        if let Err(error) = saved {
-            tracing::error!(%error, "cannot save the policies of the cluster");
+        let Err(error) = saved else {
+            self.policies.save_failure.end();
+            return true;
+        };
+        if self.policies.save_failure.is_new(&error) {
+            self.emit([policies_not_saved(&error)]);
         }
+        false
     }
 
-    /// Processes the complete set of policies read from the cluster.
-    pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, mut policies: Policies) {
+    /// Processes the complete set of policies read from the cluster. Ignores a set that is older
+    /// than a key of a policy that was processed: it would delete policies that were added since,
+    /// and the watch does not report them again.
+    pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, read: ReadPolicies) {
+        let ReadPolicies { revision, mut policies } = read;
+        if revision < self.policies.processed {
+            return;
+        }
         let has_excess = policies.len() > POLICIES_MAX;
         if has_excess {
             // All nodes ignore the newest ones.
@@ -91,6 +121,7 @@ impl Driver {
         name: &str,
         key_state: &KeyState,
     ) {
+        self.policies.processed = self.policies.processed.max(key_state.revision);
         match &key_state.entry {
             Some(entry) => {
                 let Some((name, record)) = decode_policy(name, entry) else { return };
@@ -172,23 +203,28 @@ impl Driver {
 
     /// Saves changed policies. Updates the policies in the desired state to those of the cluster,
     /// and adds policies of the desired state that the cluster does not have to it. Updates nothing
-    /// unless an update is due.
+    /// unless an update is due and all changes are saved: after a restart, a policy in the desired
+    /// state whose deletion is not recorded would be added to the cluster again.
     pub(in crate::cluster::driver) fn adopt_policies(&mut self, now: Time) {
-        if std::mem::take(&mut self.policies.is_unsaved) {
-            self.keep_policies();
-        }
+        self.save_changed_policies(now);
         let is_due = self.policies.is_due
             || self.policies.retry_at.is_some_and(|retry_at| retry_at <= now)
             || self.policies.adoption.is_due(now);
         // A change of a policy on this node writes the cluster's record first. The desired state
         // must not be updated in between.
         let is_up = matches!(self.link, Link::Up { .. });
-        if !is_due || !is_up || self.is_changing() || self.is_leaving {
+        let is_ready = is_up && !self.policies.is_unsaved && !self.is_leaving;
+        if !is_due || !is_ready || self.is_changing() {
             return;
         }
         (self.policies.is_due, self.policies.retry_at) = (false, None);
         let desired = self.shared.desired();
         self.forget_deleted(&desired.config);
+        self.save_changed_policies(now);
+        if self.policies.is_unsaved {
+            self.policies.is_due = true;
+            return;
+        }
         self.report_deleted(&desired.config);
         self.add_missing(now, &desired.config);
         let operation = self.policies.adoption.operation();
@@ -198,18 +234,19 @@ impl Driver {
         }
     }
 
-    /// Adds policies of the desired state that the cluster does not have to the cluster.
+    /// Adds policies of the desired state that the cluster does not have to the cluster, at most
+    /// [`ADDED_MAX`]: first those that the cluster has not refused.
     fn add_missing(&mut self, now: Time, config: &HostConfig) {
         let KnownPolicies { policies, deleted, retry_at, refused, .. } = &mut self.policies;
         let is_missing = |name: &Name| !policies.contains_key(name) && !deleted.contains(name);
         let missing = shared_policies(config).filter(|policy| is_missing(&policy.name));
-        let mut names = BTreeSet::new();
-        for policy in missing {
-            self.tasks.push(self.session, Task::AddPolicy(Box::new(policy.clone())));
+        let (refused_before, others): (Vec<&QosPolicyConfig>, Vec<&QosPolicyConfig>) =
+            missing.partition(|policy| refused.contains(&policy.name));
+        for policy in others.iter().chain(&refused_before).take(ADDED_MAX) {
+            self.tasks.push(self.session, Task::AddPolicy(Box::new((*policy).clone())));
             *retry_at = Some(now + RETRY_INTERVAL);
-            names.insert(&policy.name);
         }
-        refused.retain(|name| names.contains(name));
+        *refused = refused_before.into_iter().map(|policy| policy.name.clone()).collect();
     }
 
     /// Emits an event for a policy of this host that the cluster has refused, once per policy.
@@ -220,7 +257,8 @@ impl Driver {
         );
         let subject = format!("qos_policy/{name}");
         if self.policies.refused.insert(name) {
-            self.emit([EventDraft::new(EventKind::SharedPolicyRefused, subject, text)]);
+            let draft = EventDraft::new(EventKind::SharedPolicyRefused, subject, text);
+            self.emit([draft.repeated()]);
         }
     }
 
@@ -236,13 +274,8 @@ impl Driver {
             return;
         }
         let operations = &self.shared.operations;
-        // An attempt replaces the failed one before it. Otherwise failed attempts would displace
-        // other operations.
-        if let Some(failed) = self.policies.adoption.operation() {
-            operations.remove_ended(failed);
-        }
         let Ok(operation) = operations.add(&edit.kind(), &edit.subject(), true) else {
-            self.policies.retry_at = Some(now + RETRY_INTERVAL);
+            self.policies.adoption.postpone(now + RETRY_INTERVAL);
             return;
         };
         let id = operation.id();
@@ -250,13 +283,20 @@ impl Driver {
         let options = ChangeOptions { force: true, ..ChangeOptions::default() };
         let command = Command::Change { operation, edit: Box::new(edit), options };
         match self.commands.try_send(command) {
-            Ok(()) => self.policies.adoption.begin(now, id),
+            Ok(()) => {
+                // An attempt replaces the failed one before it. Otherwise failed attempts would
+                // displace other operations.
+                if let Some(failed) = self.policies.adoption.operation() {
+                    operations.remove_ended(failed);
+                }
+                self.policies.adoption.begin(now, id);
+            }
             // The queue of the control thread is full.
             Err(TrySendError::Full(command) | TrySendError::Disconnected(command)) => {
                 if let Command::Change { operation, .. } = command {
                     operation.withdraw();
                 }
-                self.policies.retry_at = Some(now + RETRY_INTERVAL);
+                self.policies.adoption.postpone(now + RETRY_INTERVAL);
             }
         }
     }
@@ -269,20 +309,19 @@ impl Driver {
         let desired: BTreeSet<&Name> = shared_policies(config).map(|policy| &policy.name).collect();
         deleted.retain(|name| desired.contains(name));
         reported.retain(|name| deleted.contains(name));
-        if deleted.len() != before {
-            self.keep_policies();
-        }
+        let is_changed = deleted.len() != before;
+        self.policies.is_unsaved |= is_changed;
     }
 
     /// Emits events for deleted policies that disks of this host use.
     fn report_deleted(&mut self, config: &HostConfig) {
-        let is_used =
-            |name: &Name| config.disks.iter().any(|disk| disk.qos_policy.as_ref() == Some(name));
+        let used: BTreeSet<&Name> =
+            config.disks.iter().filter_map(|disk| disk.qos_policy.as_ref()).collect();
         let new: Vec<Name> = self
             .policies
             .deleted
             .iter()
-            .filter(|name| is_used(name) && !self.policies.reported.contains(*name))
+            .filter(|name| used.contains(*name) && !self.policies.reported.contains(*name))
             .cloned()
             .collect();
         for name in new {
