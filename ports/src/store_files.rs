@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::{DiskFile, FileName};
 
-/// Maximum number of names that [`StoreFiles::names`] returns.
+/// Maximum number of names that [`StoreFiles::names_with`] returns.
 pub const STORE_NAMES_MAX: usize = 65536;
 
 /// Access mode of an image file; enforced by locks.
@@ -173,6 +173,17 @@ pub trait StoreFiles: Send + Sync {
         unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError>;
 
+    /// Opens a file for reading without locks, also while it is locked by another user, who may
+    /// change it meanwhile. `unit`: as for [`StoreFiles::open`].
+    ///
+    /// # Errors
+    /// Fails if the file is missing, not regular or behind a link, or if a system call fails.
+    fn open_unlocked(
+        &self,
+        name: &FileName,
+        unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError>;
+
     /// Creates an empty file and opens it for writing. Parent directories must exist. After a crash
     /// of the host the file may or may not exist.
     ///
@@ -229,13 +240,21 @@ pub trait StoreFiles: Send + Sync {
     /// Fails if the file is missing or a system call fails.
     fn remove(&self, name: &FileName) -> Result<(), StoreFileError>;
 
-    /// Returns the names of regular files with a last component that ends with `ending`, in
+    /// Returns the names of regular files with a last component that ends with one of `endings`, in
     /// ascending order: at most [`STORE_NAMES_MAX`], in directories up to eight levels deep. Names
     /// that are not UTF-8 or have control characters are omitted. Empty for a block device.
     ///
     /// # Errors
     /// Fails if a system call fails.
-    fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError>;
+    fn names_with(&self, endings: &[&str]) -> Result<Vec<FileName>, StoreFileError>;
+
+    /// As [`StoreFiles::names_with`], with one ending.
+    ///
+    /// # Errors
+    /// Fails if a system call fails.
+    fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError> {
+        self.names_with(&[ending])
+    }
 
     /// Returns total and free space of the store.
     ///

@@ -237,6 +237,22 @@ impl DiskError {
         matches!(*self.fault, DiskFault::Store(StoreFault::Missing))
     }
 
+    /// Returns true if the file could not be opened or read because of an error of the store or a
+    /// lock. False if it is missing, not a regular file, or not an intact image.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        match self.fault.as_ref() {
+            DiskFault::Store(fault) => {
+                matches!(fault, StoreFault::System(_) | StoreFault::InUse { .. })
+            }
+            DiskFault::Image(error) => matches!(
+                &error.fault,
+                suimon_image::ImageFault::File(suimon_image::FileError::System(_))
+            ),
+            _ => false,
+        }
+    }
+
     /// Returns true if the store is full.
     #[must_use]
     pub fn is_full(&self) -> bool {

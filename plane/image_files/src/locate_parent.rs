@@ -2,6 +2,7 @@
 
 use suimon_ports::{FileName, StoreFiles};
 use suimon_vhd::{Parent, ParentLocator, ParentMismatch};
+use suimon_vhdx::ParentLocator as VhdxLocator;
 
 use super::error::{DiskError, DiskFault};
 use super::layer::{OpenLayer, Opened};
@@ -16,24 +17,34 @@ pub(crate) struct Candidate {
     pub(crate) is_guess: bool,
 }
 
-/// Returns the names under which the parent of a layer is searched, in this order: recorded paths
-/// relative to the child, then the last component of every recorded path in the child's directory.
-/// The latter finds a parent that was moved together with the child, or was created on another
-/// system.
+/// Recorded paths of a parent: those relative to the child, and all others.
+type ParentPaths<'a> = (Vec<&'a str>, Vec<&'a str>);
+
+/// Returns the names under which the parent of a layer is searched, as [`parent_candidates`].
 pub(crate) fn candidates(child: &OpenLayer) -> Vec<Candidate> {
+    parent_candidates(&child.name, paths(&child.image))
+}
+
+/// Returns the names under which the parent of the image `child` is searched, in this order:
+/// recorded paths relative to the child, then the last component of every recorded path in the
+/// child's directory. The latter finds a parent that was moved together with the child, or was
+/// created on another system.
+pub(crate) fn parent_candidates(
+    child: &FileName,
+    (relative, absolute): ParentPaths<'_>,
+) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut add = |name: Option<FileName>, is_guess| {
         if let Some(name) = name.filter(|name| candidates.iter().all(|other| other.name != *name)) {
             candidates.push(Candidate { name, is_guess });
         }
     };
-    let (relative, absolute) = paths(&child.image);
     for path in &relative {
-        add(relative_to(&child.name, path), false);
+        add(relative_to(child, path), false);
     }
     for path in relative.into_iter().chain(absolute) {
         let last = path.rsplit(['\\', '/']).next().unwrap_or(path);
-        add(child.name.with_file_name(last).ok(), true);
+        add(child.with_file_name(last).ok(), true);
     }
     candidates
 }
@@ -51,26 +62,30 @@ pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
 }
 
 /// Returns two lists of recorded parent paths: those relative to the child, and all others.
-fn paths(image: &Opened) -> (Vec<&str>, Vec<&str>) {
+fn paths(image: &Opened) -> ParentPaths<'_> {
     match image {
         Opened::Raw(_) => (Vec::new(), Vec::new()),
-        Opened::Vhdx(image) => image.parent_locator().map_or_else(Default::default, |locator| {
-            let absolute = locator.volume_path().into_iter().chain(locator.absolute_win32_path());
-            (locator.relative_path().into_iter().collect(), absolute.collect())
-        }),
-        Opened::Vhd(image) => image.parent().map_or_else(Default::default, |parent| {
-            let relative = parent.locators.iter().filter_map(|locator| match locator {
-                ParentLocator::WindowsRelative(path) => Some(path.as_str()),
-                _ => None,
-            });
-            let absolute = parent.locators.iter().filter_map(|locator| match locator {
-                ParentLocator::WindowsAbsolute(path) => Some(path.as_str()),
-                _ => None,
-            });
-            let absolute = core::iter::once(parent.name.as_str()).chain(absolute);
-            (relative.collect(), absolute.collect())
-        }),
+        Opened::Vhdx(image) => image.parent_locator().map_or_else(Default::default, vhdx_paths),
+        Opened::Vhd(image) => image.parent().map_or_else(Default::default, vhd_paths),
     }
+}
+
+pub(crate) fn vhdx_paths(locator: &VhdxLocator) -> ParentPaths<'_> {
+    let absolute = locator.volume_path().into_iter().chain(locator.absolute_win32_path());
+    (locator.relative_path().into_iter().collect(), absolute.collect())
+}
+
+pub(crate) fn vhd_paths(parent: &Parent) -> ParentPaths<'_> {
+    let relative = parent.locators.iter().filter_map(|locator| match locator {
+        ParentLocator::WindowsRelative(path) => Some(path.as_str()),
+        _ => None,
+    });
+    let absolute = parent.locators.iter().filter_map(|locator| match locator {
+        ParentLocator::WindowsAbsolute(path) => Some(path.as_str()),
+        _ => None,
+    });
+    let absolute = core::iter::once(parent.name.as_str()).chain(absolute);
+    (relative.collect(), absolute.collect())
 }
 
 /// Converts a relative Windows path, which starts at the child's directory, to a name in the store;
@@ -154,7 +169,7 @@ pub(crate) fn is_child_of(layer: &OpenLayer, parent: &OpenLayer) -> bool {
     is_linked && candidates(layer).iter().any(|candidate| candidate.name == parent.name)
 }
 
-fn check_vhd(
+pub(crate) fn check_vhd(
     claim: &Parent,
     unique_id: [u8; 16],
     modified: u32,

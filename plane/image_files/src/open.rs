@@ -179,25 +179,6 @@ fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     Ok(())
 }
 
-/// Returns the files of a disk's parents, nearest first. The list ends at the first file that is
-/// missing or is not the disk that its child references. Nothing is written. Each file is opened
-/// for reading and closed again.
-///
-/// # Errors
-/// The disk's own file is missing, in use, or not an image.
-pub fn parents(
-    files: &dyn StoreFiles,
-    plan: &DiskPlan,
-    seeds: &mut HostInputs<'_>,
-) -> Result<Vec<FileName>, DiskError> {
-    let seeds = &mut seeds.keeping_records();
-    let options = plan.layer_options(FileLockMode::Read);
-    let mut layers = vec![OpenLayer::open(files, plan.named()?, options, seeds)?];
-    // Faults of parents are errors of opening the disk, and not of this function.
-    let _ = add_parents(files, &mut layers, plan.parent.as_ref(), options, LAYERS_MAX, seeds);
-    Ok(layers.into_iter().skip(1).map(|layer| layer.name).collect())
-}
-
 fn add_parents(
     files: &dyn StoreFiles,
     layers: &mut Vec<OpenLayer>,

@@ -153,10 +153,13 @@ impl Controller {
         changes.extend(self.shared.disks.records_of_removed(&change.state.config));
         let new_disks = self.present_new_disks(&change.disks);
         changes.extend(self.new_disk_changes(&new_disks)?);
+        let unchecked_disks = self.present_unchecked_disks(&change.disks);
+        changes.extend(self.unchecked_disk_changes(&unchecked_disks)?);
         let created = self.shared.disks.created_images_in_service(&change.disks);
         changes.extend(Disks::created_image_changes(&created));
         self.shared.events.commit(drafts, changes)?;
         self.new_disks = new_disks;
+        self.unchecked_disks = unchecked_disks;
         self.shared.disks.end_created_images(&created);
         Ok(())
     }

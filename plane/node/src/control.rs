@@ -62,6 +62,9 @@ pub(crate) struct Controller {
     pub(crate) unfinished: UnfinishedJobs,
     /// Disks that the state store records as new: they have had no image yet.
     pub(crate) new_disks: BTreeSet<Name>,
+    /// Disks that the state store records as unchecked: their file may be the parent of an image in
+    /// their store.
+    pub(crate) unchecked_disks: BTreeSet<Name>,
     /// Measurements of stores in progress, each with its own thread.
     pub(crate) measurements: Vec<RunningMeasurement>,
     /// NICs of VMs that other nodes run, according to the tables published last.

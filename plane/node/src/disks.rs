@@ -40,6 +40,7 @@ mod status;
 mod steps;
 mod store_states;
 mod store_threads;
+mod unchecked_disks;
 mod unfinished;
 mod unsettled_files;
 mod work;

@@ -70,6 +70,7 @@ pub(crate) fn start_up(
         disk_jobs: Vec::new(),
         unfinished: UnfinishedJobs::new(),
         new_disks: BTreeSet::new(),
+        unchecked_disks: BTreeSet::new(),
         measurements: Vec::new(),
         nics_away: BTreeSet::new(),
         autostart: HostAutostart::default(),

@@ -271,7 +271,8 @@ impl MemoryStore {
             FileLockMode::Write => entry.writers += 1,
         }
         let flush_failure = FlushFailure::default();
-        Ok(Arc::new(StoredFile { store: self.clone(), number, used, flush_failure }))
+        let store = self.clone();
+        Ok(Arc::new(StoredFile { store, number, used, is_locked: true, flush_failure }))
     }
 }
 
@@ -285,6 +286,17 @@ impl StoreFiles for MemoryStore {
         let mut state = self.state();
         let number = state.find(name)?;
         self.opened(&mut state, name, number, used)
+    }
+
+    fn open_unlocked(
+        &self,
+        name: &FileName,
+        _unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let number = self.state().find(name)?;
+        let (used, flush_failure) = (FileLockMode::Read, FlushFailure::default());
+        let store = self.clone();
+        Ok(Arc::new(StoredFile { store, number, used, is_locked: false, flush_failure }))
     }
 
     fn create(&self, name: &FileName, _unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
@@ -365,9 +377,11 @@ impl StoreFiles for MemoryStore {
         Ok(())
     }
 
-    fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError> {
+    fn names_with(&self, endings: &[&str]) -> Result<Vec<FileName>, StoreFileError> {
         let state = self.state();
-        Ok(state.names.keys().filter(|name| name.file_name().ends_with(ending)).cloned().collect())
+        let has_ending =
+            |name: &&FileName| endings.iter().any(|ending| name.file_name().ends_with(*ending));
+        Ok(state.names.keys().filter(has_ending).cloned().collect())
     }
 
     fn space(&self) -> Result<StoreSpace, StoreFileError> {

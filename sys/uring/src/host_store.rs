@@ -170,26 +170,31 @@ impl HostStore {
         synced
     }
 
-    /// Appends to `names` the files with the extension `ending` below `folder`, down to `levels`
+    /// Appends to `names` the files with one of the extensions `endings` below `folder`, down to `levels`
     /// levels. `prefix` is the name of `folder` in the store.
     fn walk(
         folder: &OwnedFd,
         prefix: &str,
         levels: usize,
-        ending: &str,
+        endings: &[&str],
         names: &mut Vec<FileName>,
     ) -> Result<(), StoreFault> {
         for entry in Dir::read_from(folder).map_err(fault)? {
             let entry = entry.map_err(fault)?;
             let Ok(last) = entry.file_name().to_str() else { continue };
             let Ok(name) = FileName::new(&format!("{prefix}{last}")) else { continue };
-            // Some file systems do not report the type, and an entry may have been removed
-            // meanwhile.
-            let Ok(status) = rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW) else {
-                continue;
+            let file_type = match entry.file_type() {
+                // Some file systems do not report the type, and an entry may have been removed
+                // meanwhile.
+                FileType::Unknown => {
+                    let status = rustix::fs::statat(folder, last, AtFlags::SYMLINK_NOFOLLOW);
+                    let Ok(status) = status else { continue };
+                    FileType::from_raw_mode(status.st_mode)
+                }
+                known => known,
             };
-            match FileType::from_raw_mode(status.st_mode) {
-                FileType::RegularFile if last.ends_with(ending) => {
+            match file_type {
+                FileType::RegularFile if endings.iter().any(|ending| last.ends_with(*ending)) => {
                     if names.len() == STORE_NAMES_MAX {
                         return Ok(());
                     }
@@ -199,7 +204,7 @@ impl HostStore {
                     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
                     // A directory that cannot be read is skipped.
                     if let Ok(child) = open_at(folder, last, flags) {
-                        Self::walk(&child, &format!("{name}/"), levels - 1, ending, names)?;
+                        Self::walk(&child, &format!("{name}/"), levels - 1, endings, names)?;
                     }
                 }
                 _ => {}
@@ -223,6 +228,19 @@ impl StoreFiles for HostStore {
         self.open_regular(name, flags)
             .and_then(|file| self.locked(file, used, access, unit))
             .map_err(|fault| StoreFileError::new(name, fault))
+    }
+
+    fn open_unlocked(
+        &self,
+        name: &FileName,
+        unit: u32,
+    ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
+        let open = || -> Result<HostFile, StoreFault> {
+            let file = self.open_regular(name, OFlags::RDONLY)?;
+            Ok(HostFile::from_fd(file, FileAccess::Read, unit)?)
+        };
+        let file = open().map_err(|fault| StoreFileError::new(name, fault))?;
+        Ok(Arc::new(file))
     }
 
     fn create(&self, name: &FileName, unit: u32) -> Result<Arc<dyn DiskFile>, StoreFileError> {
@@ -318,10 +336,10 @@ impl StoreFiles for HostStore {
         remove().map_err(|fault| StoreFileError::new(name, fault))
     }
 
-    fn names(&self, ending: &str) -> Result<Vec<FileName>, StoreFileError> {
+    fn names_with(&self, endings: &[&str]) -> Result<Vec<FileName>, StoreFileError> {
         let mut names = Vec::new();
         if let StoreRoot::Folder(folder) = &self.root {
-            Self::walk(folder, "", LEVELS_MAX, ending, &mut names)
+            Self::walk(folder, "", LEVELS_MAX, endings, &mut names)
                 .map_err(|fault| StoreFileError::new(self.path.to_string_lossy(), fault))?;
         }
         names.sort_unstable();

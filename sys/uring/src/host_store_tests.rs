@@ -124,6 +124,13 @@ fn one_writes_or_many_read() {
         let error = reopened.open(&image, used, 512).err().unwrap();
         assert!(matches!(error.fault, StoreFault::InUse { .. }), "{error}");
     }
+    writer.write_at(0, &[7; 512]).unwrap();
+    let mut bytes = [0; 512];
+    let unlocked = reopened.open_unlocked(&image, 512).unwrap();
+    unlocked.read_at(0, &mut bytes).unwrap();
+    assert_eq!(bytes, [7; 512]);
+    drop(unlocked);
+    assert_eq!(fault(reopened.open(&image, FileLockMode::Read, 512)), "InUse");
     drop(writer);
     let first = store.open(&image, FileLockMode::Read, 512).unwrap();
     let second = reopened.open(&image, FileLockMode::Read, 512).unwrap();
@@ -227,6 +234,8 @@ fn files_are_renamed_and_replace_others() {
     symlink("e.raw", folder.path().join("f.vhd")).unwrap();
     let names = store.names(".vhd").unwrap();
     assert_eq!(names, [name("sub/below/d.vhd"), name("sub/c.vhd")]);
+    let names = store.names_with(&[".vhd", ".raw"]).unwrap();
+    assert_eq!(names, [name("e.raw"), name("sub/below/d.vhd"), name("sub/c.vhd")]);
     store.remove(&name("sub/c.vhd")).unwrap();
     assert_eq!(store.names("").unwrap().len(), 2);
 }

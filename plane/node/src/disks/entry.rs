@@ -29,6 +29,9 @@ pub(crate) struct DiskEntry {
     /// True if the disk has had no image yet. Only then a missing image file is created
     /// (`new_disks.rs`). An attempt to open the disk uses the value from its beginning.
     is_new: AtomicBool,
+    /// True if the disk may have a file that is the parent of an image in its store
+    /// (`unchecked_disks.rs`). An attempt to open the disk uses the value from its beginning.
+    checks_children: AtomicBool,
     state: Mutex<DiskState>,
 }
 
@@ -119,7 +122,8 @@ impl DiskEntry {
             moving: None,
         };
         let (awaited_by, is_new) = (Mutex::default(), AtomicBool::new(false));
-        Self { name, id, awaited_by, is_new, state: Mutex::new(state) }
+        let checks_children = AtomicBool::new(false);
+        Self { name, id, awaited_by, is_new, checks_children, state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {
@@ -136,9 +140,22 @@ impl DiskEntry {
         self.is_new.load(Ordering::Acquire)
     }
 
-    /// Sets whether the disk has had no image yet.
+    /// Sets whether the disk has had no image yet. The file of a new disk must be checked.
     pub(super) fn set_new(&self, is_new: bool) {
         self.is_new.store(is_new, Ordering::Release);
+        if is_new {
+            self.set_checks_children(true);
+        }
+    }
+
+    /// Returns true if the disk's file may be the parent of an image in its store.
+    pub(crate) fn checks_children(&self) -> bool {
+        self.checks_children.load(Ordering::Acquire)
+    }
+
+    /// Sets whether the disk's file may be the parent of an image in its store.
+    pub(super) fn set_checks_children(&self, checks_children: bool) {
+        self.checks_children.store(checks_children, Ordering::Release);
     }
 
     /// Returns true if another node owns the file during a migration. This node must neither open

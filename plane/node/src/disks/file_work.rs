@@ -34,6 +34,9 @@ pub(crate) struct ImageTask {
     pub(super) clock: UnixClock,
     /// True if the disk has had no image yet (`new_disks.rs`).
     pub(super) is_new: bool,
+    /// True if no image in the store may have the disk's file as its parent
+    /// (`unchecked_disks.rs`).
+    pub(super) checks_children: bool,
     /// True if a change creates the image on request. The image is then recorded until the change
     /// is complete.
     pub(super) is_requested: bool,
@@ -123,8 +126,8 @@ impl ImageTask {
     /// if it is smaller than desired.
     ///
     /// # Errors
-    /// Fails if the file is a parent of another disk, or of an image in the store if the disk is
-    /// new; is missing and the disk is not new or has no configured size; or cannot be opened. A
+    /// Fails if the file is a parent of another disk, or of an image in the store if the disk was
+    /// not in service with the file for writing; is missing and the disk is not new or has no configured size; or cannot be opened. A
     /// file created by this attempt is removed.
     pub(super) fn open(mut self) -> OpenResult {
         match self.open_or_make() {

@@ -33,6 +33,8 @@ struct Spaces {
     checks: BTreeMap<PathBuf, Result<(), String>>,
     /// Stores with a query in progress.
     queried: BTreeSet<PathBuf>,
+    /// First store that the last round of queries has left out because of the number of threads.
+    skipped: Option<PathBuf>,
 }
 
 /// Query of a store in progress; the next one can begin when it is dropped.
@@ -56,6 +58,22 @@ impl StoreSpaces {
         let mut spaces = lock(&self.0);
         spaces.known.retain(|path, _| is_open(path));
         spaces.checks.retain(|path, _| is_used(path));
+    }
+
+    /// Returns the paths in the order of the next round of queries: it begins at the store at which
+    /// the last round ended early.
+    fn in_query_order(&self, paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> = paths.into_iter().collect();
+        if let Some(first) = lock(&self.0).skipped.take() {
+            let at = paths.partition_point(|path| *path < first);
+            paths.rotate_left(at);
+        }
+        paths
+    }
+
+    /// Ends a round of queries before this store.
+    fn end_round_at(&self, path: PathBuf) {
+        lock(&self.0).skipped = Some(path);
     }
 
     /// Begins a query; `None` if one is in progress.
@@ -163,6 +181,23 @@ mod tests {
         assert!(!is_nearly_full(&store(1), &StoreSpace { total_bytes: 0, free_bytes: 0 }, false));
         let full_store = StoreSpace { total_bytes: u64::MAX, free_bytes: 0 };
         assert_eq!(used_percent(&full_store), Some(100));
+    }
+
+    #[test]
+    fn a_round_of_queries_begins_where_the_last_one_ended() {
+        let spaces = StoreSpaces::default();
+        let in_order = || -> String {
+            let paths = ["a", "b", "c"].map(PathBuf::from).into_iter().collect();
+            let ordered = spaces.in_query_order(paths);
+            ordered.iter().map(|path| path.display().to_string()).collect()
+        };
+        assert_eq!(in_order(), "abc");
+        // A path that is not configured any more counts as the next one.
+        for (skipped, expected) in [("b", "bca"), ("aa", "bca"), ("c", "cab"), ("d", "abc")] {
+            spaces.end_round_at(skipped.into());
+            assert_eq!(in_order(), expected, "{skipped}");
+        }
+        assert_eq!(in_order(), "abc");
     }
 
     #[test]

@@ -6,6 +6,9 @@ use suimon_ports::{FileName, StoreFiles};
 use crate::testing::{DISK_STORE, Harness, host, name};
 use crate::{DiskFileJob, Edit, ResourceEdit};
 
+#[path = "unchecked_tests.rs"]
+mod unchecked_tests;
+
 const CHILD: &str = r#"
     [[store]]
     name = "fast"

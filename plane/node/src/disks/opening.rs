@@ -186,6 +186,9 @@ impl Controller {
         match offered {
             Ok(device) => {
                 self.drafts.append(&mut work.drafts);
+                if work.checks_children && !required.config.read_only {
+                    self.end_child_check(entry);
+                }
                 let mut state = entry.lock();
                 let kind = Some(kind);
                 state.open =
@@ -357,6 +360,7 @@ impl Shared {
             remaining_redo_records: RemainingRecords::Redo,
             clock: self.clock.clone(),
             is_new: entry.is_new(),
+            checks_children: entry.checks_children(),
             is_requested,
             created: self.disks.created_images.clone(),
             has_file: false,

@@ -14,6 +14,7 @@ use super::opening::OpenError;
 use super::records::load_measured;
 use super::required::{RequiredDisks, required_sockets};
 use super::store_threads::EVENTUAL_TIMEOUT;
+use super::unchecked_disks::load_unchecked_disks;
 use crate::control::Controller;
 
 impl Controller {
@@ -28,6 +29,7 @@ impl Controller {
     ) -> Result<(), StateStoreError> {
         self.load_unfinished()?;
         self.new_disks = load_new_disks(self.store.as_ref())?;
+        self.unchecked_disks = load_unchecked_disks(self.store.as_ref())?;
         self.load_created_images()?;
         self.remove_created_images(&required);
         self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
@@ -41,7 +43,9 @@ impl Controller {
             let is_unfinished = self.unfinished.contains_key(&name);
             let moving = moving_disks.get(&name).copied();
             let is_new = self.new_disks.contains(&name);
+            let is_unchecked = self.unchecked_disks.contains(&name);
             let entry = self.shared.disks.insert(name, required);
+            entry.set_checks_children(is_unchecked);
             entry.set_new(is_new);
             if moving.is_some() || is_unfinished {
                 entry.lock().moving = moving;

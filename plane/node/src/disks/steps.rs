@@ -58,6 +58,8 @@ pub(crate) enum DiskRollback {
         old: RequiredDisk,
         /// True if the disk was new before the change.
         was_new: bool,
+        /// True if the disk's file was to be checked before the change.
+        was_unchecked: bool,
         /// True if the image file was created by the change; it is removed.
         is_made: bool,
     },
@@ -123,20 +125,7 @@ impl Controller {
                 self.change_disk(&entry, required)
             }
             DiskStep::Open { name, required, is_new } => match self.shared.disks.find(name) {
-                // The disk was closed by an earlier step, whose reversal opens it again.
-                Some(entry) => {
-                    let was_new = entry.is_new();
-                    let old = std::mem::replace(&mut entry.lock().required, required.clone());
-                    entry.set_new(is_new.unwrap_or(was_new));
-                    // Only the new image of a disk with an earlier one could be mistaken for the
-                    // earlier one.
-                    entry.lock().is_image_requested = *is_new == Some(true);
-                    let opened = self.open_or_keep_faulty(&entry, options);
-                    entry.lock().is_image_requested = false;
-                    let is_created = *opened.as_ref().unwrap_or(&false);
-                    undo.push(DiskRollback::Close { entry, old, was_new, is_made: is_created });
-                    opened.map(|_| ())
-                }
+                Some(entry) => self.open_closed(entry, (required, *is_new), options, undo),
                 None => {
                     let entry = self.shared.disks.insert(name.clone(), required.clone());
                     if let Some(shape) = self.awaited_shape(name) {
@@ -145,6 +134,9 @@ impl Controller {
                         return self.add_incoming(&entry, shape);
                     }
                     entry.set_new(is_new.unwrap_or_default());
+                    if !options.replaces_images {
+                        entry.set_checks_children(true);
+                    }
                     let opened = self.open_or_keep_faulty(&entry, options);
                     let is_created = *opened.as_ref().unwrap_or(&false);
                     undo.push(DiskRollback::Discard(entry, is_created));
@@ -152,6 +144,30 @@ impl Controller {
                 }
             },
         }
+    }
+
+    /// Opens a disk that an earlier step has closed, with its new configuration. The reversal of
+    /// that step opens it again.
+    fn open_closed(
+        &mut self,
+        entry: Arc<DiskEntry>,
+        (required, is_new): (&RequiredDisk, Option<bool>),
+        options: ChangeOptions,
+        undo: &mut Vec<DiskRollback>,
+    ) -> Result<(), ApiError> {
+        let (was_new, was_unchecked) = (entry.is_new(), entry.checks_children());
+        let old = std::mem::replace(&mut entry.lock().required, required.clone());
+        entry.set_new(is_new.unwrap_or(was_new));
+        if !options.replaces_images && may_write_to_parent(&old, required) {
+            entry.set_checks_children(true);
+        }
+        // Only the new image of a disk with an earlier one could be mistaken for the earlier one.
+        entry.lock().is_image_requested = is_new == Some(true);
+        let opened = self.open_or_keep_faulty(&entry, options);
+        entry.lock().is_image_requested = false;
+        let is_made = *opened.as_ref().unwrap_or(&false);
+        undo.push(DiskRollback::Close { entry, old, was_new, was_unchecked, is_made });
+        opened.map(|_| ())
     }
 
     /// Opens a disk. A disk that cannot be opened fails the change, or is kept as failed, depending
@@ -238,10 +254,11 @@ impl Controller {
                     // original configuration.
                     returns.changed.insert(entry.name.clone(), (entry, old));
                 }
-                DiskRollback::Close { entry, old, was_new, is_made: is_created } => {
+                DiskRollback::Close { entry, old, was_new, was_unchecked, is_made: is_created } => {
                     self.close_and_unmake(&entry, is_created);
                     entry.lock().required = old;
                     entry.set_new(was_new);
+                    entry.set_checks_children(was_unchecked);
                 }
                 DiskRollback::Discard(entry, is_created) => {
                     self.close_and_unmake(&entry, is_created);
@@ -278,6 +295,7 @@ impl Controller {
             }
         }
         self.restore_new_disks(from);
+        self.restore_unchecked_disks(from);
     }
 
     /// Closes a disk, and removes its image file if the change that is rolled back has created it.
@@ -327,6 +345,13 @@ impl Controller {
         self.shared.disks.release_stores(after);
         self.shared.disks.remove_measurements(&to.state.config);
     }
+}
+
+/// Returns true if the change of a disk from `old` to `new` may open a parent of an image for
+/// writing: the disk gets another file, or was read-only.
+fn may_write_to_parent(old: &RequiredDisk, new: &RequiredDisk) -> bool {
+    let becomes_writable = old.config.read_only && !new.config.read_only;
+    becomes_writable || old.image_path() != new.image_path()
 }
 
 impl std::fmt::Display for DiskStep {

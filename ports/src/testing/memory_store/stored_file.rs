@@ -14,6 +14,8 @@ pub(super) struct StoredFile {
     pub(super) store: MemoryStore,
     pub(super) number: usize,
     pub(super) used: FileLockMode,
+    /// True if the file is locked in the mode `used`.
+    pub(super) is_locked: bool,
     pub(super) flush_failure: FlushFailure,
 }
 
@@ -52,6 +54,9 @@ impl StoredFile {
 
 impl Drop for StoredFile {
     fn drop(&mut self) {
+        if !self.is_locked {
+            return;
+        }
         let mut state = self.store.state();
         let Some(entry) = state.files.get_mut(self.number) else { return };
         match self.used {

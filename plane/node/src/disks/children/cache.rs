@@ -1,16 +1,19 @@
-//! Cache of the parents of images.
+//! Cache of the references of images to their parents.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use suimon_image_files::DiskPlan;
+use suimon_image_files::{DiskFormat, DiskPlan, ImageLinks};
 use suimon_ports::{FileName, FileStatus};
 
-/// Time for which the parents read from an image are cached, provided that the file's status is
+/// Time for which the links read from an image are cached, provided that the file's status is
 /// unchanged.
 const PARENT_CACHE_TTL: Duration = Duration::from_secs(60);
+
+/// Time for which it is cached that a file is not an intact image.
+const FAULT_CACHE_TTL: Duration = Duration::from_secs(5);
 
 /// Desired disk that is not open and may have a parent.
 pub(in crate::disks) struct ClosedDisk {
@@ -18,15 +21,18 @@ pub(in crate::disks) struct ClosedDisk {
     pub(super) plan: DiskPlan,
 }
 
-/// Cache of the parents of images, by store and file. Entries expire after [`PARENT_CACHE_TTL`].
+/// Cache of the identifiers of images and of their references to parents, by store and file. An
+/// entry describes one file only: whether a parent exists and is accepted, is found out each time.
+/// Entries expire after [`PARENT_CACHE_TTL`] or [`FAULT_CACHE_TTL`].
 #[derive(Default)]
-pub(crate) struct ParentCache(pub(super) Mutex<BTreeMap<(PathBuf, FileName), CachedParents>>);
+pub(crate) struct ParentCache(Mutex<BTreeMap<PathBuf, BTreeMap<FileName, CachedLinks>>>);
 
-pub(super) struct CachedParents {
-    pub(super) read: Instant,
-    pub(super) status: FileStatus,
-    pub(super) named: Option<FileName>,
-    pub(super) parents: Vec<FileName>,
+struct CachedLinks {
+    read: Instant,
+    status: FileStatus,
+    format: DiskFormat,
+    /// `None` if the file is not an intact image.
+    links: Option<Arc<ImageLinks>>,
 }
 
 impl ParentCache {
@@ -35,20 +41,47 @@ impl ParentCache {
         self.lock().clear();
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<(PathBuf, FileName), CachedParents>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Removes expired entries.
+    pub(super) fn remove_expired(&self) {
+        let mut cache = self.lock();
+        cache.values_mut().for_each(|files| files.retain(|_, cached| !cached.is_expired()));
+        cache.retain(|_, files| !files.is_empty());
     }
 
+    /// Returns the cached result of reading a file with this status, if any.
     pub(super) fn find(
         &self,
-        key: &(PathBuf, FileName),
+        store: &Path,
+        file: &FileName,
         status: FileStatus,
-        plan: &DiskPlan,
-    ) -> Option<Vec<FileName>> {
-        let mut cache = self.lock();
-        cache.retain(|_, cached| cached.read.elapsed() < PARENT_CACHE_TTL);
-        let cached = cache.get(key)?;
-        let is_same = cached.status == status && cached.named == plan.parent;
-        is_same.then(|| cached.parents.clone())
+        format: DiskFormat,
+    ) -> Option<Option<Arc<ImageLinks>>> {
+        let cache = self.lock();
+        let cached = cache.get(store)?.get(file).filter(|cached| !cached.is_expired())?;
+        let is_same = cached.status == status && cached.format == format;
+        is_same.then(|| cached.links.clone())
+    }
+
+    pub(super) fn insert(
+        &self,
+        store: &Path,
+        file: &FileName,
+        status: FileStatus,
+        format: DiskFormat,
+        links: Option<Arc<ImageLinks>>,
+    ) {
+        let cached = CachedLinks { read: Instant::now(), status, format, links };
+        self.lock().entry(store.to_owned()).or_default().insert(file.clone(), cached);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PathBuf, BTreeMap<FileName, CachedLinks>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CachedLinks {
+    fn is_expired(&self) -> bool {
+        let ttl = if self.links.is_some() { PARENT_CACHE_TTL } else { FAULT_CACHE_TTL };
+        self.read.elapsed() >= ttl
     }
 }

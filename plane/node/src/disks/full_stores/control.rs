@@ -27,8 +27,9 @@ pub(crate) enum QueuedWrites {
 impl Disks {
     /// Starts a query of each configured or open store, in a store thread per query: whether its
     /// path can be read and, if the store is open, its space. A store whose last query has not
-    /// ended is left out. Returns at once; a later call sees the results. The queries also give the
-    /// stores the free space up to which files are extended.
+    /// ended is left out, and so are all further stores while half of the store threads work; the
+    /// next call begins with those. Returns at once; a later call sees the results. The queries
+    /// also give the stores the free space up to which files are extended.
     pub(crate) fn query_stores(&self, configured: &[StoreConfig]) {
         self.threads.resume_queued();
         let open: BTreeMap<PathBuf, Arc<dyn StoreFiles>> =
@@ -40,7 +41,11 @@ impl Disks {
         );
         let paths: BTreeSet<PathBuf> =
             configured.iter().map(|store| &store.path).chain(open.keys()).cloned().collect();
-        for path in paths {
+        for path in self.spaces.in_query_order(paths) {
+            if self.threads.is_half_used() {
+                self.spaces.end_round_at(path);
+                break;
+            }
             let Some(query) = self.spaces.begin_query(&path) else { continue };
             let (stores, files, queried) =
                 (Arc::clone(&self.stores), open.get(&path).cloned(), path.clone());
