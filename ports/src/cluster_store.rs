@@ -41,9 +41,9 @@ pub struct ClusterEntry {
     /// Value stored under the key.
     pub value: Vec<u8>,
     /// Store revision that created the key.
-    pub created: u64,
+    pub created_revision: u64,
     /// Store revision of the last write to the key.
-    pub modified: u64,
+    pub modified_revision: u64,
 }
 
 /// Consistent snapshot of all keys with a prefix.
@@ -59,12 +59,12 @@ pub struct ClusterView {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterCondition {
     /// The key does not exist.
-    Absent(String),
+    KeyAbsent(String),
     /// The key exists and was created at this revision: the term of the leader elected by it
     /// continues.
-    Created(String, u64),
+    KeyCreatedAt(String, u64),
     /// The key has not been written since this revision.
-    Unmodified(String, u64),
+    KeyUnmodifiedSince(String, u64),
 }
 
 /// Change that a transaction makes to one key.
@@ -82,7 +82,7 @@ pub struct ClusterLeaseId(pub i64);
 
 /// Result of a committed or rejected transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClusterCommit {
+pub enum ClusterCommitResult {
     /// Every change was applied, at this revision.
     Committed(u64),
     /// A precondition did not hold; nothing was changed.
@@ -91,9 +91,9 @@ pub enum ClusterCommit {
 
 /// Result of running for election.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ClusterElection {
+pub enum ClusterElectionResult {
     /// The candidate was elected for the term of this number, which is higher than all earlier
-    /// terms. The leader fences its writes with [`ClusterCondition::Created`] and this number.
+    /// terms. The leader fences its writes with [`ClusterCondition::KeyCreatedAt`] and this number.
     Elected(u64),
     /// Another candidate is the leader: its identity and term.
     OtherLeader(Vec<u8>, u64),
@@ -102,15 +102,15 @@ pub enum ClusterElection {
 /// Receiver of changes. Called on a thread of the store; must not block.
 pub trait ClusterObserver: Send + Sync {
     /// Replaces the observed state with a complete snapshot.
-    fn snapshot(&self, view: ClusterView);
+    fn handle_snapshot(&self, view: ClusterView);
 
     /// Applies changes since the previous call: all changes of one revision together, in order,
     /// each as key and new entry (`None`: removed).
-    fn changed(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>);
+    fn handle_changes(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>);
 
     /// Reports that the watch is interrupted. It resumes automatically, from the last revision if
     /// possible and otherwise with a snapshot.
-    fn interrupted(&self, error: &ClusterStoreError);
+    fn handle_interruption(&self, error: &ClusterStoreError);
 }
 
 /// Active watch. Dropping it ends the watch.
@@ -145,7 +145,7 @@ pub trait ClusterKvStore: Send + Sync {
         &self,
         conditions: &[ClusterCondition],
         changes: &[ClusterChange],
-    ) -> Result<ClusterCommit, ClusterStoreError>;
+    ) -> Result<ClusterCommitResult, ClusterStoreError>;
 
     /// Returns the maximum number of conditions and changes of a transaction.
     fn changes_max(&self) -> usize;
@@ -165,7 +165,7 @@ pub trait ClusterKvStore: Send + Sync {
     ///
     /// # Errors
     /// Fails if no lease was granted.
-    fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError>;
+    fn grant_lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError>;
 
     /// Returns the time since the last response of the store; `None` if it never responded. State
     /// received by watches is at most that old, plus the time for which a partitioned member keeps
@@ -178,25 +178,25 @@ pub trait ClusterKvStore: Send + Sync {
     /// # Errors
     /// As [`ClusterKvStore::commit`]. After an unknown outcome, a repeated call determines the
     /// result.
-    fn elect(
+    fn campaign(
         &self,
         key: &str,
         candidate: &[u8],
         lease: &dyn ClusterLease,
-    ) -> Result<ClusterElection, ClusterStoreError> {
+    ) -> Result<ClusterElectionResult, ClusterStoreError> {
         loop {
             let put = ClusterChange::Put(key.to_owned(), candidate.to_vec(), Some(lease.id()));
-            let outcome = self.commit(&[ClusterCondition::Absent(key.to_owned())], &[put])?;
-            if let ClusterCommit::Committed(revision) = outcome {
-                return Ok(ClusterElection::Elected(revision));
+            let outcome = self.commit(&[ClusterCondition::KeyAbsent(key.to_owned())], &[put])?;
+            if let ClusterCommitResult::Committed(revision) = outcome {
+                return Ok(ClusterElectionResult::Elected(revision));
             }
             let view = self.read(key)?;
             let current = view.entries.into_iter().find(|entry| entry.key == key);
             match current {
                 Some(entry) if entry.value == candidate => {
-                    return Ok(ClusterElection::Elected(entry.created));
+                    return Ok(ClusterElectionResult::Elected(entry.created_revision));
                 }
-                Some(entry) => return Ok(ClusterElection::OtherLeader(entry.value, entry.created)),
+                Some(entry) => return Ok(ClusterElectionResult::OtherLeader(entry.value, entry.created_revision)),
                 // The key was removed between commit and read: try again.
                 None => {}
             }

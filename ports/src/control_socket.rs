@@ -15,7 +15,7 @@ pub const CONTROL_FRAME_BYTES_MAX: usize = 1600;
 pub const CONTROL_FRAMES_PER_CALL_MAX: usize = 8;
 
 /// Pause before the next receive call after one that returned the maximum number of frames.
-pub const CONTROL_PAUSE: Duration = Duration::from_millis(20);
+pub const CONTROL_RECEIVE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Control frame received on a member's device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct ControlFrame<'a> {
 pub enum NextReceive {
     /// Wait until the descriptor is readable.
     WhenReadable,
-    /// Ignore the descriptor for [`CONTROL_PAUSE`]; more frames may be pending.
+    /// Ignore the descriptor for [`CONTROL_RECEIVE_PAUSE`]; more frames may be pending.
     AfterPause,
 }
 
@@ -49,13 +49,13 @@ pub enum ControlError {
     },
     /// The device is administratively down. The frame is lost; the socket recovers by itself.
     #[error("device {device} is down; set it up, or send again when its link is up")]
-    Down {
+    DeviceDown {
         /// Name of the socket's device.
         device: String,
     },
     /// The device's transmit queue is full. The frame is lost; later frames may succeed.
     #[error("the transmit queue of device {device} is full; send again later")]
-    Full {
+    TransmitQueueFull {
         /// Name of the socket's device.
         device: String,
     },
@@ -72,13 +72,13 @@ pub enum ControlError {
     },
     /// A system call on the socket failed.
     #[error("{operation} device {device}: {errno}")]
-    Host {
+    SystemCallFailed {
         /// Operation, as in `sending on`.
         operation: &'static str,
         /// Name of the socket's device.
         device: String,
         /// Error text of the errno.
-        errno: String,
+        error_text: String,
     },
 }
 
@@ -87,7 +87,7 @@ pub enum ControlError {
 /// 802.1AX), excluding those sent by this host.
 ///
 /// The CPU time for received frames is bounded: a call receives at most
-/// [`CONTROL_FRAMES_PER_CALL_MAX`] frames and is followed by [`CONTROL_PAUSE`] if it received that
+/// [`CONTROL_FRAMES_PER_CALL_MAX`] frames and is followed by [`CONTROL_RECEIVE_PAUSE`] if it received that
 /// many, so that a device delivers at most 400 frames per second. During the pause the kernel
 /// queues a few dozen frames and drops and counts the others ([`ControlSocket::dropped_frames`]).
 /// Frames with an invalid length or TLV length are queued separately and returned only if no valid
@@ -150,5 +150,5 @@ pub trait MemberDevices: Send + Sync {
     ///
     /// # Errors
     /// Fails if the device does not exist. An unknown speed is not an error.
-    fn link(&self, device: &str) -> Result<LinkProperties, DeviceError>;
+    fn link_properties(&self, device: &str) -> Result<LinkProperties, DeviceError>;
 }

@@ -14,9 +14,9 @@ pub trait DetachingQueue: Send {
 
 /// Handle of a detachment that has already completed: its wait returns true at once.
 #[derive(Clone, Copy, Debug)]
-pub struct AlreadyDetached;
+pub struct CompletedDetachment;
 
-impl DetachingQueue for AlreadyDetached {
+impl DetachingQueue for CompletedDetachment {
     fn wait(&mut self, _at_most: Duration) -> bool {
         true
     }

@@ -26,7 +26,7 @@ pub enum VhostUserMode {
 
 /// Specification of a VM's vhost-user NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct VhostUserSpec {
+pub struct VhostUserNicSpec {
     /// Path of the Unix socket.
     pub socket: PathBuf,
     /// Side that listens on the socket.
@@ -59,7 +59,7 @@ pub struct NegotiatedFeatures {
 /// the daemon listens; each frame follows its length (4 bytes, big-endian), as in QEMU's `-netdev
 /// stream`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamSpec {
+pub struct StreamNicSpec {
     /// Path of the Unix socket.
     pub socket: PathBuf,
     /// MAC address of the guest's NIC; `None` if QEMU chooses it.
@@ -88,7 +88,7 @@ pub struct TapSpec {
     pub offload: OffloadToggles,
     /// True if the kernel may forward the device's frames itself, as specified by a
     /// [`KernelPathTable`].
-    pub kernel_path: bool,
+    pub may_use_kernel_path: bool,
 }
 
 /// Driver that transfers the frames of an uplink.
@@ -125,9 +125,9 @@ pub struct UplinkSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortDeviceSpec {
     /// NIC of a VM over vhost-user.
-    VhostUser(VhostUserSpec),
+    VhostUser(VhostUserNicSpec),
     /// NIC of a VM, emulated by QEMU.
-    Stream(StreamSpec),
+    Stream(StreamNicSpec),
     /// TAP device: NIC of a namespace guest, or host NIC of an internal switch.
     Tap(TapSpec),
     /// Uplink of an external switch.
@@ -150,7 +150,7 @@ pub enum DeviceNotice {
     LinkChanged(LinkProperties),
     /// The open device is no longer the one the port is configured for: it was deleted or moved, or
     /// a new device has taken its name. It must be closed and reopened.
-    Lost {
+    DeviceLost {
         /// Reason for the loss, in words.
         reason: String,
     },
@@ -162,10 +162,10 @@ pub enum DeviceNotice {
         queue_pairs: u16,
     },
     /// Features that the VM depends on from now on. The port must pass them as
-    /// [`VhostUserSpec::negotiated`] the next time it opens the NIC.
+    /// [`VhostUserNicSpec::negotiated`] the next time it opens the NIC.
     FeaturesCommitted(NegotiatedFeatures),
     /// The peer violated the protocol and was disconnected.
-    Violation {
+    ProtocolViolation {
         /// Violation, naming message and field.
         detail: String,
     },
@@ -188,9 +188,9 @@ pub struct DeviceStatus {
     pub queue_pairs: u16,
     /// Offloads that received frames may use. TAP and packet sockets report what they support, even
     /// if the offload configuration permits less; virtio devices report what was negotiated.
-    pub ingress: Offloads,
+    pub ingress_offloads: Offloads,
     /// Offloads that transmitted frames may use.
-    pub egress: Offloads,
+    pub egress_offloads: Offloads,
     /// Virtio feature bits negotiated with the device; `None` for other devices.
     pub virtio_features: Option<u64>,
     /// MAC address of the device itself; `None` if it has none.
@@ -201,7 +201,7 @@ pub struct DeviceStatus {
     pub kernel_path: Option<KernelPathState>,
     /// State of the AF_XDP sockets; `None` for other drivers.
     pub xdp: Option<XdpState>,
-    /// Result of the rules set by [`PortDevice::steer`]; `None` if the device has no steerable
+    /// Result of the rules set by [`PortDevice::set_steering_rules`]; `None` if the device has no steerable
     /// receive queues.
     pub steering: Option<SteeringState>,
 }
@@ -228,7 +228,7 @@ pub struct XdpState {
     /// Size of a chunk in bytes.
     pub chunk_bytes: u16,
     /// Received frames dropped since the device was opened because a socket had no free buffer.
-    pub lost_frames: u64,
+    pub dropped_frames: u64,
 }
 
 /// Kind of a failure to open or change a device.
@@ -269,12 +269,12 @@ pub trait PortDevice: Send {
     ///
     /// # Errors
     /// Fails if the host rejects the change; the device keeps its previous configuration.
-    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError>;
+    fn apply_spec(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError>;
 
     /// Replaces the receive queue steering rules of the device. The result appears in
     /// [`DeviceStatus::steering`]. Steering affects only the receiving queue, not the forwarding
     /// decision. No-op if the device has no steerable receive queues.
-    fn steer(&mut self, _rules: &[SteeringRule]) {}
+    fn set_steering_rules(&mut self, _rules: &[SteeringRule]) {}
 }
 
 /// Opens the devices behind switch ports.
@@ -330,7 +330,7 @@ pub trait DeviceFactory: Send + Sync {
     /// # Errors
     /// Fails if the kernel has no room for the complete table; frames of missing entries pass
     /// through the switch.
-    fn set_kernel_paths(&self, table: &KernelPathTable)
+    fn set_kernel_path_table(&self, table: &KernelPathTable)
     -> Result<Vec<(u32, MacAddr)>, DeviceError>;
 
     /// Returns the counters of frames forwarded by the kernel from and to a port, summed over all

@@ -13,7 +13,7 @@ pub const DISK_CLIENT_REQUEST_BYTES_MAX: u64 = 1 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DiskClientError {
     /// The server completed the request with an error; the connection remains usable.
-    Refused(String),
+    RequestFailed(String),
     /// The connection has ended or the server violated the protocol. All later requests fail.
     Disconnected(String),
 }
@@ -21,7 +21,7 @@ pub enum DiskClientError {
 impl fmt::Display for DiskClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused(text) | Self::Disconnected(text) => f.write_str(text),
+            Self::RequestFailed(text) | Self::Disconnected(text) => f.write_str(text),
         }
     }
 }
@@ -33,7 +33,7 @@ impl std::error::Error for DiskClientError {}
 /// sectors. Dropping the client closes the connection.
 pub trait DiskClient: Send + Sync {
     /// Returns the length of the disk in bytes.
-    fn bytes(&self) -> u64;
+    fn size_bytes(&self) -> u64;
 
     /// Returns the sector size in bytes.
     fn sector_bytes(&self) -> u32;

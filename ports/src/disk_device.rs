@@ -21,7 +21,7 @@ pub struct VhostUserDiskSpec {
     /// Queues offered, 1 to 64.
     pub queues: u16,
     /// Length of the disk in bytes, a multiple of 512.
-    pub bytes: u64,
+    pub size_bytes: u64,
     /// Logical sector size in bytes: a power of two, 512 to 4096. Offsets and lengths of requests
     /// are multiples of it.
     pub sector_bytes: u32,
@@ -71,7 +71,7 @@ pub struct ExportedDisk {
     /// Export name that clients request.
     pub name: String,
     /// Length of the disk in bytes.
-    pub bytes: u64,
+    pub size_bytes: u64,
     /// Sector size in bytes. Offsets and lengths of requests are multiples of it.
     pub sector_bytes: u32,
     /// True if the export is read-only.
@@ -101,18 +101,18 @@ pub trait DiskExports: Send + Sync {
 
 /// NBD listener. Dropping it closes and removes its socket. Connections continue until their disk
 /// is taken out of service.
-pub trait DiskListener: Send {
+pub trait NbdListener: Send {
     /// Replaces the access rules and reloads the certificate files. Applies to new connections;
     /// existing connections continue. The address must be unchanged.
     ///
     /// # Errors
     /// Fails if a file, user or group cannot be used; the previous rules remain in effect.
-    fn change(&self, spec: &NbdServerSpec) -> Result<(), DeviceError>;
+    fn replace_access_rules(&self, spec: &NbdServerSpec) -> Result<(), DeviceError>;
 }
 
 /// Opens the front-ends of disks.
-pub trait DiskDevices: Send + Sync {
-    /// Checks whether [`DiskDevices::open`] can succeed, without side effects.
+pub trait DiskDeviceFactory: Send + Sync {
+    /// Checks whether [`DiskDeviceFactory::open`] can succeed, without side effects.
     ///
     /// # Errors
     /// Returns the error that `open` would return.
@@ -136,7 +136,7 @@ pub trait DiskDevices: Send + Sync {
     /// address.
     ///
     /// # Errors
-    /// Returns the error that [`DiskDevices::listen_nbd`] would return.
+    /// Returns the error that [`DiskDeviceFactory::listen_nbd`] would return.
     fn probe_nbd(&self, spec: &NbdServerSpec) -> Result<(), DeviceError>;
 
     /// Starts an NBD listener.
@@ -147,10 +147,10 @@ pub trait DiskDevices: Send + Sync {
         &self,
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
-    ) -> Result<Box<dyn DiskListener>, DeviceError>;
+    ) -> Result<Box<dyn NbdListener>, DeviceError>;
 
     /// Serves one NBD client on a connected stream socket; the caller has authenticated the peer.
-    /// Does not block. The client is not listed by [`DiskDevices::nbd_clients`].
+    /// Does not block. The client is not listed by [`DiskDeviceFactory::nbd_clients`].
     ///
     /// # Errors
     /// Fails if no thread or descriptor is available.

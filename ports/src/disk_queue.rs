@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use suimon_image::ByteRange;
 use suimon_quantity::DiskId;
 
-use crate::{AlreadyDetached, ArmResult, DetachingQueue, PortFault};
+use crate::{CompletedDetachment, ArmResult, DetachingQueue, QueueFault};
 
 /// Operation of a disk request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum DiskOp {
     },
     /// Reports the allocation status of a range through [`DiskQueue::set_allocation`] before
     /// completion.
-    Status {
+    AllocationStatus {
         /// True if the first extent is sufficient (`NBD_CMD_FLAG_REQ_ONE`).
         is_first_only: bool,
     },
@@ -61,7 +61,7 @@ pub struct AllocationExtent {
 /// Request received from a queue. The range is within the disk and aligned to its sectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskRequest {
-    /// Identifier, unique among the requests in flight of the queue; less than [`DiskQueue::tags`].
+    /// Identifier, unique among the requests in flight of the queue; less than [`DiskQueue::in_flight_max`].
     pub tag: u32,
     /// Operation that the client requests.
     pub op: DiskOp,
@@ -88,7 +88,7 @@ pub enum DiskOutcome {
 /// between threads. Requests may complete in any order.
 pub trait DiskQueue: Send {
     /// Returns the maximum number of requests in flight.
-    fn tags(&self) -> u32;
+    fn in_flight_max(&self) -> u32;
 
     /// Appends at most `max` requests and returns how many were appended. The queue itself
     /// completes malformed requests with an error. The payload of an appended write has arrived
@@ -96,7 +96,7 @@ pub trait DiskQueue: Send {
     ///
     /// # Errors
     /// The queue has failed permanently; requests appended before remain valid.
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault>;
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault>;
 
     /// Returns the container of request payloads. [`FileIo`](crate::FileIo) downcasts it to the
     /// concrete type.
@@ -105,8 +105,8 @@ pub trait DiskQueue: Send {
     /// Zeroes `len` bytes of the payload of a read, starting at byte `offset`.
     fn zero_payload(&mut self, tag: u32, offset: u64, len: u64);
 
-    /// Stores the allocation status for a [`DiskOp::Status`] request, from the start of its range.
-    /// The extents may cover less or more than the range. Queues that never emit `Status` need not
+    /// Stores the allocation status for a [`DiskOp::AllocationStatus`] request, from the start of its range.
+    /// The extents may cover less or more than the range. Queues that never emit `AllocationStatus` need not
     /// implement this.
     fn set_allocation(&mut self, tag: u32, extents: &[AllocationExtent]) {
         let _ = (tag, extents);
@@ -119,7 +119,7 @@ pub trait DiskQueue: Send {
     /// Takes back a request that was not completed. [`DiskQueue::receive`] returns it again before
     /// any other. Returns false if the queue does not support this; the request must be completed
     /// then.
-    fn reclaim(&mut self, request: DiskRequest) -> bool {
+    fn requeue(&mut self, request: DiskRequest) -> bool {
         let _ = request;
         false
     }
@@ -134,7 +134,7 @@ pub trait DiskQueue: Send {
     ///
     /// # Errors
     /// The queue has failed permanently.
-    fn flush(&mut self) -> Result<(), PortFault>;
+    fn flush(&mut self) -> Result<(), QueueFault>;
 
     /// Enables notification of new requests, as [`FrameSource::arm`](crate::FrameSource::arm).
     fn arm(&mut self) -> ArmResult;
@@ -148,7 +148,7 @@ pub trait DiskQueue: Send {
 
     /// Returns unused buffers to the system. Called every 500 ms while the return value is true and
     /// after requests of an NBD client. Returns true if unused buffers remain for the next call.
-    fn release_unused(&mut self) -> bool {
+    fn release_unused_buffers(&mut self) -> bool {
         false
     }
 
@@ -180,7 +180,7 @@ pub trait DiskQueueHost: Send + Sync {
     /// [`detach`](Self::detach), which blocks; hosts with stores that may stall override it.
     fn begin_detach(&self, disk: DiskId, index: u16) -> Box<dyn DetachingQueue> {
         self.detach(disk, index);
-        Box::new(AlreadyDetached)
+        Box::new(CompletedDetachment)
     }
 
     /// Detaches all queues of a disk; blocks as [`detach`](Self::detach).

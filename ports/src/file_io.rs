@@ -23,7 +23,7 @@ pub struct FileProperties {
     /// True for a block device.
     pub is_block_device: bool,
     /// True if ranges of the file can be deallocated, and then read as zeros.
-    pub can_punch: bool,
+    pub can_punch_holes: bool,
     /// Identity of the file; `None` if the file system does not provide it.
     pub id: Option<FileId>,
 }
@@ -95,7 +95,7 @@ pub trait DiskFile: ImageFile + Send + Sync {
     }
 
     /// Returns the error of the first flush that has failed since the file was opened.
-    fn failed_flush(&self) -> Option<&str> {
+    fn first_flush_error(&self) -> Option<&str> {
         self.flush_failure()?.reason()
     }
 
@@ -104,7 +104,7 @@ pub trait DiskFile: ImageFile + Send + Sync {
     ///
     /// # Errors
     /// Fails with the error of the system call.
-    fn drop_cached(&self) -> io::Result<()> {
+    fn drop_page_cache(&self) -> io::Result<()> {
         Ok(())
     }
 
@@ -121,13 +121,13 @@ pub struct FileSlot(pub u32);
 
 /// Part of a request's payload.
 #[derive(Clone, Copy)]
-pub struct PayloadPart<'a> {
+pub struct PayloadRange<'a> {
     /// Payload container, from [`DiskQueue::payloads`](crate::DiskQueue::payloads).
     pub payloads: &'a dyn Any,
     /// Tag of the request in its queue.
     pub tag: u32,
     /// Offset of the part within the payload, in bytes.
-    pub from: u64,
+    pub offset: u64,
     /// Length of the part in bytes.
     pub len: u64,
 }
@@ -139,14 +139,14 @@ pub enum FileRequest<'a> {
         /// Offset in the file, in bytes.
         offset: u64,
         /// Payload that receives the data.
-        to: PayloadPart<'a>,
+        destination: PayloadRange<'a>,
     },
     /// Writes a payload to the file.
     Write {
         /// Offset in the file, in bytes.
         offset: u64,
         /// Payload that contains the data.
-        from: PayloadPart<'a>,
+        source: PayloadRange<'a>,
         /// True if data, and file metadata required to read it, must be durable at completion
         /// (`RWF_DSYNC`).
         is_durable: bool,
@@ -181,7 +181,7 @@ pub enum FileRequest<'a> {
         /// New length of the file in bytes.
         len: u64,
         /// End of the part that will be written soon, in bytes; at most `len`.
-        required: u64,
+        required_end: u64,
     },
 }
 
@@ -223,10 +223,10 @@ pub trait FileIo: Send {
     fn submit_queued(&mut self) -> io::Result<()>;
 
     /// Appends completions and returns how many were appended.
-    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize;
+    fn poll_completions(&mut self, completions: &mut Vec<FileCompletion>) -> usize;
 
     /// Returns true if operations completed during submission and their completions are available
-    /// to [`FileIo::poll_done`].
+    /// to [`FileIo::poll_completions`].
     fn has_immediate_completions(&self) -> bool {
         false
     }
@@ -249,7 +249,7 @@ pub trait FileIo: Send {
 }
 
 /// Creates the file I/O of workers.
-pub trait FileIoSource: Send + Sync {
+pub trait FileIoFactory: Send + Sync {
     /// Creates the file I/O of one worker.
     ///
     /// # Errors

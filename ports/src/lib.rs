@@ -9,10 +9,10 @@
 //! - [`DeviceFactory`], [`PortDevice`]: open the device behind a NIC or an uplink.
 //! - [`MemberDevices`], [`ControlSocket`]: link state of team members, and LACPDUs that bypass the
 //!   switch.
-//! - [`WorkerRuntime`], [`Wait`]: worker threads, their clock and their only blocking call.
+//! - [`WorkerRuntime`], [`WaitSet`]: worker threads, their clock and their only blocking call.
 //!   [`WorkerTask`]: work of a worker other than switching frames.
 //! - [`DiskQueue`]: requests of a disk's clients. [`DiskQueueHost`]: the storage plane as seen by a
-//!   disk device. [`DiskDevices`]: opens the front-ends of disks. [`DiskObserver`]: receives their
+//!   disk device. [`DiskDeviceFactory`]: opens the front-ends of disks. [`DiskObserver`]: receives their
 //!   notices. [`DiskFile`], [`FileIo`]: an image file, and a worker's I/O on it.
 //! - [`DiskClient`]: a disk that another server exports, over a connection.
 //! - [`StoreFiles`]: the files of a store, which contain disk images.
@@ -58,31 +58,31 @@ mod worker;
 mod worker_task;
 
 pub use cluster_store::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterEntry, ClusterKvStore,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterElectionResult, ClusterEntry, ClusterKvStore,
     ClusterLease, ClusterLeaseId, ClusterObserver, ClusterStoreError, ClusterStoreErrorKind,
     ClusterView, ClusterWatch,
 };
 pub use control_socket::{
-    CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_CALL_MAX, CONTROL_PAUSE, ControlError,
+    CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_CALL_MAX, CONTROL_RECEIVE_PAUSE, ControlError,
     ControlFrame, ControlSocket, MemberDevices, NextReceive,
 };
-pub use detaching::{AlreadyDetached, DetachingQueue};
+pub use detaching::{CompletedDetachment, DetachingQueue};
 pub use device::{
     DeviceError, DeviceErrorKind, DeviceFactory, DeviceNotice, DeviceStatus, NegotiatedFeatures,
-    PortDevice, PortDeviceSpec, PortObserver, StreamSpec, TapSpec, UplinkDriver, UplinkSpec,
-    VhostUserMode, VhostUserSpec, XdpHook, XdpState,
+    PortDevice, PortDeviceSpec, PortObserver, StreamNicSpec, TapSpec, UplinkDriver, UplinkSpec,
+    VhostUserMode, VhostUserNicSpec, XdpHook, XdpState,
 };
 pub use disk_client::{DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient, DiskClientError};
 pub use disk_device::{
-    DiskDevice, DiskDevices, DiskExports, DiskListener, DiskObserver, ExportedDisk,
+    DiskDevice, DiskDeviceFactory, DiskExports, NbdListener, DiskObserver, ExportedDisk,
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
 pub use disk_queue::{
     Allocation, AllocationExtent, DiskOp, DiskOutcome, DiskQueue, DiskQueueHost, DiskRequest,
 };
 pub use file_io::{
-    DiskFile, FileCompletion, FileId, FileIo, FileIoSource, FileProperties, FileRequest, FileSlot,
-    FileTime, PayloadPart,
+    DiskFile, FileCompletion, FileId, FileIo, FileIoFactory, FileProperties, FileRequest, FileSlot,
+    FileTime, PayloadRange,
 };
 pub use file_name::{FILE_NAME_BYTES_MAX, FILE_NAME_PART_BYTES_MAX, FileName, FileNameError};
 pub use flush_failure::{FlushFailure, is_transient};
@@ -97,7 +97,7 @@ pub use nbd_server::{
 };
 pub use power::{PowerError, PowerHost};
 pub use queue::{
-    ArmResult, FaultKind, FrameSink, FrameSource, PortFault, QueueHost, TransmitResult,
+    ArmResult, FaultKind, FrameSink, FrameSource, QueueFault, QueueHost, TransmitResult,
 };
 pub use redo_record::{RedoRecord, RedoRecords};
 pub use serving::{ServedDevice, ServedDeviceCell};
@@ -109,20 +109,20 @@ pub use steering::{SteeringRule, SteeringState};
 pub use store::{StateStore, StateStoreError, StateStoreErrorKind};
 pub use store_files::{
     FileLockMode, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError, StoreFiles,
-    StoreIdentity, StoreSource, StoreSpace,
+    StoreIdentity, StoreOpener, StoreSpace,
 };
 pub use suimon_offload::{DeviceFeature, DeviceFeatures, FeatureState, OffloadToggles};
 pub use vm_device::VmDevice;
 pub use vm_host::{
-    GuestInfo, GuestInterface, GuestSystem, RunningVmStatus, Standby, Vm, VmAccelerator, VmBoot,
+    GuestInfo, GuestInterface, GuestSystem, RunningVmStatus, NicStandbyState, Vm, VmAccelerator, VmBoot,
     VmCommand, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmHost, VmIdentity, VmNicKind,
     VmNicSpec, VmNotice, VmObserver, VmRunState, VmSpec,
 };
 pub use vm_moving::{
-    MigrationRequirements, MigrationSendPhase, MigrationSpec, MigrationStatus, PluggedDevice,
+    MigrationRequirements, MigrationTransferPhase, MigrationSpec, MigrationStatus, PluggedDevice,
     VmHardware,
 };
 pub use worker::{
-    CpuAffinity, CpuTopology, ThreadStart, Wait, Waker, WorkerJoin, WorkerMain, WorkerRuntime,
+    CpuAffinity, CpuTopology, ThreadInit, WaitSet, Waker, WorkerJoin, WorkerMain, WorkerRuntime,
 };
-pub use worker_task::{ExpectedInput, NoTasks, TaskDescriptors, WorkerTask, WorkerTasks};
+pub use worker_task::{ExpectedInput, NoTasks, TaskDescriptors, WorkerTask, WorkerTaskFactory};

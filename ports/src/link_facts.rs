@@ -13,7 +13,7 @@ pub struct LinkSpeed {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkProperties {
     /// True if the device is up and has a carrier.
-    pub up: bool,
+    pub is_up: bool,
     /// Speed and duplex of the link.
     pub speed: LinkSpeed,
 }

@@ -59,9 +59,9 @@ pub struct NbdTcpAccess {
     /// TLS configuration; `None`: no TLS.
     pub tls: Option<NbdTlsFiles>,
     /// Permitted source networks; any if empty.
-    pub addresses: Vec<IpNet>,
+    pub allowed_networks: Vec<IpNet>,
     /// True if clients of other hosts may connect without TLS.
-    pub is_plaintext: bool,
+    pub allows_plaintext: bool,
 }
 
 /// PEM files of a TLS server.
@@ -74,7 +74,7 @@ pub struct NbdTlsFiles {
     /// CA certificates for client authentication; `None`: clients need no certificate.
     pub client_ca: Option<PathBuf>,
     /// Permitted DNS names of client certificates, one of which must match; any name if empty.
-    pub clients: Vec<String>,
+    pub client_names: Vec<String>,
 }
 
 /// Transport of a client connection.
@@ -112,7 +112,7 @@ pub enum NbdNotice {
         reason: String,
     },
     /// A client was turned away because of a limit on connections, negotiations or buffer memory.
-    Limited {
+    LimitReached {
         /// Peer of the connection, as text.
         peer: String,
         /// Limit that was reached, as text.
@@ -133,16 +133,16 @@ pub struct NbdLimits {
     /// Maximum number of connections.
     pub connections_max: u32,
     /// Maximum buffer memory of all connections in bytes, with the memory that each reserves.
-    pub buffer_max_bytes: u64,
+    pub buffer_bytes_max: u64,
 }
 
 impl NbdLimits {
     /// Default limits of an export.
-    pub const EXPORT: Self = Self { connections_max: 128, buffer_max_bytes: 128 << 20 };
+    pub const EXPORT_DEFAULT: Self = Self { connections_max: 128, buffer_bytes_max: 128 << 20 };
     /// Default limits of a peer.
-    pub const PEER: Self = Self { connections_max: 512, buffer_max_bytes: 512 << 20 };
+    pub const PEER_DEFAULT: Self = Self { connections_max: 512, buffer_bytes_max: 512 << 20 };
     /// Default limits of the host.
-    pub const HOST: Self = Self { connections_max: 1024, buffer_max_bytes: 1 << 30 };
+    pub const HOST_DEFAULT: Self = Self { connections_max: 1024, buffer_bytes_max: 1 << 30 };
 }
 
 /// Connections and buffer memory of an export, a peer or the host.

@@ -49,13 +49,13 @@ pub trait PowerHost: Send + Sync {
     fn settings(&self) -> HostPowerSettings;
 
     /// Returns the list of online CPUs in the kernel's format, such as `0-3,5`. Reads one file.
-    fn online(&self) -> String;
+    fn online_cpus(&self) -> String;
 
     /// Writes a setting.
     ///
     /// # Errors
     /// Fails with the setting unchanged.
-    fn write(&self, id: SettingId, value: &str) -> Result<(), PowerError>;
+    fn write_setting(&self, id: SettingId, value: &str) -> Result<(), PowerError>;
 
     /// Returns the energy counters; empty if there are none or they cannot be read.
     fn energy(&self) -> Vec<ZoneReading>;

@@ -6,7 +6,7 @@ use suimon_frame::{Frame, FrameBatch, Offloads};
 use suimon_quantity::{PortId, QueueId};
 use thiserror::Error;
 
-use crate::{AlreadyDetached, DetachingQueue};
+use crate::{CompletedDetachment, DetachingQueue};
 
 /// Result of enabling notifications with [`FrameSource::arm`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,14 +34,14 @@ pub enum FaultKind {
     /// The peer violated the protocol. Its queue stops permanently.
     ProtocolViolation,
     /// A system call of the host failed.
-    Host,
+    SystemCallFailed,
 }
 
 /// Permanent failure of a queue. The worker drops the queue and reports the fault; other queues
 /// continue.
 #[derive(Clone, Debug, Error)]
 #[error("{detail}")]
-pub struct PortFault {
+pub struct QueueFault {
     /// Cause, by which the port decides between reopening and giving up.
     pub kind: FaultKind,
     /// Failure with field, index or errno, for the text of the event.
@@ -62,7 +62,7 @@ pub trait FrameSource: Send {
     ///
     /// # Errors
     /// The queue has failed permanently; frames appended before remain valid.
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault>;
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault>;
 
     /// Returns the memory of the tails of the last received frames to the peer. Called once the
     /// frames are no longer used, if [`FrameBatch::has_tails`] was true.
@@ -85,7 +85,7 @@ pub trait FrameSource: Send {
     fn is_polled_by_fd(&self) -> bool;
 
     /// Returns the number of malformed frames dropped since the source was created.
-    fn malformed(&self) -> u64;
+    fn malformed_frames(&self) -> u64;
 }
 
 /// Queue of frames out of the switch.
@@ -97,13 +97,13 @@ pub trait FrameSink: Send {
     ///
     /// # Errors
     /// The queue has failed permanently.
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault>;
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault>;
 
     /// Makes all queued frames visible to the peer, and notifies it if it enabled notifications.
     ///
     /// # Errors
     /// The queue has failed permanently.
-    fn flush(&mut self) -> Result<(), PortFault>;
+    fn flush(&mut self) -> Result<(), QueueFault>;
 
     /// Returns the offloads that frames may currently use.
     fn offloads(&self) -> Offloads;
@@ -115,7 +115,7 @@ pub trait FrameSink: Send {
 
     /// Returns the number of frames accepted since the sink was created that the device then
     /// dropped, because it was down or the frame exceeded its MTU.
-    fn discarded(&self) -> u64 {
+    fn discarded_frames(&self) -> u64 {
         0
     }
 }
@@ -139,7 +139,7 @@ pub trait QueueHost: Send + Sync {
     /// [`detach`](Self::detach), which blocks.
     fn begin_detach(&self, id: QueueId) -> Box<dyn DetachingQueue> {
         self.detach(id);
-        Box::new(AlreadyDetached)
+        Box::new(CompletedDetachment)
     }
 
     /// Detaches all queues of a port; blocks as [`detach`](Self::detach).

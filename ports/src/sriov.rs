@@ -40,7 +40,7 @@ pub trait SriovHost: Send + Sync {
     ///
     /// # Errors
     /// Fails if the adapter does not exist or its driver rejects the change.
-    fn set_switch_address(
+    fn set_embedded_switch_address(
         &self,
         pf: PciAddress,
         mac: MacAddr,
@@ -111,7 +111,7 @@ pub struct VfProperties {
     pub settings: Option<VfSettings>,
 }
 
-/// Settings of a virtual function in its physical function (`ip link set PF vf N …`).
+/// Settings of a virtual function in its physical function (`ip link_properties set PF vf N …`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VfSettings {
     /// MAC address; all zero if unassigned.

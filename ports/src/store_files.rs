@@ -73,7 +73,7 @@ pub enum StoreFault {
     )]
     NotRegular {
         /// Type of the file, such as "a directory".
-        found: &'static str,
+        found_type: &'static str,
     },
     /// A component of the name is a symbolic link, or leads out of the store.
     #[error("the name contains a symbolic link or leads out of the store; name the file itself")]
@@ -82,7 +82,7 @@ pub enum StoreFault {
     #[error("the path of the store is {found}; {hint}")]
     WrongStoreType {
         /// Type of the store, such as "a directory".
-        found: &'static str,
+        found_type: &'static str,
         /// Remedy for the operator, as text.
         hint: &'static str,
     },
@@ -93,7 +93,7 @@ pub enum StoreFault {
     #[error("the file system of the store cannot {what}; {hint}")]
     Unsupported {
         /// Operation that failed, completing "cannot …".
-        what: &'static str,
+        operation: &'static str,
         /// Alternative for the operator, as text.
         hint: &'static str,
     },
@@ -267,7 +267,7 @@ pub trait StoreFiles: Send + Sync {
 }
 
 /// Opens stores by their path.
-pub trait StoreSource: Send + Sync {
+pub trait StoreOpener: Send + Sync {
     /// Opens the store at a path: a directory or a block device.
     ///
     /// # Errors

@@ -77,7 +77,8 @@ pub struct VmNicSpec {
     pub is_standby: bool,
     /// PCIe root port that the NIC is plugged into, 0 to 15; `None`: the next free one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<u8>,
+    #[serde(rename = "port")]
+    pub root_port: Option<u8>,
 }
 
 /// Controller and transport of a disk in the guest.
@@ -116,10 +117,12 @@ pub struct VmDiskSpec {
     /// True if the guest gets an error for a write to an emulated disk that finds no space. False:
     /// the VM is paused, and the write is repeated when it is resumed.
     #[serde(default)]
-    pub reports_full: bool,
+    #[serde(rename = "reports_full")]
+    pub reports_full_to_guest: bool,
     /// PCIe root port that a virtio disk is plugged into, 0 to 15; `None`: the next free one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub port: Option<u8>,
+    #[serde(rename = "port")]
+    pub root_port: Option<u8>,
 }
 
 /// Specification of a VM to start.
@@ -133,7 +136,8 @@ pub struct VmSpec {
     pub folder: PathBuf,
     /// User id of the VM's process, and group id of the same number. Not used by any other process
     /// on the host.
-    pub user: u32,
+    #[serde(rename = "user")]
+    pub uid: u32,
     /// Virtual CPUs at start, at least 1.
     pub cpus: u16,
     /// Maximum number of virtual CPUs after hot-plug; at least `cpus`.
@@ -155,7 +159,7 @@ pub struct VmSpec {
     /// Source of an incoming migration; `None`: the VM boots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "arrival")]
-    pub migration_source: Option<MigrationRequirements>,
+    pub migration_requirements: Option<MigrationRequirements>,
 }
 
 /// Information with which another daemon adopts a running VM.
@@ -166,10 +170,12 @@ pub struct VmIdentity {
     /// Folder of the running VM.
     pub folder: PathBuf,
     /// Process id of the VM's QEMU.
-    pub process: u32,
+    #[serde(rename = "process")]
+    pub pid: u32,
     /// Start time of the process in clock ticks since boot (`proc(5)`, field 22 of `stat`), because
     /// process ids are reused.
-    pub started: u64,
+    #[serde(rename = "started")]
+    pub started_ticks: u64,
 }
 
 /// Run state of a VM, condensed from QMP's `RunState`.
@@ -205,7 +211,7 @@ pub struct RunningVmStatus {
     pub has_agent: bool,
     /// User id of the process: that of the specification, or the launcher's own if the launcher
     /// cannot change users. `None` if the process cannot be inspected.
-    pub user: Option<u32>,
+    pub uid: Option<u32>,
 }
 
 /// Guest properties reported by the guest agent. Untrusted: for display only.
@@ -231,7 +237,7 @@ pub struct GuestSystem {
     /// Kernel release, such as `6.1.0-28-amd64`.
     pub kernel: Option<String>,
     /// CPU architecture, such as `x86_64`.
-    pub machine: Option<String>,
+    pub architecture: Option<String>,
 }
 
 /// Network interface of a guest.
@@ -247,7 +253,7 @@ pub struct GuestInterface {
 
 /// State of a NIC as the standby of a virtual function (net_failover).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standby {
+pub struct NicStandbyState {
     /// True if the guest's driver supports the failover: it negotiated `VIRTIO_NET_F_STANDBY`.
     pub is_negotiated: bool,
     /// True if a driver of the guest has initialized the NIC (`DRIVER_OK`), so that `is_negotiated`
@@ -261,7 +267,7 @@ pub struct Standby {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VmNotice {
     /// The run state changed to this one.
-    State(VmRunState),
+    StateChanged(VmRunState),
     /// The VM was reset, by the guest or by [`VmCommand::Reset`].
     Reset,
     /// The guest released a device after a hot-unplug request.
@@ -322,7 +328,7 @@ pub enum VmCommand {
     /// Cancels a migration. The VM continues unless its state was already transferred completely.
     CancelMigration,
     /// Announces the addresses of its NICs to their networks (gratuitous ARP or RARP).
-    Announce,
+    AnnounceAddresses,
 }
 
 /// Kind of a VM error.
@@ -383,19 +389,19 @@ pub trait Vm: Send + Sync {
     /// Returns the states of NICs as the standbys of virtual functions, by NIC name. Blocks for a
     /// few seconds at most, for all NICs together. Omits NICs whose state is unknown, because the
     /// VM has no such NIC or does not respond.
-    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby>;
+    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, NicStandbyState>;
 
     /// Queries the guest agent; blocks for some seconds at most.
     ///
     /// # Errors
     /// Fails if no agent is running or it does not respond.
-    fn guest(&self) -> Result<GuestInfo, VmError>;
+    fn guest_info(&self) -> Result<GuestInfo, VmError>;
 
     /// Opens a bidirectional connection to the serial console of the VM. One connection at a time.
     ///
     /// # Errors
     /// Fails if the VM has ended or the console is in use.
-    fn console(&self) -> Result<OwnedFd, VmError>;
+    fn open_console(&self) -> Result<OwnedFd, VmError>;
 
     /// Returns the machine type and the ports of plugged devices, which a migration target must
     /// reproduce.
@@ -440,7 +446,7 @@ pub trait VmHost: Send + Sync {
     ///
     /// # Errors
     /// Fails if they cannot be determined.
-    fn running(&self) -> Result<Vec<VmIdentity>, VmError>;
+    fn running_vms(&self) -> Result<Vec<VmIdentity>, VmError>;
 
     /// Checks whether [`VmHost::start`] can succeed, without side effects: QEMU is installed, files
     /// are readable by the VM's user, memory is free, the requested accelerator works.
@@ -460,13 +466,13 @@ pub trait VmHost: Send + Sync {
     ///
     /// # Errors
     /// Fails if the VM is running or the folder is not a VM's.
-    fn remove(&self, folder: &Path) -> Result<(), VmError>;
+    fn remove_folder(&self, folder: &Path) -> Result<(), VmError>;
 
     /// Creates the folder of a VM, accessible to the VM's group, which also owns the sockets in it.
     ///
     /// # Errors
     /// Fails if the folder cannot be created.
-    fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError>;
+    fn create_folder(&self, folder: &Path, user: u32) -> Result<(), VmError>;
 
     /// Starts a VM that is not running and blocks until its CPUs run or, with a
     /// [`MigrationRequirements`], until [`Vm::migrate_in`] can be called. The sockets of its

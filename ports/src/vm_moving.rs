@@ -12,7 +12,8 @@ use crate::VmDevice;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MigrationRequirements {
     /// QEMU machine type, such as `pc-q35-7.2`.
-    pub machine: String,
+    #[serde(rename = "machine")]
+    pub machine_type: String,
     /// QEMU version of the source, such as `7.2.22`. Older versions cannot receive the VM.
     pub qemu_version: String,
 }
@@ -21,9 +22,9 @@ pub struct MigrationRequirements {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmHardware {
     /// QEMU machine type, such as `pc-q35-7.2`.
-    pub machine: String,
+    pub machine_type: String,
     /// Plugged devices with their ports.
-    pub plugged: Vec<PluggedDevice>,
+    pub plugged_devices: Vec<PluggedDevice>,
 }
 
 /// A plugged device of a running VM, with its guest-visible location.
@@ -32,7 +33,7 @@ pub struct PluggedDevice {
     /// Name and type of the device.
     pub device: VmDevice,
     /// PCIe root port of the device, 0 to 15.
-    pub port: u8,
+    pub root_port: u8,
     /// MAC address of a NIC, configured or chosen by QEMU.
     pub mac: Option<MacAddr>,
 }
@@ -41,21 +42,21 @@ pub struct PluggedDevice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MigrationSpec {
     /// Maximum downtime: the VM is stopped once the remaining state can be transferred within it.
-    pub downtime: Duration,
+    pub downtime_max: Duration,
     /// Bandwidth limit in bytes per second.
     pub bytes_per_second: Option<u64>,
 }
 
 /// Phase of a migration, on the source or the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MigrationSendPhase {
+pub enum MigrationTransferPhase {
     /// No migration has been started.
     None,
     /// Memory is copied while the VM runs.
     Copying,
     /// The VM is stopped and waits for
     /// [`VmCommand::FinishMigration`](crate::VmCommand::FinishMigration).
-    Waiting,
+    WaitingForFinish,
     /// The VM is stopped and the remaining state is copied.
     Finishing,
     /// The state is complete; either side could continue.
@@ -68,7 +69,7 @@ pub enum MigrationSendPhase {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MigrationStatus {
     /// Current phase of the migration.
-    pub phase: MigrationSendPhase,
+    pub phase: MigrationTransferPhase,
     /// Bytes sent, including retransmissions of dirtied memory.
     pub bytes_sent: u64,
     /// Bytes remaining, as far as known.

@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use suimon_quantity::Time;
 
-/// Wakes a worker from its [`Wait`]. Cheap if the worker is not asleep.
+/// Wakes a worker from its [`WaitSet`]. Cheap if the worker is not asleep.
 pub trait Waker: Send + Sync {
-    /// Makes the worker's current or next [`Wait::wait`] return. A wake-up is never lost.
+    /// Makes the worker's current or next [`WaitSet::wait`] return. A wake-up is never lost.
     fn wake(&self);
 }
 
 /// The only blocking call of a worker (epoll).
-pub trait Wait: Send {
-    /// Registers a descriptor for readability. [`Wait::wait`] reports it by `token`, which must be
+pub trait WaitSet: Send {
+    /// Registers a descriptor for readability. [`WaitSet::wait`] reports it by `token`, which must be
     /// unique among the registered descriptors.
     ///
     /// # Errors
@@ -52,10 +52,10 @@ pub trait Wait: Send {
 
 /// Function that a device's thread runs first, to drop the privileges it does not need. If it fails
 /// the thread must end.
-pub type ThreadStart = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
+pub type ThreadInit = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
 
 /// Main function of a worker thread.
-pub type WorkerMain = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
+pub type WorkerMain = Box<dyn FnOnce(Box<dyn WaitSet>) + Send>;
 
 /// Function that blocks until a worker thread has ended.
 pub type WorkerJoin = Box<dyn FnOnce() + Send>;
@@ -108,7 +108,7 @@ pub struct CpuTopology {
 
 /// Starts the threads of workers.
 pub trait WorkerRuntime: Send + Sync {
-    /// Starts a thread named `name` that runs `body` with a new [`Wait`]. Returns the waker of that
+    /// Starts a thread named `name` that runs `body` with a new [`WaitSet`]. Returns the waker of that
     /// wait, and a function that joins the thread.
     ///
     /// # Errors
@@ -122,7 +122,7 @@ pub trait WorkerRuntime: Send + Sync {
     ) -> io::Result<(Arc<dyn Waker>, WorkerJoin)>;
 
     /// Returns the logical CPUs that this process may run on, in ascending order.
-    fn cpus(&self) -> Vec<u16>;
+    fn allowed_cpus(&self) -> Vec<u16>;
 
     /// Returns the current time of the clock shared by all workers.
     fn now(&self) -> Time;

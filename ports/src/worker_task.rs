@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use suimon_quantity::{Time, WorkerId};
 
-use crate::{ServedDeviceCell, Wait, Waker};
+use crate::{ServedDeviceCell, WaitSet, Waker};
 
-/// First [`Wait`] token of a [`WorkerTask`]; lower tokens belong to frame queues.
+/// First [`WaitSet`] token of a [`WorkerTask`]; lower tokens belong to frame queues.
 const FIRST_TOKEN: u64 = 1 << 63;
 
 /// Descriptors that a worker watches for its [`WorkerTask`].
-pub struct TaskDescriptors<'a>(&'a mut dyn Wait);
+pub struct TaskDescriptors<'a>(&'a mut dyn WaitSet);
 
 impl<'a> TaskDescriptors<'a> {
     /// Wraps the wait of a worker.
-    pub fn new(wait: &'a mut dyn Wait) -> Self {
+    pub fn new(wait: &'a mut dyn WaitSet) -> Self {
         Self(wait)
     }
 
@@ -41,9 +41,9 @@ impl<'a> TaskDescriptors<'a> {
         self.0.unwatch(fd);
     }
 
-    /// Converts a token returned by [`Wait::wait`] to a token of the [`WorkerTask`]; `None` if it
+    /// Converts a token returned by [`WaitSet::wait`] to a token of the [`WorkerTask`]; `None` if it
     /// belongs to a frame queue.
-    pub fn token(token: u64) -> Option<u32> {
+    pub fn task_token(token: u64) -> Option<u32> {
         u32::try_from(token.checked_sub(FIRST_TOKEN)?).ok()
     }
 }
@@ -75,13 +75,13 @@ pub trait WorkerTask: Send {
     fn set_serving(&mut self, _serving: Arc<ServedDeviceCell>) {}
 
     /// Reports that a watched descriptor is readable.
-    fn wake(&mut self, token: u32);
+    fn handle_readable(&mut self, token: u32);
 
     /// Returns true if a descriptor is watched that a busy worker must check from time to time.
-    fn is_waiting(&self) -> bool;
+    fn needs_descriptor_check(&self) -> bool;
 
     /// Returns the input that may arrive soon and that polling detects immediately.
-    fn expects(&self) -> ExpectedInput;
+    fn expected_input(&self) -> ExpectedInput;
 
     /// Enables notifications. Returns true if no work is pending: the worker may sleep until a
     /// watched descriptor is readable, its waker is called or the deadline passes.
@@ -92,7 +92,7 @@ pub trait WorkerTask: Send {
 }
 
 /// Creates the [`WorkerTask`] of each worker.
-pub trait WorkerTasks: Send + Sync {
+pub trait WorkerTaskFactory: Send + Sync {
     /// Creates the task of the worker numbered `processor`, which is about to start. `waker` wakes
     /// that worker.
     fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask>;
@@ -101,7 +101,7 @@ pub trait WorkerTasks: Send + Sync {
     /// to other workers, for a bounded time. Returns the workers that must not stop: they do not
     /// respond, or have work that could not be moved.
     #[must_use]
-    fn retire(&self, processors: &[WorkerId]) -> Vec<WorkerId>;
+    fn retire_workers(&self, processors: &[WorkerId]) -> Vec<WorkerId>;
 
     /// Reports that all workers have stopped.
     fn handle_workers_ended(&self);
@@ -110,12 +110,12 @@ pub trait WorkerTasks: Send + Sync {
 /// Worker tasks without work, for workers that switch frames only.
 pub struct NoTasks;
 
-impl WorkerTasks for NoTasks {
+impl WorkerTaskFactory for NoTasks {
     fn create(&self, _processor: WorkerId, _waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         Box::new(Self)
     }
 
-    fn retire(&self, _processors: &[WorkerId]) -> Vec<WorkerId> {
+    fn retire_workers(&self, _processors: &[WorkerId]) -> Vec<WorkerId> {
         Vec::new()
     }
 
@@ -127,13 +127,13 @@ impl WorkerTask for NoTasks {
         false
     }
 
-    fn wake(&mut self, _token: u32) {}
+    fn handle_readable(&mut self, _token: u32) {}
 
-    fn is_waiting(&self) -> bool {
+    fn needs_descriptor_check(&self) -> bool {
         false
     }
 
-    fn expects(&self) -> ExpectedInput {
+    fn expected_input(&self) -> ExpectedInput {
         ExpectedInput::None
     }
 

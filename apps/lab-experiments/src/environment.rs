@@ -67,28 +67,28 @@ impl<'a> Environment<'a> {
 
     /// Starts the profiler of CPU time, if the user requested one. Sampling ends when the returned
     /// value is dropped, so it should exist exactly during the measurement.
-    pub(crate) fn profile(&self) -> ProfileWindow<'a> {
+    pub(crate) fn start_profiling(&self) -> ProfileWindow<'a> {
         ProfileWindow::open(self.profiler)
     }
 
     /// Creates a rig (namespaces, processes and files of an experiment) with a temporary folder for
     /// sockets and settings.
-    pub(crate) fn rig(&self) -> Result<Rig> {
+    pub(crate) fn create_rig(&self) -> Result<Rig> {
         Rig::new()
     }
 
     /// Creates a rig in the folder for disks and other large files.
-    pub(crate) fn large_rig(&self) -> Result<Rig> {
+    pub(crate) fn create_large_rig(&self) -> Result<Rig> {
         Rig::new_in(self.folder)
     }
 
     /// Shows a message about the progress.
-    pub(crate) fn progress(&self, text: &str) {
+    pub(crate) fn show_progress(&self, text: &str) {
         (self.print_progress)(text);
     }
 
     /// Fails if a stop was requested. Must be called after each long operation.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check_not_stopped(&self) -> Result<()> {
         ensure!(!self.stop.is_asked(), "stopped on request");
         Ok(())
     }
@@ -114,7 +114,7 @@ impl<'a> Environment<'a> {
     }
 
     /// Calls `poll` at the end of each of the given number of seconds.
-    pub(crate) fn each_second(
+    pub(crate) fn poll_each_second(
         &self,
         seconds: u64,
         mut poll: impl FnMut() -> Result<()>,
@@ -129,7 +129,7 @@ impl<'a> Environment<'a> {
 
     fn wait_until(&self, ends: Instant) -> Result<()> {
         loop {
-            self.check()?;
+            self.check_not_stopped()?;
             let remaining = ends.saturating_duration_since(Instant::now());
             if remaining.is_zero() {
                 return Ok(());

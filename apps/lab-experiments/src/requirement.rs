@@ -23,14 +23,14 @@ pub enum Requirement {
         package: &'static str,
     },
     /// Program of Suimon, or an example built beside it.
-    Own(&'static str),
+    SuimonProgram(&'static str),
     /// Free space in MiB in the folder for large files.
     FreeMib(u64),
 }
 
 /// Returns the requirement that the programs `suimond` and `suimon` exist.
 pub(crate) fn daemon() -> Vec<Requirement> {
-    ["suimond", "suimon"].map(Requirement::Own).to_vec()
+    ["suimond", "suimon"].map(Requirement::SuimonProgram).to_vec()
 }
 
 /// Returns one [`Requirement::Program`] per pair (executable file, Debian package that contains
@@ -52,7 +52,7 @@ impl Requirement {
             Self::File { path, package } => {
                 (!Path::new(path).exists()).then(|| missing(path, package))
             }
-            Self::Own(name) => {
+            Self::SuimonProgram(name) => {
                 let path = match name.strip_prefix("examples/") {
                     Some(name) => suimon_rig::example(name),
                     None => suimon_rig::program(name),
@@ -79,7 +79,7 @@ impl Requirement {
     pub fn package(&self) -> Option<&'static str> {
         match self {
             Self::Program { package, .. } | Self::File { package, .. } => Some(package),
-            Self::Own(_) | Self::FreeMib(_) => None,
+            Self::SuimonProgram(_) | Self::FreeMib(_) => None,
         }
     }
 }

@@ -55,7 +55,7 @@ struct Energy {
 
 /// Resources used between the first and the last sample.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Sums {
+pub(crate) struct ResourceUsage {
     pub(crate) span_s: f64,
     /// Utilisation of all CPUs together in percent, 0 to 100.
     pub(crate) cpu_percent: f64,
@@ -106,7 +106,7 @@ impl<'a> Sampler<'a> {
     ///
     /// # Errors
     /// The daemon does not respond, or a stop was requested.
-    pub(crate) fn watch(
+    pub(crate) fn sample_for(
         &mut self,
         environment: &Environment<'_>,
         time: Duration,
@@ -123,10 +123,10 @@ impl<'a> Sampler<'a> {
     }
 
     /// Returns the CPU time, power and stage times between the first and the last sample.
-    pub(crate) fn sums(&self) -> Sums {
+    pub(crate) fn resource_usage(&self) -> ResourceUsage {
         match (self.samples.first(), self.samples.last()) {
             (Some(first), Some(last)) => between(first, last),
-            _ => Sums::default(),
+            _ => ResourceUsage::default(),
         }
     }
 
@@ -178,7 +178,7 @@ impl<'a> Sampler<'a> {
     }
 }
 
-impl Sums {
+impl ResourceUsage {
     /// Returns the time in ns of the workers by stage, except idle time and polling.
     pub(crate) fn busy_stages(&self) -> impl Iterator<Item = (&str, f64)> {
         let stages = self.stages_ns.iter().map(|(stage, ns)| (stage.as_str(), *ns));
@@ -186,7 +186,7 @@ impl Sums {
     }
 }
 
-fn between(first: &Sample, last: &Sample) -> Sums {
+fn between(first: &Sample, last: &Sample) -> ResourceUsage {
     let span_s = last.elapsed.saturating_sub(first.elapsed).as_secs_f64();
     let sum = |sample: &Sample| {
         let add = |sum: CpuTicks, ticks: &CpuTicks| CpuTicks {
@@ -204,7 +204,7 @@ fn between(first: &Sample, last: &Sample) -> Sums {
         let before_ns = first.stages.get(stage).copied().unwrap_or(0);
         (stage.clone(), ns.saturating_sub(before_ns) as f64)
     });
-    Sums {
+    ResourceUsage {
         span_s,
         cpu_percent: percent_busy(before_ticks, after_ticks),
         cpu_ns: after_ticks.busy.saturating_sub(before_ticks.busy) as f64 * tick_ns,

@@ -126,7 +126,7 @@ fn reference() -> String {
     format!(
         "<!-- Made by `suimon-lab docs`. Change the source, not this page. -->\n\n# The command line \
          of the lab\n\n{}",
-        suimon_pages::command_line(Arguments::command())
+        suimon_pages::command_reference(Arguments::command())
     )
 }
 

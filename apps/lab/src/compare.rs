@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::json;
 use suimon_lab_run::{Comparison, ComparisonResult, LocalizedText, Run, compare};
 
-use crate::number::{digits, number};
+use crate::number::{decimal_places, format_number};
 use crate::output::print;
 use crate::shared_flags::{OutputFlags, ResultsFlags};
 
@@ -63,8 +63,8 @@ impl CompareFlags {
     fn text(&self, a: &Run, b: &Run, comparisons: &[Comparison]) -> String {
         let language = self.form.language;
         let mut text =
-            format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon, b.id, b.machine.suimon);
-        if a.machine.cpu != b.machine.cpu || a.machine.cpus != b.machine.cpus {
+            format!("A {}, {}\nB {}, {}\n", a.id, a.machine.suimon_commit, b.id, b.machine.suimon_commit);
+        if a.machine.cpu_model != b.machine.cpu_model || a.machine.cpus != b.machine.cpus {
             let words = LocalizedText::new(
                 "The runs were made on different machines.",
                 "異なるマシンでの測定です。",
@@ -79,17 +79,17 @@ impl CompareFlags {
                 )
         };
         for comparison in comparisons.iter().filter(is_shown) {
-            let value = |value: f64| number(value, digits(comparison.a.mean));
+            let value = |value: f64| format_number(value, decimal_places(comparison.first_run.mean));
             let change = comparison
                 .difference_percent
                 .map_or_else(String::new, |change| format!(" ({change:+.1} %)"));
             let unit = &comparison.measure.unit;
             text += &format!(
                 "{}, {}: {} → {} {unit}{change}, p = {:.3}, {}\n",
-                comparison.case.words.in_language(language),
-                comparison.measure.words.in_language(language),
-                value(comparison.a.mean),
-                value(comparison.b.mean),
+                comparison.case.description.in_language(language),
+                comparison.measure.description.in_language(language),
+                value(comparison.first_run.mean),
+                value(comparison.second_run.mean),
                 comparison.p_corrected,
                 finding_text(comparison.finding).in_language(language),
             );

@@ -3,7 +3,7 @@
 use suimon_lab_run::LocalizedText;
 
 /// Returns the title of a document by its short name; the short name itself if unknown.
-pub(crate) fn document(name: &str) -> LocalizedText {
+pub(crate) fn document_title(name: &str) -> LocalizedText {
     let (en, ja) = match name {
         "W12-VMQ" => (
             "Fujitsu: effect of Windows Server 2012 Dynamic VMQ, and points to note with NIC teaming (Windows Server 2012 Beta)",

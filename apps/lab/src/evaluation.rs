@@ -3,22 +3,25 @@
 use serde::Serialize;
 use suimon_lab_run::{LocalizedText, Run, RunOrigin, SimulatedFigure, Statistics};
 
-use crate::number::number;
+use crate::number::format_number;
 use crate::plan::{Figure, Plan};
 
 /// Figure with its measured value and evaluation.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct EvaluatedFigure {
     pub(crate) id: String,
-    pub(crate) of: LocalizedText,
+    #[serde(rename = "of")]
+    pub(crate) quantity: LocalizedText,
     pub(crate) published: LocalizedText,
     /// Estimate over all repetitions, in the figure's unit.
     pub(crate) measured: Option<Statistics>,
     pub(crate) unit: String,
-    pub(crate) digits: Option<usize>,
+    #[serde(rename = "digits")]
+    pub(crate) decimal_places: Option<usize>,
     pub(crate) simulated: Option<SimulatedFigure>,
     /// True if the figure is a target of Suimon instead of a published value.
-    pub(crate) bar: bool,
+    #[serde(rename = "bar")]
+    pub(crate) is_target: bool,
     pub(crate) agreement: Agreement,
 }
 
@@ -31,16 +34,18 @@ pub(crate) enum Agreement {
     /// The whole confidence interval is outside the bounds.
     Differs,
     /// The confidence interval includes a bound.
-    Open,
+    #[serde(rename = "open")]
+    Inconclusive,
     /// The figure was not measured in this run.
     NotMeasured,
     /// The figure is informational, without an expectation.
-    Shown,
+    #[serde(rename = "shown")]
+    Informational,
 }
 
 /// Evaluates all figures of a plan.
 pub(crate) fn evaluate(plan: &Plan, run: &Run) -> Vec<EvaluatedFigure> {
-    plan.head.figures.iter().map(|figure| evaluate_figure(figure, run)).collect()
+    plan.header.figures.iter().map(|figure| evaluate_figure(figure, run)).collect()
 }
 
 fn evaluate_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
@@ -48,18 +53,18 @@ fn evaluate_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
         RunOrigin::Real => Statistics::from_samples(&values(figure, run)),
         RunOrigin::Simulated { .. } => None,
     };
-    let unit_of_measure = figure.measured.as_ref().filter(|_| figure.over.is_none());
+    let unit_of_measure = figure.measured.as_ref().filter(|_| figure.divisor.is_none());
     let unit_of_measure = unit_of_measure.and_then(|source| run.measure(&source.measure));
     let unit = figure.unit.clone().or_else(|| unit_of_measure.map(|measure| measure.unit.clone()));
     EvaluatedFigure {
         id: figure.id.clone(),
-        of: figure.of.clone(),
+        quantity: figure.quantity.clone(),
         published: figure.published.clone(),
         agreement: agreement(figure, measured.as_ref()),
         measured,
         unit: unit.unwrap_or_default(),
-        digits: figure.digits,
-        bar: figure.bar,
+        decimal_places: figure.decimal_places,
+        is_target: figure.is_target,
         simulated: simulated(figure, run),
     }
 }
@@ -67,11 +72,11 @@ fn evaluate_figure(figure: &Figure, run: &Run) -> EvaluatedFigure {
 /// Returns the figure's value in each repetition that contains its sources, in the figure's unit.
 fn values(figure: &Figure, run: &Run) -> Vec<f64> {
     let Some(source) = &figure.measured else { return Vec::new() };
-    let scaled = |value: f64| value * figure.times.unwrap_or(1.0) - figure.minus.unwrap_or(0.0);
+    let scaled = |value: f64| value * figure.factor.unwrap_or(1.0) - figure.subtrahend.unwrap_or(0.0);
     let of_case =
-        |case: &str| run.parts.iter().filter(move |part| part.case == case).collect::<Vec<_>>();
+        |case: &str| run.repetitions.iter().filter(move |part| part.case_id == case).collect::<Vec<_>>();
     let parts = of_case(&source.case);
-    let Some(divisor) = &figure.over else {
+    let Some(divisor) = &figure.divisor else {
         return parts
             .iter()
             .filter_map(|part| part.values.get(&source.measure))
@@ -91,9 +96,9 @@ fn values(figure: &Figure, run: &Run) -> Vec<f64> {
 }
 
 fn agreement(figure: &Figure, measured: Option<&Statistics>) -> Agreement {
-    let Some(expects) = figure.expects else { return Agreement::Shown };
+    let Some(expects) = figure.expected_range else { return Agreement::Informational };
     let Some(measured) = measured else { return Agreement::NotMeasured };
-    let (low, high) = measured.interval.unwrap_or((measured.mean, measured.mean));
+    let (low, high) = measured.confidence_interval.unwrap_or((measured.mean, measured.mean));
     let low_bound = expects.at_least.unwrap_or(f64::NEG_INFINITY);
     let high_bound = expects.at_most.unwrap_or(f64::INFINITY);
     if low >= low_bound && high <= high_bound {
@@ -101,7 +106,7 @@ fn agreement(figure: &Figure, measured: Option<&Statistics>) -> Agreement {
     } else if high < low_bound || low > high_bound {
         Agreement::Differs
     } else {
-        Agreement::Open
+        Agreement::Inconclusive
     }
 }
 
@@ -109,16 +114,16 @@ fn simulated(figure: &Figure, run: &Run) -> Option<SimulatedFigure> {
     let expected = figure.simulated.as_ref()?;
     let is_expected = |figure: &&SimulatedFigure| {
         figure.step == expected.step
-            && figure.quantity == expected.of
+            && figure.quantity == expected.quantity
             && expected.published.as_ref().is_none_or(|published| *published == figure.published)
     };
-    run.simulated.iter().find(is_expected).cloned()
+    run.simulated_figures.iter().find(is_expected).cloned()
 }
 
 impl EvaluatedFigure {
     /// Returns the agreement as a phrase for the report.
-    pub(crate) fn finding(&self) -> LocalizedText {
-        match (self.agreement, self.bar) {
+    pub(crate) fn agreement_text(&self) -> LocalizedText {
+        match (self.agreement, self.is_target) {
             (Agreement::Agrees, false) => LocalizedText::new("agrees", "一致"),
             (Agreement::Differs, false) => LocalizedText::new("differs", "相違"),
             (Agreement::Agrees, true) => {
@@ -127,23 +132,23 @@ impl EvaluatedFigure {
             (Agreement::Differs, true) => {
                 LocalizedText::new("Suimon's target missed", "Suimon の目標に未達")
             }
-            (Agreement::Open, _) => {
+            (Agreement::Inconclusive, _) => {
                 LocalizedText::new("undecided because of the spread", "ばらつきのため不明")
             }
             (Agreement::NotMeasured, _) => LocalizedText::new("not measured", "未測定"),
-            (Agreement::Shown, _) => LocalizedText::default(),
+            (Agreement::Informational, _) => LocalizedText::default(),
         }
     }
 
     /// Returns the measured value with half the width of its confidence interval as text; `None` if
     /// it was not measured.
-    pub(crate) fn text(&self) -> Option<String> {
+    pub(crate) fn measured_text(&self) -> Option<String> {
         let measured = self.measured?;
         let text = |value: f64| {
-            number(value, self.digits.or_else(|| crate::number::digits(measured.mean)))
+            format_number(value, self.decimal_places.or_else(|| crate::number::decimal_places(measured.mean)))
         };
         let unit = if self.unit.is_empty() { String::new() } else { format!(" {}", self.unit) };
-        Some(match measured.interval {
+        Some(match measured.confidence_interval {
             Some((low, high)) if high > low => {
                 format!("{} ± {}{unit}", text(measured.mean), text((high - low) / 2.0))
             }
@@ -155,14 +160,14 @@ impl EvaluatedFigure {
 /// Returns the answer to the plan's question, followed by the number of figures that agree with
 /// their published values.
 pub(crate) fn verdict(plan: &Plan, run: &Run, judged: &[EvaluatedFigure]) -> LocalizedText {
-    let answer = plan.head.answer.as_ref().filter(|_| run.origin == RunOrigin::Real);
+    let answer = plan.header.answer.as_ref().filter(|_| run.origin == RunOrigin::Real);
     let mut words = answer.map(|answer| filled(answer, judged)).unwrap_or_default();
     let summary = match run.origin {
         RunOrigin::Real => count_agreements(judged),
         RunOrigin::Simulated { .. } => {
             let (agree, figure_count) = (
-                run.simulated.iter().filter(|simulated_figure| simulated_figure.agrees).count(),
-                run.simulated.len(),
+                run.simulated_figures.iter().filter(|simulated_figure| simulated_figure.is_within_tolerance).count(),
+                run.simulated_figures.len(),
             );
             LocalizedText::new(
                 format!(
@@ -190,9 +195,9 @@ fn filled(answer: &LocalizedText, judged: &[EvaluatedFigure]) -> LocalizedText {
         let placeholder = format!("{{{}}}", figure.id);
         words.en = words
             .en
-            .replace(&placeholder, &figure.text().unwrap_or_else(|| "(not measured)".to_owned()));
+            .replace(&placeholder, &figure.measured_text().unwrap_or_else(|| "(not measured)".to_owned()));
         words.ja =
-            words.ja.replace(&placeholder, &figure.text().unwrap_or_else(|| "(未測定)".to_owned()));
+            words.ja.replace(&placeholder, &figure.measured_text().unwrap_or_else(|| "(未測定)".to_owned()));
     }
     words
 }
@@ -201,7 +206,7 @@ fn count_agreements(judged: &[EvaluatedFigure]) -> LocalizedText {
     let count =
         |agreement: Agreement| judged.iter().filter(|figure| figure.agreement == agreement).count();
     let (agrees, differs, open) =
-        (count(Agreement::Agrees), count(Agreement::Differs), count(Agreement::Open));
+        (count(Agreement::Agrees), count(Agreement::Differs), count(Agreement::Inconclusive));
     let missing = count(Agreement::NotMeasured);
     let total = agrees + differs + open + missing;
     if total == 0 {
@@ -222,7 +227,7 @@ fn count_agreements(judged: &[EvaluatedFigure]) -> LocalizedText {
         }
     }
     let single =
-        judged.iter().filter_map(|figure| figure.measured).all(|measured| measured.samples < 2);
+        judged.iter().filter_map(|figure| figure.measured).all(|measured| measured.sample_count < 2);
     if single && missing < total {
         en += "; each was measured once, so the spread is unknown";
         ja += "です。各 1 回の測定のため、ばらつきは不明";

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 /// Error: the plan is rejected, or the machine does not meet its requirements.
 #[derive(Debug)]
-pub(crate) struct Refused;
+pub(crate) struct RunRejected;
 
-impl fmt::Display for Refused {
+impl fmt::Display for RunRejected {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("refused")
     }
@@ -16,9 +16,9 @@ impl fmt::Display for Refused {
 
 /// Error: interrupted on request; measured values are kept.
 #[derive(Debug)]
-pub(crate) struct Interrupted;
+pub(crate) struct RunInterrupted;
 
-impl fmt::Display for Interrupted {
+impl fmt::Display for RunInterrupted {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("interrupted")
     }
@@ -31,9 +31,9 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     eprintln!("suimon lab: {error:#}");
-    if error.is::<Refused>() {
+    if error.is::<RunRejected>() {
         ExitCode::from(3)
-    } else if error.is::<Interrupted>() {
+    } else if error.is::<RunInterrupted>() {
         ExitCode::from(130)
     } else {
         ExitCode::FAILURE

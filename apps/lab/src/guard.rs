@@ -20,7 +20,7 @@ const SUPERVISOR: &str = "SUIMON_LAB_WATCHED_BY";
 
 /// Environment variable that `suimon lab work` sets for a run that it starts: its own process id.
 /// The run ends in an orderly way when that process ends.
-pub(crate) const PARENT_WORKER: &str = "SUIMON_LAB_ASKED_BY";
+pub(crate) const WORK_COMMAND_PID_VARIABLE: &str = "SUIMON_LAB_ASKED_BY";
 
 /// Interval at which the supervising process checks whether its child has ended.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -39,13 +39,13 @@ pub(crate) fn supervise() -> Result<Option<ExitStatus>> {
         return Ok(None);
     }
     let stop = StopSignal::new()?;
-    if let Ok(parent) = env::var(PARENT_WORKER) {
+    if let Ok(parent) = env::var(WORK_COMMAND_PID_VARIABLE) {
         end_with(&parent)?;
     }
     let mut work = Command::new(env::current_exe()?)
         .args(env::args_os().skip(1))
         .env(SUPERVISOR, std::process::id().to_string())
-        .env_remove(PARENT_WORKER)
+        .env_remove(WORK_COMMAND_PID_VARIABLE)
         .spawn()
         .context("cannot start the process that runs the experiment")?;
     let status = wait(&mut work, &stop)?;
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     #[ignore = "waits to be ended; `a_run_ends_when_its_worker_is_killed` starts it"]
     fn stays() {
-        let Ok(parent) = env::var(PARENT_WORKER) else { return };
+        let Ok(parent) = env::var(WORK_COMMAND_PID_VARIABLE) else { return };
         end_with(&parent).unwrap();
         fs::write(env::var("SUIMON_LAB_READY").unwrap(), "").unwrap();
         thread::sleep(Duration::from_secs(60));

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use suimon_lab_run::{Language, LocalizedText, Run, RunOrigin};
 
 use crate::output::print;
-use crate::plan::{Plan, SHIPPED, Scale};
-use crate::shared_flags::{OutputFlags, ResultsFlags, WORK_FOLDER};
+use crate::plan::{Plan, SHIPPED_PLANS, Scale};
+use crate::shared_flags::{OutputFlags, ResultsFlags, WORK_FOLDER_DEFAULT};
 
 /// Arguments of `list`.
 #[derive(Clone, Debug, Args)]
@@ -90,15 +90,15 @@ impl ListFlags {
 /// Returns all shipped plans with the requirements that this machine does not meet.
 pub(crate) fn plans(work_folder: &Path) -> Result<Value> {
     let mut values: Vec<Value> = Vec::new();
-    for (id, text) in SHIPPED {
+    for (id, text) in SHIPPED_PLANS {
         let plan = Plan::parse(text)?;
         let scales: Vec<Value> = [Scale::Auto, Scale::Quick, Scale::Full]
             .into_iter()
             .map(|scale| at_scale(&plan, scale, work_folder))
             .collect::<Result<_>>()?;
         values.push(json!({
-            "id": id, "title": plan.head.title, "question": plan.head.question,
-            "document": plan.head.document, "simulation": plan.head.simulation, "scales": scales,
+            "id": id, "title": plan.header.title, "question": plan.header.question,
+            "document": plan.header.document, "simulation": plan.header.simulation, "scales": scales,
         }));
     }
     Ok(Value::Array(values))
@@ -108,7 +108,7 @@ pub(crate) fn plans(work_folder: &Path) -> Result<Value> {
 fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
     let experiment = plan.experiment(scale)?;
     let seconds_per_repetition: f64 = experiment.cases().iter().map(|case| case.seconds).sum();
-    let seconds = seconds_per_repetition * f64::from(plan.repeat(scale).min);
+    let seconds = seconds_per_repetition * f64::from(plan.repetition_policy(scale).min);
     let requirements = experiment.requirements();
     let missing: Vec<LocalizedText> =
         requirements.iter().filter_map(|need| need.missing(work_folder)).collect();
@@ -119,8 +119,8 @@ fn at_scale(plan: &Plan, scale: Scale, work_folder: &Path) -> Result<Value> {
 fn summary(run: &Run, is_whole: bool) -> Value {
     let origin = if run.origin == RunOrigin::Real { "real" } else { "simulated" };
     json!({
-        "id": run.id, "origin": origin, "scale": run.scale, "began": run.began, "whole": is_whole,
-        "took_s": run.took_s, "parts": run.parts.len(),
-        "failed": run.parts.iter().filter(|part| part.failure.is_some()).count(),
+        "id": run.id, "origin": origin, "scale": run.scale, "began": run.started_at, "whole": is_whole,
+        "took_s": run.duration_s, "parts": run.repetitions.len(),
+        "failed": run.repetitions.iter().filter(|part| part.failure.is_some()).count(),
     })
 }

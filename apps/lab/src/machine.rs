@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use suimon_lab_experiments::available_cpus;
-use suimon_lab_run::{MachineInfo, Noise};
+use suimon_lab_run::{MachineInfo, BackgroundLoad};
 
 /// Names of programs, each with the command that prints its version.
 const TOOLS: [(&str, &[&str]); 14] = [
@@ -31,7 +31,7 @@ pub(crate) fn examine() -> MachineInfo {
     let os = read("/etc/os-release");
     let memory = field(&read("/proc/meminfo"), "MemTotal:");
     MachineInfo {
-        cpu: field(&cpu_info, "model name").trim_start_matches(": ").trim().to_owned(),
+        cpu_model: field(&cpu_info, "model name").trim_start_matches(": ").trim().to_owned(),
         cpus: available_cpus(),
         threads_per_core: threads_per_core(),
         memory_mib: memory
@@ -42,22 +42,22 @@ pub(crate) fn examine() -> MachineInfo {
         virtualization: first_line(&["systemd-detect-virt"])
             .unwrap_or_else(|| "unknown".to_owned()),
         kvm: fs::metadata("/dev/kvm").is_ok(),
-        linux: read("/proc/sys/kernel/osrelease").trim().to_owned(),
+        kernel_release: read("/proc/sys/kernel/osrelease").trim().to_owned(),
         distribution: field(&os, "PRETTY_NAME=").trim_matches('"').to_owned(),
-        governor: fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+        cpu_governor: fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
             .ok()
             .map(|text| text.trim().to_owned()),
-        suimon: env!("SUIMON_COMMIT").to_owned(),
-        tools: TOOLS
+        suimon_commit: env!("SUIMON_COMMIT").to_owned(),
+        tool_versions: TOOLS
             .iter()
             .filter_map(|(name, command)| Some(((*name).to_owned(), first_line(command)?)))
             .collect(),
-        noise: noise(),
+        background_load: noise(),
     }
 }
 
-fn noise() -> Noise {
-    let (load_before, steal) = (load(), steal_ticks());
+fn noise() -> BackgroundLoad {
+    let (load_before, steal) = (load_average(), steal_ticks());
     let started = Instant::now();
     let mut pieces: Vec<f64> = (0..40).map(|_| fixed_work()).collect();
     pieces.sort_by(f64::total_cmp);
@@ -67,9 +67,9 @@ fn noise() -> Noise {
     let ticks = (steal_ticks() - steal).max(0.0);
     // A tick of `/proc/stat` is 10 ms (`USER_HZ`, proc(5)).
     let seconds = started.elapsed().as_secs_f64();
-    Noise {
+    BackgroundLoad {
         load_before,
-        slowest_percent: (slowest / median - 1.0) * 100.0,
+        slowest_excess_percent: (slowest / median - 1.0) * 100.0,
         longest_gap_us,
         steal_percent: ticks / 100.0 / seconds * 100.0,
     }
@@ -98,7 +98,7 @@ fn longest_gap(time: Duration) -> f64 {
 
 /// Returns the load average of the last minute, the first value of `/proc/loadavg` (proc(5)); 0 if
 /// it cannot be read.
-pub(crate) fn load() -> f64 {
+pub(crate) fn load_average() -> f64 {
     let text = read("/proc/loadavg");
     text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0.0)
 }

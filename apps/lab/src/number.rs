@@ -1,7 +1,7 @@
 //! Formatting of numbers.
 
 /// Returns the number of decimal places that results in three or four significant digits.
-pub(crate) fn digits(value: f64) -> Option<usize> {
+pub(crate) fn decimal_places(value: f64) -> Option<usize> {
     let size = value.abs();
     Some(match size {
         _ if size == 0.0 || size >= 100.0 => 0,
@@ -14,8 +14,8 @@ pub(crate) fn digits(value: f64) -> Option<usize> {
 /// Formats a number with `digits_wanted` decimal places, or if `None` with as many as result in
 /// three or four significant digits. Thousands are separated by narrow spaces; trailing zeros of a
 /// fraction are omitted.
-pub(crate) fn number(value: f64, digits_wanted: Option<usize>) -> String {
-    let digits = digits_wanted.or_else(|| digits(value)).unwrap_or(0);
+pub(crate) fn format_number(value: f64, digits_wanted: Option<usize>) -> String {
+    let digits = digits_wanted.or_else(|| decimal_places(value)).unwrap_or(0);
     let text = format!("{value:.digits$}");
     let (sign, text) = match text.strip_prefix('-') {
         Some(rest) => ("−", rest.to_owned()),
@@ -42,7 +42,7 @@ pub(crate) fn number(value: f64, digits_wanted: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::number;
+    use super::format_number;
 
     #[test]
     fn numbers_have_as_many_digits_as_are_of_use() {
@@ -57,8 +57,8 @@ mod tests {
             (12345.6, "12\u{202f}346"),
             (1_234_567.0, "1\u{202f}234\u{202f}567"),
         ] {
-            assert_eq!(number(value, None), text);
+            assert_eq!(format_number(value, None), text);
         }
-        assert_eq!(number(2.345, Some(1)), "2.3");
+        assert_eq!(format_number(2.345, Some(1)), "2.3");
     }
 }

@@ -78,8 +78,8 @@ impl Profiler {
         let Some(perf) = state.perf else { return Ok(None) };
         let report = perf.end()?;
         let seconds = state.measured.as_secs_f64();
-        let modules = modules::sum_up(&report, 1.0 / f64::from(SAMPLES_PER_S))?;
-        Ok(Some(Profile { seconds, modules }))
+        let modules = modules::parse_perf_report(&report, 1.0 / f64::from(SAMPLES_PER_S))?;
+        Ok(Some(Profile { duration_s: seconds, modules }))
     }
 
     /// Sends `perf` the command that enables or disables sampling. Has no effect after a failure.
@@ -183,7 +183,7 @@ impl Perf {
         Ok(())
     }
 
-    /// Ends sampling and returns the report in the format read by [`modules::sum_up`].
+    /// Ends sampling and returns the report in the format read by [`modules::parse_perf_report`].
     fn end(mut self) -> Result<String> {
         self.process.stop()?;
         let samples = self.rig.path("samples");

@@ -13,8 +13,8 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use suimon_lab_run::folder::{HEAD_FILE, PARTS_FILE, PROGRESS_FILE, Progress, RUN_FILE, check_id};
-use suimon_lab_run::{FORMAT, Repetition, Run};
+use suimon_lab_run::folder::{RUN_METADATA_FILE, REPETITIONS_FILE, PROGRESS_FILE, RunProgress, RUN_FILE, check_id};
+use suimon_lab_run::{FORMAT_VERSION, Repetition, Run};
 
 /// Number of attempts to lock a folder after a failure: another program may hold the lock for a
 /// moment to find out whether a run is in progress.
@@ -23,7 +23,7 @@ const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Folder that contains the results of all runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Results {
+pub(crate) struct ResultsFolder {
     folder: PathBuf,
 }
 
@@ -33,13 +33,13 @@ pub(crate) struct RunFolder {
     path: PathBuf,
 }
 
-impl Results {
+impl ResultsFolder {
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
     /// Creates a folder for a run that begins now.
-    pub(crate) fn begin(&self, plan: &str) -> Result<RunFolder> {
+    pub(crate) fn create_run_folder(&self, plan: &str) -> Result<RunFolder> {
         let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let now: String = now.chars().filter(|character| !matches!(character, ':' | '-')).collect();
         for number in 1.. {
@@ -87,7 +87,7 @@ impl Results {
         let mut ids = Vec::new();
         for entry in entries {
             let entry = entry?;
-            if entry.path().join(HEAD_FILE).is_file() || entry.path().join(RUN_FILE).is_file() {
+            if entry.path().join(RUN_METADATA_FILE).is_file() || entry.path().join(RUN_FILE).is_file() {
                 ids.push(entry.file_name().to_string_lossy().into_owned());
             }
         }
@@ -106,10 +106,10 @@ impl Results {
 
 impl RunFolder {
     fn open(path: PathBuf) -> Result<Self> {
-        let is_run = path.join(HEAD_FILE).is_file() || path.join(RUN_FILE).is_file();
+        let is_run = path.join(RUN_METADATA_FILE).is_file() || path.join(RUN_FILE).is_file();
         ensure!(
             is_run,
-            "{} is not a run: it has neither {RUN_FILE} nor {HEAD_FILE}",
+            "{} is not a run: it has neither {RUN_FILE} nor {RUN_METADATA_FILE}",
             path.display()
         );
         Ok(Self { path })
@@ -127,7 +127,7 @@ impl RunFolder {
     /// Locks the folder, which marks the run as in progress, until the returned file is dropped or
     /// the program ends.
     pub(crate) fn lock(&self) -> Result<File> {
-        let lock_file = lock(&self.path)?;
+        let lock_file = try_lock(&self.path)?;
         lock_file.with_context(|| format!("another program is writing the run {}", self.id()))
     }
 
@@ -138,7 +138,7 @@ impl RunFolder {
 
     /// Reads the record of a run, complete or not.
     pub(crate) fn load(&self) -> Result<Run> {
-        let name = if self.is_complete() { RUN_FILE } else { HEAD_FILE };
+        let name = if self.is_complete() { RUN_FILE } else { RUN_METADATA_FILE };
         let path = self.path.join(name);
         let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         let mut run: Run = serde_json::from_str(&text).with_context(|| {
@@ -148,27 +148,27 @@ impl RunFolder {
             )
         })?;
         ensure!(
-            run.format == FORMAT,
-            "{} has format {}, but this program reads {FORMAT}; create the report with the \
+            run.format_version == FORMAT_VERSION,
+            "{} has format {}, but this program reads {FORMAT_VERSION}; create the report with the \
              program that made the run",
             path.display(),
-            run.format
+            run.format_version
         );
         if !self.is_complete() {
-            run.parts = self.parts()?;
-            run.took_s = run.parts.iter().map(|part| part.took_s).sum();
+            run.repetitions = self.parts()?;
+            run.duration_s = run.repetitions.iter().map(|part| part.duration_s).sum();
         }
         Ok(run)
     }
 
     /// Writes the data that is known before the first repetition.
-    pub(crate) fn write_head(&self, run: &Run) -> Result<()> {
-        self.write(HEAD_FILE, &serde_json::to_vec(run)?)
+    pub(crate) fn write_header(&self, run: &Run) -> Result<()> {
+        self.write(RUN_METADATA_FILE, &serde_json::to_vec(run)?)
     }
 
     /// Appends a completed repetition of a case and blocks until it is on the disk.
     pub(crate) fn add(&self, part: &Repetition) -> Result<()> {
-        let path = self.path.join(PARTS_FILE);
+        let path = self.path.join(REPETITIONS_FILE);
         let mut line = serde_json::to_vec(part)?;
         line.push(b'\n');
         let add = || -> std::io::Result<()> {
@@ -176,7 +176,7 @@ impl RunFolder {
             file.write_all(&line)?;
             file.sync_data()
         };
-        add().with_context(|| self.unwritten(PARTS_FILE))
+        add().with_context(|| self.unwritten(REPETITIONS_FILE))
     }
 
     /// Writes the complete record of the run.
@@ -185,7 +185,7 @@ impl RunFolder {
     }
 
     /// Writes the progress for observers, without waiting for the disk.
-    pub(crate) fn write_progress(&self, progress: &Progress) -> Result<()> {
+    pub(crate) fn write_progress(&self, progress: &RunProgress) -> Result<()> {
         let (path, unfinished) =
             (self.path.join(PROGRESS_FILE), self.path.join("progress.json.part"));
         let write = || -> std::io::Result<()> {
@@ -209,7 +209,7 @@ impl RunFolder {
 
     /// Reads the completed repetitions. An incomplete last line is ignored.
     fn parts(&self) -> Result<Vec<Repetition>> {
-        let path = self.path.join(PARTS_FILE);
+        let path = self.path.join(REPETITIONS_FILE);
         let Ok(file) = File::open(&path) else { return Ok(Vec::new()) };
         let mut parts = Vec::new();
         for line in BufReader::new(file).lines() {
@@ -239,7 +239,7 @@ pub(crate) fn is_run_of(id: &str, plan: &str) -> bool {
 }
 
 /// Acquires an exclusive lock on a folder; `None` if another program holds it.
-pub(crate) fn lock(folder: &Path) -> Result<Option<File>> {
+pub(crate) fn try_lock(folder: &Path) -> Result<Option<File>> {
     let file = File::open(folder).with_context(|| folder.display().to_string())?;
     for _ in 0..LOCK_RETRIES {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {

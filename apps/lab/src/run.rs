@@ -7,19 +7,19 @@ use std::time::SystemTime;
 use anyhow::{Result, anyhow, ensure};
 use clap::Args;
 use suimon_lab_experiments::{Experiment, free_mib};
-use suimon_lab_run::{FORMAT, LocalizedText, Run, RunOrigin};
+use suimon_lab_run::{FORMAT_VERSION, LocalizedText, Run, RunOrigin};
 use suimon_rig::{StopSignal, sweep_leftovers};
 
-use crate::exit::{Interrupted, Refused};
+use crate::exit::{RunInterrupted, RunRejected};
 use crate::guard;
 use crate::machine;
 use crate::output::print;
 use crate::plan::{Plan, Scale};
 use crate::profile::PERF;
 use crate::report;
-use crate::results::{Results, RunFolder};
+use crate::results::{ResultsFolder, RunFolder};
 use crate::runner::Runner;
-use crate::shared_flags::{ResultsFlags, WORK_FOLDER};
+use crate::shared_flags::{ResultsFlags, WORK_FOLDER_DEFAULT};
 use crate::simulate;
 
 /// Free space in MiB that the results of a run require.
@@ -71,7 +71,7 @@ impl RunFlags {
             .iter()
             .map(|name| Plan::find(name))
             .collect::<Result<_>>()
-            .map_err(|error| error.context(Refused))?;
+            .map_err(|error| error.context(RunRejected))?;
         if let Some(status) = guard::supervise()? {
             process::exit(status.code().unwrap_or(1));
         }
@@ -100,38 +100,38 @@ impl RunFlags {
     }
 
     /// Checks the plan's requirements and creates the folder of a run.
-    fn begin(&self, plan: &Plan, results: &Results) -> Result<RunFolder> {
+    fn begin(&self, plan: &Plan, results: &ResultsFolder) -> Result<RunFolder> {
         let experiment = plan.experiment(self.scale)?;
         self.check_requirements(plan, experiment.as_ref(), self.profile)?;
-        let folder = results.begin(&plan.head.id)?;
+        let folder = results.create_run_folder(&plan.header.id)?;
         if let Some(free) = free_mib(folder.path()).filter(|free| *free < RESULTS_MIB) {
             return Err(anyhow!(
                 "{} has {free} MiB of free space, and results may need {RESULTS_MIB} MiB; name \
                  another folder with --results",
                 folder.path().display()
             )
-            .context(Refused));
+            .context(RunRejected));
         }
         let run = Run {
-            format: FORMAT,
+            format_version: FORMAT_VERSION,
             id: folder.id(),
-            plan: plan.text.clone(),
+            plan_text: plan.text.clone(),
             origin: RunOrigin::Real,
             scale: self.scale.name().to_owned(),
-            began: timestamp(),
-            took_s: 0.0,
+            started_at: timestamp(),
+            duration_s: 0.0,
             profiles: self.profile,
             command: self.command(plan),
             machine: machine::examine(),
             setup: experiment.setup(),
             cases: experiment.cases(),
             measures: experiment.measures(),
-            parts: Vec::new(),
-            missing: Vec::new(),
+            repetitions: Vec::new(),
+            skipped_work: Vec::new(),
             aborted_reason: None,
-            simulated: simulate::figures(plan),
+            simulated_figures: simulate::figures(plan),
         };
-        folder.write_head(&run)?;
+        folder.write_header(&run)?;
         Ok(folder)
     }
 
@@ -154,7 +154,7 @@ impl RunFlags {
             .plans
             .iter()
             .find(|name| Plan::find(name).is_ok_and(|known_plan| known_plan.text == plan.text));
-        file.cloned().unwrap_or_else(|| plan.head.id.clone())
+        file.cloned().unwrap_or_else(|| plan.header.id.clone())
     }
 
     fn check_requirements(
@@ -171,40 +171,40 @@ impl RunFlags {
             return Ok(());
         }
         let missing: Vec<&str> = missing.iter().map(|words| words.en.as_str()).collect();
-        Err(anyhow!("{}: {}", plan.head.id, missing.join("; ")).context(Refused))
+        Err(anyhow!("{}: {}", plan.header.id, missing.join("; ")).context(RunRejected))
     }
 
     fn go_on(&self, folder: &RunFolder, mut run: Run, stop: &StopSignal) -> Result<()> {
         let _held = folder.lock()?;
-        let plan = Plan::parse(&run.plan)?;
+        let plan = Plan::parse(&run.plan_text)?;
         let scale = [Scale::Auto, Scale::Quick, Scale::Full]
             .into_iter()
             .find(|scale| scale.name() == run.scale)
             .unwrap_or_default();
         let experiment = plan.experiment(scale)?;
         self.check_requirements(&plan, experiment.as_ref(), run.profiles)?;
-        let mut repeat = plan.repeat(scale);
+        let mut repeat = plan.repetition_policy(scale);
         if let Some(count) = self.repetitions {
             (repeat.min, repeat.max) = (count, count);
         }
         let mut runner =
-            Runner { experiment, repeat, folder, work_folder: &self.work_folder, stop };
+            Runner { experiment, repetition_policy: repeat, folder, work_folder: &self.work_folder, stop };
         runner.run(&mut run)?;
         if run.aborted_reason.is_some() {
             return Err(anyhow!(
                 "completed measurements are kept; continue with `suimon lab run --resume {}`",
                 folder.id()
             )
-            .context(Interrupted));
+            .context(RunInterrupted));
         }
         folder.finish(&run)
     }
 
-    fn simulate(&self, results: &Results) -> Result<()> {
+    fn simulate(&self, results: &ResultsFolder) -> Result<()> {
         let mut ids = Vec::new();
         for name in &self.plans {
-            let plan = Plan::find(name).map_err(|error| error.context(Refused))?;
-            let folder = results.begin(&plan.head.id)?;
+            let plan = Plan::find(name).map_err(|error| error.context(RunRejected))?;
+            let folder = results.create_run_folder(&plan.header.id)?;
             let run = simulate::run(&plan, folder.id(), timestamp())?;
             folder.finish(&run)?;
             ids.push(folder.id());
@@ -212,7 +212,7 @@ impl RunFlags {
         self.print_results(results, &ids)
     }
 
-    fn print_results(&self, results: &Results, ids: &[String]) -> Result<()> {
+    fn print_results(&self, results: &ResultsFolder, ids: &[String]) -> Result<()> {
         // The report is written to the run's folder even if the output is JSON, which does not
         // contain it.
         let summaries: Vec<String> =

@@ -15,7 +15,7 @@ use suimon_lab_run::{Case, LocalizedText, Repetition, Run, Statistics};
 use suimon_rig::StopSignal;
 
 use crate::machine;
-use crate::plan::Repeat;
+use crate::plan::RepetitionPolicy;
 use crate::profile::Profiler;
 use crate::progress::progress;
 use crate::results::RunFolder;
@@ -26,7 +26,7 @@ const FAILURES_MOST: usize = 2;
 /// Run that is in progress in this process.
 pub(crate) struct Runner<'a> {
     pub(crate) experiment: Box<dyn Experiment>,
-    pub(crate) repeat: Repeat,
+    pub(crate) repetition_policy: RepetitionPolicy,
     pub(crate) folder: &'a RunFolder,
     pub(crate) work_folder: &'a Path,
     pub(crate) stop: &'a StopSignal,
@@ -38,15 +38,15 @@ impl Runner<'_> {
     pub(crate) fn run(&mut self, run: &mut Run) -> Result<()> {
         let bar = Bar::new(&run.id);
         run.aborted_reason = None;
-        for repetition in 0..self.repeat.max {
-            if repetition >= self.repeat.min && self.is_precise(run) {
+        for repetition in 0..self.repetition_policy.max {
+            if repetition >= self.repetition_policy.min && self.is_precise(run) {
                 break;
             }
             for case in alternating(&run.cases, repetition) {
                 let is_completed = |part: &Repetition| {
-                    part.case == case.id && part.repetition == repetition && part.failure.is_none()
+                    part.case_id == case.id && part.repetition == repetition && part.failure.is_none()
                 };
-                if run.parts.iter().any(is_completed) || is_abandoned(run, &case.id) {
+                if run.repetitions.iter().any(is_completed) || is_abandoned(run, &case.id) {
                     continue;
                 }
                 let remaining = self.remaining_s(run, repetition);
@@ -58,16 +58,16 @@ impl Runner<'_> {
                     return Ok(());
                 }
                 if let Some(failure) = &part.failure {
-                    bar.progress(&format!("{}: {failure}", case.words.en));
+                    bar.progress(&format!("{}: {failure}", case.description.en));
                 }
                 self.folder.add(&part)?;
-                run.took_s += part.took_s;
-                run.parts.push(part);
+                run.duration_s += part.duration_s;
+                run.repetitions.push(part);
             }
         }
         bar.end();
-        if run.parts.iter().all(|part| part.failure.is_some()) {
-            let failures = run.parts.iter().find_map(|part| part.failure.clone());
+        if run.repetitions.iter().all(|part| part.failure.is_some()) {
+            let failures = run.repetitions.iter().find_map(|part| part.failure.clone());
             bail!("no measurement completed: {}", failures.unwrap_or_default());
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Runner<'_> {
             profiler.as_ref().map(|profiler| profiler as &dyn CpuProfiler),
             &print_progress,
         );
-        let (started, load_before) = (Instant::now(), machine::load());
+        let (started, load_before) = (Instant::now(), machine::load_average());
         let began_ms = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .map_or(0, |elapsed| elapsed.as_millis() as u64);
@@ -96,11 +96,11 @@ impl Runner<'_> {
             Some(Err(error)) => part.notes.push(failed_profile(&error)),
             _ => {}
         }
-        part.case.clone_from(&case.id);
+        part.case_id.clone_from(&case.id);
         part.repetition = repetition;
-        part.began_ms = began_ms;
+        part.started_unix_ms = began_ms;
         part.load_before = load_before;
-        part.took_s = started.elapsed().as_secs_f64();
+        part.duration_s = started.elapsed().as_secs_f64();
         part
     }
 
@@ -110,7 +110,7 @@ impl Runner<'_> {
         let deciding: Vec<&str> = run
             .measures
             .iter()
-            .filter(|measure| measure.decides)
+            .filter(|measure| measure.determines_repetition_count)
             .map(|measure| measure.id.as_str())
             .collect();
         run.cases.iter().all(|case| {
@@ -118,8 +118,8 @@ impl Runner<'_> {
                 let values = run.values(&case.id, measure);
                 // A case that lacks a measure does not require further repetitions.
                 let Some(estimate) = Statistics::from_samples(&values) else { return true };
-                let half = estimate.relative_half_width().unwrap_or(f64::INFINITY);
-                half * 100.0 <= self.repeat.precision_percent
+                let half = estimate.relative_interval_half_width().unwrap_or(f64::INFINITY);
+                half * 100.0 <= self.repetition_policy.precision_percent
             })
         })
     }
@@ -127,16 +127,16 @@ impl Runner<'_> {
     /// Returns the estimated time in seconds to the end of the run, assuming the smallest number of
     /// repetitions.
     fn remaining_s(&self, run: &Run, repetition: u32) -> f64 {
-        let min_repetitions = self.repeat.min.max(repetition + 1);
+        let min_repetitions = self.repetition_policy.min.max(repetition + 1);
         let mut durations: BTreeMap<&str, f64> = BTreeMap::new();
-        for part in &run.parts {
-            durations.insert(&part.case, part.took_s);
+        for part in &run.repetitions {
+            durations.insert(&part.case_id, part.duration_s);
         }
         let case_duration =
             |case: &Case| durations.get(case.id.as_str()).copied().unwrap_or(case.seconds);
         let total_s: f64 = run.cases.iter().map(case_duration).sum();
-        let completed = run.parts.iter().filter(|part| part.repetition == repetition);
-        let completed_s: f64 = completed.map(|part| part.took_s).sum();
+        let completed = run.repetitions.iter().filter(|part| part.repetition == repetition);
+        let completed_s: f64 = completed.map(|part| part.duration_s).sum();
         (total_s * f64::from(min_repetitions - repetition) - completed_s).max(0.0)
     }
 }
@@ -166,7 +166,7 @@ fn alternating(cases: &[Case], repetition: u32) -> Vec<Case> {
 }
 
 fn is_abandoned(run: &Run, case: &str) -> bool {
-    let failed = run.parts.iter().filter(|part| part.case == case && part.failure.is_some());
+    let failed = run.repetitions.iter().filter(|part| part.case_id == case && part.failure.is_some());
     failed.count() >= FAILURES_MOST
 }
 
@@ -194,7 +194,7 @@ impl Bar {
         let remaining =
             humantime::format_duration(Duration::from_secs(seconds_left.round() as u64));
         let text =
-            format!("{}, repetition {}, about {remaining} left", case.words.en, repetition + 1);
+            format!("{}, repetition {}, about {remaining} left", case.description.en, repetition + 1);
         if self.is_terminal {
             self.bar.set_message(text);
         } else {

@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 
 use crate::output::print;
-use crate::plan::{Plan, SHIPPED, Scale};
+use crate::plan::{Plan, SHIPPED_PLANS, Scale};
 use crate::profile::PERF;
-use crate::shared_flags::WORK_FOLDER;
+use crate::shared_flags::WORK_FOLDER_DEFAULT;
 
 /// Arguments of `setup`.
 #[derive(Clone, Debug, Args)]
@@ -25,13 +25,13 @@ pub(crate) struct SetupFlags {
 
 impl SetupFlags {
     pub(crate) fn run(self) -> Result<()> {
-        let plan_ids: Vec<String> = SHIPPED.iter().map(|(id, _)| (*id).to_owned()).collect();
+        let plan_ids: Vec<String> = SHIPPED_PLANS.iter().map(|(id, _)| (*id).to_owned()).collect();
         let names = if self.plans.is_empty() { plan_ids } else { self.plans };
         let mut packages = BTreeSet::new();
         for name in names {
             let experiment = Plan::find(&name)?.experiment(Scale::Full)?;
             let missing = |need: &suimon_lab_experiments::Requirement| {
-                need.missing(Path::new(WORK_FOLDER)).is_some()
+                need.missing(Path::new(WORK_FOLDER_DEFAULT)).is_some()
             };
             let mut requirements = experiment.requirements();
             requirements.push(PERF);

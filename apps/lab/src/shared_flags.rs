@@ -6,10 +6,10 @@ use clap::Args;
 use suimon_contract::LAB_RESULTS_DEFAULT;
 use suimon_lab_run::Language;
 
-use crate::results::Results;
+use crate::results::ResultsFolder;
 
 /// Default folder of disks and other large files.
-pub(crate) const WORK_FOLDER: &str = "/var/tmp";
+pub(crate) const WORK_FOLDER_DEFAULT: &str = "/var/tmp";
 
 /// Arguments that select the form of the output.
 #[derive(Clone, Debug, Args)]
@@ -40,7 +40,7 @@ impl ResultsFlags {
         &self.results
     }
 
-    pub(crate) fn folder(&self) -> Results {
-        Results::new(self.results.clone())
+    pub(crate) fn folder(&self) -> ResultsFolder {
+        ResultsFolder::new(self.results.clone())
     }
 }

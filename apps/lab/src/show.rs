@@ -26,7 +26,7 @@ impl ShowFlags {
         let experiment = plan.experiment(self.scale)?;
         let (setup, cases) = (experiment.setup(), experiment.cases());
         if self.form.json {
-            let head = &plan.head;
+            let head = &plan.header;
             return print(&format!(
                 "{:#}\n",
                 json!({
@@ -38,17 +38,17 @@ impl ShowFlags {
             ));
         }
         let language = self.form.language;
-        let mut text = format!("{}\n\n", plan.head.title.in_language(language));
-        text += &format!("{}\n\n", plan.head.question.in_language(language));
+        let mut text = format!("{}\n\n", plan.header.title.in_language(language));
+        text += &format!("{}\n\n", plan.header.question.in_language(language));
         text +=
-            &format!("{} {}\n\n", plan.head.document, plan.head.published.in_language(language));
+            &format!("{} {}\n\n", plan.header.document, plan.header.published.in_language(language));
         for words in setup {
             text += &format!("{}\n", words.in_language(language));
         }
         text += "\n";
         for case in cases {
             text +=
-                &format!("  {:<40} {:>6.0} s\n", case.words.in_language(language), case.seconds);
+                &format!("  {:<40} {:>6.0} s\n", case.description.in_language(language), case.seconds);
         }
         print(&text)
     }

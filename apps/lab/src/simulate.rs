@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use suimon_lab_run::{
-    Case, FORMAT, LocalizedText, MachineInfo, Measure, MeasureDirection, Repetition, Run,
+    Case, FORMAT_VERSION, LocalizedText, MachineInfo, Measure, MeasureDirection, Repetition, Run,
     RunOrigin, SimulatedFigure,
 };
 
@@ -29,13 +29,13 @@ const SCENARIOS: &[(&str, &str)] = &[
 /// Returns the figures of a plan's scenario; empty if there is none, or if the simulator is not
 /// installed.
 pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
-    if plan.head.simulation.is_none() {
+    if plan.header.simulation.is_none() {
         return Vec::new();
     }
     match outcome(plan).and_then(|outcome| parse_figures(&outcome)) {
         Ok(figures) => figures,
         Err(error) => {
-            eprintln!("{}: no simulated figures: {error:#}", plan.head.id);
+            eprintln!("{}: no simulated figures: {error:#}", plan.header.id);
             Vec::new()
         }
     }
@@ -43,8 +43,8 @@ pub(crate) fn figures(plan: &Plan) -> Vec<SimulatedFigure> {
 
 /// Runs the plan's scenario and returns its record.
 pub(crate) fn run(plan: &Plan, id: String, started: String) -> Result<Run> {
-    let Some(scenario) = plan.head.simulation.clone() else {
-        bail!("{}: the simulator has no scenario for this plan", plan.head.id);
+    let Some(scenario) = plan.header.simulation.clone() else {
+        bail!("{}: the simulator has no scenario for this plan", plan.header.id);
     };
     let outcome = outcome(plan)?;
     let text = |key: &str| outcome[key].as_str().unwrap_or_default().to_owned();
@@ -52,20 +52,20 @@ pub(crate) fn run(plan: &Plan, id: String, started: String) -> Result<Run> {
     let parts: Vec<Repetition> =
         steps.iter().enumerate().map(|(index, step)| part(index, step)).collect();
     let mut run = Run {
-        format: FORMAT,
+        format_version: FORMAT_VERSION,
         id,
-        plan: plan.text.clone(),
+        plan_text: plan.text.clone(),
         origin: RunOrigin::Simulated {
             scenario,
             seed: outcome["seed"].as_u64().unwrap_or(0),
             commit: text("commit"),
         },
         scale: "full".to_owned(),
-        began: started,
-        took_s: outcome["virtual_s"].as_f64().unwrap_or(0.0),
+        started_at: started,
+        duration_s: outcome["virtual_s"].as_f64().unwrap_or(0.0),
         profiles: false,
-        command: format!("suimon lab run {} --simulated", plan.head.id),
-        machine: MachineInfo { suimon: text("commit"), ..MachineInfo::default() },
+        command: format!("suimon lab run {} --simulated", plan.header.id),
+        machine: MachineInfo { suimon_commit: text("commit"), ..MachineInfo::default() },
         setup: outcome["about"]
             .as_array()
             .into_iter()
@@ -75,14 +75,14 @@ pub(crate) fn run(plan: &Plan, id: String, started: String) -> Result<Run> {
             .collect(),
         cases: Vec::new(),
         measures: Vec::new(),
-        parts,
-        missing: Vec::new(),
+        repetitions: parts,
+        skipped_work: Vec::new(),
         aborted_reason: None,
-        simulated: parse_figures(&outcome)?,
+        simulated_figures: parse_figures(&outcome)?,
     };
-    for (part, step) in run.parts.iter().zip(&steps) {
+    for (part, step) in run.repetitions.iter().zip(&steps) {
         run.cases.push(Case::new(
-            part.case.clone(),
+            part.case_id.clone(),
             LocalizedText::untranslated(step_name(step)),
             0.0,
         ));
@@ -101,7 +101,7 @@ pub(crate) fn run(plan: &Plan, id: String, started: String) -> Result<Run> {
 }
 
 fn outcome(plan: &Plan) -> Result<Value> {
-    let name = plan.head.simulation.as_deref().unwrap_or_default();
+    let name = plan.header.simulation.as_deref().unwrap_or_default();
     let scenario = SCENARIOS.iter().find(|(scenario_name, _)| *scenario_name == name);
     let (_, text) =
         scenario.with_context(|| format!("simulation: there is no scenario `{name}`"))?;
@@ -123,7 +123,7 @@ fn parse_figures(outcome: &Value) -> Result<Vec<SimulatedFigure>> {
 /// Converts a step of a scenario to one repetition of the case `step-N`, N being `index` + 1. Each
 /// number in its output becomes a value.
 fn part(index: usize, step: &Value) -> Repetition {
-    let mut part = Repetition { case: format!("step-{}", index + 1), ..Repetition::default() };
+    let mut part = Repetition { case_id: format!("step-{}", index + 1), ..Repetition::default() };
     let mut add = |name: String, value: f64| {
         part.values.insert(name, value);
     };

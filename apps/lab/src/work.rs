@@ -26,16 +26,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
 use suimon_lab_run::folder::{
-    PLANS_FILE, REQUESTS_FOLDER, RequestResult, RunRequest, WORKER_FILE, Worker, check_id,
+    PLANS_FILE, REQUESTS_FOLDER, RequestResult, RunRequest, REQUEST_SERVER_STATUS_FILE, RequestServerStatus, check_id,
 };
 use suimon_rig::StopSignal;
 
 use crate::list::plans;
-use crate::plan::{SHIPPED, Scale};
-use crate::results::lock;
-use crate::shared_flags::{ResultsFlags, WORK_FOLDER};
+use crate::plan::{SHIPPED_PLANS, Scale};
+use crate::results::try_lock;
+use crate::shared_flags::{ResultsFlags, WORK_FOLDER_DEFAULT};
 use job::{Job, RequestedRun};
-use requests::{end, next, remove, remove_old_results, with_extension, write};
+use requests::{complete, next, remove, remove_old_results, files_with_extension, write};
 pub(crate) use stop::StopFlags;
 
 /// Interval of checks for requests.
@@ -73,7 +73,7 @@ impl WorkFlags {
     pub(crate) fn run(self) -> Result<()> {
         let requests = self.results.path().join(REQUESTS_FOLDER);
         fs::create_dir_all(&requests).with_context(|| requests.display().to_string())?;
-        let _held = lock(&requests)?.with_context(|| {
+        let _held = try_lock(&requests)?.with_context(|| {
             format!("another `suimon lab work` process uses {}", self.results.path().display())
         })?;
         let stop = StopSignal::new()?;
@@ -96,13 +96,13 @@ impl WorkFlags {
         let bytes = fs::metadata(path)?.len();
         ensure!(bytes <= REQUEST_BYTES_MAX, "a request of {bytes} bytes exceeds the limit");
         let request: RunRequest = serde_json::from_slice(&fs::read(path)?)?;
-        check_id("plan", &request.plan)?;
-        let is_known = SHIPPED.iter().any(|(id, _)| *id == request.plan);
-        ensure!(is_known, "there is no plan `{}`; `suimon lab list` lists the plans", request.plan);
+        check_id("plan", &request.plan_id)?;
+        let is_known = SHIPPED_PLANS.iter().any(|(id, _)| *id == request.plan_id);
+        ensure!(is_known, "there is no plan `{}`; `suimon lab list` lists the plans", request.plan_id);
         let Ok(scale) = Scale::from_str(&request.scale, false) else {
             bail!("there is no scale `{}`; use auto, quick or full", request.scale)
         };
-        Ok(RequestedRun { plan: request.plan, scale, profile: request.profile })
+        Ok(RequestedRun { plan: request.plan_id, scale, profile: request.profile })
     }
 }
 
@@ -113,7 +113,7 @@ impl RequestLoop<'_> {
             Ok(requested) => self.execute(path, requested)?,
             Err(error) => failed_result(&error),
         };
-        end(path, &result)?;
+        complete(path, &result)?;
         remove_old_results(&self.requests)
     }
 
@@ -130,7 +130,7 @@ impl RequestLoop<'_> {
             if is_new {
                 self.heartbeat_at = None;
             }
-            self.write_heartbeat(Some((id.as_deref(), job.run())))?;
+            self.write_heartbeat(Some((id.as_deref(), job.run_id())))?;
             self.withdraw_all(Some(path))?;
             if self.stop.is_asked() || path.with_extension("stop").exists() {
                 job.stop();
@@ -144,14 +144,14 @@ impl RequestLoop<'_> {
     /// Writes results for requests that were withdrawn before they started, and removes them. Skips
     /// the request `but`, which is in progress.
     fn withdraw_all(&self, but: Option<&Path>) -> Result<()> {
-        for path in with_extension(&self.requests, "stop")? {
+        for path in files_with_extension(&self.requests, "stop")? {
             let request = path.with_extension("json");
             if but == Some(request.as_path()) {
                 continue;
             }
             if request.exists() {
                 let error = Some("withdrawn before it started".to_owned());
-                end(&request, &RequestResult { run: None, error })?;
+                complete(&request, &RequestResult { run_id: None, error })?;
             } else {
                 remove(&path)?;
             }
@@ -179,18 +179,18 @@ impl RequestLoop<'_> {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |elapsed| elapsed.as_millis() as u64);
         let (request, run) = position.unwrap_or_default();
-        let worker = Worker {
+        let worker = RequestServerStatus {
             pid: std::process::id(),
-            at_ms,
+            updated_unix_ms: at_ms,
             request: request.map(str::to_owned),
             run: run.map(str::to_owned),
         };
-        write(&self.flags.results.path().join(WORKER_FILE), &worker)
+        write(&self.flags.results.path().join(REQUEST_SERVER_STATUS_FILE), &worker)
     }
 }
 
 fn failed_result(error: &anyhow::Error) -> RequestResult {
-    RequestResult { run: None, error: Some(format!("{error:#}")) }
+    RequestResult { run_id: None, error: Some(format!("{error:#}")) }
 }
 
 #[cfg(test)]

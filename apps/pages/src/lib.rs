@@ -80,7 +80,7 @@ impl DocsFlags {
 
 /// Returns the command and all its verbs as Markdown, with headings from the second level on.
 #[must_use]
-pub fn command_line(command: Command) -> String {
+pub fn command_reference(command: Command) -> String {
     let mut text = String::new();
     let mut command = command.term_width(COLUMNS);
     command.build();
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_reference_page_has_every_verb_that_is_not_hidden() {
-        let text = command_line(program());
+        let text = command_reference(program());
         let heads = text.lines().filter(|line| line.starts_with('#'));
         let heads: Vec<_> = heads.filter(|head| !head.contains("help")).collect();
         assert_eq!(heads, ["## a", "### a b", "#### a b c", "#### a b c d"]);

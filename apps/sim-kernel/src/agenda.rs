@@ -39,7 +39,7 @@ impl<E> EventQueue<E> {
     }
 
     /// Plans an event. One planned for the past occurs immediately.
-    pub fn plan(&mut self, time: Time, event: E) {
+    pub fn schedule(&mut self, time: Time, event: E) {
         self.number += 1;
         let slot = self.free.pop().unwrap_or_else(|| {
             self.events.push(None);
@@ -50,8 +50,8 @@ impl<E> EventQueue<E> {
     }
 
     /// Plans an event `ns` nanoseconds from now.
-    pub fn plan_in(&mut self, ns: u64, event: E) {
-        self.plan(Time::from_ns(self.now.as_ns().saturating_add(ns)), event);
+    pub fn schedule_after_ns(&mut self, ns: u64, event: E) {
+        self.schedule(Time::from_ns(self.now.as_ns().saturating_add(ns)), event);
     }
 
     /// Removes and returns the next event before `until`. If there is none, advances the time to
@@ -77,14 +77,14 @@ mod tests {
     fn events_happen_by_time_and_then_as_they_were_planned() {
         let mut agenda = EventQueue::new(Time::from_ns(100));
         for (time, event) in [(300, 'd'), (200, 'b'), (50, 'a'), (200, 'c'), (900, 'x')] {
-            agenda.plan(Time::from_ns(time), event);
+            agenda.schedule(Time::from_ns(time), event);
         }
         let mut order = String::new();
         while let Some(event) = agenda.next(Time::from_ns(900)) {
             order.push(event);
             if event == 'b' {
                 assert_eq!(agenda.now(), Time::from_ns(200));
-                agenda.plan_in(0, 'e');
+                agenda.schedule_after_ns(0, 'e');
             }
         }
         assert_eq!(order, "abced", "who is planned at a time that is now comes last");

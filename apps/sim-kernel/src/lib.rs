@@ -21,12 +21,12 @@ mod scenario;
 mod trace;
 
 pub use agenda::EventQueue;
-pub use figure::{Figure, Use};
-pub use observer::{Checker, Complaint, Observer, Violations};
-pub use outcome::{Options, ScenarioResult, columns};
+pub use figure::{Figure, FigurePurpose};
+pub use observer::{Checker, Violation, Observer, Violations};
+pub use outcome::{Options, ScenarioResult, align_columns};
 pub use random::RandomStream;
-pub use scenario::{InvalidKey, InvalidKeys, Refused, Scenario, read};
+pub use scenario::{InvalidKey, InvalidKeys, InvalidScenario, Scenario, read};
 pub use trace::{Trace, TraceFact};
 
 /// Nanoseconds per second.
-pub const SECOND: u64 = 1_000_000_000;
+pub const SECOND_NS: u64 = 1_000_000_000;

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::figure::Figure;
-use crate::observer::{Complaint, Violations};
+use crate::observer::{Violation, Violations};
 use crate::trace::Trace;
 
 /// Options of a run of a scenario.
@@ -30,18 +30,23 @@ pub struct ScenarioResult {
     /// Number of facts in the trace.
     pub facts: u64,
     /// Hash of the trace as text, which differs if any fact differs.
-    pub trace: String,
+    #[serde(rename = "trace")]
+    pub trace_hash: String,
     /// Lines of the trace, if they were kept.
     #[serde(skip)]
     pub lines: String,
     /// First violations of guarantees.
-    pub complaints: Vec<Complaint>,
+    #[serde(rename = "complaints")]
+    pub violations: Vec<Violation>,
     /// Number of all violations, further ones included.
-    pub complaints_count: u64,
+    #[serde(rename = "complaints_count")]
+    pub violation_count: u64,
     /// Number of checks that were made; see [`Violations::checks`](crate::Violations::checks).
-    pub judged: u64,
+    #[serde(rename = "judged")]
+    pub checks: u64,
     /// Parameters of the run as text, one line each, for the report.
-    pub about: Vec<String>,
+    #[serde(rename = "about")]
+    pub parameters: Vec<String>,
     /// Results of each step as JSON; the fields depend on the kind of scenario.
     pub steps: Value,
     /// Results of each step as text: rows of cells, the first of which is the header.
@@ -50,41 +55,42 @@ pub struct ScenarioResult {
     /// Published figures with the simulated results.
     pub figures: Vec<Figure>,
     /// Notices that policies emitted to the operator, as text.
-    pub told: Vec<String>,
+    #[serde(rename = "told")]
+    pub notices: Vec<String>,
 }
 
 impl ScenarioResult {
     /// Sets the number of facts, the hash and the kept lines of the run's trace.
     pub fn set_trace(&mut self, trace: &Trace) {
         self.facts = trace.facts();
-        self.trace = trace.to_string();
+        self.trace_hash = trace.to_string();
         trace.lines().clone_into(&mut self.lines);
     }
 
     /// Adds the violations found in the run or in one of its parts.
-    pub fn add_complaints(&mut self, complaints: Violations) {
-        self.complaints_count += complaints.count;
-        self.judged += complaints.checks;
-        self.complaints.extend(complaints.first);
+    pub fn add_violations(&mut self, complaints: Violations) {
+        self.violation_count += complaints.count;
+        self.checks += complaints.checks;
+        self.violations.extend(complaints.first);
     }
 
     /// Returns the results as text.
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for line in &self.about {
+        for line in &self.parameters {
             let _ = writeln!(text, "{line}");
         }
-        text.push_str(&columns(&self.table));
+        text.push_str(&align_columns(&self.table));
         if !self.figures.is_empty() {
             text.push('\n');
             let mut rows = vec![head(&["STEP", "OF", "PUBLISHED", "OURS", "", "USE"])];
             rows.extend(self.figures.iter().map(row));
-            text.push_str(&columns(&rows));
+            text.push_str(&align_columns(&rows));
         }
-        for report in &self.told {
+        for report in &self.notices {
             let _ = writeln!(text, "reported at {report}");
         }
-        let Self { events, virtual_s, facts, trace, .. } = self;
+        let Self { events, virtual_s, facts, trace_hash: trace, .. } = self;
         let _ = writeln!(text, "{virtual_s} s, {events} events, {facts} facts, trace {trace}");
         text
     }
@@ -105,13 +111,13 @@ fn head(cells: &[&str]) -> Vec<String> {
 }
 
 fn row(figure: &Figure) -> Vec<String> {
-    let Figure { step, of: combination, published, ours: simulated, agrees, used } = figure;
+    let Figure { step, quantity: combination, published, simulated_value: simulated, agrees, purpose: used } = figure;
     let agrees = if *agrees { "agrees" } else { "**differs**" };
     [step, combination, published, simulated, agrees, used.label()].map(ToOwned::to_owned).to_vec()
 }
 
 /// Formats rows with aligned columns.
-pub fn columns(rows: &[Vec<String>]) -> String {
+pub fn align_columns(rows: &[Vec<String>]) -> String {
     let count = rows.iter().map(Vec::len).max().unwrap_or_default();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));

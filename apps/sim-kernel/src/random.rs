@@ -37,19 +37,19 @@ impl RandomStream {
     }
 
     /// Returns a uniformly distributed number below `bound`; 0 if the bound is 0.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub fn draw_below(&mut self, bound: u64) -> u64 {
         // The upper half of the product has a bias of less than bound in 2^64.
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// Returns a uniformly distributed number from `low` to `high`, both inclusive.
-    pub fn within(&mut self, low: u64, high: u64) -> u64 {
-        low + self.below(high.saturating_sub(low).saturating_add(1))
+    pub fn draw_in_range(&mut self, low: u64, high: u64) -> u64 {
+        low + self.draw_below(high.saturating_sub(low).saturating_add(1))
     }
 
     /// Returns true with a probability of `of_hundred` percent.
-    pub fn percent(&mut self, of_hundred: u32) -> bool {
-        self.below(100) < u64::from(of_hundred)
+    pub fn draw_chance(&mut self, of_hundred: u32) -> bool {
+        self.draw_below(100) < u64::from(of_hundred)
     }
 }
 
@@ -92,10 +92,10 @@ mod tests {
         let mut random = RandomStream::new(1, "spread");
         let mut counts = [0u32; 10];
         for _ in 0..100_000 {
-            counts[random.below(10) as usize] += 1;
+            counts[random.draw_below(10) as usize] += 1;
         }
         assert!(counts.iter().all(|count| count.abs_diff(10_000) < 400), "{counts:?}");
-        assert_eq!(random.below(0), 0);
-        assert!((0..1000).all(|_| (3..=5).contains(&random.within(3, 5))));
+        assert_eq!(random.draw_below(0), 0);
+        assert!((0..1000).all(|_| (3..=5).contains(&random.draw_in_range(3, 5))));
     }
 }

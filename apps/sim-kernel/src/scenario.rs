@@ -36,7 +36,7 @@ pub trait Scenario {
 ///
 /// # Errors
 /// Every fault, by key.
-pub fn read<S: Scenario + DeserializeOwned>(text: &str) -> Result<S, Refused> {
+pub fn read<S: Scenario + DeserializeOwned>(text: &str) -> Result<S, InvalidScenario> {
     let scenario: S = toml::from_str(text)?;
     let mut invalid = InvalidKeys::default();
     scenario.check(&mut invalid);
@@ -46,7 +46,7 @@ pub fn read<S: Scenario + DeserializeOwned>(text: &str) -> Result<S, Refused> {
 
 /// Reason for rejecting a scenario.
 #[derive(Debug, Error)]
-pub enum Refused {
+pub enum InvalidScenario {
     /// Invalid TOML, a missing or unknown key, or a value of the wrong type.
     #[error("{0}")]
     Text(#[from] toml::de::Error),
@@ -61,12 +61,12 @@ pub struct InvalidKey {
     /// Key as in the file: `array.pairs`, `step 2.set 1.disks`.
     pub key: String,
     /// Reason for which the value is invalid, and the accepted values.
-    pub why: String,
+    pub reason: String,
 }
 
 impl fmt::Display for InvalidKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.key, self.why)
+        write!(f, "{}: {}", self.key, self.reason)
     }
 }
 
@@ -77,17 +77,17 @@ pub struct InvalidKeys(Vec<InvalidKey>);
 impl InvalidKeys {
     /// Reports a key with an invalid value.
     pub fn add(&mut self, key: impl Into<String>, reason: impl Into<String>) {
-        self.0.push(InvalidKey { key: key.into(), why: reason.into() });
+        self.0.push(InvalidKey { key: key.into(), reason: reason.into() });
     }
 
     /// Reports a number outside of the range from `low` to `high`.
-    pub fn within(&mut self, key: impl Into<String>, value: u64, low: u64, high: u64) {
+    pub fn check_range(&mut self, key: impl Into<String>, value: u64, low: u64, high: u64) {
         if value < low || value > high {
             self.add(key, format!("{value} is outside of {low} to {high}"));
         }
     }
 
-    fn into_result(self) -> Result<(), Refused> {
-        if self.0.is_empty() { Ok(()) } else { Err(Refused::Values(self.0)) }
+    fn into_result(self) -> Result<(), InvalidScenario> {
+        if self.0.is_empty() { Ok(()) } else { Err(InvalidScenario::Values(self.0)) }
     }
 }

@@ -9,7 +9,7 @@ pub trait TraceFact {
     /// Returns the kind of the fact as one word without spaces.
     fn kind(&self) -> &'static str;
     /// Returns the values of the fact. Facts of one kind that differ have different values.
-    fn figures(&self) -> Vec<u64>;
+    fn values(&self) -> Vec<u64>;
 }
 
 /// Trace of the facts of a run.
@@ -30,7 +30,7 @@ impl Trace {
     /// Adds a fact to the trace.
     pub fn add_fact(&mut self, now: Time, fact: &impl TraceFact) {
         self.facts += 1;
-        let figures = fact.figures();
+        let figures = fact.values();
         self.mix(&now.as_ns().to_le_bytes());
         self.mix(fact.kind().as_bytes());
         for figure in &figures {

@@ -12,4 +12,4 @@ mod fleet;
 mod storage;
 
 pub use fleet::FleetScenario;
-pub use storage::{Calibrated, StorageScenario, calibrate};
+pub use storage::{CalibrationResult, StorageScenario, calibrate};

@@ -97,7 +97,7 @@ fn reference() -> String {
     format!(
         "<!-- Made by `sim docs`. Change the source, not this page. -->\n\n# The command line \
          of the simulator\n\n{}",
-        suimon_pages::command_line(Arguments::command())
+        suimon_pages::command_reference(Arguments::command())
     )
 }
 

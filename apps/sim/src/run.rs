@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use suimon_sim_kernel::Options;
 
-use crate::failure::{COMMIT, failure};
+use crate::failure::{COMMIT, failure_report};
 use crate::output::print;
 use crate::scenario::AnyScenario;
 
@@ -50,9 +50,9 @@ impl RunFlags {
         } else {
             print(&outcome.text())?;
         }
-        if outcome.complaints_count > 0 {
-            eprint!("{}", failure(&self.scenario, seed, self.swarm, &outcome));
+        if outcome.violation_count > 0 {
+            eprint!("{}", failure_report(&self.scenario, seed, self.swarm, &outcome));
         }
-        Ok(outcome.complaints_count == 0)
+        Ok(outcome.violation_count == 0)
     }
 }

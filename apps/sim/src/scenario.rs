@@ -28,7 +28,7 @@ pub(crate) enum AnyScenario {
 pub(crate) enum ScenarioError {
     /// The content of the file is invalid.
     #[error(transparent)]
-    Content(#[from] suimon_sim_kernel::Refused),
+    Content(#[from] suimon_sim_kernel::InvalidScenario),
     /// The kind of the scenario is unknown.
     #[error(
         "kind: there is no \"{0}\"; valid are \"storage\", \"network\", \"fleet\" and \"host\""
@@ -54,7 +54,7 @@ impl AnyScenario {
     /// # Errors
     /// Every fault, by key.
     fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let Kind { kind } = toml::from_str(text).map_err(suimon_sim_kernel::Refused::from)?;
+        let Kind { kind } = toml::from_str(text).map_err(suimon_sim_kernel::InvalidScenario::from)?;
         Ok(match kind.as_str() {
             "storage" => Self::Storage(Box::new(read(text)?)),
             "network" => Self::Network(Box::new(read(text)?)),

@@ -11,7 +11,7 @@ use anyhow::{Result, ensure};
 use clap::Args;
 use suimon_sim_kernel::{Options, ScenarioResult};
 
-use crate::failure::{COMMIT, failure};
+use crate::failure::{COMMIT, failure_report};
 use crate::output::print;
 use crate::scenario::AnyScenario;
 
@@ -77,13 +77,13 @@ impl SwarmFlags {
             let outcome = outcome?;
             events += outcome.events;
             seconds += outcome.virtual_s;
-            judged += outcome.judged;
-            if outcome.complaints_count > 0 {
+            judged += outcome.checks;
+            if outcome.violation_count > 0 {
                 failed.push((seed, outcome));
             }
         }
         for (seed, outcome) in failed.iter().take(SHOWN_MAX) {
-            eprint!("{}", failure(&self.scenario, *seed, true, outcome));
+            eprint!("{}", failure_report(&self.scenario, *seed, true, outcome));
         }
         let (runs, count) = (self.seeds, failed.len());
         if self.json {

@@ -43,7 +43,7 @@ impl TablesFlags {
                 }
                 _ => {}
             }
-            all_held &= outcome.complaints_count == 0;
+            all_held &= outcome.violation_count == 0;
         }
         Ok(all_held)
     }

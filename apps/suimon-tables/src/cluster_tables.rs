@@ -5,42 +5,42 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::{Lines, health};
+use crate::lines::{DetailText, health};
 use crate::table::{Table, or_dash};
 use crate::units;
 
 /// Returns the complete state of the cluster.
 pub fn details(cluster: &ClusterStatus) -> String {
-    let mut lines = Lines::default();
+    let mut lines = DetailText::default();
     match &cluster.config {
-        Some(config) => lines.keys(ResourceKind::Cluster, config),
+        Some(config) => lines.add_keys(ResourceKind::Cluster, config),
         None => lines.add("cluster", "none: this host is not a member of a cluster"),
     }
     if cluster.config.is_none() {
-        return lines.text();
+        return lines.into_text();
     }
     lines.add("health", health(&cluster.condition));
     lines.add("last contact", or_dash(cluster.age_ms.map(|ms| format!("{ms} ms ago"))));
-    lines.table(&members(&cluster.members));
+    lines.add_table(&members(&cluster.members));
     if !cluster.stores.is_empty() {
-        lines.table(&stores(&cluster.stores));
-        lines.table(&shares(&cluster.stores));
+        lines.add_table(&stores(&cluster.stores));
+        lines.add_table(&shares(&cluster.stores));
         if cluster.stores.iter().any(|store| !store.heartbeats.is_empty()) {
-            lines.table(&heartbeat_table(&cluster.stores));
+            lines.add_table(&heartbeat_table(&cluster.stores));
         }
     }
-    lines.text()
+    lines.into_text()
 }
 
 fn members(members: &[ClusterMember]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_MEMBERS);
     for member in members {
-        let state = match (member.is_alive, member.is_this) {
+        let state = match (member.is_alive, member.is_this_host) {
             (true, true) => "alive, this host",
             (true, false) => "alive",
             (false, _) => "not alive",
         };
-        table.row([member.name.clone(), member.id.to_string(), state.to_owned()]);
+        table.add_row([member.name.clone(), member.id.to_string(), state.to_owned()]);
     }
     table
 }
@@ -49,7 +49,7 @@ fn stores(statuses: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_STORES);
     for store in statuses {
         let external = store.has_external_load.then_some("external load");
-        table.row([
+        table.add_row([
             store.store.to_string(),
             or_dash(store.leader.as_ref()),
             or_dash(store.term),
@@ -57,7 +57,7 @@ fn stores(statuses: &[SharedStoreStatus]) -> Table {
             or_dash(store.limit_iops.map(units::count)),
             units::count(store.cap.iops),
             units::count(store.cap.reserved_iops),
-            or_dash(store.cap.lease_ms.map(|ms| format!("{ms} ms"))),
+            or_dash(store.cap.lease_remaining_ms.map(|ms| format!("{ms} ms"))),
             or_dash(store.cap.fallback_iops.map(units::count)),
             or_dash(store.reason.as_deref().or(external)),
         ]);
@@ -69,7 +69,7 @@ fn shares(statuses: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_SHARES);
     for store in statuses {
         for ClusterShare { node, leased_iops, reserved_iops } in &store.shares {
-            table.row([
+            table.add_row([
                 store.store.to_string(),
                 node.clone(),
                 units::count(*leased_iops),
@@ -85,14 +85,14 @@ fn heartbeat_table(statuses: &[SharedStoreStatus]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_HEARTBEATS);
     for store in statuses {
         for heartbeat in &store.heartbeats {
-            table.row([
+            table.add_row([
                 store.store.to_string(),
                 heartbeat.node.to_string(),
                 heartbeat.cluster.to_string(),
                 units::count(heartbeat.delivered_iops),
                 units::count(heartbeat.reserved_iops),
                 format!("{} s", heartbeat.age_ms / 1000),
-                or_dash(heartbeat.is_other_cluster.then_some("not a member")),
+                or_dash(heartbeat.is_from_other_cluster.then_some("not a member")),
             ]);
         }
     }
@@ -103,8 +103,8 @@ fn heartbeat_table(statuses: &[SharedStoreStatus]) -> Table {
 pub fn flow_table(disks: &[ClusterDisk]) -> Table {
     let mut table = Table::new(&columns::CLUSTER_FLOWS);
     for disk in disks {
-        let aggressors = disk.aggressors.as_ref().map(|aggressors| {
-            let aggressor_text = |aggressor: &suimon_contract::ClusterAggressor| {
+        let aggressors = disk.disks_over_guarantee.as_ref().map(|aggressors| {
+            let aggressor_text = |aggressor: &suimon_contract::DiskOverGuarantee| {
                 format!(
                     "{} on {} {}",
                     aggressor.disk,
@@ -114,7 +114,7 @@ pub fn flow_table(disks: &[ClusterDisk]) -> Table {
             };
             aggressors.iter().take(3).map(aggressor_text).collect::<Vec<_>>().join(", ")
         });
-        table.row([
+        table.add_row([
             disk.node.clone(),
             disk.store.clone(),
             disk.disk.clone(),

@@ -47,8 +47,8 @@ fn fields_of_columns_are_fields_of_the_api() {
         let Some(name) = columns.schema else { continue };
         let schema = &document["components"]["schemas"][name];
         assert!(schema.is_object(), "the API has no schema {name}");
-        for column in columns.all {
-            for field in column.fields.split(", ").filter(|field| !field.is_empty()) {
+        for column in columns.columns {
+            for field in column.json_fields.split(", ").filter(|field| !field.is_empty()) {
                 let exists = has_field(&document, schema, field);
                 assert!(exists, "{:?}: {}: {name} has no {field}", columns.commands, column.title);
             }
@@ -60,19 +60,19 @@ fn fields_of_columns_are_fields_of_the_api() {
 fn fields_of_top_are_in_its_json() {
     let rates = serde_json::to_value(crate::top::example::example()).unwrap();
     for columns in TABLES.iter().filter(|columns| columns.schema.is_none()) {
-        let first = columns.path.split(", ").next().unwrap_or_default();
+        let first = columns.json_path.split(", ").next().unwrap_or_default();
         let row = match first.strip_suffix("[]") {
             Some(list) => &rates[list][0],
             None => &rates[first],
         };
-        assert!(row.is_object(), "{}: {rates}", columns.path);
-        for field in columns.all.iter().flat_map(|column| column.fields.split(", ")) {
+        assert!(row.is_object(), "{}: {rates}", columns.json_path);
+        for field in columns.columns.iter().flat_map(|column| column.json_fields.split(", ")) {
             // The reason is present only while power is unknown.
             if field == "unavailable_reason" {
                 continue;
             }
             let pointer = format!("/{}", field.replace("[]", "/0").replace('.', "/"));
-            assert!(row.pointer(&pointer).is_some(), "{}: no {field} in {row}", columns.path);
+            assert!(row.pointer(&pointer).is_some(), "{}: no {field} in {row}", columns.json_path);
         }
     }
 }
@@ -81,10 +81,10 @@ fn fields_of_top_are_in_its_json() {
 fn columns_have_a_meaning_and_tables_are_unique() {
     let mut names = BTreeSet::new();
     for columns in TABLES {
-        for column in columns.all {
+        for column in columns.columns {
             assert!(column.meaning.ends_with('.'), "{}: {}", column.title, column.meaning);
         }
-        assert!(names.insert((columns.commands, columns.row)), "{} occurs twice", columns.row);
+        assert!(names.insert((columns.commands, columns.row_object)), "{} occurs twice", columns.row_object);
     }
 }
 

@@ -6,7 +6,7 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::{Lines, storage_state, word};
+use crate::lines::{DetailText, storage_state, serialized_name};
 use crate::qos_tables::{add_flow, delivery_table, short_limits};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
@@ -16,12 +16,12 @@ impl TextOutput for StoreConfig {
     fn table(statuses: &[StoreStatus]) -> Table {
         let mut table = Table::new(&columns::STORES);
         for store in statuses {
-            table.row([
+            table.add_row([
                 store.config.name.to_string(),
                 store.config.path.display().to_string(),
                 store.disks.to_string(),
-                or_dash(store.free_bytes.map(units::size)),
-                or_dash(store.total_bytes.map(units::size)),
+                or_dash(store.free_bytes.map(units::binary_bytes)),
+                or_dash(store.total_bytes.map(units::binary_bytes)),
                 virtual_size(store),
                 units::count(store.delivered_iops),
                 or_dash(store.capacity_iops.map(units::count)),
@@ -35,17 +35,17 @@ impl TextOutput for StoreConfig {
     }
 
     fn details(status: &StoreStatus) -> String {
-        let mut lines = Lines::default();
-        lines.keys(Self::KIND, &status.config);
+        let mut lines = DetailText::default();
+        lines.add_keys(Self::KIND, &status.config);
         lines.add("state", storage_state(status.state, status.stale, status.reason.as_ref()));
         lines.add("disks", status.disks);
-        let total = or_dash(status.total_bytes.map(units::size));
-        lines.add("free", format!("{} of {total}", or_dash(status.free_bytes.map(units::size))));
+        let total = or_dash(status.total_bytes.map(units::binary_bytes));
+        lines.add("free", format!("{} of {total}", or_dash(status.free_bytes.map(units::binary_bytes))));
         lines.add("nearly full", if status.nearly_full { "yes" } else { "no" });
         lines.add("virtual size of disks", virtual_size(status));
-        lines.add("allocated by disks", units::size(status.allocated_bytes));
+        lines.add("allocated by disks", units::binary_bytes(status.allocated_bytes));
         lines.add("capacity", capacity(status));
-        if let Some(measured) = &status.measured {
+        if let Some(measured) = &status.last_measurement {
             add_measured(&mut lines, measured);
         }
         let estimate = status.estimate.as_ref().map(|estimate| {
@@ -56,7 +56,7 @@ impl TextOutput for StoreConfig {
         lines.add("delivered (5 s)", units::iops(status.delivered_iops));
         lines.add("latency", or_dash(status.latency_ns.map(units::latency)));
         lines.add("requests in flight", depth(status));
-        lines.text()
+        lines.into_text()
     }
 }
 
@@ -76,26 +76,26 @@ fn capacity(store: &StoreStatus) -> String {
     }
 }
 
-fn add_measured(lines: &mut Lines, measured: &StoreMeasurement) {
+fn add_measured(lines: &mut DetailText, measured: &StoreMeasurement) {
     let measured_at = units::timestamp(measured.measured_unix_ms);
-    let cache_note = if measured.direct { "" } else { ", through the page cache" };
-    let file = units::size(measured.file_bytes);
+    let cache_note = if measured.is_direct_io { "" } else { ", through the page cache" };
+    let file = units::binary_bytes(measured.file_bytes);
     let conditions = format!("{} s each on {file}{cache_note}", measured.seconds);
     lines.add("measured", format!("{} at {measured_at}, {conditions}", units::iops(measured.iops)));
-    if measured.others_iops > 0 {
-        lines.add("load while measuring", units::iops(measured.others_iops));
+    if measured.other_load_iops > 0 {
+        lines.add("load while measuring", units::iops(measured.other_load_iops));
     }
-    for figure in &measured.patterns {
+    for figure in &measured.pattern_results {
         let (half, p99_ns) = (figure.latency_ns_p50, figure.latency_ns_p99);
         let latencies = format!("{} p50, {} p99", units::latency(half), units::latency(p99_ns));
         let text = format!("{} at depth {}, {latencies}", units::iops(figure.iops), figure.depth);
-        lines.add(&format!("  {}", figure.pattern.word()), text);
+        lines.add(&format!("  {}", figure.pattern.display_name()), text);
     }
 }
 
 /// Formats the sum of the disks' sizes and its ratio to the store's size: `2.0 TiB (150 %)`.
 fn virtual_size(store: &StoreStatus) -> String {
-    let size = units::size(store.virtual_bytes);
+    let size = units::binary_bytes(store.virtual_bytes);
     match store.overcommit_percent {
         Some(percent) => format!("{size} ({percent} %)"),
         None => size,
@@ -113,22 +113,22 @@ fn reserved(store: &StoreStatus, format_iops: fn(u64) -> String) -> String {
 }
 
 fn depth(store: &StoreStatus) -> String {
-    format!("{} of {}", store.depth, store.depth_allowed)
+    format!("{} of {}", store.queue_depth, store.queue_depth_limit)
 }
 
 impl TextOutput for DiskConfig {
     fn table(statuses: &[DiskStatus]) -> Table {
         let mut table = Table::new(&columns::DISKS);
         for disk in statuses {
-            table.row([
+            table.add_row([
                 disk.config.name.to_string(),
                 disk.config.store.to_string(),
                 format(disk),
-                or_dash(disk.size_bytes.map(units::size)),
-                or_dash(disk.allocated_bytes.map(units::size)),
+                or_dash(disk.size_bytes.map(units::binary_bytes)),
+                or_dash(disk.allocated_bytes.map(units::binary_bytes)),
                 qos(&disk.config),
-                units::size(disk.counters.reads.bytes),
-                units::size(disk.counters.writes.bytes),
+                units::binary_bytes(disk.counters.reads.bytes),
+                units::binary_bytes(disk.counters.writes.bytes),
                 units::count(errors(&disk.counters)),
                 used_by(disk),
                 storage_state(disk.state, disk.stale, disk.reason.as_ref()),
@@ -138,20 +138,20 @@ impl TextOutput for DiskConfig {
     }
 
     fn details(status: &DiskStatus) -> String {
-        let mut lines = Lines::default();
-        lines.keys(Self::KIND, &status.config);
+        let mut lines = DetailText::default();
+        lines.add_keys(Self::KIND, &status.config);
         lines.add("state", storage_state(status.state, status.stale, status.reason.as_ref()));
         lines.add("image file", status.file.display());
         lines.add(
             "image format",
-            format!("{}, {}", word(&status.config.format), word(&kind(status))),
+            format!("{}, {}", serialized_name(&status.config.format), serialized_name(&kind(status))),
         );
         lines.add("parent", or_dash(status.parent.as_ref()));
-        lines.add("size", or_dash(status.size_bytes.map(units::size)));
-        lines.add("allocated", or_dash(status.allocated_bytes.map(units::size)));
+        lines.add("size", or_dash(status.size_bytes.map(units::binary_bytes)));
+        lines.add("allocated", or_dash(status.allocated_bytes.map(units::binary_bytes)));
         lines.add("files", or_dash(status.layers.map(layers)));
-        lines.add("metadata", or_dash(status.uncommitted_bytes.map(metadata)));
-        if let Some(full) = &status.full {
+        lines.add("metadata", or_dash(status.uncommitted_metadata_bytes.map(metadata)));
+        if let Some(full) = &status.store_full {
             lines.add("requests without space", full.queued_requests);
         }
         lines.add("worker", or_dash(status.worker));
@@ -164,19 +164,19 @@ impl TextOutput for DiskConfig {
         if let Some(flow) = &status.qos {
             add_flow(&mut lines, flow);
         }
-        lines.table(&request_table(&status.counters));
+        lines.add_table(&request_table(&status.counters));
         if let Some(flow) = &status.qos {
-            lines.table(&delivery_table(flow));
+            lines.add_table(&delivery_table(flow));
         }
-        lines.text()
+        lines.into_text()
     }
 }
 
 /// Formats the image format, with the kind unless it is the default: `vhdx, fixed`.
 fn format(disk: &DiskStatus) -> String {
-    let format = word(&disk.config.format);
+    let format = serialized_name(&disk.config.format);
     let is_usual = kind(disk) == disk.config.format.default_kind();
-    if is_usual { format } else { format!("{format}, {}", word(&kind(disk))) }
+    if is_usual { format } else { format!("{format}, {}", serialized_name(&kind(disk))) }
 }
 
 /// Returns the kind of the open image; while the disk is not open, the kind that its configuration
@@ -203,14 +203,14 @@ fn layers(count: u32) -> String {
 fn metadata(uncommitted_bytes: u64) -> String {
     match uncommitted_bytes {
         0 => "clean".to_owned(),
-        bytes => format!("{} not durable yet", units::size(bytes)),
+        bytes => format!("{} not durable yet", units::binary_bytes(bytes)),
     }
 }
 
 /// Formats the users of a disk: `VM, 2 NBD clients`.
 fn used_by(disk: &DiskStatus) -> String {
     let vm = disk.vhost_user.as_ref().filter(|vhost_user| vhost_user.connected);
-    let clients = disk.nbd.as_ref().map_or(0, |nbd| nbd.clients);
+    let clients = disk.nbd.as_ref().map_or(0, |nbd| nbd.connection_count);
     let nbd = match clients {
         0 => None,
         1 => Some("1 NBD client".to_owned()),
@@ -222,16 +222,16 @@ fn used_by(disk: &DiskStatus) -> String {
 
 /// Adds the number and memory of the disk's NBD connections with their limits, and a line for each
 /// client.
-fn add_clients(lines: &mut Lines, disk: &DiskStatus) {
+fn add_clients(lines: &mut DetailText, disk: &DiskStatus) {
     let Some(nbd) = disk.nbd.as_ref().filter(|nbd| !nbd.connections.is_empty()) else { return };
-    let (count, bytes) = (nbd.connections.len(), units::size(nbd.buffer_bytes));
-    let (count_max, bytes_max) = (nbd.connections_max, units::size(nbd.buffer_max_bytes));
+    let (count, bytes) = (nbd.connections.len(), units::binary_bytes(nbd.buffer_bytes));
+    let (count_max, bytes_max) = (nbd.connections_max, units::binary_bytes(nbd.buffer_max_bytes));
     lines.add(
         "NBD connections",
         format!("{count} of {count_max}, {bytes} of {bytes_max} buffer memory"),
     );
     for client in &nbd.connections {
-        let bytes = units::size(client.buffer_bytes);
+        let bytes = units::binary_bytes(client.buffer_bytes);
         lines.add(
             "NBD client",
             format!("{}, {}, {bytes}", client.peer, transport(client.transport)),
@@ -264,10 +264,10 @@ fn request_table(counters: &DiskCounters) -> Table {
     let mut table = Table::new(&columns::DISK_REQUESTS);
     for (name, kind) in by_kind(counters) {
         let latency = |ns| if kind.requests == 0 { "–".to_owned() } else { units::latency(ns) };
-        table.row([
+        table.add_row([
             name.to_owned(),
             units::count(kind.requests),
-            units::size(kind.bytes),
+            units::binary_bytes(kind.bytes),
             units::count(kind.errors),
             latency(kind.latency_ns_p50),
             latency(kind.latency_ns_p99),
@@ -279,21 +279,21 @@ fn request_table(counters: &DiskCounters) -> Table {
 
 /// Returns the export's settings, its URIs and the connected clients.
 pub fn export_details(disk: &DiskStatus) -> String {
-    let mut lines = Lines::default();
+    let mut lines = DetailText::default();
     lines.add("disk", &disk.config.name);
     lines.add("state", storage_state(disk.state, disk.stale, disk.reason.as_ref()));
     if let Some(vhost_user) = &disk.config.vhost_user {
-        lines.keys_within(ResourceKind::DiskVhostUser, "vhost_user", vhost_user);
+        lines.add_nested_keys(ResourceKind::DiskVhostUser, "vhost_user", vhost_user);
     }
     if let Some(nbd) = &disk.config.nbd {
-        lines.keys_within(ResourceKind::DiskNbd, "nbd", nbd);
+        lines.add_nested_keys(ResourceKind::DiskNbd, "nbd", nbd);
     }
     for uri in uris(&disk.config) {
         lines.add("NBD URI", uri);
     }
     lines.add("used by", used_by(disk));
     add_clients(&mut lines, disk);
-    lines.text()
+    lines.into_text()
 }
 
 /// Returns the URIs for libnbd, QEMU and fio (`doc/uri.md` of the protocol).

@@ -1,6 +1,6 @@
 use suimon_contract::{
-    DiskNbdClient, DiskNbdStatus, DiskQos, DiskVhostUserStatus, QosDelivery, QosFlowStatus,
-    QosLimitingFactor, QosTimeShare, StorageState, StoreEstimate, StorePattern, StorePatternFigure,
+    DiskNbdClient, DiskNbdStatus, QosLimits, DiskVhostUserStatus, QosDelivery, QosFlowStatus,
+    QosLimitingFactor, QosTimeShare, StorageState, StoreCapacityEstimate, StorePattern, StorePatternResult,
     parse_toml,
 };
 
@@ -56,11 +56,11 @@ fn stores() -> Vec<StoreStatus> {
             overcommit_percent: Some(2),
             capacity_iops: Some(50_000),
             capacity_source: Some(CapacitySource::Declared),
-            measured: Some(StoreMeasurement {
+            last_measurement: Some(StoreMeasurement {
                 iops: 48_000,
                 measured_unix_ms: 1_700_000_000_000,
                 seconds: 10,
-                patterns: vec![StorePatternFigure {
+                pattern_results: vec![StorePatternResult {
                     pattern: StorePattern::RandomWrite,
                     iops: 48_000,
                     depth: 32,
@@ -68,17 +68,17 @@ fn stores() -> Vec<StoreStatus> {
                     latency_ns_p99: 1_400_000,
                 }],
                 file_bytes: 1 << 30,
-                direct: true,
-                others_iops: 250,
+                is_direct_io: true,
+                other_load_iops: 250,
             }),
-            estimate: Some(StoreEstimate { iops: 51_000, age_ms: 65_000 }),
+            estimate: Some(StoreCapacityEstimate { iops: 51_000, age_ms: 65_000 }),
             reserved_iops: 1500,
             reserved_percent: Some(3),
             disks: 1,
             delivered_iops: 12_345,
             latency_ns: Some(85_400),
-            depth: 7,
-            depth_allowed: 32,
+            queue_depth: 7,
+            queue_depth_limit: 32,
             stale: false,
         },
         StoreStatus {
@@ -93,15 +93,15 @@ fn stores() -> Vec<StoreStatus> {
             overcommit_percent: None,
             capacity_iops: None,
             capacity_source: None,
-            measured: None,
+            last_measurement: None,
             estimate: None,
             reserved_iops: 1000,
             reserved_percent: None,
             disks: 1,
             delivered_iops: 0,
             latency_ns: None,
-            depth: 0,
-            depth_allowed: 256,
+            queue_depth: 0,
+            queue_depth_limit: 256,
             stale: false,
         },
     ]
@@ -127,12 +127,12 @@ fn requests(requests: u64) -> DiskRequestCounters {
 }
 
 fn limited_by() -> Vec<QosTimeShare> {
-    let factors = [(QosLimitingFactor::OwnMaximum, 998_000), (QosLimitingFactor::Device, 2_000)];
+    let factors = [(QosLimitingFactor::DiskMaximum, 998_000), (QosLimitingFactor::Device, 2_000)];
     factors.map(|(factor, share_ppm)| QosTimeShare { factor, share_ppm }).into()
 }
 
 fn flow(web: &DiskConfig) -> QosFlowStatus {
-    let limits: DiskQos = web.qos;
+    let limits: QosLimits = web.qos;
     let queued =
         [("own-maximum", 1_500_000_000), ("device-depth", 2_000_000), ("own-bandwidth", 0)];
     QosFlowStatus {
@@ -172,8 +172,8 @@ fn disks() -> Vec<DiskStatus> {
             size_bytes: Some(10 << 30),
             allocated_bytes: Some(1_300 << 20),
             layers: Some(3),
-            uncommitted_bytes: Some(0),
-            full: None,
+            uncommitted_metadata_bytes: Some(0),
+            store_full: None,
             worker: Some(1),
             vhost_user: Some(DiskVhostUserStatus {
                 connected: true,
@@ -181,7 +181,7 @@ fn disks() -> Vec<DiskStatus> {
                 features: vec!["VIRTIO_BLK_F_MQ".to_owned(), "VIRTIO_BLK_F_FLUSH".to_owned()],
             }),
             nbd: Some(DiskNbdStatus {
-                clients: 2,
+                connection_count: 2,
                 connections_max: 128,
                 buffer_bytes: 1280 << 10,
                 buffer_max_bytes: 128 << 20,
@@ -216,8 +216,8 @@ fn disks() -> Vec<DiskStatus> {
             size_bytes: None,
             allocated_bytes: None,
             layers: None,
-            uncommitted_bytes: None,
-            full: None,
+            uncommitted_metadata_bytes: None,
+            store_full: None,
             worker: None,
             vhost_user: None,
             nbd: None,
@@ -241,7 +241,7 @@ fn users_of_a_disk_are_formatted_as_text() {
     let mut disk = disks().remove(0);
     assert_eq!(used_by(&disk), "VM, 2 NBD clients");
     disk.vhost_user = Some(DiskVhostUserStatus::default());
-    disk.nbd = Some(DiskNbdStatus { clients: 1, ..DiskNbdStatus::default() });
+    disk.nbd = Some(DiskNbdStatus { connection_count: 1, ..DiskNbdStatus::default() });
     assert_eq!(used_by(&disk), "1 NBD client");
     disk.nbd = None;
     assert_eq!(used_by(&disk), "–");

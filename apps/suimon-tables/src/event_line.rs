@@ -11,7 +11,7 @@ pub fn line(event: &Event) -> String {
         "{}  {:>6}  {} {:7}  {}: {}",
         units::timestamp(event.time_unix_ms),
         event.sequence,
-        event.id,
+        event.kind_number,
         event.severity.as_str(),
         event.subject,
         event.text
@@ -45,7 +45,7 @@ mod tests {
         let event = Event {
             sequence: 47,
             time_unix_ms: 1_700_000_000_123,
-            id: 3004,
+            kind_number: 3004,
             severity: Severity::Info,
             subject: "nic/web".to_owned(),
             text: "a VM connected".to_owned(),

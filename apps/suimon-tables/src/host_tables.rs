@@ -47,8 +47,8 @@ fn nbd(status: &NbdStatus) -> String {
         "nbd       {} of {} connections, {} of {} buffer memory\n",
         status.connections,
         status.connections_max,
-        units::size(status.buffer_bytes),
-        units::size(status.buffer_max_bytes),
+        units::binary_bytes(status.buffer_bytes),
+        units::binary_bytes(status.buffer_max_bytes),
     );
     for peer in &status.peers {
         text += &format!(
@@ -56,8 +56,8 @@ fn nbd(status: &NbdStatus) -> String {
             peer.peer,
             peer.connections,
             status.peer_connections_max,
-            units::size(peer.buffer_bytes),
-            units::size(status.peer_buffer_max_bytes),
+            units::binary_bytes(peer.buffer_bytes),
+            units::binary_bytes(status.peer_buffer_max_bytes),
         );
     }
     text
@@ -65,8 +65,8 @@ fn nbd(status: &NbdStatus) -> String {
 
 fn confinement(status: &ConfinementStatus) -> String {
     let mut text = format!("confined  {}\n", status.mode.as_str());
-    for layer in &status.layers {
-        let threads = match layer.threads.as_str() {
+    for layer in &status.thread_confinements {
+        let threads = match layer.thread_kind.as_str() {
             "processors" => "workers",
             other => other,
         };

@@ -2,32 +2,32 @@
 
 use suimon_contract::{ImageChanges, ImageCheck, ImageInfo, ImageSeverity, ImageVerdict};
 
-use crate::lines::{Lines, word};
+use crate::lines::{DetailText, serialized_name};
 use crate::table::or_dash;
 use crate::units;
 
 /// Returns the properties of an image file, one per line.
 pub fn info_text(info: &ImageInfo) -> String {
-    let mut lines = Lines::default();
+    let mut lines = DetailText::default();
     lines.add("file", &info.file);
-    let kind = info.kind.map(|kind| format!(", {}", word(&kind))).unwrap_or_default();
-    lines.add("format", format!("{}{kind}", word(&info.format)));
-    lines.add("size", format!("{} ({} bytes)", units::size(info.size_bytes), info.size_bytes));
-    lines.add("file length", units::size(info.file_bytes));
-    lines.add("allocated", units::size(info.allocated_bytes));
-    lines.add("block", or_dash(info.block_bytes.map(units::size)));
+    let kind = info.kind.map(|kind| format!(", {}", serialized_name(&kind))).unwrap_or_default();
+    lines.add("format", format!("{}{kind}", serialized_name(&info.format)));
+    lines.add("size", format!("{} ({} bytes)", units::binary_bytes(info.size_bytes), info.size_bytes));
+    lines.add("file length", units::binary_bytes(info.file_bytes));
+    lines.add("allocated", units::binary_bytes(info.allocated_bytes));
+    lines.add("block", or_dash(info.block_bytes.map(units::binary_bytes)));
     lines.add(
         "sectors",
-        format!("{} logical, {} physical", info.logical_sector, info.physical_sector),
+        format!("{} logical, {} physical", info.logical_sector_bytes, info.physical_sector_bytes),
     );
     lines.add("closed", if info.dirty { "no: its log must be replayed" } else { "yes" });
     lines.add("disk id", or_dash(info.disk_id.as_ref()));
     lines.add("content id", or_dash(info.content_id.as_ref()));
     if let Some(parent) = &info.parent {
-        lines.add("parent recorded", parent.recorded.join(", "));
-        lines.add("parent", or_dash(parent.file.as_ref().or(parent.reason.as_ref())));
+        lines.add("parent recorded", parent.recorded_paths.join(", "));
+        lines.add("parent", or_dash(parent.found_file.as_ref().or(parent.reason.as_ref())));
     }
-    lines.text()
+    lines.into_text()
 }
 
 /// Returns the findings of a check, one per line, followed by the verdict and the allocation.
@@ -41,8 +41,8 @@ pub fn check_text(check: &ImageCheck) -> String {
         };
         text.push_str(&format!("{severity}: {}\n", finding.message));
     }
-    if check.findings_left_off > 0 {
-        text.push_str(&format!("{} more findings\n", check.findings_left_off));
+    if check.findings_omitted > 0 {
+        text.push_str(&format!("{} more findings\n", check.findings_omitted));
     }
     let verdict = match check.verdict {
         ImageVerdict::Sound => "no errors were found".to_owned(),

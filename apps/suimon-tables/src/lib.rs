@@ -33,5 +33,5 @@ pub mod vf_tables;
 pub mod vm_tables;
 pub mod vmq_tables;
 
-pub use lines::word;
+pub use lines::serialized_name;
 pub use table::Table;

@@ -13,21 +13,21 @@ use crate::units;
 
 /// Lines of `key  value`, with tables below them.
 #[derive(Default)]
-pub(crate) struct Lines(String);
+pub(crate) struct DetailText(String);
 
-impl Lines {
+impl DetailText {
     const KEY_WIDTH: usize = 22;
 
     /// Returns the lines of a resource's configuration keys and of its condition.
-    pub(crate) fn of_resource<R: Resource>(config: &R, condition: &Condition) -> Self {
+    pub(crate) fn from_resource<R: Resource>(config: &R, condition: &Condition) -> Self {
         let mut lines = Self::default();
-        lines.keys(R::KIND, config);
+        lines.add_keys(R::KIND, config);
         lines.add("health", health(condition));
         lines
     }
 
     /// Adds a line for each configuration key that the table contains, without arrays of tables.
-    pub(crate) fn keys<T: Serialize>(&mut self, kind: ResourceKind, table: &T) {
+    pub(crate) fn add_keys<T: Serialize>(&mut self, kind: ResourceKind, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys().iter().filter(|key| !matches!(key.form, Form::Tables(_))) {
             if let Some(value) = table.get(key.name) {
@@ -38,7 +38,7 @@ impl Lines {
 
     /// Adds a line for each configuration key of a table inside a resource. The key is prefixed by
     /// the table's name: `vmq.mode`.
-    pub(crate) fn keys_within<T: Serialize>(&mut self, kind: ResourceKind, name: &str, table: &T) {
+    pub(crate) fn add_nested_keys<T: Serialize>(&mut self, kind: ResourceKind, name: &str, table: &T) {
         let table = serde_json::to_value(table).unwrap_or_default();
         for key in kind.keys() {
             if let Some(value) = table.get(key.name) {
@@ -48,7 +48,7 @@ impl Lines {
     }
 
     /// Returns the text of all lines and tables.
-    pub(crate) fn text(self) -> String {
+    pub(crate) fn into_text(self) -> String {
         self.0
     }
 
@@ -81,7 +81,7 @@ impl Lines {
         self.0.push('\n');
     }
 
-    pub(crate) fn counters(&mut self, counters: &PortCounters) {
+    pub(crate) fn add_counters(&mut self, counters: &PortCounters) {
         self.add("rx (from the port)", traffic(counters.rx_frames, counters.rx_bytes));
         self.add("tx (to the port)", traffic(counters.tx_frames, counters.tx_bytes));
         self.drops("rx dropped", &counters.rx_dropped);
@@ -90,11 +90,11 @@ impl Lines {
         self.add("software segmented", units::count(counters.software_segmented));
         self.add("software checksummed", units::count(counters.software_checksummed));
         let segments = units::count(counters.software_coalesced_segments);
-        let joined = units::count(counters.software_coalesced_units);
+        let joined = units::count(counters.software_coalesced_frames);
         self.add("software coalesced", format!("{segments} into {joined}"));
     }
 
-    pub(crate) fn kernel_path(&mut self, path: &KernelPathStatus) {
+    pub(crate) fn add_kernel_path(&mut self, path: &KernelPathStatus) {
         match &path.reason {
             Some(reason) => self.add("kernel path", format!("closed: {reason}")),
             None => self.add("kernel path", if path.open { "open" } else { "closed" }),
@@ -105,14 +105,14 @@ impl Lines {
         self.add("  tx on this path", tx);
     }
 
-    pub(crate) fn offloads(&mut self, offloads: &[OffloadStatus]) {
+    pub(crate) fn add_offloads(&mut self, offloads: &[OffloadStatus]) {
         if !offloads.is_empty() {
-            self.table(&offload_table(offloads));
+            self.add_table(&offload_table(offloads));
         }
     }
 
     /// Adds a table below the lines.
-    pub(crate) fn table(&mut self, table: &Table) {
+    pub(crate) fn add_table(&mut self, table: &Table) {
         self.0.push('\n');
         self.0.push_str(&table.render());
     }
@@ -130,7 +130,7 @@ impl Lines {
 }
 
 fn traffic(frames: u64, bytes: u64) -> String {
-    format!("{} frames, {}", units::count(frames), units::bytes(bytes))
+    format!("{} frames, {}", units::count(frames), units::decimal_bytes(bytes))
 }
 
 /// Formats a single value in the user's notation.
@@ -139,7 +139,7 @@ fn item(value: &Value) -> String {
 }
 
 /// Returns the number of frames dropped at a port.
-pub(crate) fn drops(counters: &PortCounters) -> u64 {
+pub(crate) fn dropped_frames(counters: &PortCounters) -> u64 {
     counters
         .rx_dropped
         .iter()
@@ -148,7 +148,7 @@ pub(crate) fn drops(counters: &PortCounters) -> u64 {
 }
 
 /// Returns a value as serialized by the API.
-pub fn word<T: Serialize>(value: &T) -> String {
+pub fn serialized_name<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(Value::String(value_name)) => value_name,
         _ => String::new(),
@@ -157,12 +157,12 @@ pub fn word<T: Serialize>(value: &T) -> String {
 
 /// Formats a state: `ready`, or `failed: REASON`.
 pub(crate) fn storage_state(state: StorageState, stale: bool, reason: Option<&String>) -> String {
-    let state = word(&state) + if stale { " (stale)" } else { "" };
+    let state = serialized_name(&state) + if stale { " (stale)" } else { "" };
     reason.map_or_else(|| state.clone(), |reason| format!("{state}: {reason}"))
 }
 
 pub(crate) fn health(condition: &Condition) -> String {
-    let health = word::<Health>(&condition.health);
+    let health = serialized_name::<Health>(&condition.health);
     match &condition.reason {
         Some(reason) => format!("{health}: {reason}"),
         None => health,

@@ -3,7 +3,7 @@
 use suimon_contract::{DrainStatus, NodeConfig, NodeStatus};
 
 use crate::columns;
-use crate::lines::{Lines, health};
+use crate::lines::{DetailText, health};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 
@@ -11,10 +11,10 @@ impl TextOutput for NodeConfig {
     fn table(statuses: &[NodeStatus]) -> Table {
         let mut table = Table::new(&columns::NODES);
         for node in statuses {
-            table.row([
+            table.add_row([
                 node.config.name.to_string(),
                 node.config.address.clone(),
-                or_dash(node.host.as_ref()),
+                or_dash(node.host_name.as_ref()),
                 or_dash(node.version.as_ref()),
                 or_dash(node.drain.as_ref().map(drain_progress)),
                 health(&node.condition),
@@ -24,19 +24,19 @@ impl TextOutput for NodeConfig {
     }
 
     fn details(status: &NodeStatus) -> String {
-        let mut lines = Lines::of_resource(&status.config, &status.condition);
-        lines.add("host", or_dash(status.host.as_ref()));
+        let mut lines = DetailText::from_resource(&status.config, &status.condition);
+        lines.add("host", or_dash(status.host_name.as_ref()));
         lines.add("version", or_dash(status.version.as_ref()));
         if let Some(drain) = &status.drain {
             lines.add("drained", drain_progress(drain));
         }
-        lines.text()
+        lines.into_text()
     }
 }
 
 /// Formats the progress of a drain.
 pub(crate) const fn drain_progress(drain: &DrainStatus) -> &'static str {
-    match (drain.is_empty, drain.operation) {
+    match (drain.is_drained, drain.operation) {
         (true, _) => "empty",
         (false, Some(_)) => "VMs migrate",
         (false, None) => "has VMs",

@@ -9,7 +9,7 @@ use crate::table::{Table, or_dash};
 pub(crate) fn offload_table(offloads: &[OffloadStatus]) -> Table {
     let mut table = Table::new(&columns::OFFLOADS);
     for offload in offloads {
-        table.row(cells(offload));
+        table.add_row(cells(offload));
     }
     table
 }
@@ -22,7 +22,7 @@ pub fn port_offload_table<'a>(
     for (label, offloads) in ports {
         for offload in offloads {
             let [name, supported, enabled, used, performer, reason] = cells(offload);
-            table.row([label.to_owned(), name, supported, enabled, used, performer, reason]);
+            table.add_row([label.to_owned(), name, supported, enabled, used, performer, reason]);
         }
     }
     table
@@ -35,7 +35,7 @@ fn cells(offload: &OffloadStatus) -> [String; 6] {
         or_dash(offload.supported.map(yes)),
         yes(offload.enabled).to_owned(),
         yes(offload.effective).to_owned(),
-        performer_name(offload.by).to_owned(),
+        performer_name(offload.performer).to_owned(),
         offload.reason.clone(),
     ]
 }

@@ -19,12 +19,12 @@ fn state(operation: &Operation) -> &'static str {
 pub fn table(operations: &[Operation]) -> Table {
     let mut table = Table::new(&columns::OPERATIONS);
     for operation in operations {
-        table.row([
+        table.add_row([
             operation.id.to_string(),
             operation.kind.clone(),
             operation.subject.clone(),
             state(operation).to_owned(),
-            format!("{}/{}", operation.steps_done, operation.steps),
+            format!("{}/{}", operation.steps_done, operation.steps_total),
             units::timestamp(operation.started_unix_ms),
         ]);
     }
@@ -41,8 +41,8 @@ pub fn details(operation: &Operation) -> String {
         operation.subject,
         state(operation),
         operation.steps_done,
-        operation.steps,
-        or_dash(operation.step.as_deref()),
+        operation.steps_total,
+        or_dash(operation.current_step.as_deref()),
         units::timestamp(operation.started_unix_ms),
         or_dash(operation.ended_unix_ms.map(units::timestamp)),
     );
@@ -86,8 +86,8 @@ mod tests {
             subject: "nic/web".to_owned(),
             state: OperationState::Failed,
             steps_done: 1,
-            steps: 2,
-            step: None,
+            steps_total: 2,
+            current_step: None,
             plan: None,
             report: vec!["2 blocks are not referred to".to_owned()],
             warnings: Vec::new(),

@@ -1,37 +1,37 @@
 //! Text output of power management.
 
 use suimon_contract::{
-    PowerChangedStatus, PowerCpuStatus, PowerEnergyStatus, PowerSettingStatus, PowerStatus,
+    ChangedPowerSetting, PowerCpuStatus, PowerEnergyStatus, PowerSettingStatus, PowerStatus,
     ResourceKind,
 };
 
 use crate::columns;
-use crate::lines::Lines;
+use crate::lines::DetailText;
 use crate::table::{Table, or_dash};
 use crate::units;
 
 /// Returns the complete state of power management.
 pub fn details(power: &PowerStatus) -> String {
-    let mut lines = Lines::default();
+    let mut lines = DetailText::default();
     match &power.config {
-        Some(config) => lines.keys(ResourceKind::Power, config),
+        Some(config) => lines.add_keys(ResourceKind::Power, config),
         None => lines.add("plan", "none: CPU settings are not changed"),
     }
     lines.add("in effect", power.effect.as_str());
     let share = power.data_plane;
-    lines.add("workers park", if share.parking { "yes" } else { "no" });
-    lines.add("poll budget", format!("{} µs", share.poll_us));
+    lines.add("workers park", if share.parks_workers { "yes" } else { "no" });
+    lines.add("poll budget", format!("{} µs", share.poll_budget_us));
     let marks = format!("{} % and {} %", share.vmq_high_percent, share.vmq_low_percent);
     lines.add("VMQ high and low mark", marks);
     lines.add("power", energy(&power.energy));
     if !power.settings.is_empty() {
-        lines.table(&settings(&power.settings));
+        lines.add_table(&settings(&power.settings));
     }
-    lines.table(&cpus(&power.cpus));
-    if !power.changed.is_empty() {
-        lines.table(&changed(&power.changed));
+    lines.add_table(&cpus(&power.cpus));
+    if !power.changed_settings.is_empty() {
+        lines.add_table(&changed(&power.changed_settings));
     }
-    lines.text()
+    lines.into_text()
 }
 
 /// Formats energy and power by zone.
@@ -42,7 +42,7 @@ pub(crate) fn energy(energy: &PowerEnergyStatus) -> String {
     let Some(milliwatts) = energy.milliwatts else {
         return "unknown until the next request".to_owned();
     };
-    let zones = energy.zones.iter().filter(|zone| zone.counted);
+    let zones = energy.zones.iter().filter(|zone| zone.is_in_host_sum);
     let zones: Vec<String> = zones
         .map(|zone| {
             let power = zone.milliwatts.map(units::watts);
@@ -59,11 +59,11 @@ fn settings(statuses: &[PowerSettingStatus]) -> Table {
         |setting| &setting.cpus,
         |setting| PowerSettingStatus { cpus: Vec::new(), ..setting.clone() },
     ) {
-        table.row([
+        table.add_row([
             row.setting,
             if cpus.is_empty() { "host".to_owned() } else { list(&cpus) },
             row.required,
-            or_dash(row.now),
+            or_dash(row.current),
             if row.in_effect { "yes" } else { "no" }.to_owned(),
             row.reason.unwrap_or_default(),
         ]);
@@ -79,7 +79,7 @@ fn cpus(statuses: &[PowerCpuStatus]) -> Table {
         |(_, cpu): &(Vec<u16>, &PowerCpuStatus)| PowerCpuStatus { cpu: 0, ..(*cpu).clone() };
     for (cpus, cpu) in grouped(&with_numbers, |(cpus, _)| cpus, alike) {
         let mhz = cpu.khz_min.zip(cpu.khz_max);
-        table.row([
+        table.add_row([
             list(&cpus),
             if cpu.online { "yes" } else { "no" }.to_owned(),
             or_dash(cpu.driver),
@@ -92,14 +92,14 @@ fn cpus(statuses: &[PowerCpuStatus]) -> Table {
     table
 }
 
-fn changed(statuses: &[PowerChangedStatus]) -> Table {
-    let mut table = Table::new(&columns::POWER_CHANGED);
+fn changed(statuses: &[ChangedPowerSetting]) -> Table {
+    let mut table = Table::new(&columns::POWER_CHANGED_SETTINGS);
     for change in statuses {
-        table.row([
+        table.add_row([
             change.file.clone(),
-            change.before.clone(),
-            change.written.clone(),
-            or_dash(change.now.clone()),
+            change.original.clone(),
+            change.written_by_daemon.clone(),
+            or_dash(change.current.clone()),
         ]);
     }
     table

@@ -1,12 +1,12 @@
 //! Text output of Storage QoS: policies, and rates of disks.
 
 use suimon_contract::{
-    DiskQos, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyPart, QosPolicyStatus,
+    QosLimits, QosDelivery, QosFlowStatus, QosPolicyConfig, QosPolicyShare, QosPolicyStatus,
     QosTimeShare, Resource, StoreReservations,
 };
 
 use crate::columns;
-use crate::lines::{Lines, word};
+use crate::lines::{DetailText, serialized_name};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;
@@ -16,7 +16,7 @@ impl TextOutput for QosPolicyConfig {
         let mut table = Table::new(&columns::QOS_POLICIES);
         for policy in statuses {
             let limits = policy.config.limits();
-            table.row([
+            table.add_row([
                 policy.config.name.to_string(),
                 kind(&policy.config),
                 or_dash(limits.min_iops.map(units::count)),
@@ -33,25 +33,25 @@ impl TextOutput for QosPolicyConfig {
     }
 
     fn details(status: &QosPolicyStatus) -> String {
-        let mut lines = Lines::default();
-        lines.keys(Self::KIND, &status.config);
+        let mut lines = DetailText::default();
+        lines.add_keys(Self::KIND, &status.config);
         let disks: Vec<_> = status.disks.iter().map(ToString::to_string).collect();
         lines.add("disks", if disks.is_empty() { "–".to_owned() } else { disks.join(", ") });
         lines.add("reserved", units::iops(status.reserved_iops));
         lines.add("delivered (5 s)", units::iops(status.delivered_iops));
-        if !status.parts.is_empty() {
-            lines.table(&parts(&status.parts));
+        if !status.shares.is_empty() {
+            lines.add_table(&parts(&status.shares));
         }
-        lines.text()
+        lines.into_text()
     }
 }
 
 /// Returns a table of this host's parts of a policy that spans nodes.
-fn parts(parts: &[QosPolicyPart]) -> Table {
-    let mut table = Table::new(&columns::QOS_POLICY_PARTS);
-    for QosPolicyPart { store, min_iops, max } in parts {
-        let lease = max.and_then(|max| max.lease_ms);
-        table.row([
+fn parts(parts: &[QosPolicyShare]) -> Table {
+    let mut table = Table::new(&columns::QOS_POLICY_SHARES);
+    for QosPolicyShare { store, min_iops, max } in parts {
+        let lease = max.and_then(|max| max.lease_remaining_ms);
+        table.add_row([
             store.to_string(),
             units::count(*min_iops),
             or_dash(max.map(|max| units::count(max.iops))),
@@ -64,30 +64,30 @@ fn parts(parts: &[QosPolicyPart]) -> Table {
 
 /// Formats the scope of a policy: `aggregated, shared`.
 fn kind(policy: &QosPolicyConfig) -> String {
-    let kind = word(&policy.kind);
+    let kind = serialized_name(&policy.kind);
     if policy.shared { format!("{kind}, shared") } else { kind }
 }
 
 /// Formats the maximum throughput: `100 MiB/s`.
-fn max_bytes(limits: &DiskQos) -> Option<String> {
-    limits.max_bytes_per_s.map(|bytes| format!("{}/s", units::size(bytes.bytes())))
+fn max_bytes(limits: &QosLimits) -> Option<String> {
+    limits.max_bytes_per_s.map(|bytes| format!("{}/s", units::binary_bytes(bytes.bytes())))
 }
 
 /// Formats the burst: `20.0 k for 60 s`.
-fn burst(limits: &DiskQos) -> Option<String> {
+fn burst(limits: &QosLimits) -> Option<String> {
     let (iops, seconds) = limits.burst_iops.zip(limits.burst_s)?;
     Some(format!("{} for {seconds} s", units::count(iops)))
 }
 
 /// Formats limits: `min 500, max 1000 and 8.00 MiB/s, weight 200`; `–` without limits.
-pub(crate) fn short_limits(limits: &DiskQos) -> String {
+pub(crate) fn short_limits(limits: &QosLimits) -> String {
     let iops = limits.max_iops.map(units::count);
     let max: Vec<String> = iops.into_iter().chain(max_bytes(limits)).collect();
     let parts = [
         limits.min_iops.map(|min| format!("min {}", units::count(min))),
         (!max.is_empty()).then(|| format!("max {}", max.join(" and "))),
         burst(limits).map(|burst| format!("burst {burst}")),
-        (limits.weight != DiskQos::NONE.weight).then(|| format!("weight {}", limits.weight)),
+        (limits.weight != QosLimits::NONE.weight).then(|| format!("weight {}", limits.weight)),
     ];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     if parts.is_empty() { "–".to_owned() } else { parts.join(", ") }
@@ -97,7 +97,7 @@ pub(crate) fn short_limits(limits: &DiskQos) -> String {
 pub fn flow_table(flows: &[QosFlowStatus]) -> Table {
     let mut table = Table::new(&columns::QOS_FLOWS);
     for flow in flows {
-        table.row([
+        table.add_row([
             flow.disk.to_string(),
             flow.store.to_string(),
             flow.holder.clone(),
@@ -133,16 +133,16 @@ fn percent(ppm: u32) -> String {
 
 /// Returns limits and rates of a disk.
 pub fn flow_details(flow: &QosFlowStatus) -> String {
-    let mut lines = Lines::default();
+    let mut lines = DetailText::default();
     lines.add("disk", &flow.disk);
     lines.add("store", &flow.store);
     add_flow(&mut lines, flow);
-    lines.table(&delivery_table(flow));
-    lines.text()
+    lines.add_table(&delivery_table(flow));
+    lines.into_text()
 }
 
 /// Adds the limits of a disk and its current requests.
-pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
+pub(crate) fn add_flow(lines: &mut DetailText, flow: &QosFlowStatus) {
     let limits = short_limits(&flow.limits);
     lines.add("limits in effect", format!("{limits} (of {})", flow.holder));
     lines.add("requests queued", flow.queued);
@@ -154,7 +154,7 @@ pub(crate) fn add_flow(lines: &mut Lines, flow: &QosFlowStatus) {
 pub(crate) fn delivery_table(flow: &QosFlowStatus) -> Table {
     let mut table = Table::new(&columns::QOS_DELIVERY);
     for (window, delivery) in [("5 s", &flow.last_5_s), ("5 min", &flow.last_5_min)] {
-        table.row([
+        table.add_row([
             window.to_owned(),
             units::iops(delivery.guaranteed_iops),
             units::iops(delivery.demand_iops),
@@ -176,7 +176,7 @@ fn queue_depth(milli: u64) -> String {
 /// Formats the latency of the device with its baseline latency at the same depth: `3.00 ms (own
 /// 1.00 ms)`.
 fn device_latency(delivery: &QosDelivery) -> String {
-    let latencies = delivery.device_latency_ns.zip(delivery.device_own_latency_ns);
+    let latencies = delivery.device_latency_ns.zip(delivery.device_baseline_latency_ns);
     or_dash(latencies.map(|(found_ns, own_ns)| {
         format!("{} (own {})", units::latency(found_ns), units::latency(own_ns))
     }))
@@ -192,9 +192,9 @@ fn limits_in_order(delivery: &QosDelivery) -> String {
 pub fn reservation_table(stores: &[StoreReservations]) -> Table {
     let mut table = Table::new(&columns::WHAT_IF_STORES);
     for store in stores {
-        table.row([
+        table.add_row([
             store.store.to_string(),
-            store.minimums.to_string(),
+            store.minimum_count.to_string(),
             units::count(store.minimums_iops),
             or_dash(store.capacity_iops.map(units::count)),
             units::count(store.reservable_iops),

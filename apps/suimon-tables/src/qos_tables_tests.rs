@@ -2,8 +2,8 @@ use suimon_contract::{ByteSize, ClusterCap, QosLimitingFactor, QosPolicyKind};
 
 use super::*;
 
-fn limits() -> DiskQos {
-    DiskQos {
+fn limits() -> QosLimits {
+    QosLimits {
         min_iops: Some(500),
         max_iops: Some(12_000),
         max_bytes_per_s: Some(ByteSize::new(100 << 20)),
@@ -15,12 +15,12 @@ fn limits() -> DiskQos {
 
 #[test]
 fn limits_are_formatted_in_short() {
-    assert_eq!(short_limits(&DiskQos::NONE), "–");
+    assert_eq!(short_limits(&QosLimits::NONE), "–");
     assert_eq!(
         short_limits(&limits()),
         "min 500, max 12.0 k and 100 MiB/s, burst 20.0 k for 60 s, weight 250"
     );
-    let bytes = DiskQos { max_bytes_per_s: limits().max_bytes_per_s, ..DiskQos::NONE };
+    let bytes = QosLimits { max_bytes_per_s: limits().max_bytes_per_s, ..QosLimits::NONE };
     assert_eq!(short_limits(&bytes), "max 100 MiB/s");
 }
 
@@ -31,26 +31,26 @@ fn policies_are_shown_in_a_table_and_in_detail() {
         disks: disks.iter().map(|disk| disk.parse().unwrap()).collect(),
         reserved_iops: 1000,
         delivered_iops: 12_345,
-        parts: Vec::new(),
+        shares: Vec::new(),
     };
-    let part = QosPolicyPart {
+    let part = QosPolicyShare {
         store: "san".parse().unwrap(),
         min_iops: 250,
         max: Some(ClusterCap {
             iops: 700,
             reserved_iops: 500,
             leased_iops: Some(700),
-            lease_ms: Some(2100),
+            lease_remaining_ms: Some(2100),
             fallback_iops: None,
-            fallback_ms: None,
+            time_to_fallback_ms: None,
         }),
     };
-    let mut spanning = policy("batch", QosPolicyKind::Aggregated, DiskQos::NONE, &["web"]);
+    let mut spanning = policy("batch", QosPolicyKind::Aggregated, QosLimits::NONE, &["web"]);
     spanning.config.shared = true;
-    spanning.parts = vec![part];
+    spanning.shares = vec![part];
     let policies = [
         policy("gold", QosPolicyKind::Dedicated, limits(), &["web", "db"]),
-        policy("rest", QosPolicyKind::Aggregated, DiskQos::NONE, &[]),
+        policy("rest", QosPolicyKind::Aggregated, QosLimits::NONE, &[]),
         spanning,
     ];
     insta::assert_snapshot!(QosPolicyConfig::table(&policies).render());
@@ -72,7 +72,7 @@ fn delivery(delivered_iops: u64, limited_by: &[(QosLimitingFactor, u32)]) -> Qos
         limited_by: limited_by.iter().map(share).collect(),
         queue_depth_milli: 15_949,
         device_latency_ns: Some(3_000_000),
-        device_own_latency_ns: Some(980_000),
+        device_baseline_latency_ns: Some(980_000),
         ..QosDelivery::default()
     }
 }
@@ -80,7 +80,7 @@ fn delivery(delivered_iops: u64, limited_by: &[(QosLimitingFactor, u32)]) -> Qos
 #[test]
 fn flows_show_delivered_rates_and_limiting_factors() {
     use QosLimitingFactor as F;
-    let limited_by = [(F::OwnMaximum, 926_000), (F::ClientIdle, 4_000), (F::Device, 70_000)];
+    let limited_by = [(F::DiskMaximum, 926_000), (F::ClientIdle, 4_000), (F::Device, 70_000)];
     let flow = |disk: &str, holder: &str, limits, limited_by: &[_]| QosFlowStatus {
         disk: disk.parse().unwrap(),
         store: "fast".parse().unwrap(),
@@ -94,7 +94,7 @@ fn flows_show_delivered_rates_and_limiting_factors() {
     };
     let flows = [
         flow("web", "qos_policy/gold", limits(), &limited_by),
-        flow("db", "disk/db", DiskQos::NONE, &[]),
+        flow("db", "disk/db", QosLimits::NONE, &[]),
     ];
     insta::assert_snapshot!(flow_table(&flows).render());
     insta::assert_snapshot!(delivery_table(&flows[0]).render());
@@ -104,12 +104,12 @@ fn flows_show_delivered_rates_and_limiting_factors() {
 fn reservations_show_their_calculation() {
     let store = |name: &str, capacity_iops: Option<u64>, fits| StoreReservations {
         store: name.parse().unwrap(),
-        minimums: 3,
+        minimum_count: 3,
         minimums_iops: 48_000,
         capacity_iops,
         reservable_iops: capacity_iops.unwrap_or_default() * 9 / 10,
         fits,
-        text: String::new(),
+        explanation: String::new(),
     };
     let stores = [store("fast", Some(60_000), true), store("slow", None, false)];
     insta::assert_snapshot!(reservation_table(&stores).render(), @r"

@@ -10,12 +10,12 @@ use crate::units;
 pub fn queue_table(queues: &[QueueStatus]) -> Table {
     let mut table = Table::new(&columns::QUEUES);
     for queue in queues {
-        table.row([
+        table.add_row([
             queue.id.clone(),
             queue.worker.to_string(),
             units::count(queue.frames),
-            units::bytes(queue.bytes),
-            units::count(queue.full),
+            units::decimal_bytes(queue.bytes),
+            units::count(queue.dropped_no_buffer),
             queue.moves.to_string(),
         ]);
     }
@@ -27,7 +27,7 @@ pub fn worker_table(workers: &[WorkerStatus]) -> Table {
     let mut table = Table::new(&columns::WORKERS);
     for worker in workers {
         let seconds = |ns: u64| format!("{}.{} s", ns / 1_000_000_000, ns / 100_000_000 % 10);
-        table.row([
+        table.add_row([
             worker.id.to_string(),
             worker.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()),
             worker.queues.to_string(),
@@ -61,7 +61,7 @@ mod tests {
             worker: 1,
             frames,
             bytes: frames * 64,
-            full: 0,
+            dropped_no_buffer: 0,
             moves: 2,
         };
         let queues = [queue("web/rx/0", 12_345_678), queue("web/tx/0", 7)];

@@ -25,10 +25,10 @@ pub fn page() -> String {
     );
     for columns in TABLES {
         table(&mut text, columns);
-        if columns.row == QOS_DELIVERY.row {
+        if columns.row_object == QOS_DELIVERY.row_object {
             factors(&mut text);
         }
-        if columns.row == TOP_STAGES.row {
+        if columns.row_object == TOP_STAGES.row_object {
             stages(&mut text);
         }
     }
@@ -66,11 +66,11 @@ fn table(text: &mut String, columns: &Columns) {
     text.push_str(&format!("## {}\n\n", commands.join(", ")));
     let schema = columns.schema.map(|name| format!(", type `{name}` of the API"));
     let schema = schema.unwrap_or_default();
-    text.push_str(&format!("One row per {}. Rows: `{}`{schema}.\n\n", columns.row, columns.path));
+    text.push_str(&format!("One row per {}. Rows: `{}`{schema}.\n\n", columns.row_object, columns.json_path));
     text.push_str("| column | JSON field | unit | meaning |\n|---|---|---|---|\n");
-    for column in columns.all {
+    for column in columns.columns {
         let fields: Vec<String> = column
-            .fields
+            .json_fields
             .split(", ")
             .filter(|field| !field.is_empty())
             .map(|field| format!("`{field}`"))
@@ -128,7 +128,7 @@ mod tests {
     fn the_page_has_every_column_factor_and_stage() {
         let page = page();
         for columns in TABLES {
-            for column in columns.all {
+            for column in columns.columns {
                 assert!(page.contains(&format!("\n| {} | ", column.title)), "{}", column.title);
             }
         }
@@ -138,7 +138,7 @@ mod tests {
         for line in DETAILS.iter().flat_map(|details| details.lines) {
             assert!(page.contains(line.meaning), "{}", line.title);
         }
-        let stages = WorkerStages::default().named().map(|(stage, _)| stage);
+        let stages = WorkerStages::default().named_durations().map(|(stage, _)| stage);
         assert_eq!(stages, WorkerStages::MEANINGS.map(|(stage, _)| stage));
     }
 }

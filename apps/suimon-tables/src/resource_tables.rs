@@ -6,7 +6,7 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::{Lines, drops, health, word};
+use crate::lines::{DetailText, dropped_frames, health, serialized_name};
 use crate::table::{Table, or_dash};
 use crate::units;
 
@@ -23,9 +23,9 @@ impl TextOutput for SwitchConfig {
     fn table(statuses: &[SwitchStatus]) -> Table {
         let mut table = Table::new(&columns::SWITCHES);
         for switch in statuses {
-            table.row([
+            table.add_row([
                 switch.config.name.to_string(),
-                word(&switch.config.kind),
+                serialized_name(&switch.config.kind),
                 or_dash(switch.config.uplink.as_ref()),
                 switch.nics.len().to_string(),
                 units::count(switch.addresses as u64),
@@ -36,15 +36,15 @@ impl TextOutput for SwitchConfig {
     }
 
     fn details(status: &SwitchStatus) -> String {
-        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        let mut lines = DetailText::from_resource(&status.config, &status.condition);
         lines.add("addresses", units::count(status.addresses as u64));
         let nics: Vec<_> = status.nics.iter().map(ToString::to_string).collect();
         lines.add("nics", if nics.is_empty() { "–".to_owned() } else { nics.join(", ") });
-        if let Some(counters) = &status.host_nic {
-            lines.counters(counters);
+        if let Some(counters) = &status.host_nic_counters {
+            lines.add_counters(counters);
         }
-        lines.offloads(&status.host_nic_offloads);
-        lines.text()
+        lines.add_offloads(&status.host_nic_offloads);
+        lines.into_text()
     }
 }
 
@@ -52,15 +52,15 @@ impl TextOutput for UplinkConfig {
     fn table(statuses: &[UplinkStatus]) -> Table {
         let mut table = Table::new(&columns::UPLINKS);
         for uplink in statuses {
-            table.row([
+            table.add_row([
                 uplink.config.name.to_string(),
                 uplink.config.device.clone(),
-                word(&uplink.config.driver),
+                serialized_name(&uplink.config.driver),
                 or_dash(uplink.switch.as_ref()),
                 uplink.mtu.to_string(),
-                units::bytes(uplink.counters.rx_bytes),
-                units::bytes(uplink.counters.tx_bytes),
-                units::count(drops(&uplink.counters)),
+                units::decimal_bytes(uplink.counters.rx_bytes),
+                units::decimal_bytes(uplink.counters.tx_bytes),
+                units::count(dropped_frames(&uplink.counters)),
                 health(&uplink.condition),
             ]);
         }
@@ -68,7 +68,7 @@ impl TextOutput for UplinkConfig {
     }
 
     fn details(status: &UplinkStatus) -> String {
-        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        let mut lines = DetailText::from_resource(&status.config, &status.condition);
         lines.add("used by switch", or_dash(status.switch.as_ref()));
         lines.add("mtu in effect", status.mtu);
         lines.add("address", or_dash(status.mac));
@@ -82,9 +82,9 @@ impl TextOutput for UplinkConfig {
                 lines.add(&format!("  {}", nic.nic), nic);
             }
         }
-        lines.counters(&status.counters);
-        lines.offloads(&status.offloads);
-        lines.text()
+        lines.add_counters(&status.counters);
+        lines.add_offloads(&status.offloads);
+        lines.into_text()
     }
 }
 
@@ -92,16 +92,16 @@ impl TextOutput for NicConfig {
     fn table(statuses: &[NicStatus]) -> Table {
         let mut table = Table::new(&columns::NICS);
         for nic in statuses {
-            table.row([
+            table.add_row([
                 nic.config.name.to_string(),
                 nic.config.switch.to_string(),
                 backend(&nic.config),
                 vlans(&nic.config),
                 path(nic),
                 nic.queue_pairs.to_string(),
-                units::bytes(nic.counters.rx_bytes),
-                units::bytes(nic.counters.tx_bytes),
-                units::count(drops(&nic.counters)),
+                units::decimal_bytes(nic.counters.rx_bytes),
+                units::decimal_bytes(nic.counters.tx_bytes),
+                units::count(dropped_frames(&nic.counters)),
                 health(&nic.condition),
             ]);
         }
@@ -109,9 +109,9 @@ impl TextOutput for NicConfig {
     }
 
     fn details(status: &NicStatus) -> String {
-        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        let mut lines = DetailText::from_resource(&status.config, &status.condition);
         lines.add("queue pairs in use", status.queue_pairs);
-        lines.add("addresses learned", status.learned);
+        lines.add("addresses learned", status.learned_macs);
         if let Some(mac) = status.bound_mac {
             lines.add("bound address", mac);
         }
@@ -121,12 +121,12 @@ impl TextOutput for NicConfig {
         if let Some(iov) = &status.iov {
             lines.add("path", iov);
         }
-        lines.counters(&status.counters);
+        lines.add_counters(&status.counters);
         if let Some(path) = &status.kernel_path {
-            lines.kernel_path(path);
+            lines.add_kernel_path(path);
         }
-        lines.offloads(&status.offloads);
-        lines.text()
+        lines.add_offloads(&status.offloads);
+        lines.into_text()
     }
 }
 
@@ -135,11 +135,11 @@ pub fn address_table(addresses: &[AddressStatus]) -> Table {
     let mut table = Table::new(&columns::ADDRESSES);
     for address in addresses {
         let age = address.age_s.map(units::age);
-        table.row([
+        table.add_row([
             address.mac.to_string(),
             or_dash(address.vlan),
             address.port.clone(),
-            if address.fixed { "fixed".to_owned() } else { or_dash(age) },
+            if address.is_static { "fixed".to_owned() } else { or_dash(age) },
         ]);
     }
     table
@@ -158,7 +158,7 @@ fn backend(nic: &NicConfig) -> String {
 fn path(nic: &NicStatus) -> String {
     let path = nic.iov.as_ref().map(|iov| match iov.path {
         IovPath::Vf => iov.to_string(),
-        IovPath::Synthetic => "synthetic".to_owned(),
+        IovPath::Paravirtual => "synthetic".to_owned(),
     });
     or_dash(path)
 }

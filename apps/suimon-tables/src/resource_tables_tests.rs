@@ -52,7 +52,7 @@ fn nics() -> Vec<NicStatus> {
             offloads: Vec::new(),
             virtio_features: None,
             queue_pairs: 1,
-            learned: 2,
+            learned_macs: 2,
             bound_mac: None,
             kernel_path: None,
             iov: None,
@@ -63,8 +63,8 @@ fn nics() -> Vec<NicStatus> {
     nics[0].iov = Some(IovStatus {
         path: IovPath::Vf,
         adapter: Some("0000:03:00.0".to_owned()),
-        vf: Some(3),
-        address: Some("0000:03:10.6".to_owned()),
+        vf_index: Some(3),
+        vf_address: Some("0000:03:10.6".to_owned()),
         reason: None,
     });
     nics[0].virtio_features = Some("0x130003".to_owned());
@@ -81,7 +81,7 @@ fn nics() -> Vec<NicStatus> {
         supported: Some(true),
         enabled: false,
         effective: false,
-        by: OffloadPerformer::Guest,
+        performer: OffloadPerformer::Guest,
         reason: "switched off in the host file".to_owned(),
     }];
     nics
@@ -145,7 +145,7 @@ fn a_switch_is_shown_too() {
         config: config.switches[0].clone(),
         condition,
         nics: vec!["light".parse().unwrap(), "web".parse().unwrap()],
-        host_nic: None,
+        host_nic_counters: None,
         host_nic_offloads: Vec::new(),
         addresses: 3,
     };
@@ -176,7 +176,7 @@ fn uplink() -> UplinkStatus {
         mtu: 1500,
         mac: None,
         offloads: Vec::new(),
-        device: DeviceFeaturesStatus::default(),
+        device_features: DeviceFeaturesStatus::default(),
         af_xdp: None,
         steering: None,
     }
@@ -223,7 +223,7 @@ fn an_uplink_is_shown_with_its_device_features() {
     let steering = SteeringStatus {
         mode: SteeringMode::Hardware,
         queues: 4,
-        exclusive: true,
+        queues_are_exclusive: true,
         reason: None,
         nics: vec![steered],
     };

@@ -13,11 +13,11 @@ impl Table {
     /// Returns an empty table with these columns.
     pub(crate) fn new(columns: &Columns) -> Self {
         let title = |column: &Column| (column.title.to_owned(), column.align);
-        Self { header: columns.all.iter().map(title).collect(), rows: Vec::new() }
+        Self { header: columns.columns.iter().map(title).collect(), rows: Vec::new() }
     }
 
     /// Adds a row with one cell per column.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+    pub(crate) fn add_row<const N: usize>(&mut self, cells: [String; N]) {
         debug_assert_eq!(cells.len(), self.header.len());
         self.rows.push(cells.into());
     }
@@ -61,8 +61,8 @@ mod tests {
     #[test]
     fn columns_are_as_wide_as_their_widest_cell() {
         let mut table = Table::new(&crate::columns::CLUSTER_MEMBERS);
-        table.row(["a".into(), "12345678".into(), "–".into()]);
-        table.row(["wider-name".into(), "0".into(), String::new()]);
+        table.add_row(["a".into(), "12345678".into(), "–".into()]);
+        table.add_row(["wider-name".into(), "0".into(), String::new()]);
         insta::assert_snapshot!(table.render(), @r"
         NODE          NUMBER  STATE
         a           12345678  –

@@ -6,7 +6,7 @@ use suimon_contract::{
 };
 
 use crate::columns;
-use crate::lines::{Lines, health, word};
+use crate::lines::{DetailText, health, serialized_name};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 use crate::units;
@@ -15,15 +15,15 @@ impl TextOutput for TeamConfig {
     fn table(statuses: &[TeamStatus]) -> Table {
         let mut table = Table::new(&columns::TEAMS);
         for team in statuses {
-            table.row([
+            table.add_row([
                 team.config.name.to_string(),
-                word(&team.config.mode),
-                word(&team.config.algorithm),
+                serialized_name(&team.config.mode),
+                serialized_name(&team.config.algorithm),
                 or_dash(team.switch.as_ref()),
                 format!("{} of {}", active(team), team.members.len()),
                 units::speed(team.speed_mbps),
-                units::bytes(team.counters.rx_bytes),
-                units::bytes(team.counters.tx_bytes),
+                units::decimal_bytes(team.counters.rx_bytes),
+                units::decimal_bytes(team.counters.tx_bytes),
                 health(&team.condition),
             ]);
         }
@@ -31,7 +31,7 @@ impl TextOutput for TeamConfig {
     }
 
     fn details(status: &TeamStatus) -> String {
-        let mut lines = Lines::of_resource(&status.config, &status.condition);
+        let mut lines = DetailText::from_resource(&status.config, &status.condition);
         lines.add("used by switch", or_dash(status.switch.as_ref()));
         lines.add("members active", format!("{} of {}", active(status), status.members.len()));
         lines.add("speed of active", units::speed(status.speed_mbps));
@@ -39,12 +39,12 @@ impl TextOutput for TeamConfig {
         if status.config.lacp().is_some() {
             lines.add("lacp partner", status.lacp_partner.as_ref().map_or("–".to_owned(), partner));
         }
-        lines.counters(&status.counters);
-        lines.table(&member_table(&status.members));
+        lines.add_counters(&status.counters);
+        lines.add_table(&member_table(&status.members));
         if status.members.iter().any(|member| member.lacp.is_some()) {
-            lines.table(&lacp_table(&status.members));
+            lines.add_table(&lacp_table(&status.members));
         }
-        lines.text()
+        lines.into_text()
     }
 }
 
@@ -60,7 +60,7 @@ fn partner(partner: &LacpPartnerStatus) -> String {
 fn member_table(members: &[TeamMemberStatus]) -> Table {
     let mut table = Table::new(&columns::TEAM_MEMBERS);
     for member in members {
-        table.row([
+        table.add_row([
             member.uplink.to_string(),
             member.state.to_string(),
             role(member),
@@ -79,7 +79,7 @@ fn member_table(members: &[TeamMemberStatus]) -> Table {
 }
 
 fn role(member: &TeamMemberStatus) -> String {
-    match (member.primary, member.standby) {
+    match (member.is_primary, member.is_standby) {
         (true, true) => "primary, standby",
         (true, false) => "primary",
         (false, true) => "standby",
@@ -94,7 +94,7 @@ fn lacp_table(members: &[TeamMemberStatus]) -> Table {
         let Some(lacp) = &member.lacp else { continue };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
         let partner = is_known(&lacp.partner).then_some(&lacp.partner);
-        table.row([
+        table.add_row([
             member.uplink.to_string(),
             or_dash(partner.map(|partner| partner.system)),
             or_dash(partner.map(|partner| partner.system_priority)),
@@ -105,8 +105,8 @@ fn lacp_table(members: &[TeamMemberStatus]) -> Table {
             in_sync(lacp).to_owned(),
             yes(lacp.collecting),
             yes(lacp.distributing),
-            lacp.receive.clone(),
-            lacp.mux.clone(),
+            lacp.receive_state.clone(),
+            lacp.mux_state.clone(),
             or_dash(lacp.last_pdu_age_ms.map(|ms| format!("{} ago", units::age(ms / 1000)))),
         ]);
     }

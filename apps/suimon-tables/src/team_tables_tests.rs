@@ -24,10 +24,10 @@ fn lacp(actor: LacpPortStatus, partner: LacpPortStatus) -> LacpMemberStatus {
     LacpMemberStatus {
         actor,
         partner,
-        receive: states.0.to_owned(),
-        periodic: "slow-periodic".to_owned(),
-        mux: states.1.to_owned(),
-        selected: "selected".to_owned(),
+        receive_state: states.0.to_owned(),
+        periodic_state: "slow-periodic".to_owned(),
+        mux_state: states.1.to_owned(),
+        selection: "selected".to_owned(),
         collecting: is_used,
         distributing: is_used,
         actor_churn: "no-churn".to_owned(),
@@ -46,8 +46,8 @@ fn member(name: &str, state: TeamMemberState, reason: &str) -> TeamMemberStatus 
         reason: reason.to_owned(),
         link_up: true,
         speed_mbps: is_active.then_some(10_000),
-        primary: false,
-        standby: false,
+        is_primary: false,
+        is_standby: false,
         rx_bps: if is_active { 9_412_000_000 } else { 0 },
         tx_bps: if is_active { 1_200_000 } else { 0 },
         rx_share_ppm: if is_active { 1_000_000 } else { 0 },
@@ -103,8 +103,8 @@ fn independent() -> TeamStatus {
     left_member.link_up = false;
     let mut right = member("right", TeamMemberState::Active, "in use");
     right.nics = 3;
-    right.primary = true;
-    right.standby = true;
+    right.is_primary = true;
+    right.is_standby = true;
     let config = json!({
         "name": "spare", "members": ["left", "right"], "mode": "switch-independent",
         "algorithm": "hyper-v-port", "standby": "right",

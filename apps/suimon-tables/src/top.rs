@@ -9,5 +9,5 @@ mod rates;
 mod text;
 mod worker_rates;
 
-pub use rates::DiskAndWorkerRates;
+pub use rates::TopRates;
 pub use text::{View, render, tables};

@@ -14,12 +14,12 @@ pub(crate) fn frame_rate(frames_per_s: u64) -> String {
 }
 
 /// Formats bytes with decimal prefixes, as usual for traffic: `1.2 MB`.
-pub fn bytes(bytes: u64) -> String {
+pub fn decimal_bytes(bytes: u64) -> String {
     scaled(bytes, "B")
 }
 
 /// Formats bytes with binary prefixes, as usual for disks: `1.20 GiB`.
-pub(crate) fn size(bytes: u64) -> String {
+pub(crate) fn binary_bytes(bytes: u64) -> String {
     scaled_by(bytes, 1024, &["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"])
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn latency(ns: u64) -> String {
     scaled_by(ns, 1000, &["ns", "µs", "ms", "s"])
 }
 
-/// Formats operations per second: `12.3 k IOPS`.
+/// Formats operations per second: `12.3 k UNIT_IOPS`.
 pub(crate) fn iops(per_s: u64) -> String {
     format!("{} IOPS", count(per_s))
 }
@@ -137,7 +137,7 @@ mod tests {
                 "15.8 Gbit/s",
             ]
         );
-        assert_eq!(bytes(u64::MAX), "18.4 EB");
+        assert_eq!(decimal_bytes(u64::MAX), "18.4 EB");
         assert_eq!(count(9999), "9999");
         assert_eq!(count(10_000), "10.0 k");
     }
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn sizes_are_binary_and_latencies_have_their_unit() {
         let texts: Vec<_> =
-            [0, 1023, 1024, 1536, 10 << 30, 1047 << 20, u64::MAX].into_iter().map(size).collect();
+            [0, 1023, 1024, 1536, 10 << 30, 1047 << 20, u64::MAX].into_iter().map(binary_bytes).collect();
         assert_eq!(
             texts,
             ["0 B", "1023 B", "1.00 KiB", "1.50 KiB", "10.0 GiB", "1.02 GiB", "16.0 EiB"]

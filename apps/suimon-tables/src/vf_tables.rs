@@ -3,7 +3,7 @@
 use suimon_contract::{PfConfig, PfStatus, ResourceKind, SriovAdapter, VfStatus};
 
 use crate::columns;
-use crate::lines::{Lines, health, word};
+use crate::lines::{DetailText, health, serialized_name};
 use crate::resource_tables::TextOutput;
 use crate::table::{Table, or_dash};
 
@@ -12,10 +12,10 @@ impl TextOutput for PfConfig {
         let mut table = Table::new(&columns::PFS);
         for pf in statuses {
             let adapter = pf.adapter.as_ref();
-            table.row([
+            table.add_row([
                 pf.config.name.to_string(),
                 pf.config.device.clone(),
-                pf.config.vfs.to_string(),
+                pf.config.vf_count.to_string(),
                 or_dash(adapter.map(|adapter| adapter.vfs_enabled)),
                 or_dash(adapter.map(|adapter| adapter.vfs_in_use)),
                 health(&pf.condition),
@@ -25,14 +25,14 @@ impl TextOutput for PfConfig {
     }
 
     fn details(status: &PfStatus) -> String {
-        let mut lines = Lines::of_resource(&status.config, &status.condition);
-        for vf in &status.config.vf {
-            lines.keys_within(ResourceKind::Vf, &format!("vf {}", vf.index), vf);
+        let mut lines = DetailText::from_resource(&status.config, &status.condition);
+        for vf in &status.config.vf_settings {
+            lines.add_nested_keys(ResourceKind::Vf, &format!("vf {}", vf.index), vf);
         }
         if let Some(adapter) = &status.adapter {
             add_adapter(&mut lines, adapter);
         }
-        lines.text()
+        lines.into_text()
     }
 }
 
@@ -40,7 +40,7 @@ impl TextOutput for PfConfig {
 pub fn adapter_table(adapters: &[SriovAdapter]) -> String {
     let mut table = Table::new(&columns::ADAPTERS);
     for adapter in adapters {
-        table.row([
+        table.add_row([
             device_in_namespace(adapter.device.as_ref(), adapter.netns.as_ref()),
             adapter.address.clone(),
             or_dash(adapter.driver.as_ref()),
@@ -65,15 +65,15 @@ pub fn adapter_table(adapters: &[SriovAdapter]) -> String {
 
 /// Returns the state of one adapter.
 pub fn adapter_details(adapter: &SriovAdapter) -> String {
-    let mut lines = Lines::default();
+    let mut lines = DetailText::default();
     lines.add("configured by", or_dash(adapter.pf.as_ref().map(|pf| format!("pf/{pf}"))));
     add_adapter(&mut lines, adapter);
-    lines.text()
+    lines.into_text()
 }
 
 /// Returns the state of one VF.
 pub fn vf_details(vf: &VfStatus) -> String {
-    let mut lines = Lines::default();
+    let mut lines = DetailText::default();
     lines.add("index", vf.index);
     lines.add("address", &vf.address);
     lines.add("driver", or_dash(vf.driver.as_ref()));
@@ -83,10 +83,10 @@ pub fn vf_details(vf: &VfStatus) -> String {
     for (key, value) in settings(vf) {
         lines.add(key, value);
     }
-    lines.text()
+    lines.into_text()
 }
 
-fn add_adapter(lines: &mut Lines, adapter: &SriovAdapter) {
+fn add_adapter(lines: &mut DetailText, adapter: &SriovAdapter) {
     lines.add("adapter", device_in_namespace(adapter.device.as_ref(), adapter.netns.as_ref()));
     lines.add("  address", &adapter.address);
     lines.add("  driver", or_dash(adapter.driver.as_ref()));
@@ -100,7 +100,7 @@ fn add_adapter(lines: &mut Lines, adapter: &SriovAdapter) {
     lines.add("  VFs enabled", adapter.vfs_enabled);
     lines.add("  VFs in use", adapter.vfs_in_use);
     if !adapter.vfs.is_empty() {
-        lines.table(&vf_table(adapter));
+        lines.add_table(&vf_table(adapter));
     }
 }
 
@@ -108,7 +108,7 @@ fn vf_table(adapter: &SriovAdapter) -> Table {
     let mut table = Table::new(&columns::VFS);
     for vf in &adapter.vfs {
         let [mac, vlan, spoof, trust, min, max, link] = settings(vf).map(|(_, value)| value);
-        table.row([
+        table.add_row([
             vf.index.to_string(),
             vf.address.clone(),
             or_dash(vf.driver.as_ref()),
@@ -137,7 +137,7 @@ fn settings(vf: &VfStatus) -> [(&'static str, String); 7] {
         ("trust", flag(vf.trust)),
         ("bandwidth_min_bps", or_dash(vf.bandwidth_min_bps.map(rate))),
         ("bandwidth_max_bps", or_dash(vf.bandwidth_max_bps.map(rate))),
-        ("link_state", or_dash(vf.link_state.as_ref().map(word))),
+        ("link_state", or_dash(vf.link_state.as_ref().map(serialized_name))),
     ]
 }
 

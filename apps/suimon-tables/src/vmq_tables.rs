@@ -5,7 +5,7 @@ use core::cmp::Reverse;
 use suimon_contract::{ResourceKind, VmqQueueStatus, VmqStatus, VmqWorkerStatus};
 
 use crate::columns;
-use crate::lines::{Lines, word};
+use crate::lines::{DetailText, serialized_name};
 use crate::table::{Table, or_dash};
 use crate::units;
 
@@ -16,10 +16,10 @@ pub fn table(statuses: &[VmqStatus]) -> Table {
         let permitted = || vmq.workers.iter().filter(|worker| worker.permitted);
         let in_use = vmq.workers.iter().filter(|worker| worker.queues > 0);
         let busiest = in_use.clone().min_by_key(|p| (Reverse(p.load_ppm), p.worker));
-        table.row([
+        table.add_row([
             vmq.uplink.to_string(),
             if vmq.config.enabled { "yes" } else { "no" }.to_owned(),
-            word(&vmq.config.mode),
+            serialized_name(&vmq.config.mode),
             vmq.queues.len().to_string(),
             in_use.count().to_string(),
             permitted().filter(|worker| worker.queues == 0).count().to_string(),
@@ -31,18 +31,18 @@ pub fn table(statuses: &[VmqStatus]) -> Table {
 
 /// Returns the keys, workers and queues of a team or uplink.
 pub fn details(vmq: &VmqStatus) -> String {
-    let mut lines = Lines::default();
+    let mut lines = DetailText::default();
     lines.add("uplink", &vmq.uplink);
-    lines.keys(ResourceKind::Vmq, &vmq.config);
-    lines.table(&worker_table(&vmq.workers));
-    lines.table(&queue_table(&vmq.queues));
-    lines.text()
+    lines.add_keys(ResourceKind::Vmq, &vmq.config);
+    lines.add_table(&worker_table(&vmq.workers));
+    lines.add_table(&queue_table(&vmq.queues));
+    lines.into_text()
 }
 
 fn worker_table(workers: &[VmqWorkerStatus]) -> Table {
     let mut table = Table::new(&columns::VMQ_WORKERS);
     for worker in workers {
-        table.row([
+        table.add_row([
             worker.worker.to_string(),
             state(worker).to_owned(),
             worker.queues.to_string(),
@@ -67,13 +67,13 @@ const fn state(worker: &VmqWorkerStatus) -> &'static str {
 fn queue_table(queues: &[VmqQueueStatus]) -> Table {
     let mut table = Table::new(&columns::VMQ_QUEUES);
     for queue in queues {
-        table.row([
+        table.add_row([
             queue.queue.clone(),
             queue.worker.to_string(),
             queue.nic.to_string(),
             units::percent(queue.load_ppm),
             units::age(queue.age_s),
-            if queue.default_queue { "yes" } else { "no" }.to_owned(),
+            if queue.is_default_queue { "yes" } else { "no" }.to_owned(),
         ]);
     }
     table

@@ -11,7 +11,7 @@ fn queue(name: &str, worker: u16, load_ppm: u32) -> VmqQueueStatus {
     VmqQueueStatus {
         queue: name.to_owned(),
         nic: name.split('/').next().unwrap_or_default().parse().unwrap(),
-        default_queue: name.starts_with("light"),
+        is_default_queue: name.starts_with("light"),
         worker,
         load_ppm,
         age_s: 75,

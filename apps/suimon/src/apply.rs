@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use clap::Args;
 use suimon_client::{ChangeOptions, ClientError};
 use suimon_contract::{
-    ApplyRequest, CountedNoun, TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml,
+    ApplyRequest, CountedNoun, TOML_BYTES_MAX, locate_errors, old_names_in_file, parse_toml,
 };
 
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::{Context, json_text, print, print_json};
-use crate::progress::finish;
-use crate::replaced_file::replace;
+use crate::progress::print_outcome;
+use crate::replaced_file::write_atomically;
 
 /// Arguments of `apply`.
 #[derive(Clone, Debug, Args)]
@@ -56,7 +56,7 @@ impl ApplyFlags {
             ApplyRequest { toml: Some(text.clone()), file: Some(name.clone()), config: None };
         let options = ChangeOptions { force: self.force, ..self.change.options() };
         let result = match context.client.apply(&request, options).await {
-            Ok(outcome) => finish(context, outcome, self.change).await,
+            Ok(outcome) => print_outcome(context, outcome, self.change).await,
             Err(error) => Err(error.into()),
         };
         result.map_err(|failure| located(failure, &text, &name))
@@ -82,10 +82,10 @@ impl CheckFlags {
     pub(crate) fn run(self, context: &Context) -> Result<(), Failure> {
         let (text, name) = read(&self.file)?;
         let config = parse_toml(&text, Some(&name)).map_err(Failure::Refused)?;
-        let old_names = old_names_of_file(&text, Some(&name));
+        let old_names = old_names_in_file(&text, Some(&name));
         let warnings: Vec<String> = old_names.iter().map(ToString::to_string).collect();
-        crate::old_names::warn(context.json, &warnings);
-        if context.json {
+        crate::old_names::print_warnings(context.prints_json, &warnings);
+        if context.prints_json {
             return Ok(print_json(&config)?);
         }
         let counts = [
@@ -106,14 +106,14 @@ impl CheckFlags {
 impl ExportFlags {
     /// Prints the desired state, or writes it to a file once it is received completely.
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
-        let text = if context.json {
+        let text = if context.prints_json {
             json_text(&context.client.config().await?)?
         } else {
             context.client.config_toml().await?
         };
         let Some(path) = self.output else { return Ok(print(&text)?) };
         let path_text = path.display().to_string();
-        replace(&path, text.as_bytes()).map_err(|source| Failure::File { path: path_text, source })
+        write_atomically(&path, text.as_bytes()).map_err(|source| Failure::File { path: path_text, source })
     }
 }
 

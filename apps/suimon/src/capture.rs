@@ -12,15 +12,15 @@ use suimon_contract::Name;
 use suimon_tables::units;
 
 use crate::exit::Failure;
-use crate::output::{Context, is_terminal};
-use crate::resource_help::{Described, name_help};
+use crate::output::{Context, is_stdout_terminal};
+use crate::resource_help::{ResourceHelp, name_help};
 
 /// Time limit for the daemon to end a capture whose connection is closed.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Arguments of `capture`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct CaptureFlags<R: Described> {
+pub(crate) struct CaptureFlags<R: ResourceHelp> {
     #[arg(skip)]
     of: PhantomData<fn() -> R>,
     #[arg(help = name_help(R::NOUN))]
@@ -39,11 +39,11 @@ pub(crate) struct CaptureFlags<R: Described> {
     max_bytes: Option<u64>,
 }
 
-impl<R: Described + CapturablePort> CaptureFlags<R> {
+impl<R: ResourceHelp + CapturablePort> CaptureFlags<R> {
     /// Captures until a limit is reached, the user interrupts, the operation is cancelled, or the
     /// reader of standard output closes it.
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
-        if self.file == "-" && is_terminal() {
+        if self.file == "-" && is_stdout_terminal() {
             let hint = "a capture is binary data; write it to a file, or pipe it into a program such as tshark";
             return Err(Failure::Usage(hint.to_owned()));
         }
@@ -58,7 +58,7 @@ impl<R: Described + CapturablePort> CaptureFlags<R> {
         let mut written = 0u64;
         loop {
             let chunk = tokio::select! {
-                chunk = capture.chunk() => chunk?,
+                chunk = capture.next_chunk() => chunk?,
                 interrupt = tokio::signal::ctrl_c() => { interrupt?; None }
             };
             let Some(chunk) = chunk else { break };
@@ -70,11 +70,11 @@ impl<R: Described + CapturablePort> CaptureFlags<R> {
         }
         // The command returns after the capture has ended in the daemon, so that the next one can
         // start.
-        if let Some(operation) = capture.operation() {
+        if let Some(operation) = capture.operation_id() {
             drop(capture);
             let _ = context.client.wait_operation(operation, END_TIMEOUT).await;
         }
-        eprintln!("{}: {} written to {}", self.name, units::bytes(written), self.file);
+        eprintln!("{}: {} written to {}", self.name, units::decimal_bytes(written), self.file);
         Ok(())
     }
 }

@@ -16,7 +16,7 @@ use crate::cluster::ClusterVerb;
 use crate::console::ConsoleVerb;
 use crate::disk::DiskVerb;
 use crate::event::EventVerb;
-use crate::exit::{CODES, Failure, wrong_usage};
+use crate::exit::{EXIT_CODES, Failure, usage_error_json};
 use crate::help;
 use crate::host::HostVerb;
 use crate::image::ImageVerb;
@@ -164,7 +164,7 @@ enum Noun {
 
 impl Cli {
     /// Returns true if JSON output is requested.
-    pub(crate) fn json(&self) -> bool {
+    pub(crate) fn prints_json(&self) -> bool {
         self.json
     }
 
@@ -177,7 +177,7 @@ impl Cli {
             Some(client) => client?,
             None => Client::unix(self.socket.clone()),
         };
-        let context = Context { client, json: self.json, socket: self.socket };
+        let context = Context { client, prints_json: self.json, socket: self.socket };
         let context = &context;
         match self.noun {
             Noun::Host(verb) => verb.run(context).await,
@@ -207,7 +207,7 @@ impl Cli {
             Noun::Export(flags) => flags.run(context).await,
             Noun::Check(flags) => flags.run(context),
             Noun::Top(flags) => flags.run(context).await,
-            Noun::Metrics if context.json => {
+            Noun::Metrics if context.prints_json => {
                 let text = "metrics exist in Prometheus text format only; omit --json";
                 Err(Failure::Usage(text.to_owned()))
             }
@@ -228,7 +228,7 @@ pub(crate) fn parse() -> Cli {
         let warnings = old_names::old_name_warnings(&command(), &arguments, |name| {
             std::env::var_os(name).is_some()
         });
-        old_names::warn(cli.json, &warnings);
+        old_names::print_warnings(cli.json, &warnings);
     }
     parsed.unwrap_or_else(|error| {
         if !error.use_stderr() {
@@ -236,7 +236,7 @@ pub(crate) fn parse() -> Cli {
         }
         // The parser returns no options for an invalid command line, so `--json` is searched here.
         if arguments.iter().any(|argument| argument == "--json") {
-            eprintln!("{}", wrong_usage(error.render().to_string().trim_end().to_owned()));
+            eprintln!("{}", usage_error_json(error.render().to_string().trim_end().to_owned()));
         } else {
             // Standard error may be closed.
             let _ = error.print();
@@ -259,7 +259,7 @@ where
     I: IntoIterator<Item = T>,
     T: Into<std::ffi::OsString> + Clone,
 {
-    let mut matches = definition().try_get_matches_from(args)?;
+    let mut matches = command_with_aliases().try_get_matches_from(args)?;
     let late_socket = late_socket(&matches).cloned();
     let is_written = |id| matches.value_source(id) == Some(ValueSource::CommandLine);
     // Flags take precedence over environment variables.
@@ -277,8 +277,8 @@ where
 /// Returns the command line as shown in help, completions and manual pages.
 pub(crate) fn command() -> Command {
     let codes: String =
-        CODES.iter().map(|(code, meaning)| format!("  {code:<4} {meaning}\n")).collect();
-    help::with_texts(Cli::command())
+        EXIT_CODES.iter().map(|(code, meaning)| format!("  {code:<4} {meaning}\n")).collect();
+    help::with_long_help(Cli::command())
         .mut_subcommand("metrics", |metrics| metrics.arg(rejected_json()))
         .after_long_help(format!("Exit codes:\n{codes}"))
 }
@@ -289,8 +289,8 @@ fn rejected_json() -> Arg {
 }
 
 /// Returns the command line as parsed.
-pub(crate) fn definition() -> Command {
-    old_names::accept(socket_everywhere(command()))
+pub(crate) fn command_with_aliases() -> Command {
+    old_names::with_old_name_aliases(socket_everywhere(command()))
 }
 
 const LATE_SOCKET: &str = "late-socket";

@@ -17,7 +17,7 @@ fn read(args: &[&str]) -> Cli {
 
 #[test]
 fn the_definition_is_sound() {
-    definition().debug_assert();
+    command_with_aliases().debug_assert();
 }
 
 #[test]
@@ -145,7 +145,7 @@ async fn an_export_that_fails_leaves_its_file_as_it_was() {
     for extra in [&["--json"][..], &[]] {
         let arguments = ["--socket", socket, "export", "--output", file_name];
         let failure = read(&[&arguments, extra].concat()).run().await.unwrap_err();
-        assert_eq!(failure.code(), 5);
+        assert_eq!(failure.exit_code(), 5);
         assert_eq!(std::fs::read(&file).unwrap(), b"former");
     }
 }

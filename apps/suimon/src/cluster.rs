@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use suimon_client::ChangeOptions;
-use suimon_contract::{ClusterConfig, ClusterTls, Name, ResourceKind, renamed_key};
+use suimon_contract::{ClusterConfig, ClusterTls, Name, ResourceKind, rename_of_old_key};
 use suimon_tables::cluster_tables::details;
 
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::progress::finish;
+use crate::progress::print_outcome;
 use crate::settings::{self, Setting};
 
 /// Keys that identify the host and its cluster, and therefore cannot be changed.
@@ -103,7 +103,7 @@ enum ClusterSetting {
 
 fn setting(text: &str) -> Result<ClusterSetting, String> {
     let name = text.split_once('=').map_or(text, |(name, _)| name);
-    let name = renamed_key(ResourceKind::ClusterTls, name).map_or(name, |rename| rename.new);
+    let name = rename_of_old_key(ResourceKind::ClusterTls, name).map_or(name, |rename| rename.new);
     if IDENTITY.contains(&name) {
         return Err(format!(
             "`{name}` cannot be changed; leave the cluster with `suimon cluster leave`, then join \
@@ -147,9 +147,9 @@ fn patch(settings: Vec<ClusterSetting>) -> Result<Value, Failure> {
             ClusterSetting::Tls(setting) => tls.push(setting),
         }
     }
-    let mut table = settings::table(&own_settings)?;
+    let mut table = settings::merge_patch(&own_settings)?;
     if !tls.is_empty() {
-        let tls = Value::Object(settings::table(&tls)?);
+        let tls = Value::Object(settings::merge_patch(&tls)?);
         if table.insert("tls".to_owned(), tls).is_some() {
             let text = "tls=default removes all keys of TLS; give either it or the keys";
             return Err(Failure::Usage(text.to_owned()));
@@ -175,23 +175,23 @@ impl ClusterVerb {
             Self::Init(node) => {
                 let options = node.change.options();
                 let outcome = context.client.init_cluster(&node.config(), options).await?;
-                finish(context, outcome, node.change).await
+                print_outcome(context, outcome, node.change).await
             }
             Self::Join(flags) => {
                 let JoinFlags { node, force } = *flags;
                 let options = ChangeOptions { force, ..node.change.options() };
                 let outcome = context.client.join_cluster(&node.config(), options).await?;
-                finish(context, outcome, node.change).await
+                print_outcome(context, outcome, node.change).await
             }
             Self::Set(ClusterSetFlags { settings, change }) => {
                 let patch = patch(settings)?;
                 let outcome = context.client.patch_cluster(&patch, change.options()).await?;
-                finish(context, outcome, change).await
+                print_outcome(context, outcome, change).await
             }
             Self::Leave(LeaveFlags { force, change }) => {
                 let options = ChangeOptions { force, ..change.options() };
                 let outcome = context.client.leave_cluster(options).await?;
-                finish(context, outcome, change).await
+                print_outcome(context, outcome, change).await
             }
             Self::Remove { node } => Ok(context.client.remove_cluster_node(node.as_str()).await?),
         }

@@ -7,38 +7,38 @@ use suimon_contract::{
 };
 
 use crate::change_flags::ChangeFlags;
-use crate::choices::one_of;
+use crate::choices::one_of_parser;
 use crate::disk_export::ExportFlags;
 use crate::disk_snapshot::SnapshotFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::own_verb::OwnVerb;
-use crate::progress::{await_end, finish};
+use crate::own_verb::KindSpecificVerb;
+use crate::progress::{await_end, print_outcome};
 use crate::resource::ResourceVerb;
-use crate::work_flags::WorkFlags;
+use crate::work_flags::DiskJobFlags;
 
 /// Verbs of `disk`.
-pub(crate) type DiskVerb = ResourceVerb<DiskConfig, OwnDiskVerb>;
+pub(crate) type DiskVerb = ResourceVerb<DiskConfig, DiskSpecificVerb>;
 
 /// Verbs that only disks have.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum OwnDiskVerb {
+pub(crate) enum DiskSpecificVerb {
     /// Show or change the NBD export of a disk.
     Export(ExportFlags),
     /// Enlarge a disk while it is in use.
     Resize(ResizeFlags),
     /// Check the image file of a disk that is not in use.
-    Check(WorkFlags),
+    Check(DiskJobFlags),
     /// Compact the image file of a disk that is not in use.
-    Compact(WorkFlags),
+    Compact(DiskJobFlags),
     /// Copy a disk that is not in use to a file of another format or kind.
     Convert(ConvertFlags),
     /// Create a snapshot of a disk while it is in use.
     Snapshot(SnapshotFlags),
     /// Merge the differencing file of a disk that is not in use into its parent.
-    Merge(WorkFlags),
+    Merge(DiskJobFlags),
     /// Reopen the image of a disk to permit writes after a failed flush.
-    Reopen(WorkFlags),
+    Reopen(DiskJobFlags),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -55,7 +55,7 @@ pub(crate) struct ResizeFlags {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ConvertFlags {
     #[command(flatten)]
-    work: WorkFlags,
+    work: DiskJobFlags,
     /// New file, relative to the path of the store; it must not exist.
     file: StoreFile,
     /// Image format of the new file.
@@ -66,7 +66,7 @@ pub(crate) struct ConvertFlags {
     kind: Option<DiskKind>,
 }
 
-impl OwnVerb for OwnDiskVerb {
+impl KindSpecificVerb for DiskSpecificVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = &context.client;
         let (operation, no_wait) = match self {
@@ -91,6 +91,6 @@ impl ResizeFlags {
         let patch = json!({ "size_bytes": self.size });
         let options = self.change.options();
         let outcome = context.client.patch::<DiskConfig>(&self.name, &patch, options).await?;
-        finish(context, outcome, self.change).await
+        print_outcome(context, outcome, self.change).await
     }
 }

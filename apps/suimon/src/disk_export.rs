@@ -8,7 +8,7 @@ use suimon_tables::disk_tables::export_details;
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::progress::finish;
+use crate::progress::print_outcome;
 use crate::settings::{self, Setting};
 
 /// Arguments of `disk export`.
@@ -31,7 +31,7 @@ pub(crate) struct ExportFlags {
 }
 
 fn keys_help() -> String {
-    let keys = settings::keys(ResourceKind::DiskNbd);
+    let keys = settings::key_names(ResourceKind::DiskNbd);
     format!(
         "Keys of the export and their values, such as `socket=/run/suimon/nbd.sock`; `KEY=default` \
          removes a key. Without keys, the export is shown. The keys are {keys}"
@@ -44,10 +44,10 @@ impl ExportFlags {
             let disk = context.client.show::<DiskConfig>(&self.name).await?;
             return Ok(context.show(&disk, export_details)?);
         }
-        let table = if self.none { None } else { Some(settings::table(&self.settings)?) };
+        let table = if self.none { None } else { Some(settings::merge_patch(&self.settings)?) };
         let patch = json!({ "nbd": table });
         let options = self.change.options();
         let outcome = context.client.patch::<DiskConfig>(&self.name, &patch, options).await?;
-        finish(context, outcome, self.change).await
+        print_outcome(context, outcome, self.change).await
     }
 }

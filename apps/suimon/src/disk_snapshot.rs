@@ -9,12 +9,12 @@ use suimon_contract::{
 use crate::exit::Failure;
 use crate::output::Context;
 use crate::progress::{await_end, watch};
-use crate::work_flags::WorkFlags;
+use crate::work_flags::DiskJobFlags;
 
 #[derive(Clone, Debug, Args)]
 pub(crate) struct SnapshotFlags {
     #[command(flatten)]
-    work: WorkFlags,
+    work: DiskJobFlags,
     /// New differencing file for later writes, relative to the path of the store; it must not
     /// exist.
     file: StoreFile,
@@ -40,13 +40,13 @@ impl SnapshotFlags {
             return self.take(context).await;
         }
         let vm = self.vm(context).await?;
-        let request = FreezeVmRequest { seconds: self.freeze_seconds };
+        let request = FreezeVmRequest { thaw_after_s: self.freeze_seconds };
         let frozen = watch(context, context.client.freeze_vm(&vm, &request).await?).await?;
         if frozen.state != OperationState::Succeeded {
             return Err(Failure::Operation(Box::new(frozen)));
         }
         let snapshot = self.take(context).await;
-        let was_frozen = context.client.show::<VmConfig>(&vm).await.map(|vm| vm.frozen_s);
+        let was_frozen = context.client.show::<VmConfig>(&vm).await.map(|vm| vm.time_to_thaw_s);
         let thawed = match context.client.thaw_vm(&vm).await {
             Ok(operation) => watch(context, operation).await,
             Err(error) => Err(error.into()),

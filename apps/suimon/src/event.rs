@@ -56,7 +56,7 @@ struct FilterFlags {
 impl From<FilterFlags> for EventFilter {
     fn from(flags: FilterFlags) -> Self {
         let severity = flags.severity.map_or(Severity::Info, Severity::from);
-        Self { severity, subject: flags.subject, id: flags.id }
+        Self { severity_min: severity, subject: flags.subject, kind_number: flags.id }
     }
 }
 
@@ -82,7 +82,7 @@ impl EventVerb {
         match self {
             Self::List(flags) => {
                 let query = EventQuery {
-                    after: flags.after,
+                    after_sequence: flags.after,
                     limit: flags.limit,
                     filter: flags.filter.into(),
                 };
@@ -109,7 +109,7 @@ async fn follow(context: &Context, flags: FollowFlags) -> Result<(), Failure> {
             None => {
                 let message =
                     "the daemon ended the event stream; run `suimon event follow` again".to_owned();
-                return Err(suimon_client::ClientError::ConnectionFailed(message).into());
+                return Err(suimon_client::ClientError::ConnectionLost(message).into());
             }
         }
     }

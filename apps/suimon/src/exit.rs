@@ -9,7 +9,7 @@ use suimon_contract::{ApiError, ErrorCode, Operation, OperationState};
 use thiserror::Error;
 
 /// Exit codes, as listed in `--help` and the reference.
-pub(crate) const CODES: &[(u8, &str)] = &[
+pub(crate) const EXIT_CODES: &[(u8, &str)] = &[
     (0, "success"),
     (
         1,
@@ -44,7 +44,7 @@ pub(crate) enum Failure {
     )]
     Interrupted {
         /// Number of the operation that continues.
-        id: u64,
+        operation_id: u64,
     },
     /// File cannot be read or written.
     #[error("{path}: {source}")]
@@ -59,18 +59,18 @@ pub(crate) enum Failure {
     Io(#[from] io::Error),
     /// The image was not checked, for any reason.
     #[error(transparent)]
-    NotChecked(Box<Self>),
+    ImageNotChecked(Box<Self>),
     /// The image file cannot be opened.
     #[error("{message}")]
-    Image {
+    CannotOpenImage {
         /// Reason as reported by the tool.
         message: String,
     },
     /// The report that was printed contains errors.
     #[error("exit code {code}")]
-    FailedReport {
+    ReportWithErrors {
         /// Exit code of the report.
-        code: u8,
+        exit_code: u8,
     },
     /// Invalid combination of arguments.
     #[error("{0}")]
@@ -101,14 +101,14 @@ fn json_line(errors: &[PrintedError<'_>]) -> String {
 }
 
 /// Returns the `--json` error of an invalid command line.
-pub(crate) fn wrong_usage(message: String) -> String {
+pub(crate) fn usage_error_json(message: String) -> String {
     json_line(&[PrintedError::Own { code: "usage", message }])
 }
 
 impl Failure {
     /// Returns the error for a name that does not exist, with the names that do. `object` is the
     /// kind of object.
-    pub(crate) fn no_such(object: &str, mut existing: Vec<String>) -> Self {
+    pub(crate) fn no_such_object(object: &str, mut existing: Vec<String>) -> Self {
         /// Largest number of names shown.
         const SHOWN_MAX: usize = 16;
         let hidden = existing.len().saturating_sub(SHOWN_MAX);
@@ -128,15 +128,15 @@ impl Failure {
 
     /// Reports the failure on standard error and returns the exit code.
     pub(crate) fn report(&self, json: bool) -> ExitCode {
-        if let Self::NotChecked(not_checked) = self {
+        if let Self::ImageNotChecked(not_checked) = self {
             not_checked.report(json);
-            return ExitCode::from(self.code());
+            return ExitCode::from(self.exit_code());
         }
         match self {
             Self::Io(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
             }
-            Self::FailedReport { code } => return ExitCode::from(*code),
+            Self::ReportWithErrors { exit_code: code } => return ExitCode::from(*code),
             _ if json => eprintln!("{}", json_line(&self.errors())),
             Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
                 for error in errors {
@@ -146,7 +146,7 @@ impl Failure {
             Self::Interrupted { .. } => eprintln!("{self}"),
             _ => eprintln!("suimon: {self}"),
         }
-        ExitCode::from(self.code())
+        ExitCode::from(self.exit_code())
     }
 
     fn errors(&self) -> Vec<PrintedError<'_>> {
@@ -161,15 +161,15 @@ impl Failure {
                 None => own_error("cancelled"),
             },
             Self::Interrupted { .. } => own_error("interrupted"),
-            Self::File { .. } | Self::Io(_) | Self::Image { .. } => own_error("file"),
-            Self::NotChecked(not_checked) => not_checked.errors(),
-            Self::FailedReport { .. } => Vec::new(),
+            Self::File { .. } | Self::Io(_) | Self::CannotOpenImage { .. } => own_error("file"),
+            Self::ImageNotChecked(not_checked) => not_checked.errors(),
+            Self::ReportWithErrors { .. } => Vec::new(),
             Self::Usage(_) => own_error("usage"),
         }
     }
 
     /// Returns the exit code of the program.
-    pub(crate) fn code(&self) -> u8 {
+    pub(crate) fn exit_code(&self) -> u8 {
         let of_errors = |errors: &[ApiError]| errors.first().map_or(1, |error| code_of(error.code));
         match self {
             Self::Client(ClientError::Refused { errors, .. }) | Self::Refused(errors) => {
@@ -182,8 +182,8 @@ impl Failure {
             Self::Operation(operation) => {
                 operation.error.as_ref().map_or(1, |error| code_of(error.code))
             }
-            Self::File { .. } | Self::Io(_) | Self::Image { .. } | Self::NotChecked(_) => 1,
-            Self::FailedReport { code } => *code,
+            Self::File { .. } | Self::Io(_) | Self::CannotOpenImage { .. } | Self::ImageNotChecked(_) => 1,
+            Self::ReportWithErrors { exit_code: code } => *code,
             Self::Interrupted { .. } => 130,
             Self::Usage(_) => 2,
         }
@@ -224,7 +224,7 @@ mod tests {
     fn every_exit_code_is_documented() {
         for code in ErrorCode::ALL {
             let exit = code_of(code);
-            assert!(CODES.iter().any(|(documented, _)| *documented == exit), "{code}");
+            assert!(EXIT_CODES.iter().any(|(documented, _)| *documented == exit), "{code}");
         }
     }
 

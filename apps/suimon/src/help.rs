@@ -21,7 +21,7 @@ use crate::help::entry::Help;
 const ALL: [&[Help]; 8] = [
     host::HELP,
     network::HELP,
-    network::PORTS,
+    network::PORT_HELP,
     workers::HELP,
     disks::HELP,
     qos::HELP,
@@ -31,11 +31,11 @@ const ALL: [&[Help]; 8] = [
 
 /// Returns the help of the command with these words; `None` if it has no long help.
 fn find(path: &str) -> Option<&'static Help> {
-    ALL.iter().copied().flatten().find(|help| help.path == path)
+    ALL.iter().copied().flatten().find(|help| help.command_path == path)
 }
 
 /// Returns the command with the long help of all of its subcommands.
-pub(crate) fn with_texts(command: Command) -> Command {
+pub(crate) fn with_long_help(command: Command) -> Command {
     extended(command, "")
 }
 
@@ -44,7 +44,7 @@ fn extended(command: Command, path: &str) -> Command {
         let path = format!("{path} {}", sub.get_name()).trim_start().to_owned();
         let sub = extended(sub, &path);
         match find(&path) {
-            Some(help) => help.applied_to(sub),
+            Some(help) => help.apply_to(sub),
             None => sub,
         }
     })

@@ -20,7 +20,7 @@ fn commands() -> Vec<(String, Command)> {
 
 #[test]
 fn every_command_has_long_help_and_a_valid_example() {
-    let mut definition = cli::definition();
+    let mut definition = cli::command_with_aliases();
     for (path, command) in commands() {
         let help = find(&path).unwrap_or_else(|| panic!("no help of `{path}`"));
         let start = if command.has_subcommands() { "suimon".to_owned() } else { path.clone() };
@@ -43,10 +43,10 @@ fn every_command_has_long_help_and_a_valid_example() {
 fn every_help_belongs_to_one_command() {
     let paths: Vec<String> = commands().into_iter().map(|(path, _)| path).collect();
     for help in ALL.iter().copied().flatten() {
-        assert!(paths.iter().any(|path| path == help.path), "no command `{}`", help.path);
+        assert!(paths.iter().any(|path| path == help.command_path), "no command `{}`", help.command_path);
         let count =
-            ALL.iter().copied().flatten().filter(|other_help| other_help.path == help.path).count();
-        assert_eq!(count, 1, "`{}` has two texts", help.path);
+            ALL.iter().copied().flatten().filter(|other_help| other_help.command_path == help.command_path).count();
+        assert_eq!(count, 1, "`{}` has two texts", help.command_path);
     }
 }
 

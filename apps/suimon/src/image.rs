@@ -11,9 +11,9 @@ use suimon_contract::{
     DiskFormat, ImageChanges, ImageCheck, ImageInfo, ImageRequest, Name, StoreFile,
 };
 use suimon_tables::image_tables::{changes_text, check_text, info_text};
-use suimon_tables::word;
+use suimon_tables::serialized_name;
 
-use crate::choices::one_of;
+use crate::choices::one_of_parser;
 use crate::exit::Failure;
 use crate::output::Context;
 
@@ -125,10 +125,10 @@ impl ImageFlags {
             file: file(&self.file)?,
             format: self.format,
             parent: change.parent.as_ref().map(file).transpose()?,
-            undo: change.undo.as_ref().map(file).transpose()?,
+            undo_backup: change.undo.as_ref().map(file).transpose()?,
             dry_run: change.dry_run,
         };
-        Ok(context.client.image(store, verb, &request).await?)
+        Ok(context.client.request_image_operation(store, verb, &request).await?)
     }
 
     /// Executes `suimond image-tool` with the caller's permissions and parses its report.
@@ -142,7 +142,7 @@ impl ImageFlags {
         let mut command = Command::new(&tool);
         command.args(["image-tool", verb]).stdin(Stdio::null());
         if let Some(format) = self.format {
-            command.args(["--format", &word(&format)]);
+            command.args(["--format", &serialized_name(&format)]);
         }
         command.arg("--daemon").arg(&context.socket);
         if change.dry_run {
@@ -160,16 +160,16 @@ impl ImageFlags {
                 "the program {TOOL}, which opens images, is neither in the directory of suimon nor \
                  in PATH: install it, or use --store"
             );
-            Failure::Image { message }
+            Failure::CannotOpenImage { message }
         })?;
         serde_json::from_slice(&output.stdout)
-            .map_err(|error| Failure::Image { message: without_report(&tool, &output, &error) })
+            .map_err(|error| Failure::CannotOpenImage { message: without_report(&tool, &output, &error) })
     }
 }
 
 /// Marks a failure as one without a report, for which `qemu-img check` has a separate exit code.
 fn not_checked(failure: Failure) -> Failure {
-    Failure::NotChecked(Box::new(failure))
+    Failure::ImageNotChecked(Box::new(failure))
 }
 
 /// Returns the reason why `suimond image-tool` printed no report.
@@ -196,5 +196,5 @@ fn tool() -> PathBuf {
 
 /// Returns the failure for the exit code of a printed report; success for 0.
 const fn report_result(code: u8) -> Result<(), Failure> {
-    if code == 0 { Ok(()) } else { Err(Failure::FailedReport { code }) }
+    if code == 0 { Ok(()) } else { Err(Failure::ReportWithErrors { exit_code: code }) }
 }

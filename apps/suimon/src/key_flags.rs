@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, Value
 use clap::error::ErrorKind;
 use clap::{Arg, ArgMatches, Command};
 use serde_json::{Map, Value};
-use suimon_contract::{ChangeEffect, Form, Key, Resource, ResourceKind, key_meaning, old_key};
+use suimon_contract::{ChangeEffect, Form, Key, Resource, ResourceKind, key_meaning, rename_of_new_key};
 
 use crate::key_help;
 
@@ -36,7 +36,7 @@ impl Flag {
 
     /// Returns the option with the key's old name, if it was renamed.
     fn old_option(&self) -> Option<String> {
-        let old = old_key(self.kind, self.key.name)?.old;
+        let old = rename_of_new_key(self.kind, self.key.name)?.old;
         let id = self.table.map_or(old.to_owned(), |table| format!("{}.{old}", table.name));
         Some(option(&id))
     }
@@ -55,7 +55,7 @@ impl Flag {
             .aliases(self.old_option().map(|old| old.trim_start_matches('-').to_owned()))
             .long(option_name)
             .help(meaning.trim_end_matches('.').to_owned())
-            .long_help(key_help::option(self.kind, self.key, &meaning, effect))
+            .long_help(key_help::option_help(self.kind, self.key, &meaning, effect))
             .value_name(value_name(self.key))
             .value_parser(value_parser(self.key.form))
             // An optional table's required keys are optional flags.
@@ -96,16 +96,16 @@ fn option(id: &str) -> String {
 
 /// Returns the old options of renamed keys of this kind of resource, as pairs (old option, new
 /// option).
-pub(crate) fn old_options(kind: ResourceKind) -> Vec<(String, String)> {
+pub(crate) fn renamed_options(kind: ResourceKind) -> Vec<(String, String)> {
     let flags = flags(kind).into_iter();
     flags.filter_map(|flag| Some((flag.old_option()?, option(&flag.id())))).collect()
 }
 
 /// Returns the current id of a key that is given by its old or current name: `vmq.max_workers` for
 /// `vmq.max_processors`.
-pub(crate) fn current_id(kind: ResourceKind, id: &str) -> String {
+pub(crate) fn current_key_name(kind: ResourceKind, id: &str) -> String {
     let is_flag = |flag: &Flag| {
-        let old = old_key(flag.kind, flag.key.name).map(|rename| rename.old);
+        let old = rename_of_new_key(flag.kind, flag.key.name).map(|rename| rename.old);
         match (flag.table, old) {
             (Some(table), Some(old)) => id == format!("{}.{old}", table.name),
             (None, Some(old)) => id == old,
@@ -119,12 +119,12 @@ pub(crate) fn current_id(kind: ResourceKind, id: &str) -> String {
 pub(crate) fn unset_parser(kind: ResourceKind) -> ValueParser {
     let names = unsettable(kind).into_iter().map(|id| {
         let old = flags(kind).into_iter().find(|flag| flag.id() == id).and_then(|flag| {
-            let old = old_key(flag.kind, flag.key.name)?.old;
+            let old = rename_of_new_key(flag.kind, flag.key.name)?.old;
             Some(flag.table.map_or(old.to_owned(), |table| format!("{}.{old}", table.name)))
         });
         PossibleValue::new(id).aliases(old)
     });
-    PossibleValuesParser::new(names).map(move |id| current_id(kind, &id)).into()
+    PossibleValuesParser::new(names).map(move |id| current_key_name(kind, &id)).into()
 }
 
 /// Returns the names accepted by `--unset`: all optional keys and tables.
@@ -168,8 +168,8 @@ fn value_name(key: &Key) -> String {
     };
     match key.form {
         Form::Number { .. } | Form::OneOfNumbers(_) => unit.to_owned(),
-        Form::NumberOr { keyword, .. } => format!("{unit}|{keyword}"),
-        Form::OneOf(_) => key.name.replace('_', "-").to_uppercase(),
+        Form::NumberOrKeyword { keyword, .. } => format!("{unit}|{keyword}"),
+        Form::OneOfKeywords(_) => key.name.replace('_', "-").to_uppercase(),
         form => form_name(form).to_owned(),
     }
 }
@@ -178,33 +178,33 @@ const fn form_name(form: Form) -> &'static str {
     match form {
         Form::Name | Form::HostName | Form::DnsName => "NAME",
         Form::Names { .. } => "NAME,…",
-        Form::Device => "DEVICE",
+        Form::NetworkDevice => "DEVICE",
         Form::Adapter => "DEVICE|ADDRESS",
-        Form::Namespace => "NETNS",
+        Form::NetworkNamespace => "NETNS",
         Form::UnixSocketPath | Form::FilePath => "PATH",
         Form::StoreFile => "FILE",
-        Form::Serial { .. } | Form::Line { .. } => "TEXT",
+        Form::Serial { .. } | Form::SingleLineText { .. } => "TEXT",
         Form::Bytes { .. } => "SIZE",
         Form::SocketAddress | Form::LoopbackAddress => "ADDRESS",
         Form::HostAndPort => "HOST:PORT",
         Form::UnicastIps { .. } => "ADDRESS,…",
         Form::Urls { .. } => "URL,…",
-        Form::Networks { .. } => "NETWORK,…",
+        Form::IpNetworks { .. } => "NETWORK,…",
         Form::Accounts { .. } | Form::DnsNames { .. } => "NAME,…",
         Form::UnicastMac => "MAC",
         Form::Vlan => "VLAN",
         Form::Vlans => "VLAN,FIRST-LAST,…",
         Form::Cpus => "CPU,…",
-        Form::Number { .. } | Form::OneOfNumbers(_) | Form::NumberOr { .. } => "NUMBER",
+        Form::Number { .. } | Form::OneOfNumbers(_) | Form::NumberOrKeyword { .. } => "NUMBER",
         Form::Flag => "true|false",
-        Form::OneOf(_) => "KEYWORD",
+        Form::OneOfKeywords(_) => "KEYWORD",
         Form::Table(_) | Form::Tables(_) => "TABLE",
     }
 }
 
 fn value_parser(form: Form) -> ValueParser {
     match form {
-        Form::OneOf(values) => PossibleValuesParser::new(values).map(Value::from).into(),
+        Form::OneOfKeywords(values) => PossibleValuesParser::new(values).map(Value::from).into(),
         // `on` and `off`, as in arguments KEY=VALUE, are accepted, too.
         Form::Flag => PossibleValuesParser::new([
             PossibleValue::new("true").alias("on"),
@@ -213,7 +213,7 @@ fn value_parser(form: Form) -> ValueParser {
         .map(|value| Value::from(value == "true" || value == "on"))
         .into(),
         _ => ValueParser::new(move |text: &str| -> Result<Value, String> {
-            let value = read(form, text);
+            let value = parse_value(form, text);
             if form.accepts(&value) {
                 Ok(value)
             } else {
@@ -224,12 +224,12 @@ fn value_parser(form: Form) -> ValueParser {
 }
 
 /// Converts a text to a value of the form's type.
-pub(crate) fn read(form: Form, text: &str) -> Value {
+pub(crate) fn parse_value(form: Form, text: &str) -> Value {
     let number_or_text =
         |text: &str| text.parse::<u64>().map_or_else(|_| Value::from(text), Value::from);
     match form {
         Form::Number { .. }
-        | Form::NumberOr { .. }
+        | Form::NumberOrKeyword { .. }
         | Form::OneOfNumbers(_)
         | Form::Bytes { .. }
         | Form::Vlan => number_or_text(text.trim()),
@@ -241,7 +241,7 @@ pub(crate) fn read(form: Form, text: &str) -> Value {
         | Form::Urls { .. }
         | Form::Accounts { .. }
         | Form::DnsNames { .. }
-        | Form::Networks { .. } => text.split(',').map(|item| Value::from(item.trim())).collect(),
+        | Form::IpNetworks { .. } => text.split(',').map(|item| Value::from(item.trim())).collect(),
         _ => Value::from(text),
     }
 }

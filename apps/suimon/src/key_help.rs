@@ -5,7 +5,7 @@ use suimon_contract::{ChangeEffect, Form, Key, ResourceKind, default_text, key_m
 /// Returns the long help of the option for a key of a table of this kind: meaning, value and
 /// default; with `effect` also an interruption that a change of the value causes on a resource of
 /// kind `of`. A change without interruption is described by the command.
-pub(crate) fn option(
+pub(crate) fn option_help(
     kind: ResourceKind,
     key: &Key,
     meaning: &str,
@@ -24,7 +24,7 @@ pub(crate) fn option(
 }
 
 /// Returns one line per key of a table of this kind for arguments `KEY=VALUE`.
-pub(crate) fn settings<'k>(kind: ResourceKind, keys: impl Iterator<Item = &'k Key>) -> String {
+pub(crate) fn settings_help<'k>(kind: ResourceKind, keys: impl Iterator<Item = &'k Key>) -> String {
     let line = |key: &Key| {
         let meaning = key_meaning(kind, key.name).unwrap_or_default();
         let value = match key.form {
@@ -56,13 +56,13 @@ fn default(kind: ResourceKind, key: &Key) -> Option<String> {
 fn option_value(form: Form) -> Option<String> {
     let list = |max: usize, items: &str| format!("1 to {max} {items}, separated by commas");
     Some(match form {
-        Form::OneOf(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => return None,
+        Form::OneOfKeywords(_) | Form::Flag | Form::Name | Form::Table(_) | Form::Tables(_) => return None,
         Form::Names { max } => list(max, "names"),
-        Form::UnicastIps { most: max } => list(max, "unicast IP addresses"),
-        Form::Urls { most: max } => list(max, "URLs"),
-        Form::Accounts { most: max } => list(max, "names or numbers"),
-        Form::DnsNames { most: max } => list(max, "DNS names"),
-        Form::Networks { most: max } => list(max, "IP addresses or networks"),
+        Form::UnicastIps { max } => list(max, "unicast IP addresses"),
+        Form::Urls { max } => list(max, "URLs"),
+        Form::Accounts { max } => list(max, "names or numbers"),
+        Form::DnsNames { max } => list(max, "DNS names"),
+        Form::IpNetworks { max } => list(max, "IP addresses or networks"),
         Form::Vlans => "VLANs (1 to 4094) and ranges, separated by commas, such as 10,20-29".into(),
         Form::Cpus => "CPU numbers, separated by commas, such as 2,3".to_owned(),
         form => form.describe(),
@@ -91,10 +91,10 @@ const fn effect_of(effect: ChangeEffect, kind: ResourceKind) -> Option<&'static 
             "reopens the disk; requests of its VM are queued meanwhile, and its NBD clients are \
              disconnected"
         }
-        (ChangeEffect::NextBoot, _) => "takes effect at the next start of the VM",
-        (ChangeEffect::NextStart, _) => "takes effect at the next start of the daemon",
+        (ChangeEffect::NextVmStart, _) => "takes effect at the next start of the VM",
+        (ChangeEffect::NextDaemonStart, _) => "takes effect at the next start of the daemon",
         (ChangeEffect::Identity, _) => "not possible; delete the object and add another one",
-        (ChangeEffect::AfterLeaving, _) => {
+        (ChangeEffect::AfterLeavingCluster, _) => {
             "not possible while the host is in the cluster; run `suimon cluster leave` first"
         }
     })
@@ -104,13 +104,13 @@ const fn effect_of(effect: ChangeEffect, kind: ResourceKind) -> Option<&'static 
 mod tests {
     use suimon_contract::{ChangeEffect, ResourceKind};
 
-    use super::{effect_of, option, settings};
+    use super::{effect_of, option_help, settings_help};
 
     #[test]
     fn an_option_states_value_default_and_interruption() {
         let help_of = |kind: ResourceKind, name| {
             let key = kind.key(name).unwrap();
-            let text = option(kind, key, "Meaning.", Some((kind, key.effect)));
+            let text = option_help(kind, key, "Meaning.", Some((kind, key.effect)));
             text.strip_prefix("Meaning.\n\n").unwrap().to_owned()
         };
         let ageing = help_of(ResourceKind::Switch, "ageing_s");
@@ -133,12 +133,12 @@ mod tests {
 
     #[test]
     fn settings_have_a_line_per_key_with_value_and_default() {
-        let text = settings(ResourceKind::Offload, ResourceKind::Offload.keys().iter());
+        let text = settings_help(ResourceKind::Offload, ResourceKind::Offload.keys().iter());
         assert_eq!(text.lines().count(), ResourceKind::Offload.keys().len());
         for line in text.lines() {
             assert!(line.ends_with(" Value: `on` or `off`. Default: on."), "{line}");
         }
-        let vmq = settings(ResourceKind::Vmq, ResourceKind::Vmq.keys().iter());
+        let vmq = settings_help(ResourceKind::Vmq, ResourceKind::Vmq.keys().iter());
         assert!(vmq.contains(" Value: a whole number from 1 to 64. Default: 4."), "{vmq}");
         assert!(vmq.contains(" Value: one of `static`, `dynamic`. Default: dynamic."), "{vmq}");
     }

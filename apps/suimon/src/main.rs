@@ -57,7 +57,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = cli::parse();
-    let json = cli.json();
+    let json = cli.prints_json();
     let runtime =
         match tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build() {
             Ok(runtime) => runtime,

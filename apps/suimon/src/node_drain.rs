@@ -4,15 +4,15 @@ use clap::{Args, Subcommand};
 use suimon_contract::{ByteSize, DrainPlan, DrainRequest, Name};
 
 use crate::change_flags::ChangeFlags;
-use crate::downtime::downtime_ms;
+use crate::downtime::parse_downtime_ms;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::own_verb::OwnVerb;
+use crate::own_verb::KindSpecificVerb;
 use crate::progress::await_end;
 
 /// Verbs that only nodes have.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum OwnNodeVerb {
+pub(crate) enum NodeSpecificVerb {
     /// Drain a node: migrate its running VMs to other nodes, and admit none.
     Drain(DrainFlags),
     /// End the drain of a node, so that VMs can migrate to it.
@@ -43,7 +43,7 @@ pub(crate) struct DrainFlags {
     change: ChangeFlags,
 }
 
-impl OwnVerb for OwnNodeVerb {
+impl KindSpecificVerb for NodeSpecificVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::Drain(flags) => flags.run(context).await,
@@ -55,10 +55,10 @@ impl OwnVerb for OwnNodeVerb {
 impl DrainFlags {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let request = DrainRequest {
-            to: self.to,
+            destinations: self.to,
             downtime_ms: self.downtime,
-            bandwidth: self.bandwidth,
-            with_files: self.with_files,
+            bandwidth_max_bytes_per_s: self.bandwidth,
+            deletes_source_files: self.with_files,
         };
         if self.change.dry_run {
             let plan = context.client.check_drain(&self.node, &request).await?;

@@ -77,7 +77,7 @@ impl NodeFlags {
         };
         Some(Client::tls(&reach).map_err(|error| {
             let error = ApiError::new(ErrorCode::InvalidValue, error.to_string());
-            Failure::Refused(vec![error.about(format!("--node {address}"))])
+            Failure::Refused(vec![error.with_resource(format!("--node {address}"))])
         }))
     }
 }

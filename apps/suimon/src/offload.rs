@@ -16,7 +16,7 @@ use suimon_tables::offload_tables::port_offload_table;
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::progress::finish;
+use crate::progress::print_outcome;
 use crate::settings::{self, Setting};
 
 /// Verbs of `offload`.
@@ -127,7 +127,7 @@ fn switches_help() -> String {
     format!(
         "Offloads to enable (`on`) or disable (`off`), such as `segmentation=off`; `default` \
          removes the key, which enables the offload. The keys are {}",
-        settings::keys(ResourceKind::Offload)
+        settings::key_names(ResourceKind::Offload)
     )
 }
 
@@ -150,7 +150,7 @@ impl OffloadVerb {
                 Ok(context.show(&ports, |ports| text(ports))?)
             }
             Self::Set(flags) => {
-                let switches = settings::table(&flags.switches)?;
+                let switches = settings::merge_patch(&flags.switches)?;
                 let ports = chosen(ports(context).await?, core::slice::from_ref(&flags.port))?;
                 for PortOffloads { kind, name, .. } in ports {
                     let (client, options) = (&context.client, flags.change.options());
@@ -164,7 +164,7 @@ impl OffloadVerb {
                             client.patch::<SwitchConfig>(&name, &patch, options).await
                         }
                     };
-                    finish(context, outcome?, flags.change).await?;
+                    print_outcome(context, outcome?, flags.change).await?;
                 }
                 Ok(())
             }
@@ -186,7 +186,7 @@ async fn ports(context: &Context) -> Result<Vec<PortOffloads>, Failure> {
         kind: PortKind::Uplink,
         name: uplink.config.name,
         offloads: uplink.offloads,
-        device: Some(uplink.device),
+        device: Some(uplink.device_features),
     }));
     let switches = context.client.list::<SwitchConfig>().await?.into_iter();
     let internal = switches.filter(|switch| switch.config.kind == SwitchKind::Internal);
@@ -231,7 +231,7 @@ fn chosen(ports: Vec<PortOffloads>, names: &[PortName]) -> Result<Vec<PortOffloa
 }
 
 fn no_such_port(port_name: &PortName, ports: &[PortOffloads]) -> Failure {
-    Failure::no_such(&format!("NIC, uplink or host NIC `{port_name}`"), labels(ports))
+    Failure::no_such_object(&format!("NIC, uplink or host NIC `{port_name}`"), labels(ports))
 }
 
 /// Returns the label of each port: the name only, unless it is ambiguous.

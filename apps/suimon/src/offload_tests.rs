@@ -13,7 +13,7 @@ struct Offload {
 fn switches(args: &[&str]) -> Result<Value, Failure> {
     let parsed = Offload::parse_from(["x", "set", "wan"].iter().chain(args));
     let OffloadVerb::Set(flags) = parsed.verb else { panic!("another verb") };
-    settings::table(&flags.switches).map(Value::Object)
+    settings::merge_patch(&flags.switches).map(Value::Object)
 }
 
 fn usage_error(args: &[&str]) -> String {
@@ -36,7 +36,7 @@ fn offload(
 ) -> OffloadStatus {
     let effective = performer != OffloadPerformer::Software;
     let (name, reason) = (name.to_owned(), reason.to_owned());
-    OffloadStatus { name, supported, enabled: effective, effective, by: performer, reason }
+    OffloadStatus { name, supported, enabled: effective, effective, performer, reason }
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn set_sends_only_the_named_keys() {
     );
     let repeated = switches(&["segmentation=off", "segmentation=on"]).unwrap_err();
     assert_eq!(
-        (repeated.code(), repeated.to_string()),
+        (repeated.exit_code(), repeated.to_string()),
         (2, "`segmentation` is given twice; give it once".to_owned())
     );
 }
@@ -93,11 +93,11 @@ fn a_port_is_found_by_its_name_or_by_kind_and_name() {
     );
     assert_eq!(find(&["lab"]).unwrap(), find(&["switch:lab"]).unwrap());
     let unclear = find(&["both"]).unwrap_err();
-    assert_eq!(unclear.code(), 2);
+    assert_eq!(unclear.exit_code(), 2);
     assert!(unclear.to_string().contains("use nic:both or uplink:both"), "{unclear}");
     for missing in ["wan", "uplink:web", "switch:web"] {
         let failure = find(&[missing]).unwrap_err();
-        assert_eq!(failure.code(), 4, "{failure}");
+        assert_eq!(failure.exit_code(), 4, "{failure}");
         let Failure::Refused(errors) = failure else { panic!("{failure}") };
         let message = &errors[0].message;
         assert!(message.contains(&format!("no NIC, uplink or host NIC `{missing}`")), "{message}");
@@ -133,7 +133,7 @@ fn offloads_are_shown_port_by_port() {
     assert_eq!(serde_json::to_value(&ports[3]).unwrap()["kind"], "switch");
     let name = "tx-tcp-segmentation".to_owned();
     let features = vec![DeviceFeatureStatus { name, state: "on".to_owned() }];
-    ports[2].device = Some(DeviceFeaturesStatus { unknown: None, features });
+    ports[2].device = Some(DeviceFeaturesStatus { unknown_reason: None, features });
     insta::assert_snapshot!(serde_json::to_string_pretty(&ports[2]).unwrap(), @r#"
     {
       "kind": "uplink",

@@ -4,15 +4,15 @@
 use std::ffi::OsString;
 
 use clap::Command;
-use suimon_contract::{RENAMES, Rename, Renamed, ResourceKind, renamed_key};
+use suimon_contract::{RENAMES, Rename, RenamedItem, ResourceKind, rename_of_old_key};
 
-use crate::key_flags::{current_id, old_options};
+use crate::key_flags::{current_key_name, renamed_options};
 
 /// Adds old names of commands and options to the command line as hidden aliases, and reads old
 /// environment variables in place of absent new ones.
-pub(crate) fn accept(command: Command) -> Command {
-    let command = RENAMES.iter().fold(command, |command, rename| match rename.object {
-        Renamed::Command if command.find_subcommand(rename.new).is_some() => {
+pub(crate) fn with_old_name_aliases(command: Command) -> Command {
+    let command = RENAMES.iter().fold(command, |command, rename| match rename.item {
+        RenamedItem::Command if command.find_subcommand(rename.new).is_some() => {
             command.mut_subcommand(rename.new, |sub| sub.alias(rename.old))
         }
         _ => command,
@@ -28,12 +28,12 @@ fn accept_options(command: Command) -> Command {
         let old = arg.get_all_aliases().unwrap_or_default();
         let old: Vec<String> = old.into_iter().map(str::to_owned).collect();
         let variable = arg.get_env().and_then(|name| name.to_str().map(str::to_owned));
-        RENAMES.iter().fold(arg, |arg, rename| match rename.object {
-            Renamed::Option if long_option.as_deref() == Some(rename.new) => {
+        RENAMES.iter().fold(arg, |arg, rename| match rename.item {
+            RenamedItem::CommandOption if long_option.as_deref() == Some(rename.new) => {
                 let name = rename.old.trim_start_matches('-');
                 if old.iter().any(|old| old == name) { arg } else { arg.alias(name) }
             }
-            Renamed::Variable if variable.as_deref() == Some(rename.new) => {
+            RenamedItem::EnvironmentVariable if variable.as_deref() == Some(rename.new) => {
                 let is_set = |name| std::env::var_os(name).is_some();
                 if is_set(rename.old) && !is_set(rename.new) { arg.env(rename.old) } else { arg }
             }
@@ -55,10 +55,10 @@ pub(crate) fn old_name_warnings(
         arguments.iter().find(|argument| is_noun(command, argument)).copied().unwrap_or_default();
     let mut warnings = Vec::new();
     for rename in RENAMES {
-        let is_used = match rename.object {
-            Renamed::Command => noun == rename.old,
-            Renamed::Option => arguments.iter().any(|argument| is_option(argument, rename.old)),
-            Renamed::Variable => is_set(rename.old) && !is_set(rename.new),
+        let is_used = match rename.item {
+            RenamedItem::Command => noun == rename.old,
+            RenamedItem::CommandOption => arguments.iter().any(|argument| is_option(argument, rename.old)),
+            RenamedItem::EnvironmentVariable => is_set(rename.old) && !is_set(rename.new),
             _ => false,
         };
         if is_used {
@@ -82,7 +82,7 @@ pub(crate) fn old_name_warnings(
 }
 
 /// Prints warnings on standard error: one line of text each, or with JSON output one JSON object.
-pub(crate) fn warn(json: bool, warnings: &[String]) {
+pub(crate) fn print_warnings(json: bool, warnings: &[String]) {
     match (json, warnings) {
         (_, []) => {}
         (true, _) => eprintln!("{}", serde_json::json!({ "warnings": warnings })),
@@ -92,7 +92,7 @@ pub(crate) fn warn(json: bool, warnings: &[String]) {
 
 /// Returns true if the argument is the current or old first word of a command.
 fn is_noun(command: &Command, argument: &str) -> bool {
-    let is_renamed = |rename: &Rename| rename.object == Renamed::Command && rename.old == argument;
+    let is_renamed = |rename: &Rename| rename.item == RenamedItem::Command && rename.old == argument;
     command.find_subcommand(argument).is_some() || RENAMES.iter().any(is_renamed)
 }
 
@@ -105,17 +105,17 @@ fn is_option(argument: &str, option: &str) -> bool {
 fn argument_warning(noun: &str, before: &str, argument: &str) -> Option<String> {
     let kind = ResourceKind::RESOURCES.into_iter().find(|kind| kind.noun() == noun);
     if let Some(kind) = kind {
-        let used = old_options(kind).into_iter().find(|(old, _)| is_option(argument, old));
+        let used = renamed_options(kind).into_iter().find(|(old, _)| is_option(argument, old));
         if let Some((old, new)) = used {
             return Some(warning(&old, &new));
         }
         let unset = argument.strip_prefix("--unset=").or((before == "--unset").then_some(argument));
-        if let Some((id, present)) = unset.map(|id| (id, current_id(kind, id))) {
+        if let Some((id, present)) = unset.map(|id| (id, current_key_name(kind, id))) {
             return (id != present).then(|| warning(id, &present));
         }
     }
     let key = argument.split_once('=').map_or("", |(key, _)| key);
-    ResourceKind::ALL.into_iter().find_map(|kind| renamed_key(kind, key)).map(Rename::warning)
+    ResourceKind::ALL.into_iter().find_map(|kind| rename_of_old_key(kind, key)).map(Rename::warning)
 }
 
 fn warning(old: &str, new: &str) -> String {
@@ -155,9 +155,9 @@ mod tests {
     #[test]
     fn old_commands_and_options_are_accepted_with_a_warning() {
         for rename in RENAMES {
-            match rename.object {
-                Renamed::Command => is_accepted(&[rename.old, "list"], &[rename.new, "list"]),
-                Renamed::Option => {
+            match rename.item {
+                RenamedItem::Command => is_accepted(&[rename.old, "list"], &[rename.new, "list"]),
+                RenamedItem::CommandOption => {
                     let line =
                         |name| ["--node", "a:1", name, "/c", "--token-file", "/t", "host", "show"];
                     is_accepted(&line(rename.old), &line(rename.new));
@@ -171,7 +171,7 @@ mod tests {
     fn options_of_renamed_keys_are_accepted_with_a_warning() {
         let mut count = 0;
         for kind in ResourceKind::RESOURCES {
-            for (old, new) in old_options(kind) {
+            for (old, new) in renamed_options(kind) {
                 let set = |option: &str| format!("{option}=1");
                 let value = if old.ends_with("authority") { "/ca.pem" } else { "1" };
                 is_accepted(
@@ -216,8 +216,8 @@ mod tests {
             }
             deeper + count
         }
-        for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::Option) {
-            assert!(check(&crate::cli::definition(), rename) > 1, "{rename:?}");
+        for rename in RENAMES.iter().filter(|rename| rename.item == RenamedItem::CommandOption) {
+            assert!(check(&crate::cli::command_with_aliases(), rename) > 1, "{rename:?}");
         }
     }
 

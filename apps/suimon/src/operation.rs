@@ -13,15 +13,15 @@ pub(crate) enum OperationVerb {
     /// List running operations and the last 1000 that ended.
     List,
     /// Show the progress, result and plan of an operation.
-    Show(Id),
+    Show(OperationIdFlags),
     /// Cancel a running operation and restore the previous state.
-    Cancel(Id),
+    Cancel(OperationIdFlags),
     /// Wait for the end of an operation and show its result.
-    Watch(Id),
+    Watch(OperationIdFlags),
 }
 
 #[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Id {
+pub(crate) struct OperationIdFlags {
     /// Number of the operation, as shown by `suimon operation list`.
     id: u64,
 }
@@ -33,15 +33,15 @@ impl OperationVerb {
                 let operations = context.client.operations().await?;
                 Ok(context.show(&operations, |operations| table(operations).render())?)
             }
-            Self::Show(Id { id }) => {
+            Self::Show(OperationIdFlags { id }) => {
                 let operation = context.client.operation(id).await?;
                 Ok(context.show(&operation, details)?)
             }
-            Self::Cancel(Id { id }) => {
+            Self::Cancel(OperationIdFlags { id }) => {
                 let operation = context.client.cancel_operation(id).await?;
                 Ok(context.show(&operation, details)?)
             }
-            Self::Watch(Id { id }) => {
+            Self::Watch(OperationIdFlags { id }) => {
                 let operation = context.client.operation(id).await?;
                 await_end(context, operation, false).await
             }

@@ -11,7 +11,7 @@ use suimon_contract::{to_json, to_json_pretty};
 #[derive(Clone, Debug)]
 pub(crate) struct Context {
     pub(crate) client: Client,
-    pub(crate) json: bool,
+    pub(crate) prints_json: bool,
     /// Unix socket of this host's daemon.
     pub(crate) socket: PathBuf,
 }
@@ -23,7 +23,7 @@ impl Context {
         value: &T,
         text: impl FnOnce(&T) -> String,
     ) -> io::Result<()> {
-        if self.json { print_json(value) } else { print(&text(value)) }
+        if self.prints_json { print_json(value) } else { print(&text(value)) }
     }
 
     /// Prints one value of a stream as one line of JSON or text.
@@ -32,7 +32,7 @@ impl Context {
         value: &T,
         text: impl FnOnce(&T) -> String,
     ) -> io::Result<()> {
-        let line = if self.json {
+        let line = if self.prints_json {
             String::from_utf8_lossy(&to_json(value)?).into_owned()
         } else {
             text(value)
@@ -61,6 +61,6 @@ pub(crate) fn print_json<T: Serialize>(value: &T) -> io::Result<()> {
 }
 
 /// Returns true if standard output is a terminal.
-pub(crate) fn is_terminal() -> bool {
+pub(crate) fn is_stdout_terminal() -> bool {
     io::stdout().is_terminal()
 }

@@ -8,7 +8,7 @@ use suimon_tables::power_tables::details;
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::progress::finish;
+use crate::progress::print_outcome;
 use crate::settings::{self, Setting};
 
 /// Verbs of `power`.
@@ -46,7 +46,7 @@ fn setting_or_plan(text: &str) -> Result<Setting, String> {
         format!(
             "`{text}` is neither a plan (balanced, high-performance, power-saver, custom) nor \
              KEY=VALUE; the keys are {}",
-            settings::keys(ResourceKind::Power)
+            settings::key_names(ResourceKind::Power)
         )
     })
 }
@@ -57,7 +57,7 @@ fn settings_help() -> String {
          precedence over it, such as `turbo=on`. With a plan, keys that are not given have the \
          values of the plan; without one, only the given keys change. `KEY=default` removes a key. \
          The keys are {}",
-        settings::keys(ResourceKind::Power)
+        settings::key_names(ResourceKind::Power)
     )
 }
 
@@ -68,7 +68,7 @@ impl PowerVerb {
             Self::Set(flags) => flags.run(context).await,
             Self::Unset(change) => {
                 let outcome = context.client.delete_power(change.options()).await?;
-                finish(context, outcome, change).await
+                print_outcome(context, outcome, change).await
             }
         }
     }
@@ -76,13 +76,13 @@ impl PowerVerb {
 
 impl SetFlags {
     async fn run(self, context: &Context) -> Result<(), Failure> {
-        let table = settings::table(&self.settings)?;
+        let table = settings::merge_patch(&self.settings)?;
         let options = self.change.options();
         let outcome = match power_config(&table)? {
             Some(power) => context.client.replace_power(&power, options).await?,
             None => context.client.patch_power(&Value::Object(table), options).await?,
         };
-        finish(context, outcome, self.change).await
+        print_outcome(context, outcome, self.change).await
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
         let read = |arguments: &[&str]| {
             let settings: Result<Vec<Setting>, String> =
                 arguments.iter().map(|argument| setting_or_plan(argument)).collect();
-            settings::table(&settings.unwrap()).unwrap()
+            settings::merge_patch(&settings.unwrap()).unwrap()
         };
         let table = read(&["balanced", "turbo=on", "performance_percent_min=100"]);
         let power = power_config(&table).unwrap().unwrap();

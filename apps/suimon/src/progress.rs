@@ -14,19 +14,19 @@ use crate::output::Context;
 
 /// Prints the result of a change: the plan of a dry run, otherwise the progress and end of the
 /// operation.
-pub(crate) async fn finish(
+pub(crate) async fn print_outcome(
     context: &Context,
     outcome: ChangeOutcome,
     flags: ChangeFlags,
 ) -> Result<(), Failure> {
     match outcome {
         ChangeOutcome::Planned(plan) => {
-            old_names::warn(context.json, &plan.warnings);
+            old_names::print_warnings(context.prints_json, &plan.warnings);
             Ok(context.show(&plan, plan_text)?)
         }
         ChangeOutcome::Started(operation) => {
-            old_names::warn(context.json, &operation.warnings);
-            if let (false, Some(plan)) = (context.json, &operation.plan) {
+            old_names::print_warnings(context.prints_json, &operation.warnings);
+            if let (false, Some(plan)) = (context.prints_json, &operation.plan) {
                 crate::output::print(&plan_text(plan))?;
             }
             await_end(context, *operation, flags.no_wait).await
@@ -42,7 +42,7 @@ pub(crate) async fn await_end(
 ) -> Result<(), Failure> {
     let id = operation.id;
     let operation = if no_wait {
-        if !context.json {
+        if !context.prints_json {
             eprintln!("operation {id} is running; `suimon operation watch {id}` waits for its end");
         }
         operation
@@ -59,7 +59,7 @@ pub(crate) async fn await_end(
 
 /// Shows the report of an operation; with JSON, the whole operation.
 fn show_report(context: &Context, operation: &Operation) -> io::Result<()> {
-    if context.json {
+    if context.prints_json {
         return crate::output::print_json(operation);
     }
     let report: String = operation.report.iter().map(|line| format!("{line}\n")).collect();
@@ -90,7 +90,7 @@ pub(crate) async fn watch(context: &Context, operation: Operation) -> Result<Ope
         ended = following => ended,
         interrupt = tokio::signal::ctrl_c() => {
             interrupt?;
-            Err(Failure::Interrupted { id })
+            Err(Failure::Interrupted { operation_id })
         }
     }
 }
@@ -112,7 +112,7 @@ impl Spinner {
 
     fn show(&self, operation: &Operation) {
         let Some(bar) = &self.0 else { return };
-        let template = if operation.steps < BAR_STEPS_MIN {
+        let template = if operation.steps_total < BAR_STEPS_MIN {
             "{spinner} {msg} {pos}/{len} {elapsed}"
         } else {
             "{spinner} {percent:>3}% [{bar:20}] {msg} {elapsed}"
@@ -120,9 +120,9 @@ impl Spinner {
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        bar.set_length(operation.steps as u64);
+        bar.set_length(operation.steps_total as u64);
         bar.set_position(operation.steps_done as u64);
-        let Operation { kind, subject, step, .. } = operation;
+        let Operation { kind, subject, current_step: step, .. } = operation;
         bar.set_message(format!("{kind} {subject}: {}", step.as_deref().unwrap_or_default()));
     }
 }

@@ -9,10 +9,10 @@ use suimon_tables::cluster_tables;
 use suimon_tables::qos_tables::{flow_details, flow_table};
 
 use crate::exit::Failure;
-use crate::output::{Context, is_terminal, print};
+use crate::output::{Context, is_stdout_terminal, print};
 use crate::qos_set::SetFlags;
 use crate::qos_what_if::WhatIfFlags;
-use crate::resource::{NamedOf, ResourceVerb};
+use crate::resource::{NameArgument, ResourceVerb};
 
 /// Verbs of `qos policy`, without specific ones.
 pub(crate) type PolicyVerb = ResourceVerb<QosPolicyConfig, Infallible>;
@@ -24,7 +24,7 @@ pub(crate) enum QosVerb {
     #[command(subcommand)]
     Policy(PolicyVerb),
     /// Show the limits and the delivered IOPS of a disk.
-    Show(NamedOf<DiskConfig>),
+    Show(NameArgument<DiskConfig>),
     /// Set the limits of a disk, or its policy.
     Set(SetFlags),
     /// Show guaranteed, demanded and delivered IOPS of disks, and what limits them.
@@ -76,8 +76,8 @@ impl QosVerb {
 fn redraw(table: &str) -> std::io::Result<()> {
     // Moves the cursor home and clears the screen on a terminal; a file gets the tables one after
     // the other.
-    let head = if is_terminal() { "\x1b[H\x1b[2J" } else { "" };
-    let tail = if is_terminal() { "" } else { "\n" };
+    let head = if is_stdout_terminal() { "\x1b[H\x1b[2J" } else { "" };
+    let tail = if is_stdout_terminal() { "" } else { "\n" };
     print(&format!("{head}{table}{tail}"))
 }
 
@@ -103,7 +103,7 @@ impl FlowFlags {
         let interval = Duration::from_millis(self.interval.into());
         loop {
             let flows = self.flows(context).await?;
-            if context.json {
+            if context.prints_json {
                 context.show_line(&flows, |_| String::new())?;
             } else {
                 redraw(&flow_table(&flows).render())?;
@@ -129,7 +129,7 @@ impl FlowFlags {
                     context.show(&disks, |disks| cluster_tables::flow_table(disks).render())?
                 );
             }
-            if context.json {
+            if context.prints_json {
                 context.show_line(&disks, |_| String::new())?;
             } else {
                 redraw(&cluster_tables::flow_table(&disks).render())?;

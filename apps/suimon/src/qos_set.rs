@@ -8,7 +8,7 @@ use suimon_contract::{DiskConfig, Name, ResourceKind};
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::progress::finish;
+use crate::progress::print_outcome;
 use crate::settings::{self, Setting};
 
 /// Arguments of `qos set`.
@@ -36,7 +36,7 @@ pub(crate) struct SetFlags {
 }
 
 fn keys_help() -> String {
-    let keys = settings::keys(ResourceKind::DiskQos);
+    let keys = settings::key_names(ResourceKind::DiskQos);
     format!(
         "Limits of the disk and their values, such as `min_iops=500`; `KEY=default` removes a limit. \
          The keys are {keys}"
@@ -48,14 +48,14 @@ impl SetFlags {
         let patch = Value::Object(self.patch()?);
         let options = ChangeOptions { force: self.force, ..self.change.options() };
         let outcome = context.client.patch::<DiskConfig>(&self.disk, &patch, options).await?;
-        finish(context, outcome, self.change).await
+        print_outcome(context, outcome, self.change).await
     }
 
     /// Returns the merge patch. A disk has either limits of its own or a policy.
     fn patch(&self) -> Result<Map<String, Value>, Failure> {
         let (policy, limits) = match &self.policy {
             Some(policy) => (Value::from(policy.as_str()), Value::Null),
-            None => (Value::Null, Value::Object(settings::table(&self.settings)?)),
+            None => (Value::Null, Value::Object(settings::merge_patch(&self.settings)?)),
         };
         let pairs = [("qos_policy", policy), ("qos", limits)];
         Ok(pairs.map(|(key, value)| (key.to_owned(), value)).into_iter().collect())

@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use suimon_contract::{
-    ApiError, DiskProposal, DiskQos, ErrorCode, HostConfig, Key, Name, QosPolicyProposal,
-    QosProposal, ResourceKind, StoreProposal, WhatIfRequest, WhatIfResponse, renamed_key,
+    ApiError, DiskProposal, QosLimits, ErrorCode, HostConfig, Key, Name, QosPolicyProposal,
+    QosProposal, ResourceKind, StoreProposal, WhatIfRequest, WhatIfResponse, rename_of_old_key,
 };
 use suimon_tables::qos_tables::reservation_table;
 
@@ -41,7 +41,7 @@ impl WhatIfFlags {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         let different = read(&self.words)?;
         let config = context.client.config().await?;
-        let removed = self.without.into_iter().map(QosProposal::WithoutDisk);
+        let removed = self.without.into_iter().map(QosProposal::RemoveDisk);
         let proposals: Result<Vec<_>, Failure> = removed
             .map(Ok)
             .chain(different.into_iter().map(|different| different.proposal(&config)))
@@ -57,8 +57,8 @@ impl WhatIfFlags {
 fn refusal(answer: &WhatIfResponse) -> Failure {
     let too_much = answer.stores.iter().filter(|store| !store.fits);
     let errors = too_much.map(|store| {
-        let error = ApiError::new(ErrorCode::Overcommitted, &store.text);
-        error.about(format!("store/{}", store.store))
+        let error = ApiError::new(ErrorCode::Overcommitted, &store.explanation);
+        error.with_resource(format!("store/{}", store.store))
     });
     Failure::Refused(errors.collect())
 }
@@ -131,7 +131,7 @@ impl Different {
     }
 
     fn set(&mut self, name: &str, argument: &str) -> Result<(), Failure> {
-        let name = renamed_key(self.kind, name).map_or(name, |rename| rename.new);
+        let name = rename_of_old_key(self.kind, name).map_or(name, |rename| rename.new);
         let other = || self.kind.key(name).filter(|_| self.other_keys().contains(&name));
         let (key, is_limit) = match (self.limit(name), other()) {
             (Some(key), _) => (key, true),
@@ -145,7 +145,7 @@ impl Different {
                 )));
             }
         };
-        let value = settings::value(key, argument).map_err(Failure::Usage)?;
+        let value = settings::parse_value(key, argument).map_err(Failure::Usage)?;
         let table = if is_limit { &mut self.limits } else { &mut self.others };
         match table.insert(name.to_owned(), value) {
             None => Ok(()),
@@ -163,14 +163,14 @@ impl Different {
                     name,
                     store: None,
                     qos_policy: configured_disk.and_then(|disk| disk.qos_policy.clone()),
-                    qos: DiskQos::NONE,
+                    qos: QosLimits::NONE,
                 };
                 let mut disk: DiskProposal = merged(&before, &others)?;
                 // A disk has one source of limits: a given policy replaces the disk's own limits,
                 // and given limits replace a policy.
                 let names_policy = others.get("qos_policy").is_some_and(|name| !name.is_null());
-                let own_limits = configured_disk.map_or(DiskQos::NONE, |disk| disk.qos);
-                let before = if names_policy { DiskQos::NONE } else { own_limits };
+                let own_limits = configured_disk.map_or(QosLimits::NONE, |disk| disk.qos);
+                let before = if names_policy { QosLimits::NONE } else { own_limits };
                 disk.qos = merged(&before, &limits)?;
                 if !limits.is_empty() && !names_policy {
                     disk.qos_policy = None;
@@ -179,7 +179,7 @@ impl Different {
             }
             ResourceKind::QosPolicy => {
                 let policy = config.qos_policies.iter().find(|policy| policy.name == name);
-                let before = policy.map_or(DiskQos::NONE, |policy| policy.limits());
+                let before = policy.map_or(QosLimits::NONE, |policy| policy.limits());
                 let policy =
                     QosPolicyProposal { name, kind: None, limits: merged(&before, &limits)? };
                 QosProposal::QosPolicy(merged(&policy, &others)?)
@@ -189,7 +189,7 @@ impl Different {
                 let capacity_iops = others
                     .get("capacity_iops")
                     .and_then(Value::as_u64)
-                    .or_else(|| store.and_then(|store| store.capacity_iops?.declared()));
+                    .or_else(|| store.and_then(|store| store.capacity_iops?.declared_iops()));
                 let Some(capacity_iops) = capacity_iops else {
                     return Err(Failure::Usage(format!(
                         "store/{name}: its capacity is unknown; give one, such as capacity_iops=50000"

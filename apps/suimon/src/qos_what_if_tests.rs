@@ -45,7 +45,7 @@ fn usage_error(arguments: &[&str]) -> String {
             .collect::<Result<Vec<_>, _>>()
     });
     let failure = proposals.unwrap_err();
-    assert_eq!(failure.code(), 2);
+    assert_eq!(failure.exit_code(), 2);
     failure.to_string()
 }
 

@@ -6,7 +6,7 @@ use suimon_contract::{
     renames_page,
 };
 
-use crate::exit::CODES;
+use crate::exit::EXIT_CODES;
 
 const GENERATED: &str = "<!-- Made by `make docs`. Change the source, not this page. -->\n\n";
 
@@ -29,7 +29,7 @@ fn command_line(command: Command) -> String {
          and messages and progress on standard error. Commands that print data accept `--json`, \
          except `metrics`.\n\n",
     );
-    text.push_str(&suimon_pages::command_line(command));
+    text.push_str(&suimon_pages::command_reference(command));
     text
 }
 
@@ -115,10 +115,10 @@ const fn effect(effect: ChangeEffect) -> &'static str {
         ChangeEffect::Live => "live",
         ChangeEffect::LiveOnTap => "live on TAP",
         ChangeEffect::Replace => "replace",
-        ChangeEffect::NextBoot => "when a VM starts",
-        ChangeEffect::NextStart => "at daemon start",
+        ChangeEffect::NextVmStart => "when a VM starts",
+        ChangeEffect::NextDaemonStart => "at daemon start",
         ChangeEffect::Identity => "another resource",
-        ChangeEffect::AfterLeaving => "after leaving",
+        ChangeEffect::AfterLeavingCluster => "after leaving",
     }
 }
 
@@ -145,7 +145,7 @@ fn errors() -> String {
         text.push_str(&format!("| `{code}` | {} | {} |\n", code.http_status(), code.description()));
     }
     text.push_str("\n## Exit codes of `suimon`\n\n| code | meaning |\n|---|---|\n");
-    for (code, meaning) in CODES {
+    for (code, meaning) in EXIT_CODES {
         text.push_str(&format!("| {code} | {meaning} |\n"));
     }
     text.push_str(

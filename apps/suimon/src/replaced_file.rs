@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// The file or its directory cannot be written.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let (target, former) = match fs::canonicalize(path) {
         Ok(target) => {
             let former = fs::metadata(&target)?;
@@ -67,17 +67,17 @@ mod tests {
     fn a_file_is_replaced_with_its_permissions_and_links_stay() {
         let folder = tempfile::tempdir().unwrap();
         let [file, link] = ["host.toml", "link"].map(|name| folder.path().join(name));
-        replace(&file, b"new").unwrap();
+        write_atomically(&file, b"new").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"new");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&file, &link).unwrap();
-        replace(&link, b"newer").unwrap();
+        write_atomically(&link, b"newer").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"newer");
         assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         // No other file remains.
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-        replace(Path::new("/dev/null"), b"x").unwrap();
+        write_atomically(Path::new("/dev/null"), b"x").unwrap();
     }
 
     #[test]
@@ -87,9 +87,9 @@ mod tests {
         fs::write(&file, "former").unwrap();
         // Makes the creation of the new file fail, also for root.
         fs::create_dir(new_path(&file).unwrap()).unwrap();
-        assert!(replace(&file, b"new").is_err());
+        assert!(write_atomically(&file, b"new").is_err());
         assert_eq!(fs::read(&file).unwrap(), b"former");
-        assert!(replace(folder.path(), b"new").is_err(), "a directory");
-        assert!(replace(&folder.path().join("none/host.toml"), b"new").is_err());
+        assert!(write_atomically(folder.path(), b"new").is_err(), "a directory");
+        assert!(write_atomically(&folder.path().join("none/host.toml"), b"new").is_err());
     }
 }

@@ -15,32 +15,32 @@ use crate::capture::CaptureFlags;
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::key_flags::{KeyFlags, unset, unset_parser};
-use crate::node_drain::OwnNodeVerb;
+use crate::node_drain::NodeSpecificVerb;
 use crate::output::Context;
-use crate::own_verb::OwnVerb;
-use crate::progress::finish;
-use crate::resource_help::{Described, name_help, with_article};
-use crate::storage_flags::{DeleteFlag, ForceFlag, ImageFlag};
+use crate::own_verb::KindSpecificVerb;
+use crate::progress::print_outcome;
+use crate::resource_help::{ResourceHelp, name_help, with_article};
+use crate::storage_flags::{WithFileFlag, ForceFlag, CreateImageFlag};
 
 /// Verbs common to every kind of resource, and verbs specific to one.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum ResourceVerb<R: Described, Own: Subcommand> {
+pub(crate) enum ResourceVerb<R: ResourceHelp, Own: Subcommand> {
     #[command(about = format!("List all {} with their state", R::PLURAL))]
     List,
     #[command(about = format!("Show the keys and state of {}", with_article(R::NOUN)))]
-    Show(NamedOf<R>),
+    Show(NameArgument<R>),
     #[command(about = format!("Add {}", with_article(R::NOUN)), visible_alias = "create")]
-    Add(Add<R>),
+    Add(AddFlags<R>),
     #[command(about = R::ABOUT_SET)]
-    Set(Set<R>),
+    Set(SetFlags<R>),
     #[command(about = R::ABOUT_DELETE)]
-    Delete(Delete<R>),
+    Delete(DeleteFlags<R>),
     #[command(flatten)]
     Own(Own),
 }
 
 /// Verbs of `switch`.
-pub(crate) type SwitchVerb = ResourceVerb<SwitchConfig, OwnSwitchVerb>;
+pub(crate) type SwitchVerb = ResourceVerb<SwitchConfig, SwitchSpecificVerb>;
 /// Verbs of `uplink`.
 pub(crate) type UplinkVerb = ResourceVerb<UplinkConfig, CaptureVerb<UplinkConfig>>;
 /// Verbs of `team`, without specific ones.
@@ -48,20 +48,20 @@ pub(crate) type TeamVerb = ResourceVerb<TeamConfig, Infallible>;
 /// Verbs of `pf`, without specific ones. `vf` changes virtual functions.
 pub(crate) type PfVerb = ResourceVerb<PfConfig, Infallible>;
 /// Verbs of `node`.
-pub(crate) type NodeVerb = ResourceVerb<NodeConfig, OwnNodeVerb>;
+pub(crate) type NodeVerb = ResourceVerb<NodeConfig, NodeSpecificVerb>;
 /// Verbs of `nic`.
 pub(crate) type NicVerb = ResourceVerb<NicConfig, CaptureVerb<NicConfig>>;
 
 /// Verbs that only switches have.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum OwnSwitchVerb {
+pub(crate) enum SwitchSpecificVerb {
     /// List the MAC addresses in the forwarding table of a switch.
-    Addresses(NamedOf<SwitchConfig>),
+    Addresses(NameArgument<SwitchConfig>),
 }
 
 /// Verbs that only ports (NICs and uplinks) have.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum CaptureVerb<R: Described> {
+pub(crate) enum CaptureVerb<R: ResourceHelp> {
     #[command(about = format!(
         "Capture the frames of {} to a pcapng file",
         with_article(R::NOUN)
@@ -71,7 +71,7 @@ pub(crate) enum CaptureVerb<R: Described> {
 
 /// Argument that names a resource of one kind.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct NamedOf<R: Described> {
+pub(crate) struct NameArgument<R: ResourceHelp> {
     #[arg(skip)]
     of: PhantomData<fn() -> R>,
     #[arg(help = name_help(R::NOUN))]
@@ -80,7 +80,7 @@ pub(crate) struct NamedOf<R: Described> {
 
 /// Arguments of `add`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Add<R: Described> {
+pub(crate) struct AddFlags<R: ResourceHelp> {
     #[arg(help = format!("{}, 1 to 63 letters, digits, `-`, `_` and `.`", name_help(R::NOUN)))]
     name: Name,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub(crate) struct Add<R: Described> {
 
 /// Arguments of `set`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Set<R: Described> {
+pub(crate) struct SetFlags<R: ResourceHelp> {
     #[arg(help = name_help(R::NOUN))]
     name: Name,
     #[command(flatten)]
@@ -102,7 +102,7 @@ pub(crate) struct Set<R: Described> {
     #[arg(long, value_name = "KEY", value_parser = unset_parser(R::KIND))]
     unset: Vec<String>,
     #[command(flatten)]
-    create_image: ImageFlag<R>,
+    create_image: CreateImageFlag<R>,
     #[command(flatten)]
     force: ForceFlag<R>,
     #[command(flatten)]
@@ -111,16 +111,16 @@ pub(crate) struct Set<R: Described> {
 
 /// Arguments of `delete`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct Delete<R: Described> {
+pub(crate) struct DeleteFlags<R: ResourceHelp> {
     #[arg(help = name_help(R::NOUN))]
     name: Name,
     #[command(flatten)]
-    with_file: DeleteFlag<R>,
+    with_file: WithFileFlag<R>,
     #[command(flatten)]
     change: ChangeFlags,
 }
 
-impl<R: Described, Own: OwnVerb> ResourceVerb<R, Own> {
+impl<R: ResourceHelp, Own: KindSpecificVerb> ResourceVerb<R, Own> {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         match self {
             Self::List => list::<R>(context).await,
@@ -133,32 +133,32 @@ impl<R: Described, Own: OwnVerb> ResourceVerb<R, Own> {
     }
 }
 
-impl OwnVerb for OwnSwitchVerb {
+impl KindSpecificVerb for SwitchSpecificVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
-        let Self::Addresses(NamedOf { name, .. }) = self;
+        let Self::Addresses(NameArgument { name, .. }) = self;
         let addresses = context.client.addresses(&name).await?;
         Ok(context.show(&addresses, |addresses| address_table(addresses).render())?)
     }
 }
 
-impl<R: Described + CapturablePort> OwnVerb for CaptureVerb<R> {
+impl<R: ResourceHelp + CapturablePort> KindSpecificVerb for CaptureVerb<R> {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let Self::Capture(flags) = self;
         flags.run(context).await
     }
 }
 
-async fn list<R: Described>(context: &Context) -> Result<(), Failure> {
+async fn list<R: ResourceHelp>(context: &Context) -> Result<(), Failure> {
     let resources = context.client.list::<R>().await?;
     Ok(context.show(&resources, |resources| R::table(resources).render())?)
 }
 
-async fn show<R: Described>(context: &Context, name: &Name) -> Result<(), Failure> {
+async fn show<R: ResourceHelp>(context: &Context, name: &Name) -> Result<(), Failure> {
     let resource = context.client.show::<R>(name).await?;
     Ok(context.show(&resource, |resource| R::details(resource))?)
 }
 
-impl<R: Described> Add<R> {
+impl<R: ResourceHelp> AddFlags<R> {
     /// Returns the resource described by the flags.
     fn resource(&self) -> Result<R, Failure> {
         let mut table = self.keys.values.clone();
@@ -170,11 +170,11 @@ impl<R: Described> Add<R> {
         let resource = self.resource()?;
         let options = ChangeOptions { force: self.force.is_given(), ..self.change.options() };
         let outcome = context.client.create(&resource, options).await?;
-        finish(context, outcome, self.change).await
+        print_outcome(context, outcome, self.change).await
     }
 }
 
-impl<R: Described> Set<R> {
+impl<R: ResourceHelp> SetFlags<R> {
     /// Returns the merge patch described by the flags.
     fn patch(&self) -> Result<Map<String, Value>, Failure> {
         let mut patch = self.keys.values.clone();
@@ -184,7 +184,7 @@ impl<R: Described> Set<R> {
         if patch.is_empty() && !self.create_image.is_given() {
             return Err(Failure::Usage(format!(
                 "no key is given; give an option for each key to change, see `suimon {} set --help`",
-                R::KIND.command()
+                R::KIND.command_words()
             )));
         }
         Ok(patch)
@@ -198,16 +198,16 @@ impl<R: Described> Set<R> {
             ..self.change.options()
         };
         let outcome = context.client.patch::<R>(&self.name, &patch, options).await?;
-        finish(context, outcome, self.change).await
+        print_outcome(context, outcome, self.change).await
     }
 }
 
-impl<R: Described> Delete<R> {
+impl<R: ResourceHelp> DeleteFlags<R> {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let options =
-            ChangeOptions { with_file: self.with_file.is_given(), ..self.change.options() };
+            ChangeOptions { deletes_image_files: self.with_file.is_given(), ..self.change.options() };
         let outcome = context.client.delete::<R>(&self.name, options).await?;
-        finish(context, outcome, self.change).await
+        print_outcome(context, outcome, self.change).await
     }
 }
 

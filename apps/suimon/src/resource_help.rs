@@ -7,7 +7,7 @@ use suimon_contract::{
 use suimon_tables::resource_tables::TextOutput;
 
 /// Kind of resource with help texts.
-pub(crate) trait Described: TextOutput {
+pub(crate) trait ResourceHelp: TextOutput {
     /// Noun in help texts, without article.
     const NOUN: &'static str;
 
@@ -21,49 +21,49 @@ pub(crate) trait Described: TextOutput {
     const ABOUT_DELETE: &'static str;
 }
 
-impl Described for SwitchConfig {
+impl ResourceHelp for SwitchConfig {
     const NOUN: &'static str = "switch";
     const PLURAL: &'static str = "switches";
     const ABOUT_SET: &'static str = "Change keys of a switch";
     const ABOUT_DELETE: &'static str = "Delete a switch without NICs";
 }
 
-impl Described for UplinkConfig {
+impl ResourceHelp for UplinkConfig {
     const NOUN: &'static str = "uplink";
     const PLURAL: &'static str = "uplinks";
     const ABOUT_SET: &'static str = "Change keys of an uplink";
     const ABOUT_DELETE: &'static str = "Delete an uplink that no switch or team uses";
 }
 
-impl Described for TeamConfig {
+impl ResourceHelp for TeamConfig {
     const NOUN: &'static str = "team";
     const PLURAL: &'static str = "teams";
     const ABOUT_SET: &'static str = "Change keys of a team";
     const ABOUT_DELETE: &'static str = "Delete a team that no switch uses";
 }
 
-impl Described for NicConfig {
+impl ResourceHelp for NicConfig {
     const NOUN: &'static str = "NIC";
     const PLURAL: &'static str = "NICs";
     const ABOUT_SET: &'static str = "Change keys of a NIC";
     const ABOUT_DELETE: &'static str = "Delete a NIC that no VM uses";
 }
 
-impl Described for StoreConfig {
+impl ResourceHelp for StoreConfig {
     const NOUN: &'static str = "store";
     const PLURAL: &'static str = "stores";
     const ABOUT_SET: &'static str = "Change keys of a store";
     const ABOUT_DELETE: &'static str = "Delete a store without disks, and keep its files";
 }
 
-impl Described for QosPolicyConfig {
+impl ResourceHelp for QosPolicyConfig {
     const NOUN: &'static str = "QoS policy";
     const PLURAL: &'static str = "QoS policies";
     const ABOUT_SET: &'static str = "Change keys of a QoS policy";
     const ABOUT_DELETE: &'static str = "Delete a QoS policy that no disk uses";
 }
 
-impl Described for DiskConfig {
+impl ResourceHelp for DiskConfig {
     const NOUN: &'static str = "disk";
     const PLURAL: &'static str = "disks";
     const ABOUT_SET: &'static str = "Change keys of a disk";
@@ -71,14 +71,14 @@ impl Described for DiskConfig {
         "Delete a disk that no VM uses, and keep its file unless --with-file is given";
 }
 
-impl Described for VmConfig {
+impl ResourceHelp for VmConfig {
     const NOUN: &'static str = "VM";
     const PLURAL: &'static str = "VMs";
     const ABOUT_SET: &'static str = "Change keys of a VM, with hot-plug of NICs, disks and CPUs";
     const ABOUT_DELETE: &'static str = "Delete a VM that does not run, and keep its NICs and disks";
 }
 
-impl Described for PfConfig {
+impl ResourceHelp for PfConfig {
     const NOUN: &'static str = "SR-IOV adapter";
     const PLURAL: &'static str = "configured SR-IOV adapters";
     const ABOUT_SET: &'static str = "Change keys of an SR-IOV adapter";
@@ -86,7 +86,7 @@ impl Described for PfConfig {
         "Delete the configuration of an SR-IOV adapter, and keep its VFs";
 }
 
-impl Described for NodeConfig {
+impl ResourceHelp for NodeConfig {
     const NOUN: &'static str = "node";
     const PLURAL: &'static str = "nodes";
     const ABOUT_SET: &'static str = "Change keys of a node";

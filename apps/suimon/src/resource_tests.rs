@@ -10,13 +10,13 @@ use super::*;
 #[derive(Parser)]
 struct AddNic {
     #[command(flatten)]
-    add: Add<NicConfig>,
+    add: AddFlags<NicConfig>,
 }
 
 #[derive(Parser)]
 struct SetNic {
     #[command(flatten)]
-    set: Set<NicConfig>,
+    set: SetFlags<NicConfig>,
 }
 
 #[derive(Parser)]
@@ -58,7 +58,7 @@ fn every_key_has_a_flag() {
     assert_eq!(nic.trunk.unwrap().0.last().map(|range: &VlanRange| range.last().get()), Some(39));
     assert!(nic.mac_spoofing && !nic.isolated);
     assert!(!nic.offload.segmentation && nic.offload.tx_checksum);
-    assert_eq!((nic.queues, nic.mtu, nic.learned_max), (2, 9000, 7));
+    assert_eq!((nic.queues, nic.mtu, nic.learned_macs_max), (2, 9000, 7));
 
     let vm = add(&["--backend", "vhost-user", "--socket", "/s", "--mode", "client"]);
     assert_eq!(vm.socket.unwrap().to_str(), Some("/s"));
@@ -104,7 +104,7 @@ fn every_key_of_a_team_has_a_flag() {
 #[derive(Parser)]
 struct AddDisk {
     #[command(flatten)]
-    add: Add<DiskConfig>,
+    add: AddFlags<DiskConfig>,
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn addresses_are_a_table() {
         mac: "52:54:00:12:34:56".parse().unwrap(),
         vlan,
         port: "web".to_owned(),
-        fixed,
+        is_static: fixed,
         age_s,
     };
     let addresses = [address(Some(10), false, Some(75)), address(None, true, None)];

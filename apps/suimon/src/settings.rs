@@ -2,10 +2,10 @@
 
 use clap::builder::ValueParser;
 use serde_json::{Map, Value};
-use suimon_contract::{Form, Key, ResourceKind, renamed_key};
+use suimon_contract::{Form, Key, ResourceKind, rename_of_old_key};
 
 use crate::exit::Failure;
-use crate::key_flags::read;
+use crate::key_flags::parse_value;
 use crate::key_help;
 
 /// Argument `KEY=VALUE`, or `KEY=default`.
@@ -22,7 +22,7 @@ pub(crate) fn parser(kind: ResourceKind) -> ValueParser {
 }
 
 /// Returns the names of the keys that can be set, separated by commas, for help and errors.
-pub(crate) fn keys(kind: ResourceKind) -> String {
+pub(crate) fn key_names(kind: ResourceKind) -> String {
     let keys: Vec<_> = kind.keys().iter().map(|key| key.name).collect();
     keys.join(", ")
 }
@@ -39,7 +39,7 @@ pub(crate) fn long_help(help: &str, kinds: &[ResourceKind]) -> String {
                 .keys()
                 .iter()
                 .filter(|key| !IDENTITY.contains(&key.name) && !matches!(key.form, Form::Table(_)));
-            key_help::settings(*kind, keys)
+            key_help::settings_help(*kind, keys)
         })
         .collect();
     let help = help.split_once(" The keys are ").map_or(help, |(text, _)| text);
@@ -47,7 +47,7 @@ pub(crate) fn long_help(help: &str, kinds: &[ResourceKind]) -> String {
 }
 
 /// Returns the merge patch of the table with the given settings.
-pub(crate) fn table(settings: &[Setting]) -> Result<Map<String, Value>, Failure> {
+pub(crate) fn merge_patch(settings: &[Setting]) -> Result<Map<String, Value>, Failure> {
     let mut table = Map::new();
     for Setting { key, value } in settings {
         if table.insert((*key).to_owned(), value.clone()).is_some() {
@@ -62,17 +62,17 @@ pub(crate) fn parse(kind: ResourceKind, text: &str) -> Result<Setting, String> {
     let Some((name, value_text)) = text.split_once('=') else {
         let only_flags = kind.keys().iter().all(|key| key.form == Form::Flag);
         let forms = if only_flags { "KEY=on, KEY=off" } else { "KEY=VALUE" };
-        return Err(format!("must be {forms} or KEY=default; the keys are {}", keys(kind)));
+        return Err(format!("must be {forms} or KEY=default; the keys are {}", key_names(kind)));
     };
-    let name = renamed_key(kind, name).map_or(name, |rename| rename.new);
+    let name = rename_of_old_key(kind, name).map_or(name, |rename| rename.new);
     let Some(key) = kind.key(name) else {
-        return Err(format!("no key `{name}` exists; the keys are {}", keys(kind)));
+        return Err(format!("no key `{name}` exists; the keys are {}", key_names(kind)));
     };
-    Ok(Setting { key: key.name, value: value(key, value_text)? })
+    Ok(Setting { key: key.name, value: parse_value(key, value_text)? })
 }
 
 /// Parses a value of a key; `Null` for the default.
-pub(crate) fn value(key: &Key, value_text: &str) -> Result<Value, String> {
+pub(crate) fn parse_value(key: &Key, value_text: &str) -> Result<Value, String> {
     let value = match (key.form, value_text) {
         (_, "default") => return Ok(Value::Null),
         // `true` and `false`, as in options and the host file, are accepted, too.
@@ -81,7 +81,7 @@ pub(crate) fn value(key: &Key, value_text: &str) -> Result<Value, String> {
         (Form::Flag, _) => {
             return Err(format!("`{}` must be on, off or default, not `{value_text}`", key.name));
         }
-        (form, _) => read(form, value_text),
+        (form, _) => parse_value(form, value_text),
     };
     if key.form.accepts(&value) {
         Ok(value)

@@ -8,7 +8,7 @@ use suimon_contract::{Resource, ResourceKind};
 /// Flag that applies to some kinds of resource only.
 pub(crate) trait KindFlag {
     /// Long name of the flag.
-    const LONG: &'static str;
+    const LONG_NAME: &'static str;
 
     /// Returns the help text of the flag.
     fn help(kind: ResourceKind) -> &'static str;
@@ -22,7 +22,7 @@ pub(crate) trait KindFlag {
 pub(crate) struct Force;
 
 impl KindFlag for Force {
-    const LONG: &'static str = "force";
+    const LONG_NAME: &'static str = "force";
     fn help(kind: ResourceKind) -> &'static str {
         match kind {
             ResourceKind::Store => {
@@ -48,7 +48,7 @@ impl KindFlag for Force {
 pub(crate) struct WithFile;
 
 impl KindFlag for WithFile {
-    const LONG: &'static str = "with-file";
+    const LONG_NAME: &'static str = "with-file";
     fn help(_: ResourceKind) -> &'static str {
         "Delete the image file with its data, too"
     }
@@ -63,7 +63,7 @@ impl KindFlag for WithFile {
 pub(crate) struct CreateImage;
 
 impl KindFlag for CreateImage {
-    const LONG: &'static str = "create-image";
+    const LONG_NAME: &'static str = "create-image";
     fn help(_: ResourceKind) -> &'static str {
         "Create the image file if it is missing: an empty image, or a child of the parent"
     }
@@ -76,32 +76,32 @@ impl KindFlag for CreateImage {
 /// Flag `F` of commands about resources `R`. It does not exist for kinds to which `F` does not
 /// apply.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FlagOf<R, F> {
+pub(crate) struct ResourceFlag<R, F> {
     is_given: bool,
     marker: PhantomData<fn() -> (R, F)>,
 }
 
 /// Flag `--force`, for resources with minimums.
-pub(crate) type ForceFlag<R> = FlagOf<R, Force>;
+pub(crate) type ForceFlag<R> = ResourceFlag<R, Force>;
 /// Flag `--with-file`, for resources with files.
-pub(crate) type DeleteFlag<R> = FlagOf<R, WithFile>;
+pub(crate) type WithFileFlag<R> = ResourceFlag<R, WithFile>;
 /// Flag `--create-image`, for disks.
-pub(crate) type ImageFlag<R> = FlagOf<R, CreateImage>;
+pub(crate) type CreateImageFlag<R> = ResourceFlag<R, CreateImage>;
 
-impl<R, F> FlagOf<R, F> {
+impl<R, F> ResourceFlag<R, F> {
     /// Returns true if the flag was given.
     pub(crate) const fn is_given(&self) -> bool {
         self.is_given
     }
 }
 
-impl<R: Resource, F: KindFlag> clap::Args for FlagOf<R, F> {
+impl<R: Resource, F: KindFlag> clap::Args for ResourceFlag<R, F> {
     fn augment_args(command: Command) -> Command {
         if !F::applies_to(R::KIND) {
             return command;
         }
         let flag =
-            Arg::new(F::LONG).long(F::LONG).help(F::help(R::KIND)).action(ArgAction::SetTrue);
+            Arg::new(F::LONG_NAME).long(F::LONG_NAME).help(F::help(R::KIND)).action(ArgAction::SetTrue);
         command.arg(flag)
     }
 
@@ -110,9 +110,9 @@ impl<R: Resource, F: KindFlag> clap::Args for FlagOf<R, F> {
     }
 }
 
-impl<R: Resource, F: KindFlag> clap::FromArgMatches for FlagOf<R, F> {
+impl<R: Resource, F: KindFlag> clap::FromArgMatches for ResourceFlag<R, F> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let is_given = F::applies_to(R::KIND) && matches.get_flag(F::LONG);
+        let is_given = F::applies_to(R::KIND) && matches.get_flag(F::LONG_NAME);
         Ok(Self { is_given, marker: PhantomData })
     }
 

@@ -7,16 +7,16 @@ use suimon_contract::{
 
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::own_verb::OwnVerb;
+use crate::own_verb::KindSpecificVerb;
 use crate::progress::await_end;
 use crate::resource::ResourceVerb;
 
 /// Verbs of `store`.
-pub(crate) type StoreVerb = ResourceVerb<StoreConfig, OwnStoreVerb>;
+pub(crate) type StoreVerb = ResourceVerb<StoreConfig, StoreSpecificVerb>;
 
 /// Verbs that only stores have.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum OwnStoreVerb {
+pub(crate) enum StoreSpecificVerb {
     /// Measure the capacity of a store in IOPS.
     Measure(MeasureFlags),
 }
@@ -43,10 +43,10 @@ pub(crate) struct MeasureFlags {
     no_wait: bool,
 }
 
-impl OwnVerb for OwnStoreVerb {
+impl KindSpecificVerb for StoreSpecificVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let Self::Measure(MeasureFlags { name, seconds, beside, no_wait }) = self;
-        let request = MeasureStoreRequest { seconds, beside };
+        let request = MeasureStoreRequest { seconds, while_in_use: beside };
         let operation = context.client.measure_store(&name, &request).await?;
         await_end(context, operation, no_wait).await
     }

@@ -5,10 +5,10 @@ mod screen;
 use core::time::Duration;
 
 use clap::Args;
-use suimon_tables::top::{DiskAndWorkerRates, View, render};
+use suimon_tables::top::{TopRates, View, render};
 
 use crate::exit::Failure;
-use crate::output::{Context, is_terminal, print};
+use crate::output::{Context, is_stdout_terminal, print};
 
 /// Arguments of `top`.
 #[derive(Clone, Copy, Debug, Args)]
@@ -33,11 +33,11 @@ impl TopFlags {
     pub(crate) async fn run(self, context: &Context) -> Result<(), Failure> {
         let interval = Duration::from_millis(u64::from(self.interval));
         let view = if self.stages { View::Stages } else { View::Rates };
-        if !context.json && !self.once && is_terminal() {
+        if !context.prints_json && !self.once && is_stdout_terminal() {
             return screen::run(context, interval, view).await;
         }
         let rates = measure_interval(context, interval).await?;
-        if context.json {
+        if context.prints_json {
             return Ok(crate::output::print_json(&rates)?);
         }
         Ok(print(&render(&rates, view))?)
@@ -48,9 +48,9 @@ impl TopFlags {
 async fn measure_interval(
     context: &Context,
     interval: Duration,
-) -> Result<DiskAndWorkerRates, Failure> {
+) -> Result<TopRates, Failure> {
     let before = context.client.top().await?;
     tokio::time::sleep(interval).await;
     let after = context.client.top().await?;
-    Ok(DiskAndWorkerRates::between(&before, &after))
+    Ok(TopRates::between(&before, &after))
 }

@@ -11,7 +11,7 @@ use suimon_tables::vf_tables::{adapter_details, adapter_table, vf_details};
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::progress::finish;
+use crate::progress::print_outcome;
 use crate::settings::{self, Setting};
 
 /// Verbs of `vf`.
@@ -79,7 +79,7 @@ impl VfVerb {
         match self {
             Self::List => {
                 let adapters = context.client.sriov_adapters().await?;
-                if adapters.is_empty() && !context.json {
+                if adapters.is_empty() && !context.prints_json {
                     eprintln!("no network adapter of this host supports SR-IOV");
                 }
                 Ok(context.show(&adapters, |adapters| adapter_table(adapters))?)
@@ -121,12 +121,12 @@ impl EnableFlags {
             None => client.create(&new_pf(&adapter, self.count)?, options).await,
             Some(config) => {
                 // Settings of removed VFs would be rejected.
-                let kept_vfs = config.vf.into_iter().filter(|vf| vf.index < self.count);
+                let kept_vfs = config.vf_settings.into_iter().filter(|vf| vf.index < self.count);
                 let patch = json!({"vfs": self.count, "vf": kept_vfs.collect::<Vec<_>>()});
                 client.patch::<PfConfig>(&config.name, &patch, options).await
             }
         };
-        finish(context, outcome?, self.change).await
+        print_outcome(context, outcome?, self.change).await
     }
 }
 
@@ -145,7 +145,7 @@ fn new_pf(adapter: &SriovAdapter, vfs: u16) -> Result<PfConfig, Failure> {
 impl SetFlags {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let adapter = context.client.sriov_adapter(&self.pf).await?;
-        let changes = settings::table(&self.settings)?;
+        let changes = settings::merge_patch(&self.settings)?;
         let (client, options) = (&context.client, self.change.options());
         let outcome = match desired(context, &adapter).await? {
             None => {
@@ -156,11 +156,11 @@ impl SetFlags {
             Some(config) => {
                 let name: Name = config.name.clone();
                 let pf = with_vf(config, self.index, &changes)?;
-                let patch = json!({ "vf": pf.vf });
+                let patch = json!({ "vf": pf.vf_settings });
                 client.patch::<PfConfig>(&name, &patch, options).await
             }
         };
-        finish(context, outcome?, self.change).await
+        print_outcome(context, outcome?, self.change).await
     }
 }
 
@@ -170,8 +170,8 @@ fn with_vf(
     index: u16,
     changes: &Map<String, Value>,
 ) -> Result<PfConfig, Failure> {
-    let position = pf.vf.iter().position(|vf| vf.index == index);
-    let before = position.map_or_else(|| VfConfig::new(index), |index| pf.vf[index].clone());
+    let position = pf.vf_settings.iter().position(|vf| vf.index == index);
+    let before = position.map_or_else(|| VfConfig::new(index), |index| pf.vf_settings[index].clone());
     let mut table = serde_json::to_value(&before).unwrap_or_default();
     if let Some(table) = table.as_object_mut() {
         for (key, value) in changes {
@@ -186,10 +186,10 @@ fn with_vf(
     }
     let is_empty = after == VfConfig::new(index);
     match (position, is_empty) {
-        (Some(index), true) => drop(pf.vf.remove(index)),
-        (Some(index), false) => pf.vf[index] = after,
+        (Some(index), true) => drop(pf.vf_settings.remove(index)),
+        (Some(index), false) => pf.vf_settings[index] = after,
         (None, true) => {}
-        (None, false) => pf.vf.push(after),
+        (None, false) => pf.vf_settings.push(after),
     }
     Ok(pf)
 }
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn an_adapter_without_a_description_is_given_one_by_its_own_name() {
         let pf = new_pf(&adapter(Some("eth0")), 4).unwrap();
-        assert_eq!((pf.name.as_str(), pf.device.as_str(), pf.vfs), ("eth0", "eth0", 4));
+        assert_eq!((pf.name.as_str(), pf.device.as_str(), pf.vf_count), ("eth0", "eth0", 4));
         let pf = new_pf(&adapter(None), 0).unwrap();
         assert_eq!((pf.name.as_str(), pf.device.as_str()), ("0000-01-00.0", "0000:01:00.0"));
         let mut adapter_in_netns = adapter(Some("eth0"));
@@ -229,9 +229,9 @@ mod tests {
         let pf = with_vf(pf, 1, &change("vlan=20 trust=true")).unwrap();
         let pf = with_vf(pf, 0, &change("spoof_check=false")).unwrap();
         let pf = with_vf(pf, 1, &change("vlan=null")).unwrap();
-        assert_eq!((pf.vf[0].index, pf.vf[0].vlan, pf.vf[0].trust), (1, None, Some(true)));
+        assert_eq!((pf.vf_settings[0].index, pf.vf_settings[0].vlan, pf.vf_settings[0].trust), (1, None, Some(true)));
         let pf = with_vf(pf, 1, &change("trust=null")).unwrap();
-        assert_eq!((pf.vf.len(), pf.vf[0].index), (1, 0));
+        assert_eq!((pf.vf_settings.len(), pf.vf_settings[0].index), (1, 0));
         assert!(with_vf(pf, 0, &change("index=1")).is_err());
     }
 }

@@ -4,25 +4,25 @@ use clap::{Args, Subcommand};
 use suimon_client::ChangeOutcome;
 use suimon_contract::{
     ByteSize, FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, MigrateVmRequest, Name,
-    STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopBy, StopVmRequest, VmConfig,
+    STOP_SECONDS_DEFAULT, STOP_SECONDS_MAX, StopMethod, StopVmRequest, VmConfig,
 };
 use suimon_tables::vm_tables::guest_text;
 
 use crate::change_flags::ChangeFlags;
-use crate::choices::one_of;
-use crate::downtime::downtime_ms;
+use crate::choices::one_of_parser;
+use crate::downtime::parse_downtime_ms;
 use crate::exit::Failure;
 use crate::output::{Context, print};
-use crate::own_verb::OwnVerb;
-use crate::progress::{await_end, finish};
-use crate::resource::{NamedOf, ResourceVerb};
+use crate::own_verb::KindSpecificVerb;
+use crate::progress::{await_end, print_outcome};
+use crate::resource::{NameArgument, ResourceVerb};
 
 /// Verbs of `vm`.
-pub(crate) type VmVerb = ResourceVerb<VmConfig, OwnVmVerb>;
+pub(crate) type VmVerb = ResourceVerb<VmConfig, VmSpecificVerb>;
 
 /// Verbs that only VMs have.
 #[derive(Clone, Debug, Subcommand)]
-pub(crate) enum OwnVmVerb {
+pub(crate) enum VmSpecificVerb {
     /// Start a VM.
     Start(ActionFlags),
     /// Stop a VM by a shutdown of its guest.
@@ -42,11 +42,11 @@ pub(crate) enum OwnVmVerb {
     /// Migrate a running VM to another node.
     Migrate(MigrateFlags),
     /// Show operating system, host name and IP addresses as reported by the guest agent.
-    Guest(NamedOf<VmConfig>),
+    Guest(NameArgument<VmConfig>),
     /// Connect this terminal to the serial console of a VM.
-    Console(NamedOf<VmConfig>),
+    Console(NameArgument<VmConfig>),
     /// Print libvirt domain XML for the NICs and disks of a VM.
-    Xml(NamedOf<VmConfig>),
+    Xml(NameArgument<VmConfig>),
 }
 
 #[derive(Clone, Debug, Args)]
@@ -77,7 +77,7 @@ pub(crate) struct StopFlags {
     /// the guest agent if it responds, else the power button.
     #[arg(long, value_name = "METHOD", default_value = "auto",
         value_parser = one_of::<StopBy>(&["auto", "power-button", "agent"]))]
-    by: StopBy,
+    by: StopMethod,
 }
 
 #[derive(Clone, Debug, Args)]
@@ -117,10 +117,10 @@ pub(crate) struct MigrateFlags {
 impl MigrateFlags {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let request = MigrateVmRequest {
-            to: self.to,
+            destination: self.to,
             downtime_ms: self.downtime,
-            bandwidth: self.bandwidth,
-            with_files: self.with_files,
+            bandwidth_max_bytes_per_s: self.bandwidth,
+            deletes_source_files: self.with_files,
         };
         let outcome = if self.change.dry_run {
             ChangeOutcome::Planned(context.client.check_migration(&self.name, &request).await?)
@@ -128,22 +128,22 @@ impl MigrateFlags {
             let operation = context.client.migrate_vm(&self.name, &request).await?;
             ChangeOutcome::Started(Box::new(operation))
         };
-        finish(context, outcome, self.change).await
+        print_outcome(context, outcome, self.change).await
     }
 }
 
-impl OwnVerb for OwnVmVerb {
+impl KindSpecificVerb for VmSpecificVerb {
     async fn run(self, context: &Context) -> Result<(), Failure> {
         let client = &context.client;
         let (operation, no_wait) = match self {
-            Self::Console(NamedOf { name, .. }) => {
+            Self::Console(NameArgument { name, .. }) => {
                 return crate::vm_console::run(context, &name).await;
             }
-            Self::Xml(NamedOf { name, .. }) => return Ok(print(&client.vm_libvirt(&name).await?)?),
+            Self::Xml(NameArgument { name, .. }) => return Ok(print(&client.vm_libvirt_xml(&name).await?)?),
             Self::Migrate(flags) => return flags.run(context).await,
-            Self::Guest(NamedOf { name, .. }) => return guest(context, &name).await,
+            Self::Guest(NameArgument { name, .. }) => return guest(context, &name).await,
             Self::Freeze(FreezeFlags { tell: flags, seconds }) => {
-                let request = FreezeVmRequest { seconds };
+                let request = FreezeVmRequest { thaw_after_s: seconds };
                 (client.freeze_vm(&flags.name, &request).await, flags.no_wait)
             }
             Self::Thaw(flags) => (client.thaw_vm(&flags.name).await, flags.no_wait),
@@ -153,7 +153,7 @@ impl OwnVerb for OwnVmVerb {
             Self::Resume(flags) => (client.resume_vm(&flags.name).await, flags.no_wait),
             Self::Reset(flags) => (client.reset_vm(&flags.name).await, flags.no_wait),
             Self::Stop(StopFlags { tell: flags, seconds, force, by: method }) => {
-                let request = StopVmRequest { seconds, force, by: method };
+                let request = StopVmRequest { timeout_s: seconds, force, method };
                 (client.stop_vm(&flags.name, &request).await, flags.no_wait)
             }
         };

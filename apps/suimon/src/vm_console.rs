@@ -15,7 +15,7 @@ const LEAVE: u8 = 0x1d;
 /// Copies bytes between the terminal and the guest until either side ends, or the user types
 /// Ctrl-]. Without a terminal, copies standard input to its end.
 pub(crate) async fn run(context: &Context, vm: &Name) -> Result<(), Failure> {
-    let console = context.client.vm_console(vm).await?;
+    let console = context.client.open_vm_console(vm).await?;
     let raw = RawTerminal::enter()?;
     if raw.is_some() {
         eprint!("Connected to the console of vm/{vm}; Ctrl-] disconnects.\r\n");

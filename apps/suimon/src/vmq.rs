@@ -11,7 +11,7 @@ use suimon_tables::vmq_tables::{details, explanation, table};
 use crate::change_flags::ChangeFlags;
 use crate::exit::Failure;
 use crate::output::Context;
-use crate::progress::finish;
+use crate::progress::print_outcome;
 use crate::settings::{self, Setting};
 
 /// Verbs of `vmq`.
@@ -62,7 +62,7 @@ fn settings_help() -> String {
     format!(
         "Keys and their values, such as `max_workers=2` or `enabled=off`; `KEY=default` removes \
          a key, so that its default applies. The keys are {}",
-        settings::keys(ResourceKind::Vmq)
+        settings::key_names(ResourceKind::Vmq)
     )
 }
 
@@ -75,7 +75,7 @@ impl VmqVerb {
             }
             Self::Show(ShowFlags { uplink: None }) => {
                 let vmqs = context.client.vmqs().await?;
-                if vmqs.is_empty() && !context.json {
+                if vmqs.is_empty() && !context.prints_json {
                     eprintln!("no switch uses an uplink or team, so VMQ has no queues");
                 }
                 Ok(context
@@ -131,7 +131,7 @@ impl Owner {
             return Ok(Self::Uplink);
         }
         let known_names = teams.iter().chain(&uplinks).map(ToString::to_string).collect();
-        Err(Failure::no_such(&format!("team or uplink `{name}`"), known_names))
+        Err(Failure::no_such_object(&format!("team or uplink `{name}`"), known_names))
     }
 
     const fn kind(self) -> ResourceKind {
@@ -144,13 +144,13 @@ impl Owner {
 
 impl SetFlags {
     async fn run(self, context: &Context) -> Result<(), Failure> {
-        let patch = json!({ "vmq": settings::table(&self.settings)? });
+        let patch = json!({ "vmq": settings::merge_patch(&self.settings)? });
         let (client, options) = (&context.client, self.change.options());
         let outcome = match Owner::find(context, &self.uplink).await? {
             Owner::Team => client.patch::<TeamConfig>(&self.uplink, &patch, options).await,
             Owner::Uplink => client.patch::<UplinkConfig>(&self.uplink, &patch, options).await,
         };
-        finish(context, outcome?, self.change).await
+        print_outcome(context, outcome?, self.change).await
     }
 }
 
@@ -189,7 +189,7 @@ async fn queues_of(context: &Context, port: &Name) -> Result<Vec<VmqQueueStatus>
     }
     let known_names =
         nics.iter().map(|nic| &nic.name).chain(&uplinks).map(ToString::to_string).collect();
-    Err(Failure::no_such(&format!("NIC or uplink `{port}`"), known_names))
+    Err(Failure::no_such_object(&format!("NIC or uplink `{port}`"), known_names))
 }
 
 fn no_queue_of_nic(nic: &NicConfig, uplink: Option<&Name>) -> String {

@@ -12,7 +12,7 @@ struct Vmq {
 fn patch(args: &[&str]) -> Result<Value, Failure> {
     let parsed = Vmq::parse_from(["x", "set", "both"].iter().chain(args));
     let VmqVerb::Set(flags) = parsed.verb else { panic!("another verb") };
-    settings::table(&flags.settings).map(Value::Object)
+    settings::merge_patch(&flags.settings).map(Value::Object)
 }
 
 fn usage_error(args: &[&str]) -> String {
@@ -31,7 +31,7 @@ fn set_sends_only_the_keys_that_were_named_each_as_its_type() {
     );
     let repeated = patch(&["mode=static", "mode=dynamic"]).unwrap_err();
     assert_eq!(
-        (repeated.code(), repeated.to_string()),
+        (repeated.exit_code(), repeated.to_string()),
         (2, "`mode` is given twice; give it once".to_owned())
     );
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use suimon_contract::Name;
 
 #[derive(Clone, Debug, Args)]
-pub(crate) struct WorkFlags {
+pub(crate) struct DiskJobFlags {
     /// Name of the disk.
     pub(crate) name: Name,
     /// Print the number of the operation and return without waiting for its end.

@@ -16,10 +16,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::api::Notifications;
-use crate::server::Client;
+use crate::server::ClientConnection;
 
 pub(crate) use table::AuthenticatedListener;
-use table::{Report, Table, peer_text};
+use table::{FailureReport, FailureTable, peer_text};
 
 /// Record of requests with wrong credentials at the TCP listeners of the daemon. Clones share it.
 #[derive(Clone, Default)]
@@ -27,7 +27,7 @@ pub struct AccessFailures(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    table: Mutex<Table>,
+    table: Mutex<FailureTable>,
     /// Signals that wrong credentials were recorded.
     changed: Notify,
 }
@@ -38,12 +38,12 @@ impl AccessFailures {
     pub(crate) async fn refuse(
         &self,
         (listener, credentials): (AuthenticatedListener, &[u8]),
-        client: Option<&Client>,
+        client: Option<&ClientConnection>,
         mut response: Response,
     ) -> Response {
-        let peer = client.and_then(Client::peer);
+        let peer = client.and_then(ClientConnection::peer);
         let now = Instant::now().into_std();
-        let delay = self.table().fail(now, (listener, peer), fingerprint(credentials));
+        let delay = self.table().record_failure(now, (listener, peer), fingerprint(credentials));
         self.0.changed.notify_one();
         match client {
             Some(client) => client.delay(delay).await,
@@ -72,11 +72,11 @@ impl AccessFailures {
             let due = self.table().poll_reports(Instant::now().into_std());
             report(&node, due).await;
         }
-        let remaining = self.table().end(Instant::now().into_std());
+        let remaining = self.table().take_remaining_reports(Instant::now().into_std());
         report(&node, remaining).await;
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, FailureTable> {
         self.0.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -97,18 +97,18 @@ async fn sleep_until(deadline: Option<Instant>) {
     }
 }
 
-async fn report(node: &Arc<Node>, reports: Vec<Report>) {
+async fn report(node: &Arc<Node>, reports: Vec<FailureReport>) {
     if reports.is_empty() {
         return;
     }
     let node = Arc::clone(node);
     let reported = tokio::task::spawn_blocking(move || {
-        for Report { listener, peer, count, over: span } in reports {
-            node.report_rejected_access(&RefusedAccess {
+        for FailureReport { listener, peer, count, duration: span } in reports {
+            node.report_refused_access(&RefusedAccess {
                 listener: listener.name(),
                 peer: peer.map(peer_text),
                 count,
-                seconds: span.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
+                period_s: span.as_millis().div_ceil(1000).try_into().unwrap_or(u64::MAX),
             });
         }
     });

@@ -5,10 +5,10 @@
 //! events.
 //!
 //! - [`router`] is the API as a service, with [`ApiState`]; [`openapi_document`] describes it.
-//! - [`TcpApi`] is the TCP listener, [`guarded`] restricts a service to requests with a token, and
+//! - [`TcpApi`] is the TCP listener, [`with_token_check`] restricts a service to requests with a token, and
 //!   [`AccessFailures`] records wrong credentials.
 //! - [`Console`] is the listener of the console with its logins; [`console_router`] is its service.
-//! - [`Listeners`] starts the TCP listeners, and tries again after failures.
+//! - [`ListenerStarter`] starts the TCP listeners, and tries again after failures.
 //! - [`serve`] accepts connections of a [`Listener`] until [`Notifications`] report the end.
 //!
 //! Outside of the scope: the file of the Unix socket, signals, and the lifecycle of the process.
@@ -37,8 +37,8 @@ pub use api::{
     ApiState, EVENT_FOLLOWERS_MAX, NotificationSender, Notifications, openapi_document, router,
 };
 pub use console::{Console, ConsoleInService, LIVE_STREAMS_MAX, router as console_router};
-pub use listeners::{ListenerRecord, ListenerSection, ListenerSettings, Listeners};
+pub use listeners::{ListenerSettingsRecord, ListenerSection, ListenerSettings, ListenerStarter};
 pub use server::{
-    CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, READ_TIMEOUT, TlsListener, UPGRADED_MAX, serve,
+    CONNECTIONS_MAX, REQUEST_HEAD_TIMEOUT, Listener, WRITE_TIMEOUT, TlsListener, UPGRADED_CONNECTIONS_MAX, serve,
 };
-pub use tcp_api::{TcpApi, Tokens, guarded};
+pub use tcp_api::{TcpApi, Tokens, with_token_check};

@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Unix socket of this host whose peer is a process of a VM or this daemon.
 #[derive(Debug)]
-pub struct LocalEnd(Arc<Socket>);
+pub struct LocalSocket(Arc<Socket>);
 
 #[derive(Debug)]
 struct Socket {
@@ -44,12 +44,12 @@ static CLOSES: LazyLock<CloseQueue> = LazyLock::new(|| CloseQueue::new(CLOSING_M
 /// # Errors
 /// The descriptor is not a Unix socket, the process has no free descriptor, or [`CLOSING_MAX`]
 /// earlier closes have not ended.
-pub fn local(end: OwnedFd) -> io::Result<LocalEnd> {
+pub fn register_local_socket(end: OwnedFd) -> io::Result<LocalSocket> {
     let is_guarded = !refuse_descriptors(&end);
-    LocalEnd::new(end, is_guarded)
+    LocalSocket::new(end, is_guarded)
 }
 
-impl LocalEnd {
+impl LocalSocket {
     fn new(end: OwnedFd, is_guarded: bool) -> io::Result<Self> {
         let guard = match is_guarded.then(|| guard(&end)).transpose() {
             Ok(guard) => guard,
@@ -67,7 +67,7 @@ impl LocalEnd {
 
 /// Creates the owner of descriptors that the peer of a socket attaches.
 fn guard(socket: &OwnedFd) -> io::Result<AttachedDescriptors> {
-    if CLOSES.count() >= CLOSING_MAX {
+    if CLOSES.pending_count() >= CLOSING_MAX {
         let text = "QEMU processes delay the close of earlier connections; end the VMs whose \
                     consoles or migrations ended with an error";
         return Err(io::Error::other(text));
@@ -85,7 +85,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for LocalEnd {
+impl AsyncRead for LocalSocket {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -104,7 +104,7 @@ impl AsyncRead for LocalEnd {
     }
 }
 
-impl AsyncWrite for LocalEnd {
+impl AsyncWrite for LocalSocket {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -134,7 +134,7 @@ impl AsyncWrite for LocalEnd {
 ///
 /// # Errors
 /// An end failed.
-pub async fn copy<S>(far: S, local: LocalEnd) -> io::Result<()>
+pub async fn copy_bidirectional<S>(far: S, local: LocalSocket) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Send,
 {

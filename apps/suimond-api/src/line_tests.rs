@@ -14,7 +14,7 @@ use super::*;
 fn line() -> (DuplexStream, UnixStream, JoinHandle<io::Result<()>>) {
     let (far, carried_end) = tokio::io::duplex(64 << 10);
     let (near, local_end) = StdStream::pair().unwrap();
-    let task = tokio::spawn(copy(carried_end, local(local_end.into()).unwrap()));
+    let task = tokio::spawn(copy_bidirectional(carried_end, register_local_socket(local_end.into()).unwrap()));
     (far, registered(near), task)
 }
 
@@ -130,7 +130,7 @@ async fn an_end_that_does_not_read_blocks_the_other_end_within_bounded_memory() 
 async fn an_attached_descriptor_ends_the_connection_and_blocks_no_thread_of_the_runtime() {
     let (_far, carried_end) = tokio::io::duplex(64 << 10);
     let (near, local_end) = StdStream::pair().unwrap();
-    let task = tokio::spawn(copy(carried_end, LocalEnd::new(local_end.into(), true).unwrap()));
+    let task = tokio::spawn(copy_bidirectional(carried_end, LocalSocket::new(local_end.into(), true).unwrap()));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut attached = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (peer, _) = listener.accept().unwrap();

@@ -17,7 +17,7 @@ use crate::access::AccessFailures;
 use crate::api::Notifications;
 use crate::console::{Console, ConsoleInService};
 use crate::server::{TlsListener, serve};
-use crate::tcp_api::{TcpApi, Tokens, guarded};
+use crate::tcp_api::{TcpApi, Tokens, with_token_check};
 
 /// Interval of attempts to listen.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
@@ -42,7 +42,7 @@ pub enum ListenerSettings {
 
 /// Record of the settings that the TCP listeners use, from which changes in the host file are found
 /// that need a restart.
-pub trait ListenerRecord: Send + Sync {
+pub trait ListenerSettingsRecord: Send + Sync {
     /// Records that a listener has failed at the start. It is tried again with the settings in
     /// effect at each attempt.
     fn set_retried(&self, section: ListenerSection);
@@ -50,20 +50,20 @@ pub trait ListenerRecord: Send + Sync {
     /// Returns a function that records these settings and the current state of the files that they
     /// name. The caller calls this method before it reads the files, and the returned function when
     /// the listener uses the settings.
-    fn capture(&self, settings: ListenerSettings) -> Box<dyn FnOnce() + Send>;
+    fn prepare_record(&self, settings: ListenerSettings) -> Box<dyn FnOnce() + Send>;
 }
 
 /// Starter of the TCP listeners.
-pub struct Listeners {
+pub struct ListenerStarter {
     /// Node to which failed listeners are reported.
     pub node: Arc<Node>,
     /// True if the daemon had no stored state.
     pub is_first_start: bool,
     /// Record of the settings that the listeners use.
-    pub record: Arc<dyn ListenerRecord>,
+    pub settings_record: Arc<dyn ListenerSettingsRecord>,
 }
 
-impl Listeners {
+impl ListenerStarter {
     /// Starts tasks that serve the API over TCP.
     ///
     /// # Errors
@@ -75,9 +75,9 @@ impl Listeners {
         failures: AccessFailures,
         notifications: Notifications,
     ) -> Result<(), Vec<ApiError>> {
-        let first = listen(config, Arc::clone(&self.record)).await;
+        let first = listen(config, Arc::clone(&self.settings_record)).await;
         let first = self.started(ListenerSection::Api, first)?;
-        let (node, record) = (Arc::clone(&self.node), Arc::clone(&self.record));
+        let (node, record) = (Arc::clone(&self.node), Arc::clone(&self.settings_record));
         tokio::spawn(async move {
             let bound = match first {
                 Some(bound) => Some(bound),
@@ -87,9 +87,9 @@ impl Listeners {
             };
             match bound {
                 Some((listener, tokens)) => {
-                    serve(listener, guarded(router, tokens, failures), notifications).await;
+                    serve(listener, with_token_check(router, tokens, failures), notifications).await;
                 }
-                None => record.capture(ListenerSettings::Api(None))(),
+                None => record.prepare_record(ListenerSettings::Api(None))(),
             }
         });
         Ok(())
@@ -106,12 +106,12 @@ impl Listeners {
         page: impl FnOnce(Arc<Console>) -> Router + Send + 'static,
         notifications: Notifications,
     ) -> Result<(), Vec<ApiError>> {
-        let first = listen_console(config, Arc::clone(&self.record)).await;
+        let first = listen_console(config, Arc::clone(&self.settings_record)).await;
         let first = self.started(ListenerSection::Console, first)?;
         if let Some((_, console)) = &first {
             in_service.set(console);
         }
-        let (node, record) = (Arc::clone(&self.node), Arc::clone(&self.record));
+        let (node, record) = (Arc::clone(&self.node), Arc::clone(&self.settings_record));
         tokio::spawn(async move {
             let bound = match first {
                 Some(bound) => Some(bound),
@@ -128,7 +128,7 @@ impl Listeners {
                     in_service.set(&console);
                     serve(listener, page(console), notifications).await;
                 }
-                None => record.capture(ListenerSettings::Console(None))(),
+                None => record.prepare_record(ListenerSettings::Console(None))(),
             }
         });
         Ok(())
@@ -149,7 +149,7 @@ impl Listeners {
             Err(error) if self.is_first_start => Err(vec![error]),
             Err(error) => {
                 tracing::error!("{error}");
-                self.record.set_retried(section);
+                self.settings_record.set_retried(section);
                 self.node.report_listener_failed(&error);
                 Ok(None)
             }
@@ -160,10 +160,10 @@ impl Listeners {
 /// Loads the files that `[api]` names, and listens.
 async fn listen(
     config: ApiConfig,
-    record: Arc<dyn ListenerRecord>,
+    record: Arc<dyn ListenerSettingsRecord>,
 ) -> Result<(TlsListener, Tokens), ApiError> {
     let load = move || {
-        let commit = record.capture(ListenerSettings::Api(Some(config.clone())));
+        let commit = record.prepare_record(ListenerSettings::Api(Some(config.clone())));
         TcpApi::load(&config).map(|api| (api, commit))
     };
     let (api, commit) = on_blocking_thread(load).await?;
@@ -175,10 +175,10 @@ async fn listen(
 /// Loads the files that `[console]` names, and listens.
 async fn listen_console(
     config: ConsoleConfig,
-    record: Arc<dyn ListenerRecord>,
+    record: Arc<dyn ListenerSettingsRecord>,
 ) -> Result<(TcpListener, Arc<Console>), ApiError> {
     let load = move || {
-        let commit = record.capture(ListenerSettings::Console(Some(config.clone())));
+        let commit = record.prepare_record(ListenerSettings::Console(Some(config.clone())));
         Console::load(&config).map(|console| (Arc::new(console), commit))
     };
     let (console, commit) = on_blocking_thread(load).await?;

@@ -4,7 +4,7 @@ use std::io::{Error, ErrorKind};
 
 /// Returns the action to take after `error` of the TCP listener that the host file's section
 /// `section` configures.
-pub(crate) fn for_listener(error: &Error, section: &str) -> String {
+pub(crate) fn listener_error_remedy(error: &Error, section: &str) -> String {
     match error.kind() {
         ErrorKind::AddrInUse => format!(
             "stop the process that listens there (`ss -ltnp` lists it), or change listen in \

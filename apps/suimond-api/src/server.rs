@@ -22,10 +22,10 @@ use tokio::net::{TcpListener, UnixListener};
 use suimon_client::enable_keepalive;
 use suimon_socket_runtime::HandshakeLimits;
 
-pub use self::connections::UPGRADED_MAX;
+pub use self::connections::UPGRADED_CONNECTIONS_MAX;
 use crate::api::Notifications;
-pub(crate) use crate::server::client::Client;
-use crate::server::connections::{Connections, Slot};
+pub(crate) use crate::server::client::ClientConnection;
+use crate::server::connections::{Connections, ConnectionSlot};
 use crate::server::tracked_service::TrackedService;
 use crate::server::write_timeout::WriteTimeout;
 
@@ -33,9 +33,9 @@ use crate::server::write_timeout::WriteTimeout;
 /// idle for the longest time; if none is idle, it waits.
 pub const CONNECTIONS_MAX: usize = 256;
 /// Time limit for a request's head, from the connection's start or the previous response.
-pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+pub const REQUEST_HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for which a client may read nothing of a pending response.
-pub const READ_TIMEOUT: Duration = Duration::from_secs(30);
+pub const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit for responses in progress when the daemon stops.
 const LINGER: Duration = Duration::from_secs(3);
 /// Delay after a failed accept, usually caused by a lack of descriptors.
@@ -126,7 +126,7 @@ impl Listener for TlsListener {
             let handshake = self.acceptor.accept(accepted);
             self.limits.run(peer, watched, handshake, |_| {}).await
         };
-        let handshake = tokio::time::timeout(HEAD_TIMEOUT, handshake);
+        let handshake = tokio::time::timeout(REQUEST_HEAD_TIMEOUT, handshake);
         handshake.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -154,7 +154,7 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut notifications: 
             }
         };
         let slot = tokio::select! {
-            place = connections.slot() => Arc::new(place),
+            place = connections.acquire_slot() => Arc::new(place),
             () = notifications.wait_end() => break,
         };
         let peer = listener.peer(&accepted);
@@ -171,7 +171,7 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut notifications: 
             };
             tokio::select! {
                 () = connection_task => {}
-                () = slot.slot_reassigned() => {
+                () = slot.wait_reassigned() => {
                     tracing::debug!("an idle connection was closed in favour of new ones");
                 }
             }
@@ -183,7 +183,7 @@ pub async fn serve<L: Listener>(listener: L, router: Router, mut notifications: 
 
 async fn serve_connection<C>(
     connection: C,
-    (slot, peer): (&Arc<Slot>, Option<IpAddr>),
+    (slot, peer): (&Arc<ConnectionSlot>, Option<IpAddr>),
     router: Router,
     mut notifications: Notifications,
 ) where
@@ -191,10 +191,10 @@ async fn serve_connection<C>(
 {
     let service = TowerToHyperService::new(router);
     let service = TrackedService { service, slot: slot.clone(), peer };
-    let connection = WriteTimeout::new(connection, slot.clone(), READ_TIMEOUT);
+    let connection = WriteTimeout::new(connection, slot.clone(), WRITE_TIMEOUT);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(REQUEST_HEAD_TIMEOUT)
         .serve_connection(TokioIo::new(connection), service)
         .with_upgrades();
     tokio::pin!(connection);

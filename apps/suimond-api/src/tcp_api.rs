@@ -22,7 +22,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::access::{AccessFailures, AuthenticatedListener};
 use crate::api::ErrorResponse;
 use crate::remedy;
-use crate::server::{Client, TlsListener};
+use crate::server::{ClientConnection, TlsListener};
 
 /// Path of the metrics endpoint.
 pub(crate) const METRICS_PATH: &str = "/metrics";
@@ -95,7 +95,7 @@ impl TcpApi {
     }
 
     fn bind_error(&self, error: &std::io::Error) -> ApiError {
-        let remedy = remedy::for_listener(error, "api");
+        let remedy = remedy::listener_error_remedy(error, "api");
         let text = format!("cannot listen on {}: {error}; {remedy}", self.address);
         api_error(ErrorCode::HostError, "listen", text)
     }
@@ -103,7 +103,7 @@ impl TcpApi {
 
 /// Returns the API restricted to requests with a token that permits them. Wrong tokens are recorded
 /// in `failures`.
-pub fn guarded(router: Router, tokens: Tokens, failures: AccessFailures) -> Router {
+pub fn with_token_check(router: Router, tokens: Tokens, failures: AccessFailures) -> Router {
     router.layer(from_fn_with_state((tokens, failures), check_token))
 }
 
@@ -119,7 +119,7 @@ impl Token {
                 TokenError::File(error) => code_of(error),
                 TokenError::Weak { .. } => ErrorCode::InvalidValue,
             };
-            ApiError::new(code, error.to_string()).about(section).field(field)
+            ApiError::new(code, error.to_string()).with_resource(section).with_field(field)
         })?;
         Ok(Self(token.into_bytes().into()))
     }
@@ -161,7 +161,7 @@ async fn check_token(
     let failure = ErrorResponse::with_status(StatusCode::UNAUTHORIZED, error);
     let response = ([(header::WWW_AUTHENTICATE, "Bearer")], failure).into_response();
     let Some(header_value) = request.headers().get(header::AUTHORIZATION) else { return response };
-    let client = request.extensions().get::<Client>();
+    let client = request.extensions().get::<ClientConnection>();
     failures.refuse((AuthenticatedListener::Api, header_value.as_bytes()), client, response).await
 }
 
@@ -205,5 +205,5 @@ const fn code_of(error: &SecretFileError) -> ErrorCode {
 }
 
 fn api_error(code: ErrorCode, field: &str, text: String) -> ApiError {
-    ApiError::new(code, text).about("api").field(field)
+    ApiError::new(code, text).with_resource("api").with_field(field)
 }

@@ -21,7 +21,7 @@ const ENTRIES_MAX: usize = 10_000;
 
 /// Identity and modification state of a file: inode, size in bytes, and modification time in s and
 /// ns.
-pub(super) type Stamp = (u64, u64, i64, i64);
+pub(super) type FileStamp = (u64, u64, i64, i64);
 
 /// Folder, identified by an open descriptor.
 pub(super) struct Folder {
@@ -37,7 +37,7 @@ impl Folder {
     }
 
     /// Opens a subfolder; `None` if it does not exist.
-    pub(super) fn folder(&self, name: &str) -> Result<Option<Self>, ApiError> {
+    pub(super) fn open_subfolder(&self, name: &str) -> Result<Option<Self>, ApiError> {
         let opened = openat2(&self.opened, name, FOLDER, Mode::empty(), BENEATH);
         match opened {
             Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => Ok(None),
@@ -66,7 +66,7 @@ impl Folder {
     /// # Errors
     /// The path is not a regular file, the file has more than `bytes_max` bytes, or it cannot be
     /// read.
-    pub(super) fn file(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, ApiError> {
+    pub(super) fn read_file(&self, name: &str, bytes_max: u64) -> Result<Option<Vec<u8>>, ApiError> {
         let path = self.path(name);
         // Without `NONBLOCK`, opening a pipe would block.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
@@ -74,31 +74,31 @@ impl Folder {
             Ok(opened) => opened,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP | Errno::XDEV) => {
-                return Err(unread(&path, "is a symbolic link, which is not followed; remove it"));
+                return Err(file_error(&path, "is a symbolic link, which is not followed; remove it"));
             }
             Err(errno) => return Err(host_error(&path, errno)),
         };
         let stat = fstat(&opened).map_err(|errno| host_error(&path, errno))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(unread(&path, "is not a regular file; remove it"));
+            return Err(file_error(&path, "is not a regular file; remove it"));
         }
         let mut bytes = Vec::new();
         let read = File::from(opened).take(bytes_max + 1).read_to_end(&mut bytes);
-        read.map_err(|error| unread(&path, format!("cannot be read: {error}")))?;
+        read.map_err(|error| file_error(&path, format!("cannot be read: {error}")))?;
         if bytes.len() as u64 > bytes_max {
             let text = format!("exceeds the limit of {bytes_max} bytes");
-            return Err(unread(&path, text));
+            return Err(file_error(&path, text));
         }
         Ok(Some(bytes))
     }
 
     /// Returns true if an entry with this name exists.
-    pub(super) fn has(&self, name: &str) -> Result<bool, ApiError> {
+    pub(super) fn contains_entry(&self, name: &str) -> Result<bool, ApiError> {
         self.stat(name).map(|stat| stat.is_some())
     }
 
     /// Returns the stamp of a file; `None` if it does not exist.
-    pub(super) fn stamp(&self, name: &str) -> Result<Option<Stamp>, ApiError> {
+    pub(super) fn file_stamp(&self, name: &str) -> Result<Option<FileStamp>, ApiError> {
         let stat = self.stat(name)?;
         Ok(stat.map(|stat| {
             let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Folder {
     }
 
     /// Returns the names of entries in no particular order.
-    pub(super) fn names(&self) -> Result<Vec<String>, ApiError> {
+    pub(super) fn entry_names(&self) -> Result<Vec<String>, ApiError> {
         let failed = |errno| host_error(&self.path, errno);
         let entries = rustix::fs::Dir::read_from(&self.opened).map_err(failed)?;
         let mut names = Vec::new();
@@ -131,7 +131,7 @@ impl Folder {
 
     /// Returns true if another program has locked the folder: a run is in progress in a run's
     /// folder, or a worker carries out requests in the folder of results.
-    pub(super) fn is_held(&self) -> Result<bool, ApiError> {
+    pub(super) fn is_locked(&self) -> Result<bool, ApiError> {
         // Opened again, since a lock belongs to the open file description.
         let opened = openat2(&self.opened, ".", FOLDER, Mode::empty(), BENEATH);
         let opened = opened.map_err(|errno| host_error(&self.path, errno))?;
@@ -150,7 +150,7 @@ impl Folder {
         let opened = openat2(&self.opened, &unfinished, flags, Mode::RUSR | Mode::WUSR, BENEATH);
         let opened = opened.map_err(|errno| host_error(&self.path(&unfinished), errno))?;
         let written = File::from(opened).write_all(bytes);
-        written.map_err(|error| unread(&path, format!("cannot be written: {error}")))?;
+        written.map_err(|error| file_error(&path, format!("cannot be written: {error}")))?;
         let (folder, flags) = (&self.opened, RenameFlags::NOREPLACE);
         match renameat_with(folder, &unfinished, folder, name, flags) {
             Ok(()) => Ok(true),
@@ -171,12 +171,12 @@ impl Folder {
 }
 
 fn host_error(path: &Path, errno: Errno) -> ApiError {
-    unread(path, format!("the host rejected the operation: {}", io::Error::from(errno)))
+    file_error(path, format!("the host rejected the operation: {}", io::Error::from(errno)))
 }
 
 /// Returns the error for an invalid or unreadable file of the folder.
-pub(crate) fn unread(path: &Path, text: impl Into<String>) -> ApiError {
-    let mut error = ApiError::new(ErrorCode::HostError, text).about("lab");
+pub(crate) fn file_error(path: &Path, text: impl Into<String>) -> ApiError {
+    let mut error = ApiError::new(ErrorCode::HostError, text).with_resource("lab");
     error.file = Some(path.display().to_string());
     error
 }

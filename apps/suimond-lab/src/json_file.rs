@@ -3,10 +3,10 @@
 use serde::de::DeserializeOwned;
 use suimon_contract::ApiError;
 
-use crate::folder::{Folder, unread};
+use crate::folder::{Folder, file_error};
 
 /// Largest accepted size of small files in bytes.
-pub(crate) const SMALL_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const SMALL_FILE_BYTES_MAX: u64 = 1 << 20;
 
 /// Reads and parses a JSON file of the folder; `None` if it does not exist.
 ///
@@ -17,9 +17,9 @@ pub(crate) fn read<T: DeserializeOwned>(
     name: &str,
     bytes_max: u64,
 ) -> Result<Option<T>, ApiError> {
-    let Some(bytes) = folder.file(name, bytes_max)? else { return Ok(None) };
+    let Some(bytes) = folder.read_file(name, bytes_max)? else { return Ok(None) };
     serde_json::from_slice(&bytes).map(Some).map_err(|error| {
         let text = format!("is damaged, or was written by another version of suimon-lab: {error}");
-        unread(&folder.path(name), text)
+        file_error(&folder.path(name), text)
     })
 }

@@ -23,10 +23,10 @@ use std::sync::Mutex;
 use suimon_contract::{
     ApiError, ErrorCode, LabConfig, LabRun, LabRunDetails, LabStatus, LabWorker,
 };
-use suimon_lab_run::folder::is_id;
+use suimon_lab_run::folder::is_valid_id;
 
-use crate::run_id::shown_id;
-use crate::worker::{plans, worker};
+use crate::run_id::printable_id;
+use crate::worker::{read_plans, find_running_worker};
 use folder::Folder;
 use runs::RunCache;
 
@@ -67,13 +67,13 @@ impl Lab {
         let results = self.results.display().to_string();
         let Some(folder) = Folder::open(&self.results)? else {
             let remedy = Some(self.remedy());
-            return Ok(LabStatus { results, remedy, ..LabStatus::default() });
+            return Ok(LabStatus { results_folder: results, remedy, ..LabStatus::default() });
         };
-        let worker = worker(&folder, now_ms)?;
+        let worker = find_running_worker(&folder, now_ms)?;
         let remedy = worker.is_none().then(|| self.remedy());
         let requests = request_list::list(&folder, worker.as_ref())?;
         let worker = worker.map(|worker| LabWorker { pid: worker.pid });
-        Ok(LabStatus { results, worker, remedy, plans: plans(&folder)?, requests })
+        Ok(LabStatus { results_folder: results, worker, remedy, plans: read_plans(&folder)?, requests })
     }
 
     /// Returns the latest runs, latest first.
@@ -90,7 +90,7 @@ impl Lab {
     ///
     /// # Errors
     /// The run does not exist, or a file cannot be read.
-    pub fn run(&self, id: &str) -> Result<LabRunDetails, ApiError> {
+    pub fn run_details(&self, id: &str) -> Result<LabRunDetails, ApiError> {
         runs::details(&self.run_folder(id)?, id)
     }
 
@@ -98,20 +98,20 @@ impl Lab {
     ///
     /// # Errors
     /// The run does not exist, has no report, or the report cannot be read.
-    pub fn report(&self, id: &str) -> Result<Vec<u8>, ApiError> {
-        runs::report(&self.run_folder(id)?, id)
+    pub fn html_report(&self, id: &str) -> Result<Vec<u8>, ApiError> {
+        runs::html_report(&self.run_folder(id)?, id)
     }
 
     fn run_folder(&self, id: &str) -> Result<Folder, ApiError> {
         let lacking = || {
             let text = format!("there is no run of this id in {}", self.results.display());
-            ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{}", shown_id(id)))
+            ApiError::new(ErrorCode::NotFound, text).with_resource(format!("lab/{}", printable_id(id)))
         };
-        if !is_id(id) {
+        if !is_valid_id(id) {
             return Err(lacking());
         }
         let folder = Folder::open(&self.results)?.ok_or_else(lacking)?;
-        let run = folder.folder(id)?.ok_or_else(lacking)?;
+        let run = folder.open_subfolder(id)?.ok_or_else(lacking)?;
         if runs::is_run(&run)? { Ok(run) } else { Err(lacking()) }
     }
 

@@ -1,7 +1,7 @@
 //! Ids of runs and plans, as clients give them.
 
 /// Returns the first characters of an id given by a client, without control characters.
-pub(crate) fn shown_id(id: &str) -> String {
+pub(crate) fn printable_id(id: &str) -> String {
     let plain = |character: char| {
         if character.is_ascii_graphic() && character != '/' { character } else { '?' }
     };

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use suimon_contract::{
     ApiError, ErrorCode, LabFigure, LabProgress, LabRun, LabRunDetails, LabRunState,
-    LabSimulatedFigure, LabWords,
+    LabSimulatedFigure, LabText,
 };
 use suimon_lab_run::folder::{
-    HEAD_FILE, HTML_REPORT_FILE, PROGRESS_FILE, Progress, REPORT_FILE, RUN_FILE, is_id,
+    RUN_METADATA_FILE, HTML_REPORT_FILE, PROGRESS_FILE, RunProgress, REPORT_FILE, RUN_FILE, is_valid_id,
 };
 use suimon_lab_run::{LocalizedText, RunOrigin};
 
-use super::folder::{Folder, Stamp};
-use crate::json_file::{SMALL_BYTES_MAX, read};
+use super::folder::{Folder, FileStamp};
+use crate::json_file::{SMALL_FILE_BYTES_MAX, read};
 
 /// Largest number of listed runs; the latest ones are listed.
 const LISTED_MAX: usize = 500;
@@ -26,7 +26,7 @@ const TEXT_CHARS_MAX: usize = 1000;
 pub(super) const RUN_FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Stamps of the files that determine a run's entry in the list.
-type Stamps = [Option<Stamp>; 3];
+type Stamps = [Option<FileStamp>; 3];
 
 /// Cache of runs by id, with the stamps of their files.
 #[derive(Default)]
@@ -56,15 +56,15 @@ struct Report {
 impl RunCache {
     /// Returns the runs of a folder, latest first. Unchanged runs are not read again.
     pub(super) fn list(&mut self, folder: &Folder) -> Result<Vec<LabRun>, ApiError> {
-        let mut ids = folder.names()?;
-        ids.retain(|id| is_id(id) && split(id).is_some());
+        let mut ids = folder.entry_names()?;
+        ids.retain(|id| is_valid_id(id) && split(id).is_some());
         ids.sort_by(|a, b| {
             split(b).map(|parts| parts.1).cmp(&split(a).map(|parts| parts.1)).then(a.cmp(b))
         });
         let mut before = std::mem::take(&mut self.0);
         let mut runs = Vec::new();
         for id in ids.into_iter().take(LISTED_MAX) {
-            let Some(run) = folder.folder(&id)? else { continue };
+            let Some(run) = folder.open_subfolder(&id)? else { continue };
             let stamps = stamps(&run)?;
             if stamps == [None; 3] {
                 continue;
@@ -95,22 +95,22 @@ fn split(id: &str) -> Option<(&str, &str)> {
 }
 
 fn stamps(run: &Folder) -> Result<Stamps, ApiError> {
-    Ok([run.stamp(REPORT_FILE)?, run.stamp(RUN_FILE)?, run.stamp(HEAD_FILE)?])
+    Ok([run.file_stamp(REPORT_FILE)?, run.file_stamp(RUN_FILE)?, run.file_stamp(RUN_METADATA_FILE)?])
 }
 
 /// Returns true if the folder contains a run.
 pub(super) fn is_run(folder: &Folder) -> Result<bool, ApiError> {
-    Ok(folder.has(RUN_FILE)? || folder.has(HEAD_FILE)?)
+    Ok(folder.contains_entry(RUN_FILE)? || folder.contains_entry(RUN_METADATA_FILE)?)
 }
 
 /// Returns the entry of a run in the list, read from the smallest available file.
 fn entry(run: &Folder, id: &str, [report, whole_report, _]: &Stamps) -> LabRun {
     let (name, max_bytes) = match (report, whole_report) {
         (Some(_), _) => (REPORT_FILE, REPORT_BYTES_MAX),
-        (None, Some(_)) if !matches!(run.has(HEAD_FILE), Ok(true)) => {
+        (None, Some(_)) if !matches!(run.contains_entry(RUN_METADATA_FILE), Ok(true)) => {
             (RUN_FILE, RUN_FILE_BYTES_MAX)
         }
-        _ => (HEAD_FILE, SMALL_BYTES_MAX),
+        _ => (RUN_METADATA_FILE, SMALL_FILE_BYTES_MAX),
     };
     let (head, error) = match read::<Head>(run, name, max_bytes) {
         Ok(head) => (head, None),
@@ -122,40 +122,40 @@ fn entry(run: &Folder, id: &str, [report, whole_report, _]: &Stamps) -> LabRun {
         plan: split(id).map_or(id, |(plan, _)| plan).to_owned(),
         simulated: false,
         scale: None,
-        began: None,
-        state: if is_whole { LabRunState::Whole } else { LabRunState::Interrupted },
+        started_at: None,
+        state: if is_whole { LabRunState::Complete } else { LabRunState::Interrupted },
         progress: None,
         verdict: None,
         error,
     };
     if let Some(head) = head {
         lab_run.simulated = head.origin != RunOrigin::Real;
-        lab_run.scale = Some(bounded_words(LocalizedText::untranslated(head.scale)).en);
-        lab_run.began = Some(bounded_words(LocalizedText::untranslated(head.began)).en);
-        lab_run.verdict = head.verdict.map(bounded_words);
+        lab_run.scale = Some(truncated_texts(LocalizedText::untranslated(head.scale)).en);
+        lab_run.started_at = Some(truncated_texts(LocalizedText::untranslated(head.began)).en);
+        lab_run.verdict = head.verdict.map(truncated_texts);
     }
     lab_run
 }
 
 /// Adds the current state of a run.
 fn with_current_state(run: &Folder, mut lab_run: LabRun) -> Result<LabRun, ApiError> {
-    if lab_run.state == LabRunState::Whole || !run.is_held()? {
+    if lab_run.state == LabRunState::Complete || !run.is_locked()? {
         return Ok(lab_run);
     }
-    lab_run.state = LabRunState::UnderWay;
+    lab_run.state = LabRunState::InProgress;
     lab_run.verdict = None;
     // The file is written at the start of each repetition.
-    let started = run.stamp(PROGRESS_FILE)?.map_or(0, |(_, _, seconds, nanoseconds)| {
+    let started = run.file_stamp(PROGRESS_FILE)?.map_or(0, |(_, _, seconds, nanoseconds)| {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     });
-    match read::<Progress>(run, PROGRESS_FILE, SMALL_BYTES_MAX) {
+    match read::<RunProgress>(run, PROGRESS_FILE, SMALL_FILE_BYTES_MAX) {
         Ok(progress) => {
             lab_run.progress = progress.map(|progress| LabProgress {
-                case: bounded_words(progress.case),
+                case: truncated_texts(progress.case),
                 repetition: progress.repetition,
-                parts_done: progress.parts_done,
-                part_began_ms: u64::try_from(started).unwrap_or_default(),
-                seconds_left: progress.seconds_left,
+                repetitions_done: progress.repetitions_done,
+                repetition_started_unix_ms: u64::try_from(started).unwrap_or_default(),
+                remaining_s: progress.seconds_left,
             });
         }
         Err(error) => lab_run.error = Some(error.to_string()),
@@ -175,24 +175,24 @@ pub(super) fn details(folder: &Folder, id: &str) -> Result<LabRunDetails, ApiErr
         report.unwrap_or(Report { cut_short: None, figures: Vec::new(), simulated: Vec::new() });
     Ok(LabRunDetails {
         run,
-        has_report: folder.has(HTML_REPORT_FILE)?,
-        cut_short: report.cut_short,
+        has_report: folder.contains_entry(HTML_REPORT_FILE)?,
+        early_end_reason: report.cut_short,
         figures: report.figures,
         simulated_figures: report.simulated,
     })
 }
 
 /// Returns the report of a run as HTML.
-pub(super) fn report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
-    folder.file(HTML_REPORT_FILE, PAGE_BYTES_MAX)?.ok_or_else(|| {
+pub(super) fn html_report(folder: &Folder, id: &str) -> Result<Vec<u8>, ApiError> {
+    folder.read_file(HTML_REPORT_FILE, PAGE_BYTES_MAX)?.ok_or_else(|| {
         let text = format!("the run has no report yet; create one with `suimon lab report {id}`");
-        ApiError::new(ErrorCode::NotFound, text).about(format!("lab/{id}"))
+        ApiError::new(ErrorCode::NotFound, text).with_resource(format!("lab/{id}"))
     })
 }
 
 /// Truncates texts to [`TEXT_CHARS_MAX`], since the list of runs is sent to the console every
 /// second.
-pub(super) fn bounded_words(words: LocalizedText) -> LabWords {
+pub(super) fn truncated_texts(words: LocalizedText) -> LabText {
     let bounded = |mut text: String| {
         if let Some((offset, _)) = text.char_indices().nth(TEXT_CHARS_MAX) {
             text.truncate(offset);
@@ -200,7 +200,7 @@ pub(super) fn bounded_words(words: LocalizedText) -> LabWords {
         }
         text
     };
-    LabWords { en: bounded(words.en), ja: bounded(words.ja) }
+    LabText { en: bounded(words.en), ja: bounded(words.ja) }
 }
 
 #[cfg(test)]
@@ -209,12 +209,12 @@ mod tests {
 
     #[test]
     fn a_long_text_is_truncated_at_a_character_boundary() {
-        let long_words = bounded_words(LocalizedText::untranslated("水".repeat(5000)));
+        let long_words = truncated_texts(LocalizedText::untranslated("水".repeat(5000)));
         assert_eq!(
             (long_words.en.chars().count(), long_words.ja.chars().last()),
             (1001, Some('…'))
         );
-        assert_eq!(bounded_words(LocalizedText::untranslated("short")).en, "short");
+        assert_eq!(truncated_texts(LocalizedText::untranslated("short")).en, "short");
     }
 
     #[test]

@@ -89,7 +89,7 @@ fn without_a_worker_the_remedy_is_reported() {
         let remedy = status.remedy.unwrap();
         assert!(remedy.contains("suimon lab work") && remedy.contains("--results"), "{remedy}");
         assert!(remedy.contains("SUIMON_LAB_RESULTS="), "the unit has it elsewhere: {remedy}");
-        let error = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap_err();
+        let error = fixture.lab.request_run(NOW, &run_request("vmq-teaming")).unwrap_err();
         assert!(error.message.contains("systemctl start suimon-lab"), "{error}");
     }
     let absent_lab = Lab::new(Some(&LabConfig { results: "/nowhere/at/all".into() }));
@@ -102,8 +102,8 @@ fn without_a_worker_the_remedy_is_reported() {
 fn requests_are_written_for_the_worker_and_its_results_are_reported() {
     let fixture = Place::new();
     fixture.with_worker();
-    let first = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
-    let second = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
+    let first = fixture.lab.request_run(NOW, &run_request("vmq-teaming")).unwrap();
+    let second = fixture.lab.request_run(NOW, &run_request("vmq-teaming")).unwrap();
     assert_eq!((first.id.as_str(), second.id.as_str()), ("1800000000000", "1800000000001"));
     let file = fixture.folder.path().join("requests/1800000000000.json");
     let written: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
@@ -112,12 +112,12 @@ fn requests_are_written_for_the_worker_and_its_results_are_reported() {
     let states = |fixture: &Place| -> Vec<LabRequestState> {
         fixture.lab.status(NOW).unwrap().requests.iter().map(|request| request.state).collect()
     };
-    assert_eq!(states(&fixture), [LabRequestState::Waiting, LabRequestState::Waiting]);
+    assert_eq!(states(&fixture), [LabRequestState::Queued, LabRequestState::Queued]);
     fixture
         .write("worker.json", &json!({ "pid": 7, "at_ms": NOW, "request": first.id, "run": RUN }));
     let status = fixture.lab.status(NOW).unwrap();
-    assert_eq!(status.requests[0].state, LabRequestState::UnderWay);
-    assert_eq!(status.requests[0].run.as_deref(), Some(RUN));
+    assert_eq!(status.requests[0].state, LabRequestState::InProgress);
+    assert_eq!(status.requests[0].run_id.as_deref(), Some(RUN));
     assert_eq!(fixture.lab.withdraw(NOW, &first.id).unwrap().state, LabRequestState::Stopping);
     assert!(fixture.names("requests").contains(&"1800000000000.stop".to_owned()));
     assert_eq!(states(&fixture)[0], LabRequestState::Stopping);
@@ -138,7 +138,7 @@ fn requests_are_written_for_the_worker_and_its_results_are_reported() {
 fn concurrent_requests_are_distinct_and_bounded() {
     let fixture = Place::new();
     fixture.with_worker();
-    let request_run = || fixture.lab.request(NOW, &run_request("vmq-teaming"));
+    let request_run = || fixture.lab.request_run(NOW, &run_request("vmq-teaming"));
     let results: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..24).map(|_| scope.spawn(request_run)).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -159,9 +159,9 @@ fn concurrent_requests_are_distinct_and_bounded() {
 fn queued_requests_are_withdrawn_at_once_without_a_worker() {
     let fixture = Place::new();
     fixture.with_worker();
-    let request = fixture.lab.request(NOW, &run_request("vmq-teaming")).unwrap();
+    let request = fixture.lab.request_run(NOW, &run_request("vmq-teaming")).unwrap();
     let later = NOW + 60_000;
-    assert_eq!(fixture.lab.status(later).unwrap().requests[0].state, LabRequestState::Waiting);
+    assert_eq!(fixture.lab.status(later).unwrap().requests[0].state, LabRequestState::Queued);
     assert_eq!(fixture.lab.withdraw(later, &request.id).unwrap().state, LabRequestState::Failed);
     assert_eq!(fixture.names("requests"), [] as [String; 0]);
 }
@@ -175,17 +175,17 @@ fn plans_that_cannot_be_run_are_rejected() {
         ("../../etc/x", ErrorCode::UnknownReference, "no plan"),
         ("disk-io", ErrorCode::Unsupported, "suimon lab setup"),
     ] {
-        let error = fixture.lab.request(NOW, &run_request(plan)).unwrap_err();
+        let error = fixture.lab.request_run(NOW, &run_request(plan)).unwrap_err();
         assert_eq!(error.code, code, "{error}");
         assert!(error.message.contains(text), "{error}");
     }
     // The requirements of another scale are met.
     let wanted_auto = LabRunRequest { scale: LabScale::Auto, ..run_request("disk-io") };
-    fixture.lab.request(NOW, &wanted_auto).unwrap();
+    fixture.lab.request_run(NOW, &wanted_auto).unwrap();
     for delay_ms in 1..16 {
-        fixture.lab.request(NOW + delay_ms, &run_request("vmq-teaming")).unwrap();
+        fixture.lab.request_run(NOW + delay_ms, &run_request("vmq-teaming")).unwrap();
     }
-    let error = fixture.lab.request(NOW + 100, &run_request("vmq-teaming")).unwrap_err();
+    let error = fixture.lab.request_run(NOW + 100, &run_request("vmq-teaming")).unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
 }
 
@@ -217,20 +217,20 @@ fn runs_are_listed_from_the_contents_of_their_files() {
     // A run whose folder is locked is in progress.
     let run_dir = fs::File::open(fixture.folder.path().join(RUN)).unwrap();
     rustix::fs::flock(&run_dir, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let run = fixture.lab.run(RUN).unwrap();
-    assert_eq!(run.run.state, LabRunState::UnderWay);
+    let run = fixture.lab.run_details(RUN).unwrap();
+    assert_eq!(run.run.state, LabRunState::InProgress);
     let progress = run.run.progress.unwrap();
-    assert_eq!(progress.seconds_left, 40);
-    assert!(progress.part_began_ms > 1_700_000_000_000, "{progress:?}");
-    assert_eq!(fixture.lab.runs().unwrap()[1].state, LabRunState::UnderWay);
+    assert_eq!(progress.remaining_s, 40);
+    assert!(progress.repetition_started_unix_ms > 1_700_000_000_000, "{progress:?}");
+    assert_eq!(fixture.lab.runs().unwrap()[1].state, LabRunState::InProgress);
     drop(run_dir);
     assert_eq!(fixture.lab.runs().unwrap()[1].state, LabRunState::Interrupted);
 
-    let details = fixture.lab.run(earlier_run).unwrap();
-    assert!(details.has_report && details.run.state == LabRunState::Whole);
-    assert_eq!(details.figures[0].measured.as_ref().unwrap().interval, Some([0.5, 2.5]));
-    assert_eq!(fixture.lab.report(earlier_run).unwrap(), b"\"page\"");
-    assert_eq!(fixture.lab.report(RUN).unwrap_err().code, ErrorCode::NotFound);
+    let details = fixture.lab.run_details(earlier_run).unwrap();
+    assert!(details.has_report && details.run.state == LabRunState::Complete);
+    assert_eq!(details.figures[0].measured.as_ref().unwrap().confidence_interval, Some([0.5, 2.5]));
+    assert_eq!(fixture.lab.html_report(earlier_run).unwrap(), b"\"page\"");
+    assert_eq!(fixture.lab.html_report(RUN).unwrap_err().code, ErrorCode::NotFound);
     // A changed report is detected although the list caches the old one.
     let mut changed = report();
     changed["verdict"]["en"] = "It does not spread at all.".into();
@@ -247,30 +247,30 @@ fn files_outside_the_folder_are_not_read_and_damaged_files_are_named() {
     fixture.write(&format!("{RUN}/head.json"), &head());
     let path = |name: &str| fixture.folder.path().join(RUN).join(name);
     for id in ["..", "../x", "/etc", "", "a/b", "nothing-20260102T030405", "requests\0"] {
-        assert_eq!(fixture.lab.run(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
-        assert_eq!(fixture.lab.report(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
+        assert_eq!(fixture.lab.run_details(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
+        assert_eq!(fixture.lab.html_report(id).unwrap_err().code, ErrorCode::NotFound, "{id:?}");
     }
     symlink("/etc/passwd", path("report.html")).unwrap();
-    let error = fixture.lab.report(RUN).unwrap_err();
+    let error = fixture.lab.html_report(RUN).unwrap_err();
     assert!(error.message.contains("link") && error.file.unwrap().ends_with("report.html"));
     symlink("/etc", fixture.folder.path().join("etc-20260102T030405")).unwrap();
-    assert_eq!(fixture.lab.run("etc-20260102T030405").unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(fixture.lab.run_details("etc-20260102T030405").unwrap_err().code, ErrorCode::NotFound);
     fs::remove_file(path("report.html")).unwrap();
 
     // Pipe without a writer.
     let pipe = std::process::Command::new("mkfifo").arg(path("report.html")).status().unwrap();
     assert!(pipe.success());
-    assert!(fixture.lab.report(RUN).unwrap_err().message.contains("file"));
+    assert!(fixture.lab.html_report(RUN).unwrap_err().message.contains("file"));
 
     for (text, expected) in [("{", "EOF"), ("[]", "damaged"), ("{\"figures\": 1}", "damaged")] {
         fs::write(path("report.json"), text).unwrap();
-        let run = fixture.lab.run(RUN).unwrap();
+        let run = fixture.lab.run_details(RUN).unwrap();
         let error = run.run.error.unwrap();
         assert!(error.contains("report.json") && error.contains(expected), "{text}: {error}");
         assert_eq!(fixture.lab.runs().unwrap()[0].error.as_ref(), Some(&error));
     }
     fs::write(path("report.json"), vec![b' '; 5 << 20]).unwrap();
-    assert!(fixture.lab.run(RUN).unwrap().run.error.unwrap().contains("bytes"));
+    assert!(fixture.lab.run_details(RUN).unwrap().run.error.unwrap().contains("bytes"));
     fixture.write_text("plans.json", "[{}]");
     let error = fixture.lab.status(NOW).unwrap_err();
     assert!(error.file.unwrap().ends_with("plans.json"));
@@ -301,13 +301,13 @@ fn two_runs_that_came_to_their_end_are_compared() {
     fixture.write(&format!("{b}/run.json"), &run(&[11.0, 12.0, 13.0, 14.0, 15.0]));
     fixture.write(&format!("{other}/head.json"), &head());
     let compared = fixture.lab.compare(a, b).unwrap();
-    assert_eq!((compared.a.as_str(), compared.b.as_str(), compared.other_machine), (a, b, false));
-    let comparison = &compared.compared[0];
+    assert_eq!((compared.first_run.as_str(), compared.second_run.as_str(), compared.machines_differ), (a, b, false));
+    let comparison = &compared.measures[0];
     assert_eq!(
-        (comparison.finding, comparison.a.mean, comparison.b.mean),
+        (comparison.finding, comparison.first_run.mean, comparison.second_run.mean),
         (suimon_contract::LabFinding::Better, 3.0, 13.0)
     );
-    assert!(comparison.p < 0.05);
+    assert!(comparison.p_value < 0.05);
     let error = fixture.lab.compare(a, other).unwrap_err();
     assert!(error.message.contains("--resume web-20260103T000000"), "{error}");
     assert_eq!(fixture.lab.compare("..", b).unwrap_err().code, ErrorCode::NotFound);

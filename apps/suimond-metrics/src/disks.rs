@@ -32,7 +32,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "1 while the disk is out of service because an operation works on its file, else 0",
         ),
-        |disk| Value::flag(disk.state == StorageState::Working),
+        |disk| Value::flag(disk.state == StorageState::OperationInProgress),
     ),
     (
         Family::gauge(
@@ -41,7 +41,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "1 while another node has the disk's file open, during a migration, else 0",
         ),
-        |disk| Value::flag(disk.state == StorageState::Away),
+        |disk| Value::flag(disk.state == StorageState::OpenOnOtherNode),
     ),
     (
         Family::gauge(
@@ -59,7 +59,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "1 while the store has no space for requests of the disk, else 0",
         ),
-        |disk| Value::flag(disk.full.is_some()),
+        |disk| Value::flag(disk.store_full.is_some()),
     ),
     (
         Family::gauge(
@@ -68,7 +68,7 @@ const STATE_METRICS: [StateMetric; 6] = [
             DISK,
             "Requests that are queued until the store has space",
         ),
-        |disk| Value::real(disk.full.map_or(0, |full| full.queued_requests)),
+        |disk| Value::real_from_integer(disk.store_full.map_or(0, |full| full.queued_requests)),
     ),
 ];
 
@@ -180,7 +180,7 @@ impl Readings {
         for (family, value) in FLOW_METRICS {
             let flows = self.disks.iter().filter_map(|disk| {
                 let flow = disk.qos.as_ref()?;
-                let value = Value::real(value(&flow.last_5_s));
+                let value = Value::real_from_integer(value(&flow.last_5_s));
                 Some(([disk.config.name.to_string()], value))
             });
             family.write_if_any(encoder, flows)?;
@@ -189,7 +189,7 @@ impl Readings {
         let shares = flows.flat_map(|flow| {
             flow.last_5_s.limited_by.iter().map(|share| {
                 let labels = [flow.disk.to_string(), share.factor.to_string()];
-                (labels, Value::ratio(share.share_ppm))
+                (labels, Value::ratio_from_ppm(share.share_ppm))
             })
         });
         LIMITED.write_if_any(encoder, shares)
@@ -202,7 +202,7 @@ fn latencies(disk: &DiskStatus) -> Vec<([String; 3], Value)> {
     for (kind, counters) in kinds(&disk.counters) {
         for (quantile, value) in QUANTILES.iter().filter(|_| counters.requests > 0) {
             let labels = [disk.config.name.to_string(), kind.to_owned(), (*quantile).to_owned()];
-            series.push((labels, Value::seconds(value(counters))));
+            series.push((labels, Value::seconds_from_ns(value(counters))));
         }
     }
     series

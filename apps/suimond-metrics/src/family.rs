@@ -8,7 +8,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use suimon_contract::{RENAMES, Renamed};
+use suimon_contract::{RENAMES, RenamedItem};
 
 /// Type of the metrics of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,24 +48,24 @@ impl Value {
 
     /// Creates a value in seconds from nanoseconds.
     #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
-    pub(super) const fn seconds(ns: u64) -> Self {
+    pub(super) const fn seconds_from_ns(ns: u64) -> Self {
         Self::Real(ns as f64 / 1e9)
     }
 
     /// Converts an integer to floating point, as used by gauges.
     #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
-    pub(super) const fn real(number: u64) -> Self {
+    pub(super) const fn real_from_integer(number: u64) -> Self {
         Self::Real(number as f64)
     }
 
     /// Converts percent to a ratio.
     #[allow(clippy::cast_precision_loss, reason = "metrics are floating point")]
-    pub(super) const fn percent(percent: u64) -> Self {
+    pub(super) const fn ratio_from_percent(percent: u64) -> Self {
         Self::Real(percent as f64 / 100.0)
     }
 
     /// Converts parts per million to a ratio.
-    pub(super) fn ratio(ppm: u32) -> Self {
+    pub(super) fn ratio_from_ppm(ppm: u32) -> Self {
         Self::Real(f64::from(ppm) / 1e6)
     }
 }
@@ -95,7 +95,7 @@ impl Family {
 
     /// Returns this family for a kind of port, such as `suimon_nic_up` for `up`. `{peer}` in the
     /// description is replaced by `peer`, the component at the other side of the port.
-    pub(super) fn of_port(&self, prefix: &str, label: &'static [&'static str], peer: &str) -> Self {
+    pub(super) fn for_port_kind(&self, prefix: &str, label: &'static [&'static str], peer: &str) -> Self {
         Self {
             name: Cow::Owned(format!("{prefix}_{}", self.name)),
             help: Cow::Owned(self.help.replace("{peer}", peer)),
@@ -113,14 +113,14 @@ impl Family {
     }
 
     /// Returns the meaning with the final full stop, as shown by `GET /metrics`.
-    pub(crate) fn meaning(&self) -> String {
+    pub(crate) fn help_text(&self) -> String {
         format!("{}.", self.help)
     }
 
     /// Returns the family under its old name and with its old labels, if it was renamed.
     fn with_old_name(&self) -> Option<Self> {
-        RENAMES.iter().find_map(|rename| match rename.object {
-            Renamed::Metric { old_labels } if rename.new == self.name => Some(Self {
+        RENAMES.iter().find_map(|rename| match rename.item {
+            RenamedItem::Metric { old_labels } if rename.new == self.name => Some(Self {
                 name: Cow::Borrowed(rename.old),
                 labels: old_labels,
                 help: Cow::Owned(format!(
@@ -161,7 +161,7 @@ impl Family {
             FamilyKind::Counter => MetricType::Counter,
             FamilyKind::Gauge => MetricType::Gauge,
         };
-        let mut family = encoder.encode_descriptor(&self.name, &self.meaning(), None, kind)?;
+        let mut family = encoder.encode_descriptor(&self.name, &self.help_text(), None, kind)?;
         for (values, value) in series {
             let labels: Vec<(&str, String)> = self.labels.iter().copied().zip(values).collect();
             if labels.is_empty() {

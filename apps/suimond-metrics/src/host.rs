@@ -87,7 +87,7 @@ impl Readings {
         STATE_WRITABLE.write(encoder, [([], writable)].into_iter())?;
         let denied_calls = Value::Integer(self.host.confinement.refused_calls);
         REFUSED_CALLS.write(encoder, [([], denied_calls)].into_iter())?;
-        let series = self.refused_access.iter();
+        let series = self.refused_requests_by_listener.iter();
         let series = series.map(|(name, count)| ([(*name).to_owned()], Value::Integer(*count)));
         REFUSED_ACCESS.write(encoder, series)
     }

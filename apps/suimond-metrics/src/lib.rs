@@ -7,7 +7,7 @@
 //! Each family is defined once (`family.rs`); `GET /metrics` and `docs/reference/metrics.md` have
 //! the same descriptions.
 //!
-//! [`Readings::of`] reads the values from the node, [`render`] writes them, and [`page`] describes
+//! [`Readings::read_from`] reads the values from the node, [`render`] writes them, and [`page`] describes
 //! them.
 #![forbid(unsafe_code)]
 

@@ -79,7 +79,7 @@ fn readings() -> Readings {
             is_up: true,
             counters: team.counters.clone(),
         }],
-        nics_on_vf: vec![("web".to_owned(), true)],
+        nic_uses_vf: vec![("web".to_owned(), true)],
         teams: vec![team],
         vmqs: vec![vmq()],
         queues: vec![QueueStatus {
@@ -88,7 +88,7 @@ fn readings() -> Readings {
             worker: 3,
             frames: 0,
             bytes: 0,
-            full: 0,
+            dropped_no_buffer: 0,
             moves: 5,
         }],
         workers: Vec::new(),
@@ -99,8 +99,8 @@ fn readings() -> Readings {
             "config": {"name": "wan", "device": "eth0", "vfs": 2},
             "condition": {"health": "failed", "reason": ""},
         }))],
-        refused_access: [("api", 3), ("console", 0)],
-        sriov: vec![read(json!({
+        refused_requests_by_listener: [("api", 3), ("console", 0)],
+        sriov_adapters: vec![read(json!({
             "address": "0000:01:00.0", "device": "eth0", "support": "NoIoMmuSupport",
             "vfs_supported": 7, "vfs_enabled": 2, "vfs_in_use": 1, "vfs": [],
         }))],
@@ -354,7 +354,7 @@ fn the_reference_has_every_family_with_its_type_labels_and_description() {
         let name = family.sample_name();
         let labels: Vec<String> = family.labels.iter().map(|label| (*label).to_owned()).collect();
         assert_eq!(labels_of(&text, &name), labels, "{name}");
-        let help = format!("# HELP {name} {}", family.meaning());
+        let help = format!("# HELP {name} {}", family.help_text());
         assert!(text.lines().any(|line| line == help), "{help}\n{text}");
         let page = reference::page();
         assert!(page.contains(&format!("\n| `{name}` | ")), "{name}\n{page}");
@@ -371,7 +371,7 @@ fn renamed_families_are_written_under_both_names() {
         reference::families().iter().map(|family| family.sample_name()).collect();
     let text = render(&readings_of_everything()).unwrap();
     for rename in suimon_contract::RENAMES {
-        let suimon_contract::Renamed::Metric { old_labels } = rename.object else { continue };
+        let suimon_contract::RenamedItem::Metric { old_labels } = rename.item else { continue };
         let is_new = |name: &String| name.trim_end_matches("_total") == rename.new;
         assert!(families.iter().any(is_new), "{rename:?}");
         let samples = |name: &str| -> Vec<String> {

@@ -108,7 +108,7 @@ impl Readings {
         for (family, value) in HOST {
             family.write(encoder, [([], Value::Integer(value(host)))].into_iter())?;
         }
-        SHORTAGES.write(encoder, [([], Value::Integer(host.shortages))].into_iter())?;
+        SHORTAGES.write(encoder, [([], Value::Integer(host.buffer_shortages))].into_iter())?;
         for (family, value) in DISKS {
             let exported = self.disks.iter().filter_map(|disk| {
                 let nbd = disk.nbd.as_ref()?;

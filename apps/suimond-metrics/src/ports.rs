@@ -89,7 +89,7 @@ static COMMON_METRICS: [PortMetric; 5] = [
             "frames",
             "Large frames to the {peer} that resulted from coalescing",
         ),
-        |c| c.software_coalesced_units,
+        |c| c.software_coalesced_frames,
     ),
 ];
 
@@ -179,15 +179,15 @@ pub(super) fn families() -> Vec<Family> {
 impl Kind {
     fn metrics(&self) -> impl Iterator<Item = PortMetric> + '_ {
         let metrics = self.directed.iter().chain(&COMMON_METRICS);
-        metrics.map(|(family, value)| (family.of_port(self.prefix, self.labels, self.peer), *value))
+        metrics.map(|(family, value)| (family.for_port_kind(self.prefix, self.labels, self.peer), *value))
     }
 
     fn dropped(&self) -> Family {
-        DROPPED.of_port(self.prefix, self.drop_labels, self.peer)
+        DROPPED.for_port_kind(self.prefix, self.drop_labels, self.peer)
     }
 
     fn up(&self) -> Family {
-        UP.of_port(self.prefix, self.labels, self.peer)
+        UP.for_port_kind(self.prefix, self.labels, self.peer)
     }
 
     fn encode(&self, encoder: &mut DescriptorEncoder<'_>, ports: &[&PortReading]) -> fmt::Result {
@@ -228,7 +228,7 @@ impl Readings {
             }
         }
         let on_vf =
-            self.nics_on_vf.iter().map(|(nic, is_on_vf)| ([nic.clone()], Value::flag(*is_on_vf)));
+            self.nic_uses_vf.iter().map(|(nic, is_on_vf)| ([nic.clone()], Value::flag(*is_on_vf)));
         ON_VF.write_if_any(encoder, on_vf)
     }
 }

@@ -51,7 +51,7 @@ impl Readings {
         let number_of = |is_in_effect: bool| {
             let settings =
                 power.settings.iter().filter(|setting| setting.in_effect == is_in_effect);
-            Value::real(settings.count() as u64)
+            Value::real_from_integer(settings.count() as u64)
         };
         let states = [("in_effect", true), ("lacking", false)];
         let counts =

@@ -12,7 +12,7 @@ pub struct Readings {
     pub(crate) host: HostStatus,
     pub(crate) ports: Vec<PortReading>,
     /// Each NIC with an `iov_weight`, and true if its frames use a VF.
-    pub(crate) nics_on_vf: Vec<(String, bool)>,
+    pub(crate) nic_uses_vf: Vec<(String, bool)>,
     pub(crate) teams: Vec<TeamStatus>,
     pub(crate) vmqs: Vec<VmqStatus>,
     pub(crate) queues: Vec<QueueStatus>,
@@ -22,9 +22,9 @@ pub struct Readings {
     pub(crate) vms: Vec<VmStatus>,
     pub(crate) power: PowerStatus,
     pub(crate) pfs: Vec<PfStatus>,
-    pub(crate) sriov: Vec<SriovAdapter>,
+    pub(crate) sriov_adapters: Vec<SriovAdapter>,
     /// Number of requests with wrong credentials by listener (`api`, `console`).
-    pub(crate) refused_access: [(&'static str, u64); 2],
+    pub(crate) refused_requests_by_listener: [(&'static str, u64); 2],
 }
 
 /// Values of one NIC, uplink, team or host NIC.
@@ -40,7 +40,7 @@ pub(crate) struct PortReading {
 impl Readings {
     /// Reads the values from the node. `refused_access` are the numbers of requests with wrong
     /// credentials by listener.
-    pub fn of(node: &Node, refused_access: [(&'static str, u64); 2]) -> Self {
+    pub fn read_from(node: &Node, refused_access: [(&'static str, u64); 2]) -> Self {
         let is_up = |condition: &Condition| condition.health == Health::Up;
         let (mut ports, mut nics_on_vf) = (Vec::new(), Vec::new());
         for nic in node.nics() {
@@ -72,7 +72,7 @@ impl Readings {
             });
         }
         for switch in node.switches() {
-            let Some(counters) = switch.host_nic else { continue };
+            let Some(counters) = switch.host_nic_counters else { continue };
             ports.push(PortReading {
                 kind: "switch",
                 name: switch.config.name.to_string(),
@@ -83,7 +83,7 @@ impl Readings {
         Self {
             host: node.host_status(),
             ports,
-            nics_on_vf,
+            nic_uses_vf: nics_on_vf,
             teams,
             vmqs: node.vmqs(),
             queues: node.queues(),
@@ -94,8 +94,8 @@ impl Readings {
             power: node.power(),
             pfs: node.pfs(),
             // Without access to adapters, no series exist for them.
-            sriov: node.sriov_adapters().unwrap_or_default(),
-            refused_access,
+            sriov_adapters: node.sriov_adapters().unwrap_or_default(),
+            refused_requests_by_listener: refused_access,
         }
     }
 }

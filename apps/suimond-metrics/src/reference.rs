@@ -48,7 +48,7 @@ pub fn page() -> String {
                 family.sample_name(),
                 or_dash(family.unit),
                 or_dash(&labels.join(", ")),
-                family.meaning(),
+                family.help_text(),
             ));
         }
         text.push('\n');

@@ -55,7 +55,7 @@ pub(super) fn families() -> Vec<Family> {
 impl Readings {
     pub(super) fn encode_sriov(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         for (family, value) in ADAPTERS {
-            let adapters = self.sriov.iter().map(|adapter| {
+            let adapters = self.sriov_adapters.iter().map(|adapter| {
                 let device = adapter.device.clone().unwrap_or_default();
                 ([adapter.address.clone(), device], value(adapter))
             });

@@ -21,7 +21,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
     ),
     (
         Family::gauge("suimon_store_free_bytes", "bytes", STORE, "Free space of the file system"),
-        |store| store.free_bytes.map(Value::real),
+        |store| store.free_bytes.map(Value::real_from_integer),
     ),
     (
         Family::gauge(
@@ -30,7 +30,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Size of the file system or block device",
         ),
-        |store| store.total_bytes.map(Value::real),
+        |store| store.total_bytes.map(Value::real_from_integer),
     ),
     (
         Family::gauge(
@@ -48,7 +48,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Sum of the sizes of the store's disks as guests see them",
         ),
-        |store| Some(Value::real(store.virtual_bytes)),
+        |store| Some(Value::real_from_integer(store.virtual_bytes)),
     ),
     (
         Family::gauge(
@@ -57,7 +57,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Space that the files of the store's disks occupy",
         ),
-        |store| Some(Value::real(store.allocated_bytes)),
+        |store| Some(Value::real_from_integer(store.allocated_bytes)),
     ),
     (
         Family::gauge(
@@ -66,7 +66,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Overcommitment of space: sum of the disks' sizes divided by the size of the store",
         ),
-        |store| store.overcommit_percent.map(Value::percent),
+        |store| store.overcommit_percent.map(Value::ratio_from_percent),
     ),
     (
         Family::gauge(
@@ -75,7 +75,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Capacity of the store, as configured or measured",
         ),
-        |store| store.capacity_iops.map(Value::real),
+        |store| store.capacity_iops.map(Value::real_from_integer),
     ),
     (
         Family::gauge(
@@ -84,7 +84,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Capacity found by the last measurement",
         ),
-        |store| store.measured.as_ref().map(|measurement| Value::real(measurement.iops)),
+        |store| store.last_measurement.as_ref().map(|measurement| Value::real_from_integer(measurement.iops)),
     ),
     (
         Family::gauge(
@@ -93,13 +93,13 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Estimated capacity: rate of the store when it was last saturated",
         ),
-        |store| store.estimate.map(|estimate_status| Value::real(estimate_status.iops)),
+        |store| store.estimate.map(|estimate_status| Value::real_from_integer(estimate_status.iops)),
     ),
     (
         Family::gauge("suimon_store_estimate_age_seconds", "seconds", STORE, "Age of the estimate"),
         |store| {
             store.estimate.map(|estimate_status| {
-                Value::seconds(estimate_status.age_ms.saturating_mul(1_000_000))
+                Value::seconds_from_ns(estimate_status.age_ms.saturating_mul(1_000_000))
             })
         },
     ),
@@ -110,7 +110,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Sum of all minimums on the store",
         ),
-        |store| Some(Value::real(store.reserved_iops)),
+        |store| Some(Value::real_from_integer(store.reserved_iops)),
     ),
     (
         Family::gauge(
@@ -119,7 +119,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Completed operations per second, mean of the last 5 s",
         ),
-        |store| Some(Value::real(store.delivered_iops)),
+        |store| Some(Value::real_from_integer(store.delivered_iops)),
     ),
     (
         Family::gauge(
@@ -128,7 +128,7 @@ const STORE_METRICS: [StoreMetric; 14] = [
             STORE,
             "Mean service time of a request in the device of the store, at present",
         ),
-        |store| store.latency_ns.map(Value::seconds),
+        |store| store.latency_ns.map(Value::seconds_from_ns),
     ),
 ];
 

@@ -46,7 +46,7 @@ const MEMBERS: [MemberMetric; 5] = [
             LABELS,
             "Share of the member in the bytes that the team received in the last second",
         ),
-        |member| Value::ratio(member.rx_share_ppm),
+        |member| Value::ratio_from_ppm(member.rx_share_ppm),
     ),
     (
         Family::gauge(
@@ -55,7 +55,7 @@ const MEMBERS: [MemberMetric; 5] = [
             LABELS,
             "Share of the member in the bytes that the team sent in the last second",
         ),
-        |member| Value::ratio(member.tx_share_ppm),
+        |member| Value::ratio_from_ppm(member.tx_share_ppm),
     ),
     (
         Family::gauge(
@@ -64,7 +64,7 @@ const MEMBERS: [MemberMetric; 5] = [
             LABELS,
             "Share of the flows that hashing or load balancing assigns to the member",
         ),
-        |member| Value::ratio(member.flows_share_ppm),
+        |member| Value::ratio_from_ppm(member.flows_share_ppm),
     ),
 ];
 
@@ -75,7 +75,7 @@ pub(super) fn families() -> Vec<Family> {
 impl Readings {
     pub(super) fn encode_teams(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let speeds = self.teams.iter().map(|team| {
-            let speed = Value::real(team.speed_mbps.saturating_mul(1_000_000));
+            let speed = Value::real_from_integer(team.speed_mbps.saturating_mul(1_000_000));
             ([team.config.name.to_string()], speed)
         });
         SPEED.write_if_any(encoder, speeds)?;

@@ -37,7 +37,7 @@ const QUEUES: [QueueMetric; 2] = [
             LABELS,
             "Share of the worker's time that the queue takes",
         ),
-        |queue| Value::ratio(queue.load_ppm),
+        |queue| Value::ratio_from_ppm(queue.load_ppm),
     ),
 ];
 

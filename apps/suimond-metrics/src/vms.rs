@@ -31,7 +31,7 @@ const METRICS: [VmMetric; 4] = [
             "1 if the VM ended with a failure, its guest panicked, or QEMU does not respond",
         ),
         |vm| {
-            let is_out = matches!(vm.state, VmState::Panicked | VmState::Lost);
+            let is_out = matches!(vm.state, VmState::Panicked | VmState::NotResponding);
             Some(Value::flag(is_out || vm.reason.is_some()))
         },
     ),
@@ -42,7 +42,7 @@ const METRICS: [VmMetric; 4] = [
             LABELS,
             "Time since the VM was started",
         ),
-        |vm| vm.uptime_s.map(Value::real),
+        |vm| vm.uptime_s.map(Value::real_from_integer),
     ),
     (Family::gauge("suimon_vm_cpus", "", LABELS, "Virtual CPUs of the running VM"), |vm| {
         vm.cpus.map(|cpus| Value::Real(f64::from(cpus)))

@@ -52,7 +52,7 @@ const METRICS: [WorkerMetric; 7] = [
             LABELS,
             "CPU time that the worker used",
         ),
-        |worker| Value::seconds(worker.cpu_time_ns),
+        |worker| Value::seconds_from_ns(worker.cpu_time_ns),
     ),
     (
         Family::counter(
@@ -61,7 +61,7 @@ const METRICS: [WorkerMetric; 7] = [
             LABELS,
             "Time in which the worker did not sleep",
         ),
-        |worker| Value::seconds(worker.busy_ns),
+        |worker| Value::seconds_from_ns(worker.busy_ns),
     ),
     (Family::gauge("suimon_worker_queues", "", LABELS, "Queues that the worker owns"), |worker| {
         Value::Integer(worker.queues as u64)
@@ -86,9 +86,9 @@ impl Readings {
             family.write_if_any(encoder, series)?;
         }
         let stages = self.workers.iter().flat_map(|worker| {
-            let stages = worker.stages.named().into_iter();
+            let stages = worker.stages.named_durations().into_iter();
             stages
-                .map(|(stage, ns)| ([worker.id.to_string(), stage.to_owned()], Value::seconds(ns)))
+                .map(|(stage, ns)| ([worker.id.to_string(), stage.to_owned()], Value::seconds_from_ns(ns)))
         });
         STAGES.write_if_any(encoder, stages)
     }

@@ -16,7 +16,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 use suimon_contract::{Name, NodeConfig};
 use suimon_node::{PeerNodes, PeerStream};
 use suimond::peer_nodes::HostPeerNodes;
-use suimond_api::line::{copy, local};
+use suimond_api::line::{copy_bidirectional, register_local_socket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -64,12 +64,12 @@ fn over_tls() -> Result<f64> {
     // An error ends the connection, and the measurement fails because bytes are missing.
     runtime.spawn(async move {
         let far = accept(&listener, &acceptor).await?;
-        copy(far, local(carried.into())?).await?;
+        copy_bidirectional(far, register_local_socket(carried.into())?).await?;
         anyhow::Ok(())
     });
     let nodes = HostPeerNodes::default();
     let node = nodes.node(&config).map_err(|error| anyhow!("{error}"))?;
-    let near = node.line("00ff", &PeerStream::Memory).map_err(|error| anyhow!("{error:?}"))?;
+    let near = node.open_incoming_connection("00ff", &PeerStream::Memory).map_err(|error| anyhow!("{error:?}"))?;
     transfer(UnixStream::from(near), reads)
 }
 

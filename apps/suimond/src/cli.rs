@@ -73,7 +73,7 @@ pub struct Arguments {
     /// overwritten. `sim replay` repeats the recording, `sim what-if` repeats it with other
     /// settings.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["check", "vm_launcher"])]
-    pub record: Option<PathBuf>,
+    pub recording_file: Option<PathBuf>,
 
     /// Largest size of the recording in bytes. Recording stops when it is reached.
     #[arg(long, value_name = "BYTES", requires = "record", default_value_t = 1 << 30)]
@@ -87,7 +87,7 @@ pub struct Arguments {
     /// connect to this Unix socket. A daemon starts a launcher by itself if none responds at
     /// `launcher.sock` in the directory of its API socket.
     #[arg(long, value_name = "PATH", conflicts_with_all = ["config", "check"])]
-    pub vm_launcher: Option<PathBuf>,
+    pub vm_launcher_socket: Option<PathBuf>,
 
     /// With `--vm-launcher`: folder that contains one folder per VM, as `vm_folder` of `[host]` in
     /// the host file.
@@ -96,7 +96,7 @@ pub struct Arguments {
 
     /// With `--vm-launcher`: exit when no VM runs and no daemon is connected.
     #[arg(long, requires = "vm_launcher")]
-    pub vm_launcher_ends: bool,
+    pub vm_launcher_exits_when_unused: bool,
 
     /// Mount point of sysfs, with CPU frequencies, idle states, energy counters and SR-IOV
     /// adapters.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
-use suimon_node::{CLUSTER_TIMEOUT, ClusterStores, cluster_prefix};
+use suimon_node::{CLUSTER_TIMEOUT, ClusterStoreConnector, cluster_prefix};
 use suimon_ports::{ClusterKvStore, ClusterStoreErrorKind as Kind};
 use suimon_secret_file::{SecretFileError, open_secret};
 
@@ -15,9 +15,9 @@ const PASSWORD_BYTES_MAX: u64 = 4096;
 
 /// Connector to the etcd named in the host file. Its calls block and must not run on async runtime
 /// threads.
-pub struct HostClusters;
+pub struct EtcdConnector;
 
-impl ClusterStores for HostClusters {
+impl ClusterStoreConnector for EtcdConnector {
     fn connect(&self, config: &ClusterConfig) -> Result<Arc<dyn ClusterKvStore>, ApiError> {
         let store = EtcdStore::connect(spec(config)?).map_err(|error| {
             let (code, field) = match error.kind {
@@ -46,7 +46,7 @@ fn spec(config: &ClusterConfig) -> Result<EtcdSpec, ApiError> {
     Ok(EtcdSpec {
         endpoints: config.endpoints.clone(),
         tls: tls.transpose()?,
-        user: user.transpose()?,
+        credentials: user.transpose()?,
         prefix: cluster_prefix(&config.name),
         timeout: CLUSTER_TIMEOUT,
     })
@@ -94,7 +94,7 @@ fn password(path: &Path) -> Result<String, ApiError> {
 }
 
 fn api_error(code: ErrorCode, field: &str, text: String) -> ApiError {
-    ApiError::new(code, text).about("cluster").field(field)
+    ApiError::new(code, text).with_resource("cluster").with_field(field)
 }
 
 #[cfg(test)]
@@ -121,10 +121,10 @@ mod tests {
         assert!(spec_error(&path).message.contains("chmod"));
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         let spec = spec(&config(&path)).unwrap();
-        assert_eq!(spec.user, Some(("suimon".to_owned(), "wonder".to_owned())));
+        assert_eq!(spec.credentials, Some(("suimon".to_owned(), "wonder".to_owned())));
         assert_eq!(spec.prefix, "/suimon/lab/");
         // No server listens; the call fails before its deadline.
-        let Err(error) = HostClusters.connect(&config(&path)) else { panic!("nobody is there") };
+        let Err(error) = EtcdConnector.connect(&config(&path)) else { panic!("nobody is there") };
         assert_eq!(error.field.as_deref(), Some("endpoints"));
     }
 }

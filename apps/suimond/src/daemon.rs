@@ -22,7 +22,7 @@ use suimon_uring::UringSource;
 use suimon_wait::{WorkerThreads, cpu_topology};
 use suimond_api::host_file::read;
 use suimond_api::{
-    AccessFailures, ApiState, ConsoleInService, Listeners, NotificationSender, Notifications,
+    AccessFailures, ApiState, ConsoleInService, ListenerStarter, NotificationSender, Notifications,
     console_router, openapi_document, router, serve,
 };
 use suimond_lab::Lab;
@@ -30,7 +30,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::Arguments;
-use crate::clusters::HostClusters;
+use crate::clusters::EtcdConnector;
 use crate::confinement;
 use crate::device_factory::HostDevices;
 use crate::disk_factory::host_disks;
@@ -42,9 +42,9 @@ use crate::recorder::{Recorder, RecordingFile};
 use crate::remedy;
 use crate::socket_files::HostSocketFiles;
 use crate::socket_threads::SocketThreads;
-use crate::start_settings::{StartRecord, StartSettings, lock_settings};
+use crate::start_settings::{SharedStartSettings, StartSettings, lock_settings};
 use crate::unix_socket::ApiSocket;
-use crate::vm_factory::{LauncherConnection, launch};
+use crate::vm_factory::{LauncherConnection, run_launcher};
 use crate::watchdog::{self, Heartbeat};
 
 /// Number of threads of the async runtime. Requests are few and mostly wait.
@@ -91,9 +91,9 @@ pub fn run(arguments: &Arguments) -> ExitCode {
         restore(arguments).map_err(Stopped::Host)
     } else if let (true, Some(file)) = (arguments.check, &arguments.config) {
         check(file)
-    } else if let Some(socket) = &arguments.vm_launcher {
+    } else if let Some(socket) = &arguments.vm_launcher_socket {
         let launched = start_log(&arguments.log)
-            .and_then(|()| launch(socket, &arguments.vm_folder, arguments.vm_launcher_ends));
+            .and_then(|()| run_launcher(socket, &arguments.vm_folder, arguments.vm_launcher_exits_when_unused));
         launched.map_err(Stopped::Host)
     } else {
         start_log(&arguments.log).map_err(Stopped::Host).and_then(|()| serve_host(arguments))
@@ -142,14 +142,14 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let from_file = HostFile::read(arguments.config.as_deref());
     let store = open_state(&arguments.state_dir, &from_file)?;
     let record = |path| RecordingFile::create(path, arguments.record_bytes_max);
-    let recording = arguments.record.as_deref().map(record).transpose()?;
+    let recording = arguments.recording_file.as_deref().map(record).transpose()?;
     // The process has a single thread so far: see `ApiSocket::bind`.
     let socket = ApiSocket::bind(&arguments.socket)?;
     // Read before confinement restricts file access.
-    let cpu_places = cpu_topology(&WorkerThreads.cpus());
+    let cpu_places = cpu_topology(&WorkerThreads.allowed_cpus());
     let stored_host = stored_host(&store).context("cannot read the stored configuration")?;
     let is_first_start = stored_host.is_none();
-    let host = stored_host.map_or_else(|| from_file.first_host(), Ok)?;
+    let host = stored_host.map_or_else(|| from_file.host_section_for_first_start(), Ok)?;
     // Started before confinement prohibits starting programs.
     let launcher = LauncherConnection::find_or_start(&arguments.socket, host.effective_vm_folder());
     let sriov = SriovAdapters::new(&arguments.sysfs);
@@ -162,7 +162,7 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
         Arc::new(ConfinedWorkers::new(WorkerThreads, confinement.clone()));
     let recorder = recording.map(|file| file.begin(&recording_source())).transpose()?;
     let sink = recorder.as_ref().map(Recorder::sink);
-    let storage = StoragePlane::recorded(Arc::new(UringSource), sink.clone());
+    let storage = StoragePlane::with_recording(Arc::new(UringSource), sink.clone());
     let plane = start_plane(&host, &runtime, &storage)?;
     let (sender, notifications) = NotificationSender::new();
     let sender = Arc::new(sender);
@@ -171,21 +171,21 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
     let node = Node::open(NodeDependencies {
         store: Arc::new(store),
         devices: devices.clone(),
-        members: devices,
+        team_member_devices: devices,
         disks: host_disks(storage, &confinement, threads, &arguments.socket)
             .with_context(|| format!("--socket {}", arguments.socket.display()))?,
-        vms: launcher.parts(&confinement),
+        vms: launcher.into_vm_dependencies(&confinement),
         power: Arc::new(power),
         sriov: Arc::new(sriov),
-        far_nodes: Arc::new(HostPeerNodes::default()),
-        clusters: Arc::new(HostClusters),
+        peer_nodes: Arc::new(HostPeerNodes::default()),
+        cluster_connector: Arc::new(EtcdConnector),
         socket_files: Arc::new(HostSocketFiles),
         plane: Arc::new(plane.clone()),
         clock: Arc::new(unix_time_ms),
         listener: sender.clone(),
         recording: sink,
-        cpu_places,
-        cpus: runtime.cpus(),
+        cpu_topology: cpu_places,
+        cpus: runtime.allowed_cpus(),
         host_name: host_name(),
         confinement: Arc::new(move || confinement::status(&reader)),
         progress: progress.reporter(),
@@ -218,11 +218,11 @@ fn serve_host(arguments: &Arguments) -> Result<(), Stopped> {
 /// Opens the state store in `state_dir`, which is created if it does not exist and the host file is
 /// not refused.
 fn open_state(state_dir: &Path, from_file: &HostFile) -> Result<FileStore, Stopped> {
-    if !FileStore::is_in(state_dir) {
-        from_file.check_first()?;
+    if !FileStore::exists_in(state_dir) {
+        from_file.check_for_first_start()?;
     }
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(state_dir).map_err(|error| {
-        let remedy = remedy::for_path(&error, "--state-dir");
+        let remedy = remedy::path_error_remedy(&error, "--state-dir");
         anyhow!("--state-dir: cannot create {}: {error}; {remedy}", state_dir.display())
     })?;
     Ok(FileStore::open(state_dir)
@@ -246,7 +246,7 @@ fn recording_source() -> RecordingSource {
     RecordingSource {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         host: host_name(),
-        began_unix_ms: unix_time_ms(),
+        started_unix_ms: unix_time_ms(),
     }
 }
 
@@ -259,7 +259,7 @@ fn start_plane(
 ) -> Result<DataPlane> {
     let start = |host: &HostSection| {
         let storage_tasks = Arc::new(storage.clone());
-        DataPlane::start_with(&placements(host), Arc::clone(runtime), storage_tasks)
+        DataPlane::start_with_tasks(&placements(host), Arc::clone(runtime), storage_tasks)
     };
     start(host_section)
         .or_else(|_| start(&HostSection::default()))
@@ -304,11 +304,11 @@ fn serve_node(
     daemon.progress.end();
     node.finish_start();
     let config = node.config();
-    let started = Arc::new(Mutex::new(StartSettings::read_now(&config)));
-    let listeners = Listeners {
+    let started = Arc::new(Mutex::new(StartSettings::from_config(&config)));
+    let listeners = ListenerStarter {
         node: Arc::clone(node),
         is_first_start: *is_first_start,
-        record: Arc::new(StartRecord(Arc::clone(&started))),
+        settings_record: Arc::new(SharedStartSettings(Arc::clone(&started))),
     };
     let state = ApiState {
         node: Arc::clone(node),
@@ -342,10 +342,10 @@ fn serve_node(
             let page = move |console| console_router(console, state, endpoints);
             listeners.serve_console(console, in_service, page, notifications.clone()).await?;
         }
-        tokio::spawn(heartbeat.clone().record());
-        tokio::spawn(confinement::watch(confinement.clone(), Arc::clone(node)));
+        tokio::spawn(heartbeat.clone().increment_periodically());
+        tokio::spawn(confinement::report_refused_calls(confinement.clone(), Arc::clone(node)));
         #[cfg(feature = "jemalloc")]
-        tokio::spawn(crate::free_memory::return_regularly());
+        tokio::spawn(crate::free_memory::return_free_pages_periodically());
         let listener = socket.listener().context("--socket")?;
         let serving = tokio::spawn(serve(listener, endpoints, notifications.clone()));
         notify("READY=1");
@@ -356,7 +356,7 @@ fn serve_node(
         // Streams deliver the last event before they end.
         let stopping = Arc::clone(node);
         let _ = tokio::task::spawn_blocking(move || stopping.stop()).await;
-        sender.end();
+        sender.signal_end();
         let _ = serving.await;
         let _ = reporting.await;
         result
@@ -427,7 +427,7 @@ async fn reload(arguments: &Arguments, node: &Arc<Node>, started: &Mutex<StartSe
         }
         Err(error) => tracing::error!(%error, "SIGHUP: the host file was not applied"),
     }
-    let changes = lock_settings(started).changes(&node.config());
+    let changes = lock_settings(started).describe_changes(&node.config());
     for change in changes {
         tracing::warn!("SIGHUP: {change}");
     }

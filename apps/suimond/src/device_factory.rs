@@ -28,7 +28,7 @@ impl HostDevices {
     /// The host has no descriptor or thread left, or the directory does not exist.
     pub(crate) fn new(threads: VhostUserThreads, state_dir: &Path) -> io::Result<Self> {
         let owner = state_dir.canonicalize()?;
-        let net = NetDevices::new()?.owned_by(&owner.to_string_lossy());
+        let net = NetDevices::new()?.with_owner(&owner.to_string_lossy());
         Ok(Self { net, threads })
     }
 }
@@ -55,7 +55,7 @@ impl DeviceFactory for HostDevices {
                 Ok(Box::new(VhostUserNic::open(port, spec, queues, observer, &self.threads)?))
             }
             PortDeviceSpec::Stream(spec) => {
-                let runtime = &self.threads.serving;
+                let runtime = &self.threads.serving_runtime;
                 Ok(Box::new(StreamNic::open(port, spec, queues, observer, runtime)?))
             }
             PortDeviceSpec::Tap(spec) => self.net.open_tap(port, spec, queues, observer),
@@ -84,7 +84,7 @@ impl DeviceFactory for HostDevices {
         }
     }
 
-    fn set_kernel_paths(
+    fn set_kernel_path_table(
         &self,
         table: &KernelPathTable,
     ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
@@ -105,7 +105,7 @@ impl MemberDevices for HostDevices {
         self.net.open_control(device)
     }
 
-    fn link(&self, device: &str) -> Result<LinkProperties, DeviceError> {
-        self.net.link(device)
+    fn link_properties(&self, device: &str) -> Result<LinkProperties, DeviceError> {
+        self.net.link_properties(device)
     }
 }

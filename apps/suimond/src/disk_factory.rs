@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use suimon_confine::{Confinement, ThreadRole};
 use suimon_nbd_client::NbdConnection;
-use suimon_nbd_server::{NbdHost, serve_stream};
+use suimon_nbd_server::{NbdServerContext, serve_stream};
 use suimon_node::DiskDependencies;
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
-    DiskObserver, DiskQueueHost, NbdClient, NbdLimits, NbdServerSpec, NbdUsage, ThreadStart,
+    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDeviceFactory, DiskExports, NbdListener,
+    DiskObserver, DiskQueueHost, NbdClient, NbdLimits, NbdServerSpec, NbdUsage, ThreadInit,
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
 use suimon_quantity::DiskId;
@@ -48,16 +48,16 @@ pub fn host_disks(
 ) -> io::Result<DiskDependencies> {
     let folder = redo_folder(socket);
     let records = FileRecords::open(&folder)?;
-    if let Err(error) = records.sweep() {
+    if let Err(error) = records.remove_stale_records() {
         tracing::warn!(folder = %folder.display(), %error, "cannot remove redo records of images");
     }
     Ok(DiskDependencies {
         plane: Arc::new(plane),
         devices: Arc::new(HostDisks::new(confinement, threads)),
         stores: Arc::new(HostStores),
-        io: Arc::new(UringSource),
-        random: Arc::new(random),
-        records: Some(Arc::new(records)),
+        file_io: Arc::new(UringSource),
+        random: Arc::new(random_bytes),
+        redo_records: Some(Arc::new(records)),
     })
 }
 
@@ -66,24 +66,24 @@ pub(crate) struct HostDisks {
     /// Threads that serve disks over vhost-user.
     threads: VhostUserThreads,
     /// Resources shared by NBD servers.
-    nbd: NbdHost,
+    nbd: NbdServerContext,
     /// Hook that confines each thread that reads replies of other nodes' NBD servers when the
     /// thread starts.
-    on_client_start: ThreadStart,
+    on_client_start: ThreadInit,
 }
 
 impl HostDisks {
     /// Returns an instance without open sockets.
     pub(crate) fn new(confinement: &Confinement, threads: SocketThreads) -> Self {
         let confinement = confinement.clone();
-        let on_client_start: ThreadStart =
+        let on_client_start: ThreadInit =
             Arc::new(move || confinement.confine_thread(ThreadRole::NbdServer).map_err(Into::into));
-        let nbd = NbdHost::new(Arc::new(Exports::empty()), threads.nbd);
+        let nbd = NbdServerContext::new(Arc::new(Exports::empty()), threads.nbd);
         Self { threads: threads.vhost_user, nbd, on_client_start }
     }
 }
 
-impl DiskDevices for HostDisks {
+impl DiskDeviceFactory for HostDisks {
     fn probe(&self, spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         VhostUserDisk::probe(spec)
     }
@@ -107,7 +107,7 @@ impl DiskDevices for HostDisks {
         &self,
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
-    ) -> Result<Box<dyn DiskListener>, DeviceError> {
+    ) -> Result<Box<dyn NbdListener>, DeviceError> {
         let host = self.nbd.with_exports(Arc::new(Exports::new(exports)));
         Ok(Box::new(Listener::open(spec, host)?))
     }
@@ -138,15 +138,15 @@ impl DiskDevices for HostDisks {
     }
 
     fn set_nbd_limits(&self, host: NbdLimits, peer: NbdLimits) {
-        self.nbd.budgets.set_limits(host, peer);
+        self.nbd.accounting.set_limits(host, peer);
     }
 
     fn set_nbd_export_limits(&self, export: &str, limits: NbdLimits) {
-        self.nbd.budgets.set_export_limits(export, limits);
+        self.nbd.accounting.set_export_limits(export, limits);
     }
 
     fn nbd_usage(&self) -> NbdUsage {
-        self.nbd.budgets.usage()
+        self.nbd.accounting.usage()
     }
 }
 
@@ -169,7 +169,7 @@ impl DiskDevice for Device {
 }
 
 /// Returns random bytes from the kernel's generator, available in every kernel with io_uring.
-pub(crate) fn random() -> [u8; 16] {
+pub(crate) fn random_bytes() -> [u8; 16] {
     let mut bytes = [0; 16];
     let mut filled = 0;
     while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {

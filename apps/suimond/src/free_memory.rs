@@ -6,7 +6,7 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Returns free pages of the allocator to the system every 5 s. Never ends.
-pub(crate) async fn return_regularly() {
+pub(crate) async fn return_free_pages_periodically() {
     loop {
         tokio::time::sleep(EVERY).await;
         suimon_allocator::return_free_pages();

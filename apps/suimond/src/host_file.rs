@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use suimon_contract::{
-    ApiError, ErrorCode, HostConfig, HostSection, OperationState, locate_errors, old_names_of_file,
+    ApiError, ErrorCode, HostConfig, HostSection, OperationState, locate_errors, old_names_in_file,
     parse_toml,
 };
 use suimon_node::{ChangeOptions, Edit, Node};
@@ -40,7 +40,7 @@ impl HostFile {
     ///
     /// # Errors
     /// The file cannot be read or is invalid, or a file of a listener cannot be used.
-    pub(crate) fn check_first(&self) -> Result<(), Vec<ApiError>> {
+    pub(crate) fn check_for_first_start(&self) -> Result<(), Vec<ApiError>> {
         let Some(Parsed { text, config }) = self.parsed.as_ref().map_err(Clone::clone)? else {
             return Ok(());
         };
@@ -58,9 +58,9 @@ impl HostFile {
     /// Returns `[host]` of the file, or its default, for a start without stored state.
     ///
     /// # Errors
-    /// As [`Self::check_first`], or the address of a listener is not available.
-    pub(crate) fn first_host(&self) -> Result<HostSection, Vec<ApiError>> {
-        self.check_first()?;
+    /// As [`Self::check_for_first_start`], or the address of a listener is not available.
+    pub(crate) fn host_section_for_first_start(&self) -> Result<HostSection, Vec<ApiError>> {
+        self.check_for_first_start()?;
         self.probe_listeners()?;
         Ok(self.config().map(|config| config.host.clone()).unwrap_or_default())
     }
@@ -143,7 +143,7 @@ fn apply_text(
         tracing::info!(file = path_text, "the host file is unchanged since it was last applied");
         return Ok(());
     };
-    for old in old_names_of_file(text, Some(path_text)) {
+    for old in old_names_in_file(text, Some(path_text)) {
         tracing::warn!("{old}");
     }
     operation_result(node, operation.id)

@@ -10,12 +10,12 @@ use anyhow::{Context, Result, anyhow, bail};
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use suimon_image_files::inspect::{self, ImageTarget};
-use suimon_image_files::{DiskError, DiskFormat, HostInputs, RemainingRecords};
+use suimon_image_files::{DiskError, DiskFormat, HostInputs, RemainingRecordPolicy};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 use suimon_redo::FileRecords;
 use suimon_uring::HostStore;
 
-use crate::disk_factory::{random, redo_folder};
+use crate::disk_factory::{random_bytes, redo_folder};
 
 /// Exit code of a check that could not be carried out, as in `qemu-img check`.
 const FAILED: u8 = 1;
@@ -126,7 +126,7 @@ impl Found {
     }
 
     fn target(&self) -> ImageTarget<'_> {
-        ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "/" }
+        ImageTarget { files: &self.files, name: &self.name, format: self.format, display_prefix: "/" }
     }
 
     /// Fails if the image lacks acknowledged writes that a killed daemon left in its redo records,
@@ -179,7 +179,7 @@ fn execute(verb: &ImageVerb) -> Result<u8> {
             let target_image = Found::new(image)?;
             target_image.refuse_left_writes(&image.daemon)?;
             let parent = name_of(parent)?;
-            print(&plain(inspect::relink(target_image.target(), &parent, *dry_run, seeds))?)?;
+            print(&plain(inspect::set_parent(target_image.target(), &parent, *dry_run, seeds))?)?;
             Ok(0)
         }
     })
@@ -199,12 +199,12 @@ fn name_of(path: &Path) -> Result<FileName> {
 
 fn with_seeds<T>(run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let remaining = RemainingRecords::Redo;
+    let remaining = RemainingRecordPolicy::Redo;
     run(&mut HostInputs {
-        random: &mut random,
+        random: &mut random_bytes,
         now_unix_s: now.as_secs(),
-        records: None,
-        left: remaining,
+        redo_records: None,
+        remaining_redo_records: remaining,
     })
 }
 

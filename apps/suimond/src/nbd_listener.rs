@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use suimon_nbd::{Export, ExportSpec};
 use suimon_nbd_server::{
-    AccountError, Accounts, NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, NbdTlsError,
+    AccountError, Accounts, NbdExports, NbdServerContext, NbdQueue, NbdServer, NbdTls, NbdTlsError,
     TcpAccess, TlsFile, UnixAccess,
 };
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskExports, DiskListener, ExportedDisk, NbdLimits, NbdNotice,
+    DeviceError, DeviceErrorKind, DiskExports, NbdListener, ExportedDisk, NbdLimits, NbdNotice,
     NbdServerSpec, NbdTcpAccess, NbdUnixAccess,
 };
 
@@ -27,7 +27,7 @@ pub(crate) fn probe(spec: &NbdServerSpec) -> Result<(), DeviceError> {
 pub(crate) struct Listener(NbdServer);
 
 impl Listener {
-    pub(crate) fn open(spec: &NbdServerSpec, host: NbdHost) -> Result<Self, DeviceError> {
+    pub(crate) fn open(spec: &NbdServerSpec, host: NbdServerContext) -> Result<Self, DeviceError> {
         let (server, field, address) = match spec {
             NbdServerSpec::Unix { socket, access } => {
                 let server = NbdServer::listen(socket, unix_access(access)?, host);
@@ -43,8 +43,8 @@ impl Listener {
     }
 }
 
-impl DiskListener for Listener {
-    fn change(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
+impl NbdListener for Listener {
+    fn replace_access_rules(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
         match spec {
             NbdServerSpec::Unix { access, socket } => {
                 let changed = self.0.set_unix_access(unix_access(access)?);
@@ -74,7 +74,7 @@ fn unix_access(access: &NbdUnixAccess) -> Result<UnixAccess, DeviceError> {
     if users.is_empty() && groups.is_empty() {
         return Ok(UnixAccess::default());
     }
-    let accounts = Accounts::find(users, groups).map_err(|error| {
+    let accounts = Accounts::resolve(users, groups).map_err(|error| {
         let (kind, field) = match error {
             AccountError::NoUser(_) => (DeviceErrorKind::Missing, "users"),
             AccountError::NoGroup(_) => (DeviceErrorKind::Missing, "groups"),
@@ -82,13 +82,13 @@ fn unix_access(access: &NbdUnixAccess) -> Result<UnixAccess, DeviceError> {
         };
         DeviceError { kind, field, detail: error.to_string() }
     })?;
-    Ok(UnixAccess::only(accounts))
+    Ok(UnixAccess::for_accounts(accounts))
 }
 
 fn tcp_access(access: &NbdTcpAccess) -> Result<TcpAccess, DeviceError> {
     let tls = access.tls.as_ref().map(|files| {
         let clients = files.client_ca.as_deref();
-        NbdTls::load(&files.certificate, &files.key, clients, &files.clients)
+        NbdTls::load(&files.certificate, &files.key, clients, &files.client_names)
     });
     let tls = tls.transpose().map_err(|error| {
         let field = match &error {
@@ -96,16 +96,16 @@ fn tcp_access(access: &NbdTcpAccess) -> Result<TcpAccess, DeviceError> {
             NbdTlsError::File { file: TlsFile::Key, .. }
             | NbdTlsError::Secret(_)
             | NbdTlsError::Identity(_) => "tls_key",
-            NbdTlsError::File { file: TlsFile::ClientAuthorities, .. }
-            | NbdTlsError::Clients(_) => "tls_client_ca",
+            NbdTlsError::File { file: TlsFile::ClientCaCertificates, .. }
+            | NbdTlsError::ClientCaCertificates(_) => "tls_client_ca",
         };
         let kind = DeviceErrorKind::Host;
         DeviceError { kind, field, detail: error.to_string() }
     })?;
     Ok(TcpAccess {
         tls,
-        addresses: access.addresses.clone(),
-        allows_plaintext: access.is_plaintext,
+        allowed_networks: access.allowed_networks.clone(),
+        allows_plaintext: access.allows_plaintext,
     })
 }
 
@@ -128,7 +128,7 @@ impl Exports {
     }
 
     fn export(&self, disk: ExportedDisk) -> Option<Export> {
-        let ExportedDisk { name, bytes, sector_bytes, is_read_only, .. } = disk;
+        let ExportedDisk { name, size_bytes: bytes, sector_bytes, is_read_only, .. } = disk;
         let mut spec = ExportSpec::for_disk(name.clone(), bytes, sector_bytes, is_read_only);
         spec.features.trim = disk.can_discard;
         spec.features.fast_zero = disk.can_zero_fast;
@@ -169,15 +169,15 @@ impl NbdExports for Exports {
     fn limits(&self, name: &str) -> NbdLimits {
         let disks = self.disks.as_ref().map(|disks| disks.exports()).unwrap_or_default();
         let disk = disks.into_iter().find(|disk| disk.name == name);
-        disk.map_or(NbdLimits::EXPORT, |disk| disk.limits)
+        disk.map_or(NbdLimits::EXPORT_DEFAULT, |disk| disk.limits)
     }
 
-    fn handle_refused(&self, peer: String, reason: String) {
+    fn handle_access_rejection(&self, peer: String, reason: String) {
         self.report(NbdNotice::Refused { peer, reason });
     }
 
-    fn handle_limited(&self, peer: String, reason: String) {
-        self.report(NbdNotice::Limited { peer, reason });
+    fn handle_limit_rejection(&self, peer: String, reason: String) {
+        self.report(NbdNotice::LimitReached { peer, reason });
     }
 }
 
@@ -197,11 +197,11 @@ mod tests {
     impl DiskExports for Renamed {
         fn exports(&self) -> Vec<ExportedDisk> {
             let name = self.name.lock().unwrap().clone();
-            let limits = NbdLimits { connections_max: 3, ..NbdLimits::EXPORT };
+            let limits = NbdLimits { connections_max: 3, ..NbdLimits::EXPORT_DEFAULT };
             let can_discard = name.starts_with('d');
             vec![ExportedDisk {
                 name,
-                bytes: 1 << 20,
+                size_bytes: 1 << 20,
                 sector_bytes: 512,
                 is_read_only: false,
                 limits,
@@ -225,10 +225,10 @@ mod tests {
         *disks.name.lock().unwrap() = "web".to_owned();
         let exports = Exports::new(disks.clone());
         assert_eq!(exports.limits("web").connections_max, 3);
-        assert_eq!(exports.limits("other"), NbdLimits::EXPORT);
+        assert_eq!(exports.limits("other"), NbdLimits::EXPORT_DEFAULT);
         let (peer, reason) = ("192.0.2.7:40000".to_owned(), "too many".to_owned());
-        exports.handle_limited(peer.clone(), reason.clone());
-        assert_eq!(*disks.reported.lock().unwrap(), [NbdNotice::Limited { peer, reason }]);
+        exports.handle_limit_rejection(peer.clone(), reason.clone());
+        assert_eq!(*disks.reported.lock().unwrap(), [NbdNotice::LimitReached { peer, reason }]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use suimon_contract::{
     IncomingMigrationRequest, NodeConfig, Operation, Plan,
 };
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
-use suimond_api::line::{copy, local};
+use suimond_api::line::{copy_bidirectional, register_local_socket};
 use tokio::runtime::{Handle, Runtime};
 
 /// Threads that copy bytes of connections to other nodes: one for memory of VMs, one for the rest.
@@ -83,7 +83,7 @@ impl PeerNodes for HostPeerNodes {
             token_file: config.token_file.clone(),
         };
         let node_error = |code, field, text: String| {
-            ApiError::new(code, text).about(format!("node/{}", config.name)).field(field)
+            ApiError::new(code, text).with_resource(format!("node/{}", config.name)).with_field(field)
         };
         let client = Client::tls(&reach).map_err(|error| {
             let field = match &error {
@@ -130,7 +130,7 @@ impl HostPeerNode {
                 );
                 let error = ApiError::new(ErrorCode::Unauthorized, text);
                 let subject = format!("node/{}", self.config.name);
-                PeerError::Rejected(vec![error.about(subject).field("token_file")])
+                PeerError::Rejected(vec![error.with_resource(subject).with_field("token_file")])
             }
             ClientError::Refused { errors, .. } => {
                 PeerError::Rejected(errors.into_iter().take(TEXTS_MAX).map(limited_error).collect())
@@ -159,11 +159,11 @@ impl PeerNode for HostPeerNode {
         }
     }
 
-    fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
+    fn check_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
         self.request(self.client.check_incoming_migration(request))
     }
 
-    fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
+    fn prepare_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
         self.request(self.client.prepare_incoming_migration(request)).map(limited_operation)
     }
 
@@ -175,11 +175,11 @@ impl PeerNode for HostPeerNode {
         self.request(self.client.cancel_operation(id)).map(limited_operation)
     }
 
-    fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        self.request(self.client.arrival(id))
+    fn incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+        self.request(self.client.incoming_migration(id))
     }
 
-    fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
+    fn open_incoming_connection(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
         let target = match line {
             PeerStream::Memory => MigrationStreamKind::Memory,
             PeerStream::Disk(disk) => MigrationStreamKind::Disk(disk),
@@ -195,21 +195,21 @@ impl PeerNode for HostPeerNode {
             let _ = sockopt::set_socket_recv_buffer_size(end, SOCKET_BYTES);
         }
         let _context = self.runtime.enter();
-        let local_end = local(local_end.into()).map_err(no_socket)?;
+        let local_end = register_local_socket(local_end.into()).map_err(no_socket)?;
         let node = self.config.name.clone();
         self.runtime.spawn(async move {
-            if let Err(error) = copy(far, local_end).await {
+            if let Err(error) = copy_bidirectional(far, local_end).await {
                 tracing::debug!(%node, %error, "a connection of a migration ended early");
             }
         });
         Ok(remote_end.into())
     }
 
-    fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+    fn activate_incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError> {
         self.request(self.client.activate_incoming_migration(id))
     }
 
-    fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+    fn abandon_incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError> {
         self.request(self.client.abandon_incoming_migration(id))
     }
 
@@ -245,7 +245,7 @@ fn limited_error(mut error: ApiError) -> ApiError {
 fn limited_operation(mut operation: Operation) -> Operation {
     operation.report.truncate(TEXTS_MAX);
     [&mut operation.kind, &mut operation.subject].into_iter().for_each(limit);
-    operation.step.iter_mut().chain(&mut operation.report).for_each(limit);
+    operation.current_step.iter_mut().chain(&mut operation.report).for_each(limit);
     operation.error = operation.error.map(limited_error);
     operation
 }

@@ -27,7 +27,7 @@ pub(crate) fn restore(arguments: &Arguments) -> Result<()> {
     let store: Arc<dyn StateStore> = Arc::new(store);
     let host: Arc<dyn PowerHost> = Arc::new(PowerFiles::new(&arguments.sysfs));
     let restoration = restore_power(&store, &host, &boot_id())?;
-    println!("CPU settings restored: {}", restoration.restored);
+    println!("CPU settings restored: {}", restoration.restored_count);
     for unchanged in &restoration.externally_changed {
         println!("left unchanged: {unchanged}");
     }

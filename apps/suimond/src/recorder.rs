@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use suimon_recording::{
-    LossReason, RecordingSource, Sink, StreamId, encode_about, encode_block, encode_lost,
+    LossReason, RecordingSource, RecordSink, StreamId, encode_origin, encode_block, encode_ended_early,
     file_header,
 };
 
@@ -57,7 +57,7 @@ impl RecordingFile {
         let (file, bytes_max) = (BufWriter::new(self.file), self.bytes_max);
         let mut out = OutputFile { into: file, bytes: 0, bytes_max, is_complete: false };
         out.write(&file_header()).with_context(context)?;
-        out.write(&encode_block(&encode_about(source))).with_context(context)?;
+        out.write(&encode_block(&encode_origin(source))).with_context(context)?;
         out.into.flush().with_context(context)?;
         let (sender, receiver) = channel();
         let inlet = Arc::new(RecordQueue {
@@ -89,7 +89,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Returns the sink for policies' records.
-    pub(crate) fn sink(&self) -> Arc<dyn Sink> {
+    pub(crate) fn sink(&self) -> Arc<dyn RecordSink> {
         self.inlet.clone()
     }
 
@@ -175,15 +175,15 @@ impl RecordQueue {
             std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner));
         for stream in overflows {
             tracing::warn!(stream = stream.0, "the recording ended: the disk is too slow for it");
-            out.write_or_complete(&encode_block(&encode_lost(stream, LossReason::Overload)))?;
+            out.write_or_complete(&encode_block(&encode_ended_early(stream, LossReason::Overload)))?;
             out.is_complete |= stream == ALL_STREAMS;
         }
         Ok(())
     }
 }
 
-impl Sink for RecordQueue {
-    fn next_stream(&self) -> StreamId {
+impl RecordSink for RecordQueue {
+    fn allocate_stream_id(&self) -> StreamId {
         StreamId(self.streams.fetch_add(1, Relaxed))
     }
 
@@ -224,7 +224,7 @@ impl OutputFile {
         }
         tracing::warn!(max = self.bytes_max, "the recording reached its size limit");
         self.is_complete = true;
-        self.write(&encode_block(&encode_lost(ALL_STREAMS, LossReason::Full)))
+        self.write(&encode_block(&encode_ended_early(ALL_STREAMS, LossReason::Full)))
     }
 
     fn write(&mut self, block: &[u8]) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind};
 
 /// Returns what to do about `error` on the path of the command-line option `option`.
-pub(crate) fn for_path(error: &Error, option: &str) -> String {
+pub(crate) fn path_error_remedy(error: &Error, option: &str) -> String {
     match error.kind() {
         ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
             format!(

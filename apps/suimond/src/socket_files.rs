@@ -12,7 +12,7 @@ use suimon_ports::{FileIdentity, SocketFiles, StaleSocket};
 pub struct HostSocketFiles;
 
 /// Result of connecting to a socket file.
-pub(crate) enum Listening {
+pub(crate) enum SocketState {
     /// A process listens, possibly with a full backlog.
     Active,
     /// No process listens: the file is stale.
@@ -33,9 +33,9 @@ impl SocketFiles for HostSocketFiles {
         if !metadata.file_type().is_socket() || !is_it(socket, &metadata) {
             return Ok(false);
         }
-        match listening(&socket.path)? {
-            Listening::Active => Ok(false),
-            Listening::Stale => std::fs::remove_file(&socket.path).map(|()| true),
+        match probe_socket(&socket.path)? {
+            SocketState::Active => Ok(false),
+            SocketState::Stale => std::fs::remove_file(&socket.path).map(|()| true),
         }
     }
 }
@@ -53,12 +53,12 @@ pub(crate) fn identity(metadata: &std::fs::Metadata) -> FileIdentity {
 ///
 /// # Errors
 /// The check is not possible.
-pub(crate) fn listening(path: &Path) -> io::Result<Listening> {
+pub(crate) fn probe_socket(path: &Path) -> io::Result<SocketState> {
     match UnixStream::connect(path) {
-        Ok(_) => Ok(Listening::Active),
+        Ok(_) => Ok(SocketState::Active),
         Err(error) => match error.kind() {
-            io::ErrorKind::ConnectionRefused => Ok(Listening::Stale),
-            io::ErrorKind::WouldBlock => Ok(Listening::Active),
+            io::ErrorKind::ConnectionRefused => Ok(SocketState::Stale),
+            io::ErrorKind::WouldBlock => Ok(SocketState::Active),
             _ => Err(error),
         },
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiConfig, ConsoleConfig, HostConfig, LabConfig};
-use suimond_api::{ListenerRecord, ListenerSection, ListenerSettings};
+use suimond_api::{ListenerSettingsRecord, ListenerSection, ListenerSettings};
 
 const API: &str = "[api]";
 const CONSOLE: &str = "[console]";
@@ -58,7 +58,7 @@ impl FileState {
 
 impl StartSettings {
     /// Returns the settings of a configuration that the daemon reads now.
-    pub(crate) fn read_now(config: &HostConfig) -> Self {
+    pub(crate) fn from_config(config: &HostConfig) -> Self {
         Self {
             api: config.api.clone(),
             console: config.console.clone(),
@@ -94,7 +94,7 @@ impl StartSettings {
 
     /// Returns one text for each section, and each file of an unchanged section, that has changed
     /// since the start of the daemon.
-    pub(crate) fn changes(&self, now: &HostConfig) -> Vec<String> {
+    pub(crate) fn describe_changes(&self, now: &HostConfig) -> Vec<String> {
         let sections = [
             (API, self.api != now.api),
             (CONSOLE, self.console != now.console),
@@ -127,9 +127,9 @@ impl StartSettings {
 }
 
 /// Record of the settings that the TCP listeners use.
-pub(crate) struct StartRecord(pub(crate) Arc<Mutex<StartSettings>>);
+pub(crate) struct SharedStartSettings(pub(crate) Arc<Mutex<StartSettings>>);
 
-impl ListenerRecord for StartRecord {
+impl ListenerSettingsRecord for SharedStartSettings {
     fn set_retried(&self, section: ListenerSection) {
         let section = match section {
             ListenerSection::Api => API,
@@ -138,7 +138,7 @@ impl ListenerRecord for StartRecord {
         lock_settings(&self.0).set_retried(section);
     }
 
-    fn capture(&self, settings: ListenerSettings) -> Box<dyn FnOnce() + Send> {
+    fn prepare_record(&self, settings: ListenerSettings) -> Box<dyn FnOnce() + Send> {
         let (started, read) = (Arc::clone(&self.0), read_files(&of_listener(&settings)));
         Box::new(move || lock_settings(&started).set(settings, read))
     }
@@ -207,28 +207,28 @@ mod tests {
             path("token")
         );
         let config = host(&api);
-        let started = StartSettings::read_now(&config);
-        assert_eq!(started.changes(&config), [""; 0]);
+        let started = StartSettings::from_config(&config);
+        assert_eq!(started.describe_changes(&config), [""; 0]);
 
         // As by a renewal: another file with the same name.
         fs::write(path("renewed"), "renewed").unwrap();
         fs::rename(path("renewed"), path("cert")).unwrap();
-        let texts = started.changes(&config);
+        let texts = started.describe_changes(&config);
         assert_eq!(texts.len(), 1, "{texts:?}");
         for part in [&path("cert"), "[api] tls_certificate", "restart the daemon"] {
             assert!(texts[0].contains(part), "{part}: {texts:?}");
         }
-        let other = started.changes(&host(&api.replace("8443", "8444")));
+        let other = started.describe_changes(&host(&api.replace("8443", "8444")));
         assert!(other.len() == 1 && other[0].starts_with("[api] has changed"), "{other:?}");
-        let changes = started.changes(&HostConfig::default());
+        let changes = started.describe_changes(&HostConfig::default());
         assert!(changes.len() == 1 && changes[0].starts_with("[api] has changed"), "{changes:?}");
         let lab = host(&format!("{api}[lab]\nresults = \"/srv/lab\"\n"));
-        let lab = started.changes(&lab);
+        let lab = started.describe_changes(&lab);
         assert!(lab[0].starts_with("[lab] has changed") && lab.len() == 2, "{lab:?}");
     }
 
-    fn changes(record: &StartRecord, now: &HostConfig) -> Vec<String> {
-        lock_settings(&record.0).changes(now)
+    fn changes(record: &SharedStartSettings, now: &HostConfig) -> Vec<String> {
+        lock_settings(&record.0).describe_changes(now)
     }
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         for of in [ListenerSection::Api, ListenerSection::Console] {
             fs::write(&token, "at the start").unwrap();
             let (first, other) = (with(of, 7446, &token), with(of, 7447, &token));
-            let record = StartRecord(Arc::new(Mutex::new(StartSettings::read_now(&first))));
+            let record = SharedStartSettings(Arc::new(Mutex::new(StartSettings::from_config(&first))));
             assert_eq!(changes(&record, &other).len(), 1, "{of:?}: the listener is in service");
 
             // The listener has failed, and follows the configuration.
@@ -246,7 +246,7 @@ mod tests {
             fs::write(&token, "another token").unwrap();
             assert_eq!(changes(&record, &first), [""; 0], "{of:?}: the file is read again");
             assert_eq!(changes(&record, &other), [""; 0], "{of:?}: the section is read again");
-            let commit = record.capture(settings(of, &other));
+            let commit = record.prepare_record(settings(of, &other));
             assert_eq!(changes(&record, &first), [""; 0], "{of:?}: not in service yet");
             commit();
             assert_eq!(changes(&record, &other), [""; 0], "{of:?}");
@@ -257,7 +257,7 @@ mod tests {
             // The section was removed before the listener came into service.
             record.set_retried(of);
             let without = HostConfig::default();
-            record.capture(settings(of, &without))();
+            record.prepare_record(settings(of, &without))();
             assert_eq!(changes(&record, &without), [""; 0], "{of:?}");
             assert_eq!(changes(&record, &first).len(), 1, "{of:?}: it is not tried again");
         }

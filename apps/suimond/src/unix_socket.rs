@@ -10,7 +10,7 @@ use rustix::fs::Mode;
 use suimon_ports::{FileIdentity, SocketFiles};
 
 use crate::remedy;
-use crate::socket_files::{HostSocketFiles, Listening, listening};
+use crate::socket_files::{HostSocketFiles, SocketState, probe_socket};
 
 /// Permissions of the socket: owner and group may connect.
 const SOCKET_MODE: u32 = 0o660;
@@ -68,7 +68,7 @@ impl Drop for ApiSocket {
 
 /// Returns an error that states the action, the file, the cause and the remedy.
 fn socket_error(action: &str, path: &Path, error: &io::Error) -> anyhow::Error {
-    let remedy = remedy::for_path(error, "--socket");
+    let remedy = remedy::path_error_remedy(error, "--socket");
     anyhow!("--socket: cannot {action} {}: {error}; {remedy}", path.display())
 }
 
@@ -82,12 +82,12 @@ fn remove_stale(path: &Path) -> Result<()> {
     if !metadata.file_type().is_socket() {
         bail!("--socket: {path_text} exists and is not a socket; remove it or choose another path");
     }
-    match listening(path) {
-        Ok(Listening::Active) => bail!(
+    match probe_socket(path) {
+        Ok(SocketState::Active) => bail!(
             "--socket: a daemon already listens on {path_text}; stop it first or choose \
              another path"
         ),
-        Ok(Listening::Stale) => std::fs::remove_file(path)
+        Ok(SocketState::Stale) => std::fs::remove_file(path)
             .map_err(|error| socket_error("replace the stale", path, &error)),
         Err(error) => Err(socket_error("connect to", path, &error)),
     }

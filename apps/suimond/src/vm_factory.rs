@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use suimon_confine::{Confinement, ThreadRole};
 use suimon_node::VmDependencies;
 use suimon_ports::{
-    ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver, VmSpec,
+    ThreadInit, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver, VmSpec,
 };
 use suimon_qemu::{Launcher, LauncherSpec, QemuHost, start_launcher};
 use suimon_quantity::PciAddress;
@@ -54,9 +54,9 @@ impl LauncherConnection {
     }
 
     /// Returns the dependencies of the node that concern VMs.
-    pub(crate) fn parts(self, confinement: &Confinement) -> VmDependencies {
+    pub(crate) fn into_vm_dependencies(self, confinement: &Confinement) -> VmDependencies {
         let confinement = confinement.clone();
-        let on_start: ThreadStart =
+        let on_start: ThreadInit =
             Arc::new(move || confinement.confine_thread(ThreadRole::FrontEnd).map_err(Into::into));
         let vm_host = self.result.map_err(|error| format!("{error:#}"));
         let connected = vm_host
@@ -65,7 +65,7 @@ impl LauncherConnection {
             Ok(host) => VmDependencies { host: Arc::new(host), boot_id: self.boot_id },
             Err(reason) => {
                 tracing::warn!(reason, "VMs cannot be started");
-                VmDependencies { boot_id: self.boot_id, ..no_vms(reason) }
+                VmDependencies { boot_id: self.boot_id, ..unavailable_vm_dependencies(reason) }
             }
         }
     }
@@ -73,7 +73,7 @@ impl LauncherConnection {
 
 /// Runs this process as launcher: until it is stopped, or with `exits_when_unused` until no VM runs
 /// and no daemon is connected.
-pub(crate) fn launch(socket: &Path, folder: &Path, exits_when_unused: bool) -> Result<()> {
+pub(crate) fn run_launcher(socket: &Path, folder: &Path, exits_when_unused: bool) -> Result<()> {
     suimon_confine::confine_launcher()
         .context("--vm-launcher: cannot drop the unneeded capabilities")?;
     let spec = LauncherSpec {
@@ -96,7 +96,7 @@ pub(crate) fn launch(socket: &Path, folder: &Path, exits_when_unused: bool) -> R
 }
 
 /// Returns the dependencies of the node for a host that cannot start VMs, with the reason.
-pub fn no_vms(reason: impl Into<String>) -> VmDependencies {
+pub fn unavailable_vm_dependencies(reason: impl Into<String>) -> VmDependencies {
     VmDependencies { host: Arc::new(NoVms { reason: reason.into() }), boot_id: String::new() }
 }
 
@@ -125,7 +125,7 @@ impl VmHost for NoVms {
         Vec::new()
     }
 
-    fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
+    fn running_vms(&self) -> Result<Vec<VmIdentity>, VmError> {
         self.error()
     }
 
@@ -137,11 +137,11 @@ impl VmHost for NoVms {
         self.error()
     }
 
-    fn remove(&self, _folder: &Path) -> Result<(), VmError> {
+    fn remove_folder(&self, _folder: &Path) -> Result<(), VmError> {
         self.error()
     }
 
-    fn prepare(&self, _folder: &Path, _user: u32) -> Result<(), VmError> {
+    fn create_folder(&self, _folder: &Path, _user: u32) -> Result<(), VmError> {
         self.error()
     }
 

@@ -28,7 +28,7 @@ pub(crate) struct Heartbeat(Arc<AtomicU64>);
 
 impl Heartbeat {
     /// Reports progress once per [`CHECK_EVERY`], for as long as the runtime runs.
-    pub(crate) async fn record(self) {
+    pub(crate) async fn increment_periodically(self) {
         loop {
             self.0.fetch_add(1, Ordering::Relaxed);
             tokio::time::sleep(CHECK_EVERY).await;

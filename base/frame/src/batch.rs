@@ -11,7 +11,7 @@ pub const BATCH_BYTES_MAX: usize = 256 * 1024;
 
 /// Up to [`BATCH_FRAMES_MAX`] frames in preallocated buffers.
 ///
-/// To receive: get [`FrameBatch::spare`], fill it, call [`FrameBatch::commit`].
+/// To receive: get [`FrameBatch::next_free_frame`], fill it, call [`FrameBatch::commit`].
 pub struct FrameBatch {
     slots: Vec<Frame>,
     filled: usize,
@@ -43,7 +43,7 @@ impl FrameBatch {
     /// Returns the next empty frame to fill; `None` if the batch is full. [`FrameBatch::commit`]
     /// adds it to the batch.
     #[inline]
-    pub fn spare(&mut self) -> Option<&mut Frame> {
+    pub fn next_free_frame(&mut self) -> Option<&mut Frame> {
         if self.bytes >= BATCH_BYTES_MAX {
             return None;
         }
@@ -52,7 +52,7 @@ impl FrameBatch {
         Some(frame)
     }
 
-    /// Adds the frame returned by [`FrameBatch::spare`] to the batch.
+    /// Adds the frame returned by [`FrameBatch::next_free_frame`] to the batch.
     #[inline]
     pub fn commit(&mut self) {
         if let Some(frame) = self.slots.get(self.filled) {
@@ -76,7 +76,7 @@ impl FrameBatch {
 
     /// Returns the total length of the frames at the time of their commit, in bytes.
     #[inline]
-    pub fn bytes(&self) -> usize {
+    pub fn total_bytes(&self) -> usize {
         self.bytes
     }
 
@@ -112,14 +112,14 @@ mod tests {
     #[test]
     fn a_batch_is_full_by_frames_or_by_bytes() {
         let mut batch = FrameBatch::new();
-        while let Some(frame) = batch.spare() {
-            frame.fill(&[0; 64]);
+        while let Some(frame) = batch.next_free_frame() {
+            frame.set_bytes(&[0; 64]);
             batch.commit();
         }
         assert_eq!(batch.len(), BATCH_FRAMES_MAX);
         batch.clear();
-        while let Some(frame) = batch.spare() {
-            frame.fill(&[0; 65_000]);
+        while let Some(frame) = batch.next_free_frame() {
+            frame.set_bytes(&[0; 65_000]);
             batch.commit();
         }
         assert_eq!(batch.len(), BATCH_BYTES_MAX.div_ceil(65_000));

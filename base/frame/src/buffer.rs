@@ -178,7 +178,7 @@ impl Frame {
 
     /// Replaces the frame by these bytes, truncated to [`FRAME_BYTES_MAX`], and resets the
     /// metadata.
-    pub fn fill(&mut self, bytes: &[u8]) {
+    pub fn set_bytes(&mut self, bytes: &[u8]) {
         self.reset();
         let bytes = bytes.get(..FRAME_BYTES_MAX).unwrap_or(bytes);
         self.set_len(bytes.len());
@@ -186,7 +186,7 @@ impl Frame {
     }
 
     /// Returns the position of the frame's first byte in the buffer.
-    pub(crate) fn start(&self) -> usize {
+    pub(crate) fn start_offset(&self) -> usize {
         self.start
     }
 

@@ -142,7 +142,7 @@ pub fn complete_checksum(frame: &mut Frame) {
 
 /// Returns the big-endian checksum field at `offset`; 0 if it exceeds `bytes`.
 #[inline]
-pub(crate) fn field(bytes: &[u8], offset: usize) -> u16 {
+pub(crate) fn checksum_field(bytes: &[u8], offset: usize) -> u16 {
     u16_at(bytes, offset).unwrap_or_default()
 }
 

@@ -37,7 +37,7 @@ use crate::octets::{put, u8_at, u16_at};
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, tcp_flags};
 use crate::{FRAME_BYTES_MAX, Frame, GSO_HEADER_BYTES_MAX};
 
-pub use coalesced::{CoalesceTarget, Coalesced};
+pub use coalesced::{CoalesceTarget, CoalesceResult};
 use segment_view::{SegmentClass, SegmentView, classify};
 
 /// Maximum number of open merge groups, one per flow; a further flow replaces the oldest group.
@@ -63,13 +63,13 @@ const HEADER_BYTES_MIN: usize = 54;
 /// The resulting large frames have [`FrameMeta::is_coalesced`] set and a partial checksum, and
 /// conform to the offloads of their egress.
 #[inline]
-pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> CoalesceTarget) -> Coalesced {
+pub fn coalesce(frames: &mut [Frame], lane: impl FnMut(usize) -> CoalesceTarget) -> CoalesceResult {
     let count = frames.len().min(BATCH_FRAMES_MAX);
     match frames.iter().take(count).position(can_start) {
         Some(first) if frames.iter().take(count).skip(first + 1).any(can_merge) => {
             coalesce_from(first, count, frames, lane)
         }
-        _ => Coalesced::default(),
+        _ => CoalesceResult::default(),
     }
 }
 
@@ -90,9 +90,9 @@ fn coalesce_from(
     count: usize,
     frames: &mut [Frame],
     mut lane: impl FnMut(usize) -> CoalesceTarget,
-) -> Coalesced {
+) -> CoalesceResult {
     let mut units = MergeGroups::default();
-    let mut coalesced = Coalesced::default();
+    let mut coalesced = CoalesceResult::default();
     for index in first..count {
         if units.is_empty() && !frames.get(index).is_some_and(can_start) {
             continue;
@@ -242,7 +242,7 @@ impl MergeGroup {
             index: frame_index,
             first: view,
             is_checked: false,
-            segments: view.segments(),
+            segments: view.segment_count(),
             next_sequence: view.sequence.wrapping_add(view.payload_bytes as u32),
             has_fixed_identification: view.has_fixed_identification,
         })
@@ -280,7 +280,7 @@ impl MergeGroup {
             head.set_len(old_len);
             return false;
         }
-        self.segments = self.segments.saturating_add(view.segments());
+        self.segments = self.segments.saturating_add(view.segment_count());
         self.next_sequence = self.next_sequence.wrapping_add(view.payload_bytes as u32);
         self.has_fixed_identification = Some(is_fixed);
         self.finish(head, view.flags);
@@ -330,7 +330,7 @@ impl MergeGroup {
         let ending = flags & (tcp_flags::FIN | tcp_flags::PSH);
         let flags = u8_at(bytes, flags_at).unwrap_or_default() | ending;
         put(bytes, flags_at, &[flags]);
-        let pseudo = first.pseudo.add_word(transport_bytes).word();
+        let pseudo = first.pseudo_header_sum.add_word(transport_bytes).word();
         put(bytes, first.transport_at + TCP_CHECKSUM_AT, &pseudo.to_be_bytes());
         // Headers of mergeable segments are shorter than 256 bytes.
         let start = first.transport_at as u16;

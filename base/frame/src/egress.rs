@@ -12,18 +12,18 @@ pub struct WireFrame<'a> {
     /// virtio-net header; offsets include the tag. `num_buffers` is 1 and is overwritten by rings.
     pub header: VnetHeader,
     /// Complete bytes of an untagged frame; the two addresses of a tagged one.
-    pub front: &'a [u8],
+    pub before_tag: &'a [u8],
     /// 802.1Q tag in wire format.
     pub tag: Option<[u8; VLAN_TAG_BYTES]>,
     /// Bytes after the tag; empty without a tag.
-    pub rest: &'a [u8],
+    pub after_tag: &'a [u8],
 }
 
 impl WireFrame<'_> {
     /// Returns the length on the wire in bytes, without header and FCS.
     #[inline]
     pub fn wire_len(&self) -> usize {
-        self.front.len() + self.tag.map_or(0, |_| VLAN_TAG_BYTES) + self.rest.len()
+        self.before_tag.len() + self.tag.map_or(0, |_| VLAN_TAG_BYTES) + self.after_tag.len()
     }
 }
 
@@ -45,11 +45,11 @@ impl Frame {
     pub fn wire_head(&self) -> WireFrame<'_> {
         let bytes = self.head();
         match self.meta.tag {
-            None => WireFrame { header: self.header(0), front: bytes, tag: None, rest: &[] },
+            None => WireFrame { header: self.header(0), before_tag: bytes, tag: None, after_tag: &[] },
             Some(tag) => {
                 let (front, rest) = bytes.split_at_checked(ADDRESSES_BYTES).unwrap_or((bytes, &[]));
                 let header = self.header(VLAN_TAG_BYTES as u16);
-                WireFrame { header, front, tag: Some(tag_bytes(tag)), rest }
+                WireFrame { header, before_tag: front, tag: Some(tag_bytes(tag)), after_tag: rest }
             }
         }
     }

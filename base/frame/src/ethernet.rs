@@ -1,6 +1,6 @@
 //! Ethernet header (IEEE 802.3-2022, section 3).
 
-use crate::octets::{array, put, u16_at};
+use crate::octets::{array_at, put, u16_at};
 use crate::{Frame, MacAddr};
 
 /// Length of the header in bytes: two addresses and the type.
@@ -36,13 +36,13 @@ impl Frame {
     /// Returns the destination address; all zero if the frame is too short.
     #[inline]
     pub fn destination(&self) -> MacAddr {
-        MacAddr::new(array(self.head(), 0).copied().unwrap_or_default())
+        MacAddr::new(array_at(self.head(), 0).copied().unwrap_or_default())
     }
 
     /// Returns the source address; all zero if the frame is too short.
     #[inline]
     pub fn source(&self) -> MacAddr {
-        MacAddr::new(array(self.head(), 6).copied().unwrap_or_default())
+        MacAddr::new(array_at(self.head(), 6).copied().unwrap_or_default())
     }
 
     /// Sets the source address; no-op if the frame is too short. No checksum covers the address.
@@ -93,12 +93,12 @@ mod tests {
     fn set_source_changes_only_the_source_address() {
         let mac = MacAddr::new([2, 4, 6, 8, 10, 12]);
         let mut frame = Frame::new(3);
-        frame.fill(&[0xaa; 60]);
+        frame.set_bytes(&[0xaa; 60]);
         frame.set_source(mac);
         assert_eq!(frame.source(), mac);
         assert_eq!(frame.destination(), MacAddr::new([0xaa; 6]));
         assert_eq!(frame.bytes()[12..], [0xaa; 48]);
-        frame.fill(&[0xaa; 11]);
+        frame.set_bytes(&[0xaa; 11]);
         frame.set_source(mac);
         assert_eq!(frame.bytes(), [0xaa; 11]);
     }

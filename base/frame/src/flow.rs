@@ -1,8 +1,8 @@
 //! Flow identification and hashing.
 
-use crate::ip::{IpHeader, IpPacket, Network, ip_packet, protocol};
-use crate::octets::{array, u16_at, u32_at};
-use crate::source_mac::{DHCP_REQUEST, must_keep_source_mac};
+use crate::ip::{IpHeader, IpPacket, Network, locate_ip_packet, protocol};
+use crate::octets::{array_at, u16_at, u32_at};
+use crate::source_mac::{DHCP_REQUEST_PORTS, must_keep_source_mac};
 use crate::{Frame, VlanId, VlanTag};
 
 /// Odd constants with well-distributed bits; fixed, so that hashes are stable across runs, hosts
@@ -79,7 +79,7 @@ impl Plain {
             (mix(KEY, word(headers, 26)?), headers[23], u32_at(headers, 34)?)
         } else if kind >> 4 == 0x8_6dd6 {
             let headers = bytes.first_chunk::<58>()?;
-            (mix_all(array(headers, 22)?), headers[20], u32_at(headers, 54)?)
+            (mix_all(array_at(headers, 22)?), headers[20], u32_at(headers, 54)?)
         } else {
             return None;
         };
@@ -101,7 +101,7 @@ impl<'a> Flow<'a> {
     #[inline]
     pub fn new(frame: &'a Frame) -> Self {
         let bytes = frame.head();
-        Self { bytes, tag: frame.meta.tag, packet: ip_packet(bytes) }
+        Self { bytes, tag: frame.meta.tag, packet: locate_ip_packet(bytes) }
     }
 
     /// Returns a hash common to all frames with equal fields. The two directions of a flow have
@@ -117,8 +117,8 @@ impl<'a> Flow<'a> {
         }
         let Some(packet) = self.packet else { return link_hash(self.bytes) };
         let addresses = match packet.network {
-            Network::Ipv4 => word(self.bytes, packet.at + 12).map(|pair| mix(KEY, pair)),
-            Network::Ipv6 => array::<32>(self.bytes, packet.at + 8).map(mix_all),
+            Network::Ipv4 => word(self.bytes, packet.offset + 12).map(|pair| mix(KEY, pair)),
+            Network::Ipv6 => array_at::<32>(self.bytes, packet.offset + 8).map(mix_all),
             Network::Other => None,
         };
         let Some(addresses) = addresses else { return link_hash(self.bytes) };
@@ -155,7 +155,7 @@ fn transport_bits(bytes: &[u8], header: IpHeader) -> u64 {
     }
     let ports = match header.protocol {
         protocol::TCP | protocol::UDP => {
-            array(bytes, header.end).map_or(0, |ports| u32::from_be_bytes(*ports))
+            array_at(bytes, header.end).map_or(0, |ports| u32::from_be_bytes(*ports))
         }
         _ => 0,
     };
@@ -168,7 +168,7 @@ const fn transport_key(ports: u32, protocol: u8) -> u64 {
 }
 
 /// Value of `transport_key` for a DHCP client's request.
-const DHCP_TRANSPORT: u64 = transport_key(u32::from_be_bytes(DHCP_REQUEST), protocol::UDP);
+const DHCP_TRANSPORT: u64 = transport_key(u32::from_be_bytes(DHCP_REQUEST_PORTS), protocol::UDP);
 
 #[inline]
 fn vlan_bits(tag: Option<VlanTag>) -> u64 {
@@ -176,7 +176,7 @@ fn vlan_bits(tag: Option<VlanTag>) -> u64 {
 }
 
 fn link_hash(bytes: &[u8]) -> u32 {
-    let kind = array(bytes, 12).map_or(0, |kind| u64::from(u16::from_be_bytes(*kind)));
+    let kind = array_at(bytes, 12).map_or(0, |kind| u64::from(u16::from_be_bytes(*kind)));
     macs_hash(bytes, kind)
 }
 
@@ -184,7 +184,7 @@ fn link_hash(bytes: &[u8]) -> u32 {
 #[inline]
 fn macs_hash(bytes: &[u8], low_bits: u64) -> u32 {
     let first = word(bytes, 0).unwrap_or_default();
-    let second = array(bytes, 8).map_or(0, |tail| u64::from(u32::from_be_bytes(*tail)));
+    let second = array_at(bytes, 8).map_or(0, |tail| u64::from(u32::from_be_bytes(*tail)));
     finish(mix(mix(KEY, first), second << 16 | low_bits))
 }
 
@@ -196,7 +196,7 @@ fn mix_all(addresses: &[u8; 32]) -> u64 {
 
 #[inline]
 fn word(bytes: &[u8], offset: usize) -> Option<u64> {
-    array(bytes, offset).map(|word| u64::from_be_bytes(*word))
+    array_at(bytes, offset).map(|word| u64::from_be_bytes(*word))
 }
 
 /// Multiplies `state ^ word` and folds the high half into the result, so that each input bit

@@ -14,7 +14,7 @@ pub enum FrameHeaderError {
         /// Name of the header's protocol.
         layer: &'static str,
         /// Offset of the header in bytes.
-        at: usize,
+        offset: usize,
         /// Length of the frame in bytes.
         len: usize,
     },
@@ -45,6 +45,6 @@ pub enum FrameHeaderError {
 impl FrameHeaderError {
     #[inline]
     pub(crate) fn truncated(layer: &'static str, offset: usize, bytes: &[u8]) -> Self {
-        Self::Truncated { layer, at: offset, len: bytes.len() }
+        Self::Truncated { layer, offset, len: bytes.len() }
     }
 }

@@ -44,7 +44,7 @@ pub enum IngressError {
     Headers(#[from] FrameHeaderError),
     /// The sender requests an offload that was not negotiated.
     #[error("{field} {value:#x} requests an offload that was not negotiated")]
-    NotAllowed {
+    OffloadNotNegotiated {
         /// Field of the virtio-net header.
         field: &'static str,
         /// Value of the field, as received.
@@ -205,7 +205,7 @@ impl Frame {
             return Ok(());
         }
         if !allowed.checksum {
-            return Err(IngressError::NotAllowed { field: "flags", value: header.flags });
+            return Err(IngressError::OffloadNotNegotiated { field: "flags", value: header.flags });
         }
         let start = self.checksum_start(header, popped_bytes)?;
         let headers = Headers::parse(self.head())?;
@@ -281,7 +281,7 @@ fn admit_gso(
 ) -> Result<Option<Gso>, IngressError> {
     let gso = requested_gso(header)?;
     if !allowed.accepts(gso) {
-        return Err(IngressError::NotAllowed { field: "gso_type", value: header.gso_type });
+        return Err(IngressError::OffloadNotNegotiated { field: "gso_type", value: header.gso_type });
     }
     let (has_headers, checksum_at) = match gso.kind {
         GsoKind::Tcp4 => (has_protocols(headers, Network::Ipv4, Transport::Tcp), TCP_CHECKSUM_AT),
@@ -325,7 +325,7 @@ fn requested_gso(header: &VnetHeader) -> Result<Gso, IngressError> {
         VnetHeader::GSO_TCPV6 => GsoKind::Tcp6,
         VnetHeader::GSO_UDP_L4 if !ecn => GsoKind::Udp,
         VnetHeader::GSO_UDP => {
-            return Err(IngressError::NotAllowed { field: "gso_type", value: header.gso_type });
+            return Err(IngressError::OffloadNotNegotiated { field: "gso_type", value: header.gso_type });
         }
         _ => return Err(IngressError::GsoType { value: header.gso_type }),
     };

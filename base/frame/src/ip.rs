@@ -2,7 +2,7 @@
 
 use crate::ethernet::{ethertype, innermost_type};
 use crate::header_error::FrameHeaderError;
-use crate::octets::{array, u8_at, u16_at};
+use crate::octets::{array_at, u8_at, u16_at};
 
 /// Length of an IPv4 header without options, in bytes.
 pub(crate) const IPV4_HEADER_BYTES: usize = 20;
@@ -63,7 +63,7 @@ pub(crate) struct IpPacket {
     /// IP version; never [`Network::Other`].
     pub(crate) network: Network,
     /// Offset of the packet, in bytes from the frame's first byte.
-    pub(crate) at: usize,
+    pub(crate) offset: usize,
     /// Decoded header; `None` if options or extensions are invalid.
     pub(crate) header: Option<IpHeader>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct IpPacket {
 /// Unlike [`Headers::parse`](crate::Headers::parse), ignores the transport header, so that the
 /// fragments of a datagram have the same result.
 #[inline]
-pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
+pub(crate) fn locate_ip_packet(bytes: &[u8]) -> Option<IpPacket> {
     let (kind, offset) = innermost_type(bytes)?;
     let (network, header) = match kind {
         ethertype::IPV4 => (Network::Ipv4, parse_ipv4(bytes, offset)),
@@ -85,7 +85,7 @@ pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
         Err(_) if network == Network::Ipv4 => bytes.len() >= offset + IPV4_HEADER_BYTES,
         Err(_) => bytes.len() >= offset + IPV6_HEADER_BYTES,
     };
-    has_addresses.then_some(IpPacket { network, at: offset, header: header.ok() })
+    has_addresses.then_some(IpPacket { network, offset, header: header.ok() })
 }
 
 /// Parses the IPv4 header at `offset`. Fails if it is truncated, or its version or length is
@@ -93,7 +93,7 @@ pub(crate) fn ip_packet(bytes: &[u8]) -> Option<IpPacket> {
 #[inline]
 pub(crate) fn parse_ipv4(bytes: &[u8], offset: usize) -> Result<IpHeader, FrameHeaderError> {
     let header: &[u8; IPV4_HEADER_BYTES] =
-        array(bytes, offset).ok_or(FrameHeaderError::truncated("IPv4", offset, bytes))?;
+        array_at(bytes, offset).ok_or(FrameHeaderError::truncated("IPv4", offset, bytes))?;
     let [version_ihl, _, _, _, _, _, fragment_high, fragment_low, _, protocol, ..] = *header;
     if version_ihl >> 4 != 4 {
         return Err(FrameHeaderError::Version { expected: 4, found: version_ihl >> 4 });
@@ -119,7 +119,7 @@ pub(crate) fn parse_ipv4(bytes: &[u8], offset: usize) -> Result<IpHeader, FrameH
 #[inline]
 pub(crate) fn parse_ipv6(bytes: &[u8], offset: usize) -> Result<IpHeader, FrameHeaderError> {
     let header: &[u8; IPV6_HEADER_BYTES] =
-        array(bytes, offset).ok_or(FrameHeaderError::truncated("IPv6", offset, bytes))?;
+        array_at(bytes, offset).ok_or(FrameHeaderError::truncated("IPv6", offset, bytes))?;
     let [version, _, _, _, _, _, next, ..] = *header;
     if version >> 4 != 6 {
         return Err(FrameHeaderError::Version { expected: 6, found: version >> 4 });

@@ -2,7 +2,7 @@
 
 /// Returns the `N` bytes at `offset`; `None` if they exceed the slice.
 #[inline]
-pub(crate) fn array<const N: usize>(bytes: &[u8], offset: usize) -> Option<&[u8; N]> {
+pub(crate) fn array_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<&[u8; N]> {
     bytes.get(offset..)?.first_chunk()
 }
 
@@ -15,13 +15,13 @@ pub(crate) fn u8_at(bytes: &[u8], offset: usize) -> Option<u8> {
 /// Returns the big-endian 16-bit field at `offset`; `None` if it exceeds the slice.
 #[inline]
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    array(bytes, offset).map(|field| u16::from_be_bytes(*field))
+    array_at(bytes, offset).map(|field| u16::from_be_bytes(*field))
 }
 
 /// Returns the big-endian 32-bit field at `offset`; `None` if it exceeds the slice.
 #[inline]
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    array(bytes, offset).map(|field| u32::from_be_bytes(*field))
+    array_at(bytes, offset).map(|field| u32::from_be_bytes(*field))
 }
 
 /// Writes `field` at `offset`; returns false, with nothing written, if it exceeds the slice.

@@ -17,7 +17,7 @@
 
 use thiserror::Error;
 
-use crate::checksum::{Sum, field};
+use crate::checksum::{Sum, checksum_field};
 use crate::header_error::FrameHeaderError;
 use crate::headers::{Headers, Transport};
 use crate::ip::{IPV6_HEADER_BYTES, Network};
@@ -75,7 +75,7 @@ pub fn segment(frame: &mut Frame, partial_checksum: bool) -> Result<Segments<'_>
     }
     let sums = Sums::of(&front, &headers, bytes.len());
     let meta = frame.meta;
-    let window = (frame.start(), frame.len());
+    let window = (frame.start_offset(), frame.len());
     let segments = Segments {
         large_frame: window,
         meta,
@@ -115,9 +115,9 @@ impl Sums {
             Network::Ipv4 => {
                 let header_bytes = usize::from(u8_at(front, network_at).unwrap_or_default() & 15);
                 sum_between(network_at, network_at + header_bytes * 4)
-                    .sub_word(field(front, network_at + 2))
-                    .sub_word(field(front, network_at + 4))
-                    .sub_word(field(front, network_at + 10))
+                    .sub_word(checksum_field(front, network_at + 2))
+                    .sub_word(checksum_field(front, network_at + 4))
+                    .sub_word(checksum_field(front, network_at + 10))
             }
             _ => Sum::ZERO,
         };
@@ -125,14 +125,14 @@ impl Sums {
         // Without the length, the sum of the pseudo-header is the same for each segment. IP limits
         // the packet length, so the cast does not truncate.
         let length = (frame_bytes - transport_at) as u16;
-        let pseudo = Sum::from_word(field(front, checksum_at)).sub_word(length);
-        let fixed = sum_between(transport_at, payload_at).sub_word(field(front, checksum_at));
+        let pseudo = Sum::from_word(checksum_field(front, checksum_at)).sub_word(length);
+        let fixed = sum_between(transport_at, payload_at).sub_word(checksum_field(front, checksum_at));
         let fixed = match headers.transport {
-            Transport::Udp => fixed.sub_word(field(front, transport_at + UDP_LENGTH_AT)),
+            Transport::Udp => fixed.sub_word(checksum_field(front, transport_at + UDP_LENGTH_AT)),
             _ => fixed
-                .sub_word(field(front, transport_at + TCP_SEQUENCE_AT))
-                .sub_word(field(front, transport_at + TCP_SEQUENCE_AT + 2))
-                .sub_word(field(front, transport_at + TCP_FLAGS_AT - 1)),
+                .sub_word(checksum_field(front, transport_at + TCP_SEQUENCE_AT))
+                .sub_word(checksum_field(front, transport_at + TCP_SEQUENCE_AT + 2))
+                .sub_word(checksum_field(front, transport_at + TCP_FLAGS_AT - 1)),
         };
         Self { network, pseudo, transport: pseudo.concat(fixed) }
     }
@@ -266,7 +266,7 @@ impl Segments<'_> {
                     let flags_at = offset + TCP_FLAGS_AT - 1;
                     let [high, low] = [self.sequence >> 16, self.sequence].map(|word| word as u16);
                     let header =
-                        header.add_word(high).add_word(low).add_word(field(&self.front, flags_at));
+                        header.add_word(high).add_word(low).add_word(checksum_field(&self.front, flags_at));
                     header.concat(payload).checksum()
                 }
             }

@@ -2,10 +2,10 @@
 //! IGMP, ICMPv6 multicast listener and neighbour discovery, and requests of DHCP clients.
 
 use crate::ip::{IpHeader, Network, protocol};
-use crate::octets::{array, u8_at};
+use crate::octets::{array_at, u8_at};
 
 /// Ports of a DHCP client and server, as in the UDP header (RFC 2131, section 4.1).
-pub(crate) const DHCP_REQUEST: [u8; 4] = [0, 68, 0, 67];
+pub(crate) const DHCP_REQUEST_PORTS: [u8; 4] = [0, 68, 0, 67];
 
 /// Returns true if an IP packet with this header must keep its source MAC address; see
 /// [`Flow::requires_source_mac`](crate::Flow::requires_source_mac).
@@ -19,7 +19,7 @@ pub(crate) fn must_keep_source_mac(bytes: &[u8], network: Network, header: IpHea
             matches!(u8_at(bytes, header.end), Some(130..=137 | 143))
         }
         protocol::UDP if header.fragment.is_none() => {
-            array(bytes, header.end) == Some(&DHCP_REQUEST)
+            array_at(bytes, header.end) == Some(&DHCP_REQUEST_PORTS)
         }
         _ => false,
     }
@@ -34,7 +34,7 @@ mod tests {
 
     fn binds(bytes: &[u8]) -> bool {
         let mut frame = Frame::new(0);
-        frame.fill(bytes);
+        frame.set_bytes(bytes);
         Flow::new(&frame).requires_source_mac()
     }
 

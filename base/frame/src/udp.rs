@@ -23,7 +23,7 @@ pub(crate) fn parse_udp(bytes: &[u8], offset: usize) -> Result<usize, FrameHeade
 /// section 7.2).
 const DHCP_PORTS: [u16; 4] = [67, 68, 546, 547];
 
-/// Returns true if the UDP header at `at` belongs to a DHCP or DHCPv6 message.
+/// Returns true if the UDP header at `offset` belongs to a DHCP or DHCPv6 message.
 ///
 /// DHCP clients read frames from the link layer, because they have no address yet. Some do not
 /// receive the information that a checksum is partial, and drop such messages.

@@ -3,7 +3,7 @@
 use crate::{ByteRange, FileError, ImageFile};
 
 /// One operation on the file. Steps are executed in order, except that consecutive ones may be in
-/// flight together ([`Step::may_overlap`]).
+/// flight together ([`Step::may_run_concurrently`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Write bytes at an offset, extending the file if necessary.
@@ -20,7 +20,7 @@ pub enum Step {
         len: u64,
         /// End of the region that will be written soon, in bytes; at most `len`. Its space is
         /// allocated if the store has it. Space beyond it may be a hole.
-        required: u64,
+        required_len: u64,
     },
     /// Zero a range, deallocating it where the file system supports it.
     Zero(ByteRange),
@@ -47,7 +47,7 @@ impl Commit {
     /// Fails with the first failed step.
     pub fn execute(&self, file: &dyn ImageFile) -> Result<(), FailedStep> {
         for (completed, step) in self.steps.iter().enumerate() {
-            step.execute(file).map_err(|error| FailedStep { completed, error })?;
+            step.execute(file).map_err(|error| FailedStep { completed_steps: completed, error })?;
         }
         Ok(())
     }
@@ -58,7 +58,7 @@ impl Step {
     /// order: both write, or both zero. Any other step begins when all earlier steps have ended,
     /// and ends before later steps begin.
     #[must_use]
-    pub const fn may_overlap(&self, next: &Self) -> bool {
+    pub const fn may_run_concurrently(&self, next: &Self) -> bool {
         matches!(
             (self, next),
             (Self::Write { .. }, Self::Write { .. }) | (Self::Zero(_), Self::Zero(_))
@@ -80,7 +80,7 @@ impl Step {
 #[derive(Debug)]
 pub struct FailedStep {
     /// Number of steps before the failed one, all of which succeeded.
-    pub completed: usize,
+    pub completed_steps: usize,
     /// Error of the file operation.
     pub error: FileError,
 }
@@ -88,7 +88,7 @@ pub struct FailedStep {
 impl FailedStep {
     /// Returns the outcome to pass to [`crate::Image::handle_commit`].
     pub const fn outcome(&self) -> CommitOutcome {
-        CommitOutcome::Failed { completed: self.completed }
+        CommitOutcome::Failed { completed_steps: self.completed_steps }
     }
 }
 
@@ -101,6 +101,6 @@ pub enum CommitOutcome {
     Failed {
         /// Number of steps before the first one that failed, [`Step::DurableMarker`] included.
         /// Steps behind it that [may overlap](Step::may_overlap) with it may have succeeded or not.
-        completed: usize,
+        completed_steps: usize,
     },
 }

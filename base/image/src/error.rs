@@ -43,13 +43,13 @@ pub enum ImageFault {
     #[error("required feature not supported: {what}")]
     Unsupported {
         /// Description of the unsupported feature.
-        what: String,
+        feature: String,
     },
     /// The image was modified since the metadata changes to redo were recorded.
     #[error("the image was changed by another program since: {what}")]
-    ParentChanged {
+    ImageModified {
         /// Description of the detected difference.
-        what: &'static str,
+        difference: &'static str,
     },
     /// A required structure is missing.
     #[error("missing")]

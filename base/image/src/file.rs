@@ -5,7 +5,7 @@
 pub enum FileError {
     /// A read extends beyond the end of the file.
     #[error("offset {offset} is beyond the end of the file at {len}")]
-    End {
+    BeyondEnd {
         /// Length of the file in bytes.
         len: u64,
         /// Offset of the first missing byte.

@@ -8,14 +8,14 @@ use crate::{
 /// Guest-visible properties of a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskGeometry {
-    /// Size of the disk in bytes, a multiple of `logical_sector`.
-    pub size: u64,
+    /// Size of the disk in bytes, a multiple of `logical_sector_bytes`.
+    pub size_bytes: u64,
     /// Logical sector size in bytes, the smallest unit of a request: 512 or 4096.
-    pub logical_sector: u32,
-    /// Physical sector size in bytes, the preferred unit: 512 or 4096, at least `logical_sector`.
-    pub physical_sector: u32,
+    pub logical_sector_bytes: u32,
+    /// Physical sector size in bytes, the preferred unit: 512 or 4096, at least `logical_sector_bytes`.
+    pub physical_sector_bytes: u32,
     /// Allocation unit of the format in bytes; 0 if the format does not allocate.
-    pub block: u64,
+    pub block_bytes: u64,
 }
 
 impl DiskGeometry {
@@ -24,9 +24,9 @@ impl DiskGeometry {
     /// # Errors
     /// Fails with the range's offset otherwise.
     pub fn check(&self, range: ByteRange) -> Result<(), ImageError> {
-        let (value, allowed) = if !range.is_aligned(u64::from(self.logical_sector.max(1))) {
+        let (value, allowed) = if !range.is_aligned(u64::from(self.logical_sector_bytes.max(1))) {
             (range.offset(), "whole sectors")
-        } else if !range.is_within(self.size) {
+        } else if !range.is_within(self.size_bytes) {
             (range.end(), "an end within the disk's size")
         } else {
             return Ok(());

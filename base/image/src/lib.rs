@@ -4,7 +4,7 @@
 //! executes the writes that the format requires. Creation, opening, checks and resizing use
 //! blocking file access ([`ImageFile`]), while the disk is not in service.
 //!
-//! This crate contains no format except the trivial one ([`Linear`]). It opens no files and buffers
+//! This crate contains no format except the trivial one ([`LinearImage`]). It opens no files and buffers
 //! no payload.
 //!
 //! Life cycle of a write
@@ -48,7 +48,7 @@ pub use error::{ImageError, ImageFault};
 pub use extent::{ImageExtent, Location, push_extent};
 pub use file::{FileError, ImageFile};
 pub use image::{DiskGeometry, Image, Translation, zero_freed};
-pub use linear::Linear;
+pub use linear::LinearImage;
 pub use range::ByteRange;
 pub use range_set::RangeSet;
 pub use redo::{ImageIdentity, MetadataChange, NewContent, RedoChanges};

@@ -7,13 +7,13 @@ use crate::{
 
 /// Disk stored contiguously from an offset of its file.
 #[derive(Clone, Copy, Debug)]
-pub struct Linear {
+pub struct LinearImage {
     geometry: DiskGeometry,
     offset: u64,
     is_read_only: bool,
 }
 
-impl Linear {
+impl LinearImage {
     /// Creates an image of a disk at `offset` of its file.
     #[must_use]
     pub const fn new(geometry: DiskGeometry, offset: u64, is_read_only: bool) -> Self {
@@ -42,7 +42,7 @@ impl Linear {
     }
 }
 
-impl Image for Linear {
+impl Image for LinearImage {
     fn disk_geometry(&self) -> DiskGeometry {
         self.geometry
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     const SHAPE: DiskGeometry =
-        DiskGeometry { size: 8192, logical_sector: 512, physical_sector: 4096, block: 0 };
+        DiskGeometry { size_bytes: 8192, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
 
     fn range(offset: u64, len: u64) -> ByteRange {
         ByteRange::new(offset, len).unwrap()
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn linear_maps_one_extent_and_rejects_invalid_ranges() {
-        let mut image = Linear::new(SHAPE, 1 << 20, false);
+        let mut image = LinearImage::new(SHAPE, 1 << 20, false);
         let mut extents = Vec::new();
         image.translate_read(range(512, 7680), &mut extents).unwrap();
         assert_eq!(extents, [ImageExtent { location: Location::File((1 << 20) + 512), len: 7680 }]);
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn read_only_images_reject_writes() {
-        let mut image = Linear::new(SHAPE, 0, true);
+        let mut image = LinearImage::new(SHAPE, 0, true);
         assert!(image.translate_read(range(0, 512), &mut Vec::new()).is_ok());
         assert!(image.translate_write(range(0, 512), &mut Vec::new()).is_err());
         assert!(image.discard(range(0, 512), &mut Vec::new()).is_err());

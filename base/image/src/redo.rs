@@ -71,7 +71,7 @@ impl MetadataChange {
 pub struct RedoChanges {
     /// Identity of the image when the process opened it. In formats that record writers, it differs
     /// after another program has written.
-    pub opened: ImageIdentity,
+    pub identity_at_open: ImageIdentity,
     /// Changes in the order in which they occurred.
     pub changes: Vec<MetadataChange>,
     /// New `write_id` of the file after the changes are redone. A file with this id already
@@ -97,7 +97,7 @@ impl RedoChanges {
     /// # Errors
     /// As `read`; also fails if an entry in the file equals neither the value before nor the value
     /// after one of its changes, because another program has modified the image.
-    pub fn pages(
+    pub fn changed_pages(
         &self,
         page_len: u64,
         normalize: impl Fn([u8; 8]) -> [u8; 8],
@@ -111,7 +111,7 @@ impl RedoChanges {
                 return Err(ImageError::new(
                     "redo",
                     change.offset,
-                    ImageFault::ParentChanged { what },
+                    ImageFault::ImageModified { difference: what },
                 ));
             };
             if let NewContent::Entry { before, after } = change.content {
@@ -135,7 +135,7 @@ impl RedoChanges {
 
     /// Returns the values before and after the change of every changed entry, each in the first `N`
     /// bytes of its field.
-    pub fn entries<const N: usize>(&self) -> impl Iterator<Item = [u8; N]> + '_ {
+    pub fn entry_values<const N: usize>(&self) -> impl Iterator<Item = [u8; N]> + '_ {
         let entries = self.changes.iter().filter_map(|change| match change.content {
             NewContent::Entry { before, after } => Some([before, after]),
             NewContent::Fill(_) => None,
@@ -164,7 +164,7 @@ impl RedoChanges {
             None => Ok(()),
             Some(change) => {
                 let what = "a recorded change is outside of the block allocation";
-                Err(ImageError::new("redo", change.offset, ImageFault::ParentChanged { what }))
+                Err(ImageError::new("redo", change.offset, ImageFault::ImageModified { difference: what }))
             }
         }
     }
@@ -183,7 +183,7 @@ impl RedoChanges {
             let states = states.get(&change.offset).map(Vec::as_slice).unwrap_or_default();
             if !entry.is_some_and(|entry| states.contains(&normalize(entry))) {
                 let what = "the recorded contents differ";
-                let fault = ImageFault::ParentChanged { what };
+                let fault = ImageFault::ImageModified { difference: what };
                 return Err(ImageError::new("block allocation", change.offset, fault));
             }
         }
@@ -217,8 +217,8 @@ impl MetadataChange {
 /// Converts the error of reading beyond the end of the file: the file is not the recorded image.
 fn shorter(error: ImageError) -> ImageError {
     match error.fault {
-        ImageFault::Truncated { .. } | ImageFault::File(FileError::End { .. }) => {
-            let fault = ImageFault::ParentChanged { what: "the file is shorter than recorded" };
+        ImageFault::Truncated { .. } | ImageFault::File(FileError::BeyondEnd { .. }) => {
+            let fault = ImageFault::ImageModified { difference: "the file is shorter than recorded" };
             ImageError { fault, ..error }
         }
         _ => error,
@@ -265,7 +265,7 @@ mod tests {
             MetadataChange::entry(30, [0; 4], [1, 2, 3, 4]),
             MetadataChange::fill(range(0, 1), 7),
         ]);
-        let pages = redo.pages(16, same, zeros).unwrap();
+        let pages = redo.changed_pages(16, same, zeros).unwrap();
         assert_eq!(pages.keys().copied().collect::<Vec<_>>(), [0, 16, 32]);
         assert_eq!(pages[&0][..], [[7, 0, 0, 0], [0; 4], [0; 4], [0, 0, 255, 255]].concat());
         assert_eq!(pages[&16][..], [[255; 14].as_slice(), &[1, 2]].concat());
@@ -279,7 +279,7 @@ mod tests {
             MetadataChange::entry(8, [0, 0, 0, 1], [0, 0, 0, 2]),
         ];
         let check = |entry: [u8; 4]| {
-            redo(changes.clone()).pages(16, same, |_| Ok([[0; 4], [0; 4], entry, [0; 4]].concat()))
+            redo(changes.clone()).changed_pages(16, same, |_| Ok([[0; 4], [0; 4], entry, [0; 4]].concat()))
         };
         for before in [[0xff; 4], [0, 0, 0, 1], [0, 0, 0, 2]] {
             assert_eq!(check(before).unwrap()[&0][8..12], [0, 0, 0, 2]);
@@ -293,8 +293,8 @@ mod tests {
     fn undefined_entry_bits_are_ignored() {
         let redo = redo(vec![MetadataChange::entry(8, [2; 8], [1; 8])]);
         let read = |_| Ok([[0; 8], [0xf2; 8]].concat());
-        assert!(redo.pages(16, same, read).is_err());
-        let pages = redo.pages(16, |entry| entry.map(|byte| byte & 0xf), read).unwrap();
+        assert!(redo.changed_pages(16, same, read).is_err());
+        let pages = redo.changed_pages(16, |entry| entry.map(|byte| byte & 0xf), read).unwrap();
         assert_eq!(pages[&0][8..], [1; 8]);
     }
 
@@ -302,8 +302,8 @@ mod tests {
     fn read_failures_are_returned() {
         let failing = |_| Err(ImageError::new("page", 0, ImageFault::MissingStructure));
         let redo = redo(vec![MetadataChange::entry(8, [0; 8], [1; 8])]);
-        assert!(redo.pages(16, same, failing).is_err());
+        assert!(redo.changed_pages(16, same, failing).is_err());
         // A page that is too short.
-        assert!(redo.pages(16, same, |_| Ok(vec![0; 9])).is_err());
+        assert!(redo.changed_pages(16, same, |_| Ok(vec![0; 9])).is_err());
     }
 }

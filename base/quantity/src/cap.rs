@@ -11,26 +11,27 @@ use crate::Time;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimedRateLimit {
     /// Leased rate, and the time at which the lease expires; `None` without a lease.
-    pub leased: Option<(u64, Time)>,
+    #[serde(rename = "leased")]
+    pub leased_iops_until: Option<(u64, Time)>,
     /// Reserved rate, which applies at any time.
     pub reserved_iops: u64,
     /// Rate that applies from a later time on, and that time.
     #[serde(rename = "late")]
-    pub later: Option<(u64, Time)>,
+    pub next_iops_from: Option<(u64, Time)>,
 }
 
 impl TimedRateLimit {
     /// Returns the limit at a time, in normalised operations per second.
     pub fn iops_at(&self, now: Time) -> u64 {
-        let leased = self.leased.filter(|(_, expiry)| now < *expiry).map_or(0, |(iops, _)| iops);
-        let later = self.later.filter(|(_, start)| now >= *start).map_or(0, |(iops, _)| iops);
+        let leased = self.leased_iops_until.filter(|(_, expiry)| now < *expiry).map_or(0, |(iops, _)| iops);
+        let later = self.next_iops_from.filter(|(_, start)| now >= *start).map_or(0, |(iops, _)| iops);
         leased.max(later).max(self.reserved_iops)
     }
 
     /// Returns the next time at which the limit changes; `None` if it does not.
     pub fn next_change_after(&self, now: Time) -> Option<Time> {
-        let expiry = self.leased.map(|(_, expiry)| expiry);
-        let start = self.later.map(|(_, start)| start);
+        let expiry = self.leased_iops_until.map(|(_, expiry)| expiry);
+        let start = self.next_iops_from.map(|(_, start)| start);
         expiry.into_iter().chain(start).filter(|time| *time > now).min()
     }
 }

@@ -6,8 +6,8 @@ use suimon_contract::{
 };
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::resources::{body, item};
-use crate::transport::{self, Call};
+use crate::resources::{json_body, resource_path};
+use crate::transport::{self, ApiRequest};
 use crate::{Client, ClientError};
 
 /// Upgrade protocol of a connection that carries QEMU's migration stream.
@@ -34,8 +34,8 @@ impl Client {
         vm: &Name,
         request: &MigrateVmRequest,
     ) -> Result<Operation, ClientError> {
-        let call = Call::new(Method::POST, format!("{}/migrate", item::<VmConfig>(vm)));
-        transport::json(self, call.with_body(body(request)?)).await
+        let call = ApiRequest::new(Method::POST, format!("{}/migrate", resource_path::<VmConfig>(vm)));
+        transport::fetch_json(self, call.with_body(json_body(request)?)).await
     }
 
     /// Returns the changes that a migration of the VM would make on the other node.
@@ -44,8 +44,8 @@ impl Client {
         vm: &Name,
         request: &MigrateVmRequest,
     ) -> Result<Plan, ClientError> {
-        let path = format!("{}/migrate?dry_run=true", item::<VmConfig>(vm));
-        transport::json(self, Call::new(Method::POST, path).with_body(body(request)?)).await
+        let path = format!("{}/migrate?dry_run=true", resource_path::<VmConfig>(vm));
+        transport::fetch_json(self, ApiRequest::new(Method::POST, path).with_body(json_body(request)?)).await
     }
 
     /// Returns the changes that an incoming migration of a VM would make on this node.
@@ -53,8 +53,8 @@ impl Client {
         &self,
         request: &IncomingMigrationRequest,
     ) -> Result<Plan, ClientError> {
-        let call = Call::new(Method::POST, format!("{PATH}?dry_run=true"));
-        transport::json(self, call.with_body(body(request)?)).await
+        let call = ApiRequest::new(Method::POST, format!("{PATH}?dry_run=true"));
+        transport::fetch_json(self, call.with_body(json_body(request)?)).await
     }
 
     /// Starts the creation of the resources for an incoming migration on this node.
@@ -62,13 +62,13 @@ impl Client {
         &self,
         request: &IncomingMigrationRequest,
     ) -> Result<Operation, ClientError> {
-        let call = Call::new(Method::POST, PATH).with_body(body(request)?);
-        transport::json(self, call).await
+        let call = ApiRequest::new(Method::POST, PATH).with_body(json_body(request)?);
+        transport::fetch_json(self, call).await
     }
 
     /// Returns the state of the incoming migration with this id.
-    pub async fn arrival(&self, id: &str) -> Result<IncomingMigration, ClientError> {
-        transport::json(self, Call::get(arrival(id))).await
+    pub async fn incoming_migration(&self, id: &str) -> Result<IncomingMigration, ClientError> {
+        transport::fetch_json(self, ApiRequest::get(arrival(id))).await
     }
 
     /// Makes this node the owner of the VM, unless the incoming migration was cancelled. The
@@ -77,8 +77,8 @@ impl Client {
         &self,
         id: &str,
     ) -> Result<IncomingMigration, ClientError> {
-        let call = Call::new(Method::POST, format!("{}/activate", arrival(id)));
-        transport::json(self, call).await
+        let call = ApiRequest::new(Method::POST, format!("{}/activate", arrival(id)));
+        transport::fetch_json(self, call).await
     }
 
     /// Cancels an incoming migration that is not activated yet. The returned state shows the
@@ -87,7 +87,7 @@ impl Client {
         &self,
         id: &str,
     ) -> Result<IncomingMigration, ClientError> {
-        transport::json(self, Call::new(Method::DELETE, arrival(id))).await
+        transport::fetch_json(self, ApiRequest::new(Method::DELETE, arrival(id))).await
     }
 
     /// Opens a connection to a prepared incoming migration. The connection carries the bytes of

@@ -4,9 +4,9 @@ use suimon_contract::{Name, NicConfig, Resource, UplinkConfig};
 
 use crate::client::Client;
 use crate::query::with_query;
-use crate::resources::item;
-use crate::transport::Call;
-use crate::{Capture, ClientError, transport};
+use crate::resources::resource_path;
+use crate::transport::ApiRequest;
+use crate::{CaptureStream, ClientError, transport};
 
 /// Kind of resource on which frames can be captured.
 pub trait CapturablePort: Resource {}
@@ -33,15 +33,15 @@ impl Client {
         &self,
         port: &Name,
         options: CaptureOptions,
-    ) -> Result<Capture, ClientError> {
+    ) -> Result<CaptureStream, ClientError> {
         let path = with_query(
-            &format!("{}/capture", item::<R>(port)),
+            &format!("{}/capture", resource_path::<R>(port)),
             &[
                 ("snaplen", options.snaplen.map(|n| n.to_string())),
                 ("max_frames", options.frames_max.map(|n| n.to_string())),
                 ("max_bytes", options.bytes_max.map(|n| n.to_string())),
             ],
         );
-        transport::send(self, Call::get(path)).await.map(Capture::new)
+        transport::send(self, ApiRequest::get(path)).await.map(CaptureStream::new)
     }
 }

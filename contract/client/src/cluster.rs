@@ -3,8 +3,8 @@
 use hyper::Method;
 use suimon_contract::{ClusterConfig, ClusterDisk, ClusterStatus};
 
-use crate::resources::body;
-use crate::transport::{self, Call};
+use crate::resources::json_body;
+use crate::transport::{self, ApiRequest};
 use crate::{ChangeOptions, ChangeOutcome, Client, ClientError};
 
 const PATH: &str = "/1.0/cluster";
@@ -13,7 +13,7 @@ const PATH: &str = "/1.0/cluster";
 impl Client {
     /// Returns the nodes of the cluster, the leader of each store, and the host's grants.
     pub async fn cluster(&self) -> Result<ClusterStatus, ClientError> {
-        transport::json(self, Call::get(PATH)).await
+        transport::fetch_json(self, ApiRequest::get(PATH)).await
     }
 
     /// Creates a cluster with the host as its first node.
@@ -22,7 +22,7 @@ impl Client {
         cluster: &ClusterConfig,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::POST, PATH.to_owned(), Some(body(cluster)?), options).await
+        self.change(Method::POST, PATH.to_owned(), Some(json_body(cluster)?), options).await
     }
 
     /// Adds the host to a cluster.
@@ -31,7 +31,7 @@ impl Client {
         cluster: &ClusterConfig,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::PUT, PATH.to_owned(), Some(body(cluster)?), options).await
+        self.change(Method::PUT, PATH.to_owned(), Some(json_body(cluster)?), options).await
     }
 
     /// Changes the cluster's connection settings by a JSON merge patch (RFC 7386).
@@ -43,7 +43,7 @@ impl Client {
         patch: &serde_json::Value,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::PATCH, PATH.to_owned(), Some(body(patch)?), options).await
+        self.change(Method::PATCH, PATH.to_owned(), Some(json_body(patch)?), options).await
     }
 
     /// Removes the host from the cluster.
@@ -58,12 +58,12 @@ impl Client {
     /// all nodes. Each node reports the 8 disks furthest above and the 8 disks furthest below their
     /// guarantee.
     pub async fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ClientError> {
-        transport::json(self, Call::get(format!("{PATH}/flows"))).await
+        transport::fetch_json(self, ApiRequest::get(format!("{PATH}/flows"))).await
     }
 
     /// Removes a node that has failed permanently.
     pub async fn remove_cluster_node(&self, node: &str) -> Result<(), ClientError> {
         let path = format!("{PATH}/members/{node}");
-        transport::text(self, Call::new(Method::DELETE, path)).await.map(drop)
+        transport::fetch_text(self, ApiRequest::new(Method::DELETE, path)).await.map(drop)
     }
 }

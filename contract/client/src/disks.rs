@@ -3,8 +3,8 @@
 use hyper::Method;
 use suimon_contract::{ConvertDiskRequest, DiskConfig, Name, Operation, SnapshotDiskRequest};
 
-use crate::resources::{body, item};
-use crate::transport::{self, Call};
+use crate::resources::{json_body, resource_path};
+use crate::transport::{self, ApiRequest};
 use crate::{Client, ClientError};
 
 /// Methods that each return the started operation. Each fails with [`ClientError`].
@@ -36,7 +36,7 @@ impl Client {
         disk: &Name,
         request: &ConvertDiskRequest,
     ) -> Result<Operation, ClientError> {
-        self.work_on(disk, "convert", Some(body(request)?)).await
+        self.work_on(disk, "convert", Some(json_body(request)?)).await
     }
 
     /// Takes a snapshot of the disk; later writes go to a new file.
@@ -45,7 +45,7 @@ impl Client {
         disk: &Name,
         request: &SnapshotDiskRequest,
     ) -> Result<Operation, ClientError> {
-        self.work_on(disk, "snapshot", Some(body(request)?)).await
+        self.work_on(disk, "snapshot", Some(json_body(request)?)).await
     }
 
     async fn work_on(
@@ -54,8 +54,8 @@ impl Client {
         verb: &str,
         body: Option<Vec<u8>>,
     ) -> Result<Operation, ClientError> {
-        let mut call = Call::new(Method::POST, format!("{}/{verb}", item::<DiskConfig>(disk)));
+        let mut call = ApiRequest::new(Method::POST, format!("{}/{verb}", resource_path::<DiskConfig>(disk)));
         call.body = body;
-        transport::json(self, call).await
+        transport::fetch_json(self, call).await
     }
 }

@@ -3,8 +3,8 @@
 use hyper::Method;
 use suimon_contract::{DrainPlan, DrainRequest, Operation};
 
-use crate::resources::body;
-use crate::transport::{self, Call};
+use crate::resources::json_body;
+use crate::transport::{self, ApiRequest};
 use crate::{Client, ClientError};
 
 /// Methods about a node: the daemon's own host, or another node of the cluster. Each fails with
@@ -16,8 +16,8 @@ impl Client {
         node: &str,
         request: &DrainRequest,
     ) -> Result<DrainPlan, ClientError> {
-        let call = Call::new(Method::POST, format!("{}/drain?dry_run=true", path(node)));
-        transport::json(self, call.with_body(body(request)?)).await
+        let call = ApiRequest::new(Method::POST, format!("{}/drain?dry_run=true", path(node)));
+        transport::fetch_json(self, call.with_body(json_body(request)?)).await
     }
 
     /// Starts to drain a node of its VMs.
@@ -26,14 +26,14 @@ impl Client {
         node: &str,
         request: &DrainRequest,
     ) -> Result<Operation, ClientError> {
-        let call = Call::new(Method::POST, format!("{}/drain", path(node)));
-        transport::json(self, call.with_body(body(request)?)).await
+        let call = ApiRequest::new(Method::POST, format!("{}/drain", path(node)));
+        transport::fetch_json(self, call.with_body(json_body(request)?)).await
     }
 
     /// Permits the placement of VMs on a drained node again.
     pub async fn undrain_node(&self, node: &str) -> Result<(), ClientError> {
-        let call = Call::new(Method::POST, format!("{}/undrain", path(node)));
-        transport::text(self, call).await.map(drop)
+        let call = ApiRequest::new(Method::POST, format!("{}/undrain", path(node)));
+        transport::fetch_text(self, call).await.map(drop)
     }
 }
 

@@ -19,7 +19,7 @@ pub enum ClientError {
     },
     /// No TLS connection could be established.
     #[error("cannot reach {address}: {reason}")]
-    NotConnected {
+    TlsConnectionFailed {
         /// Address of the daemon that the client tried to connect to.
         address: String,
         /// Reason for the failure, with the action to take.
@@ -37,7 +37,7 @@ pub enum ClientError {
     #[error(
         "the connection to the daemon was lost: {0}; the log of the daemon may state the reason"
     )]
-    ConnectionFailed(String),
+    ConnectionLost(String),
     /// The response does not match the endpoint.
     #[error(
         "the response of the daemon to {path} is invalid: {reason}; \

@@ -7,7 +7,7 @@
 //! continues in the daemon whether or not a client waits for it.
 //!
 //! Life cycle: a [`Client`] holds no connection. Every request uses a separate one. A stream
-//! ([`Follow`], [`Capture`]) keeps its connection until it is dropped, which ends it in the daemon
+//! ([`JsonLineStream`], [`CaptureStream`]) keeps its connection until it is dropped, which ends it in the daemon
 //! too.
 //!
 //! Invariants: the memory and time for a response are bounded, regardless of its size and speed.
@@ -43,6 +43,6 @@ pub use client::Client;
 pub use error::ClientError;
 pub use events::EventQuery;
 pub use resources::{ChangeOptions, ChangeOutcome};
-pub use stream::{Capture, Follow};
+pub use stream::{CaptureStream, JsonLineStream};
 pub use token::{TOKEN_CHARS_MIN, TokenError, read_token};
-pub use transport_stream::{CONNECT_TIME, TlsEndpoint, TlsError, enable_keepalive};
+pub use transport_stream::{CONNECT_TIMEOUT, TlsEndpoint, TlsError, enable_keepalive};

@@ -3,8 +3,8 @@
 use hyper::Method;
 use suimon_contract::{PowerConfig, PowerStatus};
 
-use crate::resources::body;
-use crate::transport::{self, Call};
+use crate::resources::json_body;
+use crate::transport::{self, ApiRequest};
 use crate::{ChangeOptions, ChangeOutcome, Client, ClientError};
 
 const PATH: &str = "/1.0/power";
@@ -13,7 +13,7 @@ const PATH: &str = "/1.0/power";
 impl Client {
     /// Returns the desired and actual settings of CPUs, and energy counters.
     pub async fn power(&self) -> Result<PowerStatus, ClientError> {
-        transport::json(self, Call::get(PATH)).await
+        transport::fetch_json(self, ApiRequest::get(PATH)).await
     }
 
     /// Sets the power plan, replacing all settings of an earlier one.
@@ -22,7 +22,7 @@ impl Client {
         power: &PowerConfig,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::PUT, PATH.to_owned(), Some(body(power)?), options).await
+        self.change(Method::PUT, PATH.to_owned(), Some(json_body(power)?), options).await
     }
 
     /// Changes some keys of the power plan by a JSON merge patch (RFC 7386).
@@ -31,7 +31,7 @@ impl Client {
         patch: &serde_json::Value,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::PATCH, PATH.to_owned(), Some(body(patch)?), options).await
+        self.change(Method::PATCH, PATH.to_owned(), Some(json_body(patch)?), options).await
     }
 
     /// Removes the power plan. The daemon restores the earlier CPU settings.

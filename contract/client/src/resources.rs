@@ -5,7 +5,7 @@ use hyper::Method;
 use suimon_contract::{ApplyRequest, Name, Observed, Operation, Plan, Resource};
 
 use crate::query::with_query;
-use crate::transport::{self, Call};
+use crate::transport::{self, ApiRequest};
 use crate::{Client, ClientError};
 
 /// Result of a request to change resources.
@@ -25,7 +25,7 @@ pub struct ChangeOptions {
     /// Accept more guaranteed IOPS than a store can deliver.
     pub force: bool,
     /// Delete the file of a deleted disk too.
-    pub with_file: bool,
+    pub deletes_image_files: bool,
     /// Create the missing image file of a disk that has had an image.
     pub create_image: bool,
 }
@@ -37,7 +37,7 @@ impl ChangeOptions {
         let pairs = [
             ("dry_run", flag(self.dry_run)),
             ("force", flag(self.force)),
-            ("with_file", flag(self.with_file)),
+            ("with_file", flag(self.deletes_image_files)),
             ("create_image", flag(self.create_image)),
         ];
         with_query(path, &pairs)
@@ -49,12 +49,12 @@ impl ChangeOptions {
 impl Client {
     /// Returns all resources of a kind, by name.
     pub async fn list<R: Observed>(&self) -> Result<Vec<R::Status>, ClientError> {
-        transport::json(self, Call::get(collection::<R>())).await
+        transport::fetch_json(self, ApiRequest::get(collection::<R>())).await
     }
 
     /// Returns the status of one resource.
     pub async fn show<R: Observed>(&self, name: &Name) -> Result<R::Status, ClientError> {
-        transport::json(self, Call::get(item::<R>(name))).await
+        transport::fetch_json(self, ApiRequest::get(resource_path::<R>(name))).await
     }
 
     /// Creates a resource with this configuration.
@@ -63,7 +63,7 @@ impl Client {
         resource: &R,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::POST, collection::<R>(), Some(body(resource)?), options).await
+        self.change(Method::POST, collection::<R>(), Some(json_body(resource)?), options).await
     }
 
     /// Replaces the configuration of a resource.
@@ -72,8 +72,8 @@ impl Client {
         resource: &R,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        let path = item::<R>(resource.name());
-        self.change(Method::PUT, path, Some(body(resource)?), options).await
+        let path = resource_path::<R>(resource.name());
+        self.change(Method::PUT, path, Some(json_body(resource)?), options).await
     }
 
     /// Changes some keys of a resource by a JSON merge patch (RFC 7386).
@@ -83,7 +83,7 @@ impl Client {
         patch: &serde_json::Value,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::PATCH, item::<R>(name), Some(body(patch)?), options).await
+        self.change(Method::PATCH, resource_path::<R>(name), Some(json_body(patch)?), options).await
     }
 
     /// Deletes the resource with this name.
@@ -92,7 +92,7 @@ impl Client {
         name: &Name,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::DELETE, item::<R>(name), None, options).await
+        self.change(Method::DELETE, resource_path::<R>(name), None, options).await
     }
 
     /// Applies a description of the host's desired state: creates, changes and deletes resources as
@@ -102,7 +102,7 @@ impl Client {
         request: &ApplyRequest,
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
-        self.change(Method::POST, "/1.0/apply".to_owned(), Some(body(request)?), options).await
+        self.change(Method::POST, "/1.0/apply".to_owned(), Some(json_body(request)?), options).await
     }
 
     pub(crate) async fn change(
@@ -113,15 +113,15 @@ impl Client {
         options: ChangeOptions,
     ) -> Result<ChangeOutcome, ClientError> {
         let is_patch = method == Method::PATCH;
-        let mut call = Call::new(method, options.with_path(&path));
+        let mut call = ApiRequest::new(method, options.with_path(&path));
         call.body = body;
         if is_patch {
             call.content_type = "application/merge-patch+json";
         }
         if options.dry_run {
-            transport::json(self, call).await.map(ChangeOutcome::Planned)
+            transport::fetch_json(self, call).await.map(ChangeOutcome::Planned)
         } else {
-            transport::json(self, call)
+            transport::fetch_json(self, call)
                 .await
                 .map(|operation| ChangeOutcome::Started(Box::new(operation)))
         }
@@ -132,7 +132,7 @@ fn collection<R: Resource>() -> String {
     format!("/1.0/{}", R::PATH)
 }
 
-pub(crate) fn item<R: Resource>(name: &Name) -> String {
+pub(crate) fn resource_path<R: Resource>(name: &Name) -> String {
     format!("/1.0/{}/{name}", R::PATH)
 }
 
@@ -140,8 +140,8 @@ pub(crate) fn item<R: Resource>(name: &Name) -> String {
 ///
 /// # Errors
 /// A path in the value is not UTF-8.
-pub(crate) fn body<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, ClientError> {
+pub(crate) fn json_body<T: serde::Serialize>(value: &T) -> Result<Vec<u8>, ClientError> {
     serde_json::to_vec(value).map_err(|error| {
-        ClientError::ConnectionFailed(format!("the request cannot be converted to JSON: {error}"))
+        ClientError::ConnectionLost(format!("the request cannot be converted to JSON: {error}"))
     })
 }

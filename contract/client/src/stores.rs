@@ -6,8 +6,8 @@ use hyper::Method;
 use serde::de::DeserializeOwned;
 use suimon_contract::{ImageRequest, MeasureStoreRequest, Name, Operation, StoreConfig};
 
-use crate::resources::{body, item};
-use crate::transport::{self, Call};
+use crate::resources::{json_body, resource_path};
+use crate::transport::{self, ApiRequest};
 use crate::{Client, ClientError};
 
 /// Time limit for the response to a request that reads or changes an image file, which may be
@@ -25,9 +25,9 @@ impl Client {
         store: &Name,
         request: &MeasureStoreRequest,
     ) -> Result<Operation, ClientError> {
-        let mut call = Call::new(Method::POST, format!("{}/measure", item::<StoreConfig>(store)));
-        call.body = Some(body(request)?);
-        transport::json(self, call).await
+        let mut call = ApiRequest::new(Method::POST, format!("{}/measure", resource_path::<StoreConfig>(store)));
+        call.body = Some(json_body(request)?);
+        transport::fetch_json(self, call).await
     }
 
     /// Inspects or changes an image file of the store. `verb` is `info`, `check`, `repair` or
@@ -35,16 +35,16 @@ impl Client {
     ///
     /// # Errors
     /// See [`ClientError`].
-    pub async fn image<T: DeserializeOwned>(
+    pub async fn request_image_operation<T: DeserializeOwned>(
         &self,
         store: &Name,
         verb: &str,
         request: &ImageRequest,
     ) -> Result<T, ClientError> {
-        let path = format!("{}/image-{verb}", item::<StoreConfig>(store));
-        let mut call = Call::new(Method::POST, path);
-        call.timeout = IMAGE_TIMEOUT;
-        call.body = Some(body(request)?);
-        transport::json(self, call).await
+        let path = format!("{}/image-{verb}", resource_path::<StoreConfig>(store));
+        let mut call = ApiRequest::new(Method::POST, path);
+        call.server_wait = IMAGE_TIMEOUT;
+        call.body = Some(json_body(request)?);
+        transport::fetch_json(self, call).await
     }
 }

@@ -8,7 +8,7 @@ use hyper::body::{Bytes, Incoming};
 use serde::de::DeserializeOwned;
 
 use crate::ClientError;
-use crate::transport::broken;
+use crate::transport::connection_error;
 
 /// Maximum length of a line in bytes.
 const LINE_BYTES_MAX: usize = 4 << 20;
@@ -16,7 +16,7 @@ const LINE_BYTES_MAX: usize = 4 << 20;
 const OPERATION_HEADER: &str = "suimon-operation";
 
 /// Stream of values, one JSON line each. Empty lines keep the connection alive and are skipped.
-pub struct Follow<T> {
+pub struct JsonLineStream<T> {
     path: String,
     body: Incoming,
     /// Received bytes that were not returned yet.
@@ -26,7 +26,7 @@ pub struct Follow<T> {
     of: PhantomData<fn() -> T>,
 }
 
-impl<T: DeserializeOwned> Follow<T> {
+impl<T: DeserializeOwned> JsonLineStream<T> {
     pub(crate) fn new(path: String, answer: Response<Incoming>) -> Self {
         Self { path, body: answer.into_body(), pending: Vec::new(), searched: 0, of: PhantomData }
     }
@@ -52,7 +52,7 @@ impl<T: DeserializeOwned> Follow<T> {
                     return self.parse(&rest);
                 }
                 Some(frame) => {
-                    if let Ok(bytes) = frame.map_err(broken)?.into_data() {
+                    if let Ok(bytes) = frame.map_err(connection_error)?.into_data() {
                         self.pending.extend_from_slice(&bytes);
                     }
                 }
@@ -91,12 +91,12 @@ impl<T: DeserializeOwned> Follow<T> {
 }
 
 /// Running capture: a stream of pcapng bytes.
-pub struct Capture {
+pub struct CaptureStream {
     operation: Option<u64>,
     body: Incoming,
 }
 
-impl Capture {
+impl CaptureStream {
     pub(crate) fn new(answer: Response<Incoming>) -> Self {
         let operation = answer
             .headers()
@@ -107,7 +107,7 @@ impl Capture {
     }
 
     /// Returns the id of the capture's operation, which can be used to cancel it.
-    pub fn operation(&self) -> Option<u64> {
+    pub fn operation_id(&self) -> Option<u64> {
         self.operation
     }
 
@@ -115,9 +115,9 @@ impl Capture {
     ///
     /// # Errors
     /// The connection failed.
-    pub async fn chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
+    pub async fn next_chunk(&mut self) -> Result<Option<Bytes>, ClientError> {
         while let Some(frame) = self.body.frame().await {
-            if let Ok(bytes) = frame.map_err(broken)?.into_data() {
+            if let Ok(bytes) = frame.map_err(connection_error)?.into_data() {
                 return Ok(Some(bytes));
             }
         }

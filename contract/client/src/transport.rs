@@ -15,16 +15,16 @@ use suimon_contract::{ApiError, ErrorBody, ErrorCode};
 use crate::{Client, ClientError};
 
 /// Request: method, path, body, and time that the daemon may wait before it responds.
-pub(crate) struct Call {
+pub(crate) struct ApiRequest {
     pub(crate) method: Method,
     pub(crate) path: String,
     pub(crate) body: Option<Vec<u8>>,
     pub(crate) content_type: &'static str,
     /// Time that the request asks the daemon to wait before it responds.
-    pub(crate) timeout: Duration,
+    pub(crate) server_wait: Duration,
 }
 
-impl Call {
+impl ApiRequest {
     pub(crate) fn get(path: impl Into<String>) -> Self {
         Self::new(Method::GET, path)
     }
@@ -35,7 +35,7 @@ impl Call {
             path: path.into(),
             body: None,
             content_type: "application/json",
-            timeout: Duration::ZERO,
+            server_wait: Duration::ZERO,
         }
     }
 
@@ -49,9 +49,9 @@ impl Call {
 ///
 /// # Errors
 /// The request failed, or the response's status is not a success.
-pub(crate) async fn send(client: &Client, call: Call) -> Result<Response<Incoming>, ClientError> {
+pub(crate) async fn send(client: &Client, call: ApiRequest) -> Result<Response<Incoming>, ClientError> {
     let path = call.path.clone();
-    let timeout = client.response_timeout.saturating_add(call.timeout);
+    let timeout = client.response_timeout.saturating_add(call.server_wait);
     let timed_out = || ClientError::TimedOut { path: path.clone(), timeout_s: timeout.as_secs() };
     let answer =
         tokio::time::timeout(timeout, exchange(client, call)).await.map_err(|_| timed_out())??;
@@ -74,7 +74,7 @@ async fn refusal(client: &Client, answer: Response<Incoming>) -> ClientError {
 }
 
 /// Sends a request and reads the complete response as text.
-pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientError> {
+pub(crate) async fn fetch_text(client: &Client, call: ApiRequest) -> Result<String, ClientError> {
     let path = call.path.clone();
     let answer = send(client, call).await?;
     let timeout = client.response_timeout;
@@ -86,23 +86,23 @@ pub(crate) async fn text(client: &Client, call: Call) -> Result<String, ClientEr
 }
 
 /// Sends a request and reads the complete response as JSON.
-pub(crate) async fn json<T: DeserializeOwned>(
+pub(crate) async fn fetch_json<T: DeserializeOwned>(
     client: &Client,
-    call: Call,
+    call: ApiRequest,
 ) -> Result<T, ClientError> {
     let path = call.path.clone();
-    let text = text(client, call).await?;
+    let text = fetch_text(client, call).await?;
     suimon_contract::from_json(text.as_bytes())
         .map_err(|error| ClientError::InvalidResponse { path, reason: error.to_string() })
 }
 
 impl Client {
     /// Requests `path` by `GET` and parses the response as JSON.
-    pub(crate) async fn json<T: DeserializeOwned>(
+    pub(crate) async fn get_json<T: DeserializeOwned>(
         &self,
         path: impl Into<String>,
     ) -> Result<T, ClientError> {
-        json(self, Call::get(path)).await
+        fetch_json(self, ApiRequest::get(path)).await
     }
 }
 
@@ -122,17 +122,17 @@ pub(crate) async fn upgrade(
             .header(header::CONNECTION, "upgrade")
             .header(header::UPGRADE, protocol)
             .body(Full::default())
-            .map_err(|error| ClientError::ConnectionFailed(error.to_string()))?;
-        let answer = sender.send_request(request).await.map_err(broken)?;
+            .map_err(|error| ClientError::ConnectionLost(error.to_string()))?;
+        let answer = sender.send_request(request).await.map_err(connection_error)?;
         if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
             return Err(refusal(client, answer).await);
         }
-        hyper::upgrade::on(answer).await.map(TokioIo::new).map_err(broken)
+        hyper::upgrade::on(answer).await.map(TokioIo::new).map_err(connection_error)
     };
     tokio::time::timeout(timeout, upgrading).await.map_err(|_| timed_out())?
 }
 
-async fn exchange(client: &Client, call: Call) -> Result<Response<Incoming>, ClientError> {
+async fn exchange(client: &Client, call: ApiRequest) -> Result<Response<Incoming>, ClientError> {
     let mut sender = connect(client).await?;
     let mut request = request(client, call.method, &call.path).header(header::CONNECTION, "close");
     if call.body.is_some() {
@@ -140,14 +140,14 @@ async fn exchange(client: &Client, call: Call) -> Result<Response<Incoming>, Cli
     }
     let body = Full::new(Bytes::from(call.body.unwrap_or_default()));
     let request =
-        request.body(body).map_err(|error| ClientError::ConnectionFailed(error.to_string()))?;
-    sender.send_request(request).await.map_err(broken)
+        request.body(body).map_err(|error| ClientError::ConnectionLost(error.to_string()))?;
+    sender.send_request(request).await.map_err(connection_error)
 }
 
 /// Opens a new connection to the daemon for one request.
 async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientError> {
     let stream = client.transport.connect().await?;
-    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(connection_error)?;
     // The task ends when the response's body is read or dropped; its errors are reported by the
     // body.
     tokio::spawn(async move {
@@ -158,8 +158,8 @@ async fn connect(client: &Client) -> Result<SendRequest<Full<Bytes>>, ClientErro
 
 fn request(client: &Client, method: Method, path: &str) -> hyper::http::request::Builder {
     let request =
-        Request::builder().method(method).uri(path).header(header::HOST, client.transport.host());
-    match client.transport.authorization() {
+        Request::builder().method(method).uri(path).header(header::HOST, client.transport.host_header());
+    match client.transport.authorization_header() {
         Some(credentials) => request.header(header::AUTHORIZATION, credentials),
         None => request,
     }
@@ -170,12 +170,12 @@ async fn read_body(client: &Client, answer: Response<Incoming>) -> Result<Bytes,
         .collect()
         .await
         .map(http_body_util::Collected::to_bytes)
-        .map_err(|error| ClientError::ConnectionFailed(error.to_string()))
+        .map_err(|error| ClientError::ConnectionLost(error.to_string()))
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "shape of a map_err argument")]
-pub(crate) fn broken(error: hyper::Error) -> ClientError {
-    ClientError::ConnectionFailed(error.to_string())
+pub(crate) fn connection_error(error: hyper::Error) -> ClientError {
+    ClientError::ConnectionLost(error.to_string())
 }
 
 /// Creates the error for an unsuccessful response. The body may not be that of a daemon, since a

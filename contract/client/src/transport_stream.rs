@@ -22,7 +22,7 @@ use crate::certificates::{is_ca_as_server_certificate, tls_config_trusting};
 use crate::token::{TokenError, read_token};
 
 /// Time limit for connecting over TCP: name resolution, TCP and TLS.
-pub const CONNECT_TIME: Duration = Duration::from_secs(5);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Idle time before a keep-alive probe, and interval of further probes.
 const KEEPALIVE: Duration = Duration::from_secs(5);
 const KEEPALIVE_PROBES: u32 = 3;
@@ -97,7 +97,7 @@ impl TlsTransport {
     }
 
     async fn connect(&self) -> Result<TlsStream<TcpStream>, ClientError> {
-        let failed = |reason| ClientError::NotConnected { address: self.address.clone(), reason };
+        let failed = |reason| ClientError::TlsConnectionFailed { address: self.address.clone(), reason };
         let connecting = async {
             let addresses = resolve(&self.address).await.map_err(|error| error.to_string())?;
             let tcp = TcpStream::connect(addresses.as_slice()).await;
@@ -106,12 +106,12 @@ impl TlsTransport {
             let tls = self.connector.connect(self.name.clone(), tcp);
             tls.await.map_err(|error| no_tls(&error, &self.name))
         };
-        match tokio::time::timeout(CONNECT_TIME, connecting).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, connecting).await {
             Ok(connected) => connected.map_err(failed),
             Err(_) => Err(failed(format!(
                 "no connection within {} s; check the address of its API, that the host runs, and \
                  that firewalls permit the connection",
-                CONNECT_TIME.as_secs()
+                CONNECT_TIMEOUT.as_secs()
             ))),
         }
     }
@@ -128,7 +128,7 @@ async fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "the address has no valid port");
     let (name, port) = address.rsplit_once(':').ok_or_else(invalid)?;
     let port = port.parse().map_err(|_| invalid())?;
-    let addresses = Lookups::of_process().resolve(name).await?;
+    let addresses = Lookups::process_wide().resolve(name).await?;
     Ok(addresses.into_iter().map(|address| SocketAddr::new(address.ip(), port)).collect())
 }
 
@@ -144,7 +144,7 @@ impl Transport {
     }
 
     /// Returns the value of the header `Host`.
-    pub(crate) fn host(&self) -> &str {
+    pub(crate) fn host_header(&self) -> &str {
         match self {
             Self::Unix(_) => "suimond",
             Self::Tls(transport) => &transport.address,
@@ -152,7 +152,7 @@ impl Transport {
     }
 
     /// Returns the value of the header `Authorization`.
-    pub(crate) fn authorization(&self) -> Option<HeaderValue> {
+    pub(crate) fn authorization_header(&self) -> Option<HeaderValue> {
         match self {
             Self::Unix(_) => None,
             Self::Tls(transport) => Some(transport.authorization.clone()),

@@ -4,8 +4,8 @@ use hyper::Method;
 use suimon_contract::{FreezeVmRequest, Name, Operation, StopVmRequest, VmConfig, VmGuest};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::resources::{body, item};
-use crate::transport::{self, Call};
+use crate::resources::{json_body, resource_path};
+use crate::transport::{self, ApiRequest};
 use crate::{Client, ClientError};
 
 /// Methods that return the started operation unless stated otherwise. Each fails with
@@ -22,7 +22,7 @@ impl Client {
         vm: &Name,
         request: &StopVmRequest,
     ) -> Result<Operation, ClientError> {
-        self.execute_vm_action(vm, "stop", Some(body(request)?)).await
+        self.execute_vm_action(vm, "stop", Some(json_body(request)?)).await
     }
 
     /// Kills the VM without a shutdown of the guest.
@@ -51,7 +51,7 @@ impl Client {
         vm: &Name,
         request: &FreezeVmRequest,
     ) -> Result<Operation, ClientError> {
-        self.execute_vm_action(vm, "freeze", Some(body(request)?)).await
+        self.execute_vm_action(vm, "freeze", Some(json_body(request)?)).await
     }
 
     /// Thaws the guest's file systems through its agent.
@@ -61,22 +61,22 @@ impl Client {
 
     /// Returns the guest properties that its agent reports.
     pub async fn vm_guest(&self, vm: &Name) -> Result<VmGuest, ClientError> {
-        transport::json(self, Call::get(format!("{}/guest", item::<VmConfig>(vm)))).await
+        transport::fetch_json(self, ApiRequest::get(format!("{}/guest", resource_path::<VmConfig>(vm)))).await
     }
 
     /// Returns the VM's NICs and disks as elements of a libvirt domain.
-    pub async fn vm_libvirt(&self, vm: &Name) -> Result<String, ClientError> {
-        let call = Call::get(format!("{}/libvirt", item::<VmConfig>(vm)));
-        transport::text(self, call).await
+    pub async fn vm_libvirt_xml(&self, vm: &Name) -> Result<String, ClientError> {
+        let call = ApiRequest::get(format!("{}/libvirt", resource_path::<VmConfig>(vm)));
+        transport::fetch_text(self, call).await
     }
 
     /// Opens the VM's serial console: output of the guest is read, and written bytes are the
     /// guest's input.
-    pub async fn vm_console(
+    pub async fn open_vm_console(
         &self,
         vm: &Name,
     ) -> Result<impl AsyncRead + AsyncWrite + Unpin + Send + use<>, ClientError> {
-        transport::upgrade(self, &format!("{}/console", item::<VmConfig>(vm)), "suimon-console")
+        transport::upgrade(self, &format!("{}/console", resource_path::<VmConfig>(vm)), "suimon-console")
             .await
     }
 
@@ -86,8 +86,8 @@ impl Client {
         verb: &str,
         body: Option<Vec<u8>>,
     ) -> Result<Operation, ClientError> {
-        let mut call = Call::new(Method::POST, format!("{}/{verb}", item::<VmConfig>(vm)));
+        let mut call = ApiRequest::new(Method::POST, format!("{}/{verb}", resource_path::<VmConfig>(vm)));
         call.body = body;
-        transport::json(self, call).await
+        transport::fetch_json(self, call).await
     }
 }

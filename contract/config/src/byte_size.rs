@@ -60,7 +60,7 @@ impl ByteSize {
     }
 
     /// Returns true if a unit larger than the byte represents the size exactly.
-    pub fn has_unit(self) -> bool {
+    pub fn is_exact_in_larger_unit(self) -> bool {
         self.in_units().1 != "B"
     }
 }

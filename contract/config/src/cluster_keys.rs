@@ -9,11 +9,11 @@ const ENDPOINTS_MAX: usize = 16;
 const USER_BYTES_MAX: usize = 255;
 
 pub(crate) const CLUSTER: &[Key] = &[
-    required("name", Form::Name, ChangeEffect::AfterLeaving),
-    required("node", Form::Name, ChangeEffect::AfterLeaving),
-    required("endpoints", Form::Urls { most: ENDPOINTS_MAX }, ChangeEffect::Live),
+    required("name", Form::Name, ChangeEffect::AfterLeavingCluster),
+    required("node", Form::Name, ChangeEffect::AfterLeavingCluster),
+    required("endpoints", Form::Urls { max: ENDPOINTS_MAX }, ChangeEffect::Live),
     optional("tls", Form::Table(ResourceKind::ClusterTls), ChangeEffect::Live),
-    optional("user", Form::Line { most: USER_BYTES_MAX }, ChangeEffect::Live),
+    optional("user", Form::SingleLineText { max: USER_BYTES_MAX }, ChangeEffect::Live),
     optional("password_file", Form::FilePath, ChangeEffect::Live),
 ];
 

@@ -177,7 +177,8 @@ pub struct SwitchConfig {
     /// True if NICs of the switch may use virtual functions (VFs) of the adapter of the uplink, in
     /// addition to their path through the switch. Requires a `[[pf]]` for the device of the uplink.
     #[serde(default)]
-    pub iov: bool,
+    #[serde(rename = "iov")]
+    pub iov_enabled: bool,
 }
 
 impl SwitchConfig {
@@ -322,13 +323,15 @@ pub struct NicConfig {
     /// Largest number of MAC addresses that the switch learns on this port. Frames from further
     /// addresses are forwarded, but frames to these addresses are flooded.
     #[serde(default = "default_learned_max")]
-    pub learned_max: u32,
+    #[serde(rename = "learned_max")]
+    pub learned_macs_max: u32,
     /// Backend `tap`: true if the kernel may forward frames between this NIC and other NICs with
     /// this key, bypassing the switch. Both NICs need the same switch, VLAN and MTU. The switch
     /// forwards all frames of a NIC that is captured, has `trunk`, `isolated` or
     /// `bandwidth_max_bps`, or has `rx_checksum` or `segmentation` disabled. Requires `netns`.
     #[serde(default)]
-    pub kernel_path: bool,
+    #[serde(rename = "kernel_path")]
+    pub uses_kernel_path: bool,
     /// Weight of each queue of the NIC in VMQ of mode `static`, which assigns queues to workers so
     /// that the sums of weights are about equal. With 0, in any mode, the base worker services the
     /// NIC.

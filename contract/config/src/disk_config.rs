@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::disk_format::{DiskFormat, DiskKind};
-use crate::{ByteSize, DiskNbd, DiskQos, Name, SocketMode, StoreCapacity, StoreFile};
+use crate::{ByteSize, DiskNbd, QosLimits, Name, SocketMode, StoreCapacity, StoreFile};
 
 /// Largest length of a serial number in bytes: `VIRTIO_BLK_T_GET_ID` returns 20 bytes (virtio 1.2,
 /// 5.2.6.2).
@@ -33,7 +33,8 @@ pub struct StoreConfig {
     pub normalization_bytes: ByteSize,
     /// Largest number of requests in flight at the device.
     #[serde(default = "default_depth_max")]
-    pub depth_max: u32,
+    #[serde(rename = "depth_max")]
+    pub queue_depth_max: u32,
     /// True if other nodes use the same directory as a store of this name through a shared file
     /// system. Disks in it are handed over instead of copied when their VM migrates, after a check
     /// that both nodes see the same directory. The file system must support locks between nodes. On
@@ -166,10 +167,12 @@ pub struct DiskConfig {
     pub serial: Option<String>,
     /// Logical sector size in bytes.
     #[serde(default = "default_logical_sector")]
-    pub logical_sector: u32,
+    #[serde(rename = "logical_sector")]
+    pub logical_sector_bytes: u32,
     /// Physical sector size in bytes that is reported to the guest.
     #[serde(default = "default_physical_sector")]
-    pub physical_sector: u32,
+    #[serde(rename = "physical_sector")]
+    pub physical_sector_bytes: u32,
     /// Block size of a new file in bytes, a power of two: 512 KiB to 2 MiB for a VHD (2 MiB if
     /// absent), 1 MiB to 256 MiB for a VHDX (32 MiB if absent). No effect on an existing file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +182,7 @@ pub struct DiskConfig {
     pub qos_policy: Option<Name>,
     /// Limits of this disk.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
-    pub qos: DiskQos,
+    pub qos: QosLimits,
     /// Treatment of requests for which the store has no space. `wait`: they are queued until space
     /// is available, without time limit on a virtio disk and for up to `full_wait_s` from NBD
     /// clients; a VM with an IDE or SATA disk is paused meanwhile. `error`: they fail at once. An
@@ -216,11 +219,11 @@ impl DiskConfig {
             parent: None,
             read_only: false,
             serial: None,
-            logical_sector: default_logical_sector(),
-            physical_sector: default_physical_sector(),
+            logical_sector_bytes: default_logical_sector(),
+            physical_sector_bytes: default_physical_sector(),
             block_bytes: None,
             qos_policy: None,
-            qos: DiskQos::NONE,
+            qos: QosLimits::NONE,
             on_full: DiskOnFull::Wait,
             full_wait_s: default_full_wait_s(),
             controller: DiskController::Virtio,

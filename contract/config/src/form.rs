@@ -52,11 +52,11 @@ pub enum Form {
     /// Host name (RFC 1123, section 2.1; one label).
     HostName,
     /// Name of a network device.
-    Device,
+    NetworkDevice,
     /// Network adapter: device name or PCI address.
     Adapter,
     /// Name of a network namespace.
-    Namespace,
+    NetworkNamespace,
     /// Absolute path of a Unix socket.
     UnixSocketPath,
     /// Absolute path of a file.
@@ -70,29 +70,29 @@ pub enum Form {
     /// List of one or more distinct URLs with a host and a port.
     Urls {
         /// Largest number of URLs.
-        most: usize,
+        max: usize,
     },
     /// List of one or more distinct unicast IP addresses.
     UnicastIps {
         /// Largest number of addresses.
-        most: usize,
+        max: usize,
     },
     /// List of one or more users or groups of this host, by name or number.
     Accounts {
         /// Largest number of accounts.
-        most: usize,
+        max: usize,
     },
     /// List of one or more distinct DNS names.
     DnsNames {
         /// Largest number of names.
-        most: usize,
+        max: usize,
     },
     /// DNS name of a host (RFC 1123, section 2.1).
     DnsName,
     /// List of one or more distinct IP addresses and networks.
-    Networks {
+    IpNetworks {
         /// Largest number of entries.
-        most: usize,
+        max: usize,
     },
     /// MAC address of a station: unicast, not all zero.
     UnicastMac,
@@ -107,23 +107,23 @@ pub enum Form {
         /// Smallest accepted value.
         min: u64,
         /// Largest accepted value.
-        most: u64,
+        max: u64,
     },
     /// Integer within a range, or a keyword.
-    NumberOr {
+    NumberOrKeyword {
         /// Smallest accepted value.
-        least: u64,
+        min: u64,
         /// Largest accepted value.
-        most: u64,
+        max: u64,
         /// Keyword accepted in place of a number.
         keyword: &'static str,
     },
     /// Number of bytes, or a text that consists of a number and a unit, such as `10 GiB`.
     Bytes {
         /// Smallest accepted value.
-        least: u64,
+        min: u64,
         /// Largest accepted value.
-        most: u64,
+        max: u64,
         /// Unit of the value in bytes: the value is a multiple of it.
         step: u64,
     },
@@ -134,17 +134,17 @@ pub enum Form {
     /// Serial number of a disk: printable ASCII characters.
     Serial {
         /// Largest number of characters.
-        most: usize,
+        max: usize,
     },
     /// One line of text without control characters.
-    Line {
+    SingleLineText {
         /// Largest length in bytes.
-        most: usize,
+        max: usize,
     },
     /// Boolean: `true` or `false`.
     Flag,
     /// One of the listed keywords.
-    OneOf(&'static [&'static str]),
+    OneOfKeywords(&'static [&'static str]),
     /// Table with the keys of this kind.
     Table(ResourceKind),
     /// Array of tables with the keys of this kind.
@@ -162,9 +162,9 @@ impl Form {
                 format!("a list of 1 to {most} names, like [\"left\", \"right\"]")
             }
             Self::HostName => HOST_NAME.into(),
-            Self::Device => DEVICE.into(),
+            Self::NetworkDevice => DEVICE.into(),
             Self::Adapter => ADAPTER.into(),
-            Self::Namespace => {
+            Self::NetworkNamespace => {
                 "the name of a network namespace, as `ip netns list` shows it".into()
             }
             Self::UnixSocketPath => "an absolute path of at most 107 bytes".into(),
@@ -172,16 +172,16 @@ impl Form {
             Self::SocketAddress => "an IP address and a port, like 192.0.2.1:8443".into(),
             Self::LoopbackAddress => "a loopback address and a port, like 127.0.0.1:7446".into(),
             Self::HostAndPort => HOST_AND_PORT.into(),
-            Self::Urls { most } => describe_urls(most),
+            Self::Urls { max: most } => describe_urls(most),
             Self::DnsName => "a DNS name, like node2.example.net".into(),
-            Self::UnicastIps { most } => describe_stations(most),
-            Self::Accounts { most } => {
+            Self::UnicastIps { max: most } => describe_stations(most),
+            Self::Accounts { max: most } => {
                 format!("a list of 1 to {most} names or numbers, like [\"qemu\", \"107\"]")
             }
-            Self::DnsNames { most } => {
+            Self::DnsNames { max: most } => {
                 format!("a list of 1 to {most} different DNS names, like [\"vm1.example.org\"]")
             }
-            Self::Networks { most } => describe_networks(most),
+            Self::IpNetworks { max: most } => describe_networks(most),
             Self::UnicastMac => {
                 "a unicast MAC address of six pairs of hex digits like 52:54:00:12:34:56, not a \
                  group address and not all zero"
@@ -194,11 +194,11 @@ impl Form {
             Self::Cpus => {
                 format!("a list of 1 to {WORKERS_MAX} different CPU numbers, like [2, 3]")
             }
-            Self::Number { min: least, most } => format!("a whole number from {least} to {most}"),
-            Self::NumberOr { least, most, keyword: word } => {
+            Self::Number { min: least, max: most } => format!("a whole number from {least} to {most}"),
+            Self::NumberOrKeyword { min: least, max: most, keyword: word } => {
                 format!("a whole number from {least} to {most}, or `{word}`")
             }
-            Self::Bytes { least, most, step } => describe_bytes(least, most, step),
+            Self::Bytes { min: least, max: most, step } => describe_bytes(least, most, step),
             Self::OneOfNumbers(numbers) => {
                 let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
                 format!("one of {}", numbers.join(", "))
@@ -208,12 +208,12 @@ impl Form {
                  start, `.` and `..`"
                     .into()
             }
-            Self::Serial { most } => {
+            Self::Serial { max: most } => {
                 format!("1 to {most} printable ASCII characters without spaces at the ends")
             }
-            Self::Line { most } => format!("1 to {most} bytes without control characters"),
+            Self::SingleLineText { max: most } => format!("1 to {most} bytes without control characters"),
             Self::Flag => "true or false".into(),
-            Self::OneOf(words) => {
+            Self::OneOfKeywords(words) => {
                 let quoted: Vec<_> = words.iter().map(|word| format!("`{word}`")).collect();
                 format!("one of {}", quoted.join(", "))
             }
@@ -231,9 +231,9 @@ impl Form {
             Self::Name => text.is_some_and(|text| text.parse::<Name>().is_ok()),
             Self::Names { max: most } => is_name_list(value, most),
             Self::HostName => text.is_some_and(is_host_name),
-            Self::Device => text.is_some_and(is_device_name),
+            Self::NetworkDevice => text.is_some_and(is_device_name),
             Self::Adapter => text.is_some_and(is_adapter),
-            Self::Namespace => text.is_some_and(is_namespace_name),
+            Self::NetworkNamespace => text.is_some_and(is_namespace_name),
             Self::UnixSocketPath => text.is_some_and(|text| {
                 is_absolute_path(text)
                     && text.len() <= SOCKET_PATH_BYTES_MAX
@@ -247,11 +247,11 @@ impl Form {
             }),
             Self::HostAndPort => text.is_some_and(is_host_and_port),
             Self::DnsName => text.is_some_and(is_dns_name),
-            Self::Urls { most } => is_list_of(value, most, is_url),
-            Self::UnicastIps { most } => is_station_ip_list(value, most),
-            Self::Accounts { most } => is_list_of(value, most, is_account),
-            Self::DnsNames { most } => is_list_of(value, most, is_dns_name),
-            Self::Networks { most } => is_list_of(value, most, is_network),
+            Self::Urls { max: most } => is_list_of(value, most, is_url),
+            Self::UnicastIps { max: most } => is_station_ip_list(value, most),
+            Self::Accounts { max: most } => is_list_of(value, most, is_account),
+            Self::DnsNames { max: most } => is_list_of(value, most, is_dns_name),
+            Self::IpNetworks { max: most } => is_list_of(value, most, is_network),
             Self::UnicastMac => {
                 text.and_then(|text| text.parse::<MacAddr>().ok()).is_some_and(MacAddr::is_station)
             }
@@ -261,13 +261,13 @@ impl Form {
             Self::Vlans => serde_json::from_value::<TrunkVlans>(value.clone())
                 .is_ok_and(|trunk| !trunk.0.is_empty()),
             Self::Cpus => is_cpu_list(value),
-            Self::Number { min: least, most } => {
+            Self::Number { min: least, max: most } => {
                 value.as_u64().is_some_and(|number| (least..=most).contains(&number))
             }
-            Self::NumberOr { least, most, keyword: word } => {
-                text == Some(word) || Self::Number { min: least, most }.accepts(value)
+            Self::NumberOrKeyword { min: least, max: most, keyword: word } => {
+                text == Some(word) || Self::Number { min: least, max: most }.accepts(value)
             }
-            Self::Bytes { least, most, step } => {
+            Self::Bytes { min: least, max: most, step } => {
                 serde_json::from_value(value.clone()).map(ByteSize::bytes).is_ok_and(|bytes| {
                     (least..=most).contains(&bytes) && bytes.checked_rem(step) == Some(0)
                 })
@@ -276,10 +276,10 @@ impl Form {
                 value.as_u64().is_some_and(|number| numbers.contains(&number))
             }
             Self::StoreFile => text.is_some_and(|text| text.parse::<StoreFile>().is_ok()),
-            Self::Serial { most } => text.is_some_and(|text| is_serial(text, most)),
-            Self::Line { most } => text.is_some_and(|text| is_line(text, most)),
+            Self::Serial { max: most } => text.is_some_and(|text| is_serial(text, most)),
+            Self::SingleLineText { max: most } => text.is_some_and(|text| is_line(text, most)),
             Self::Flag => value.is_boolean(),
-            Self::OneOf(words) => text.is_some_and(|text| words.contains(&text)),
+            Self::OneOfKeywords(words) => text.is_some_and(|text| words.contains(&text)),
             Self::Table(_) => value.is_object(),
             Self::Tables(_) => {
                 value.as_array().is_some_and(|tables| tables.iter().all(Value::is_object))
@@ -292,9 +292,9 @@ impl Form {
         match self {
             Self::Name
             | Self::HostName
-            | Self::Device
+            | Self::NetworkDevice
             | Self::Adapter
-            | Self::Namespace
+            | Self::NetworkNamespace
             | Self::UnixSocketPath
             | Self::FilePath
             | Self::SocketAddress
@@ -304,12 +304,12 @@ impl Form {
             | Self::UnicastMac
             | Self::StoreFile
             | Self::Serial { .. }
-            | Self::Line { .. }
-            | Self::OneOf(_) => value.is_string(),
+            | Self::SingleLineText { .. }
+            | Self::OneOfKeywords(_) => value.is_string(),
             Self::Vlan | Self::Number { .. } | Self::OneOfNumbers(_) => {
                 value.is_i64() || value.is_u64()
             }
-            Self::Bytes { .. } | Self::NumberOr { .. } => {
+            Self::Bytes { .. } | Self::NumberOrKeyword { .. } => {
                 value.is_i64() || value.is_u64() || value.is_string()
             }
             Self::Flag => value.is_boolean(),
@@ -320,7 +320,7 @@ impl Form {
             | Self::UnicastIps { .. }
             | Self::Accounts { .. }
             | Self::DnsNames { .. }
-            | Self::Networks { .. }
+            | Self::IpNetworks { .. }
             | Self::Tables(_) => value.is_array(),
             Self::Table(_) => value.is_object(),
         }

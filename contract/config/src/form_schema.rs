@@ -30,28 +30,28 @@ impl Form {
     /// Returns the schema of the form's values. Tables become references to their components.
     pub fn schema(self) -> RefOr<Schema> {
         match self {
-            Self::Name => named("Name"),
-            Self::Names { max: most } => list(named("Name"), most, false),
+            Self::Name => component_reference("Name"),
+            Self::Names { max: most } => list(component_reference("Name"), most, false),
             Self::HostName => text(&anchored(LABEL)),
-            Self::Device => text(&anchored(DEVICE)),
+            Self::NetworkDevice => text(&anchored(DEVICE)),
             Self::Adapter => text(&anchored(&format!("({DEVICE}|{PCI_ADDRESS})"))),
-            Self::Namespace => long_text(&anchored(&format!("[^/{CONTROL}]+")), 255),
+            Self::NetworkNamespace => long_text(&anchored(&format!("[^/{CONTROL}]+")), 255),
             Self::UnixSocketPath => long_text(r"^/([^\x00]*[^/\x00])$", 107),
             Self::FilePath => long_text(r"^/[^\x00]*$", 4095),
             Self::SocketAddress => text(&format!(r"^({IPV4}|\[{IPV6}\]):[0-9]{{1,5}}$")),
             Self::LoopbackAddress => text(&format!(r"^(127{OCTETS}|\[{IPV6}\]):[0-9]{{1,5}}$")),
             Self::HostAndPort => text(&anchored(&host_and_port())),
-            Self::Urls { most } => {
+            Self::Urls { max: most } => {
                 list(text(&format!("^https?://{}$", host_and_port())), most, true)
             }
-            Self::UnicastIps { most } => list(text(&format!("^({IPV4}|{IPV6})$")), most, true),
-            Self::Accounts { most } => {
+            Self::UnicastIps { max: most } => list(text(&format!("^({IPV4}|{IPV6})$")), most, true),
+            Self::Accounts { max: most } => {
                 let pattern = "^[!-+.0-9;-~][!-+.0-9;-~-]{0,254}$";
                 list(text(pattern), most, true)
             }
-            Self::DnsNames { most } => list(Self::DnsName.schema(), most, true),
+            Self::DnsNames { max: most } => list(Self::DnsName.schema(), most, true),
             Self::DnsName => long_text(&format!(r"^{LABEL}(\.{LABEL})*$"), 253),
-            Self::Networks { most } => {
+            Self::IpNetworks { max: most } => {
                 list(text(&format!("^({IPV4}|{IPV6})(/[0-9]{{1,3}})?$")), most, true)
             }
             Self::UnicastMac => {
@@ -60,13 +60,13 @@ impl Form {
                 text(&format!("^{first}((:{pair}){{5}}|(-{pair}){{5}})$"))
             }
             Self::Vlan => number(1, 4094),
-            Self::Vlans => list(vlans(), usize::MAX, false),
+            Self::Vlans => list(vlan_range_schema(), usize::MAX, false),
             Self::Cpus => list(number(0, u64::from(u16::MAX)), WORKERS_MAX, true),
-            Self::Number { min: least, most } => number(least, most),
-            Self::NumberOr { least, most, keyword: word } => {
+            Self::Number { min: least, max: most } => number(least, most),
+            Self::NumberOrKeyword { min: least, max: most, keyword: word } => {
                 either([number(least, most), name_choice(&[word])], None)
             }
-            Self::Bytes { least, most, step } => bytes(least, most, step),
+            Self::Bytes { min: least, max: most, step } => byte_size_schema(least, most, step),
             Self::OneOfNumbers(numbers) => {
                 let values: Vec<Value> = numbers.iter().map(|number| json!(number)).collect();
                 of_type(Type::Integer).enum_values(Some(values)).into()
@@ -74,16 +74,16 @@ impl Form {
             Self::StoreFile => {
                 long_text(&format!("^[^/{CONTROL}]{{1,255}}(/[^/{CONTROL}]{{1,255}})*$"), 1023)
             }
-            Self::Serial { most } => {
+            Self::Serial { max: most } => {
                 let inner = most.saturating_sub(2);
                 text(&format!("^[!-~]([ -~]{{0,{inner}}}[!-~])?$"))
             }
-            Self::Line { most } => long_text(&format!("^[^{CONTROL}]+$"), most),
+            Self::SingleLineText { max: most } => long_text(&format!("^[^{CONTROL}]+$"), most),
             Self::Flag => of_type(Type::Boolean).into(),
-            Self::OneOf(names) => name_choice(names),
-            Self::Table(kind) => named(kind.schema_name()),
+            Self::OneOfKeywords(names) => name_choice(names),
+            Self::Table(kind) => component_reference(kind.schema_name()),
             Self::Tables(kind) => {
-                ArrayBuilder::new().items(named(kind.schema_name())).build().into()
+                ArrayBuilder::new().items(component_reference(kind.schema_name())).build().into()
             }
         }
     }
@@ -158,7 +158,7 @@ fn with_null(schema_type: SchemaType) -> SchemaType {
 }
 
 /// Adds a description and a default to a schema.
-pub(crate) fn annotated(
+pub(crate) fn with_description(
     schema: RefOr<Schema>,
     description: &str,
     default: Option<Value>,
@@ -193,7 +193,7 @@ pub(crate) fn annotated(
 }
 
 /// Returns the schema of a size: a number of bytes, or a text with a unit.
-pub(crate) fn bytes(min: u64, max: u64, step: u64) -> RefOr<Schema> {
+pub(crate) fn byte_size_schema(min: u64, max: u64, step: u64) -> RefOr<Schema> {
     let mut number = bounded(min, max);
     if step > 1 {
         number.multiple_of = Some(limit(step));
@@ -202,12 +202,12 @@ pub(crate) fn bytes(min: u64, max: u64, step: u64) -> RefOr<Schema> {
 }
 
 /// Returns the schema of a VLAN id or a range of them.
-pub(crate) fn vlans() -> RefOr<Schema> {
+pub(crate) fn vlan_range_schema() -> RefOr<Schema> {
     either([number(1, 4094), text(VLANS_PATTERN)], None)
 }
 
 /// Returns a reference to a component.
-pub(crate) fn named(name: &str) -> RefOr<Schema> {
+pub(crate) fn component_reference(name: &str) -> RefOr<Schema> {
     Ref::from_schema_name(name).into()
 }
 

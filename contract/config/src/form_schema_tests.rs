@@ -82,14 +82,14 @@ const fn is_exact(form: Form) -> bool {
             | Form::FilePath
             | Form::Accounts { .. }
             | Form::Serial { .. }
-            | Form::Line { .. }
+            | Form::SingleLineText { .. }
             | Form::Vlan
             | Form::Cpus
             | Form::Number { .. }
-            | Form::NumberOr { .. }
+            | Form::NumberOrKeyword { .. }
             | Form::OneOfNumbers(_)
             | Form::Flag
-            | Form::OneOf(_)
+            | Form::OneOfKeywords(_)
     )
 }
 

@@ -21,7 +21,8 @@ pub struct HostSection {
     /// Number of workers that are not pinned to a CPU, used if `worker_cpus` is absent; 1 if
     /// absent.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub floating_workers: Option<u16>,
+    #[serde(rename = "floating_workers")]
+    pub unpinned_workers: Option<u16>,
     /// Absolute path of the folder that contains one folder per VM with its sockets and log;
     /// `/run/suimon/vms` if absent. A running VM keeps its folder until its next start.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +52,7 @@ pub struct HostSection {
 impl HostSection {
     /// Returns the configured number of workers.
     pub fn worker_count(&self) -> usize {
-        let floating = || usize::from(self.floating_workers.unwrap_or(1));
+        let floating = || usize::from(self.unpinned_workers.unwrap_or(1));
         self.worker_cpus.as_ref().map_or_else(floating, Vec::len)
     }
 }

@@ -13,13 +13,13 @@ pub enum ChangeEffect {
     /// The resource is replaced: its traffic is interrupted.
     Replace,
     /// A running VM is unchanged; the value applies at its next start.
-    NextBoot,
+    NextVmStart,
     /// The daemon reads the value when it starts.
-    NextStart,
+    NextDaemonStart,
     /// The value identifies the resource: a different value denotes a different resource.
     Identity,
     /// The value is fixed while the host is a node of the cluster.
-    AfterLeaving,
+    AfterLeavingCluster,
 }
 
 /// Key of a table in the host file.
@@ -54,8 +54,8 @@ pub(crate) const fn optional(name: &'static str, form: Form, effect: ChangeEffec
 }
 
 /// Returns an optional key with a default value.
-pub(crate) const fn defaulted(name: &'static str, form: Form, effect: ChangeEffect) -> Key {
+pub(crate) const fn optional_with_default(name: &'static str, form: Form, effect: ChangeEffect) -> Key {
     Key { name, form, required: false, has_default: true, effect }
 }
 
-pub(crate) const QUEUES: Form = Form::Number { min: 1, most: 64 };
+pub(crate) const QUEUE_COUNT: Form = Form::Number { min: 1, max: 64 };

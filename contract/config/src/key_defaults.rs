@@ -54,7 +54,7 @@ fn find_default(kind: ResourceKind, key: &Key) -> Option<Value> {
 fn candidates(form: Form) -> Vec<Value> {
     match form {
         Form::Flag => vec![false.into(), true.into()],
-        Form::OneOf(words) => words.iter().map(|word| Value::from(*word)).collect(),
+        Form::OneOfKeywords(words) => words.iter().map(|word| Value::from(*word)).collect(),
         Form::Tables(_) => vec![Value::Array(Vec::new())],
         _ => Vec::new(),
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Schema};
 
-use crate::form_schema::{annotated, bytes, named, nullable, vlans};
+use crate::form_schema::{with_description, byte_size_schema, component_reference, nullable, vlan_range_schema};
 use crate::{ChangeEffect, Form, Key, ResourceKind, key_default, key_meaning};
 
 /// Upper limit of sizes not bounded by their key. The pattern of texts stays below it.
@@ -17,25 +17,25 @@ const SIZE_BYTES_MAX: u64 = 1 << 60;
 pub type Components = BTreeMap<String, RefOr<Schema>>;
 
 /// Replaces the components that describe configuration by components generated from the keys, and
-/// adds components for merge patches ([`patch_name`]).
+/// adds components for merge patches ([`patch_schema_name`]).
 pub fn describe_keys(components: &mut Components) {
-    components.insert("ByteSizeText".to_owned(), bytes(0, SIZE_BYTES_MAX, 1));
-    components.insert("VlanRangeText".to_owned(), vlans());
+    components.insert("ByteSizeText".to_owned(), byte_size_schema(0, SIZE_BYTES_MAX, 1));
+    components.insert("VlanRangeText".to_owned(), vlan_range_schema());
     let description = "A file by its path below its store's.";
     components
-        .insert("StoreFile".to_owned(), annotated(Form::StoreFile.schema(), description, None));
+        .insert("StoreFile".to_owned(), with_description(Form::StoreFile.schema(), description, None));
     for kind in ResourceKind::ALL {
         let Some(schema) = components.get(kind.schema_name()).cloned() else { continue };
         components.insert(kind.schema_name().to_owned(), table(kind, &schema));
         if is_patched(kind) {
-            components.insert(patch_name(kind), patch(kind, &schema));
+            components.insert(patch_schema_name(kind), patch(kind, &schema));
         }
     }
 }
 
 /// Returns the name of the component that describes a merge patch (RFC 7386) of a table of this
 /// kind.
-pub fn patch_name(kind: ResourceKind) -> String {
+pub fn patch_schema_name(kind: ResourceKind) -> String {
     format!("{}Patch", kind.schema_name())
 }
 
@@ -77,7 +77,7 @@ fn patch(kind: ResourceKind, schema: &RefOr<Schema>) -> RefOr<Schema> {
     );
     object(kind, Some(description), |key| {
         let value = match key.form {
-            Form::Table(inner) => named(&patch_name(inner)),
+            Form::Table(inner) => component_reference(&patch_schema_name(inner)),
             _ => value(key, property(schema, key.name)),
         };
         let value = if key.required { value } else { nullable(value) };
@@ -104,7 +104,7 @@ fn object(
         .build();
     for key in kind.keys() {
         let Described { value, default, is_required } = property(key);
-        let value = annotated(value, &description_of(kind, key), default);
+        let value = with_description(value, &description_of(kind, key), default);
         object.properties.insert(key.name.to_owned(), value);
         if is_required {
             object.required.push(key.name.to_owned());
@@ -124,12 +124,12 @@ fn description_of(kind: ResourceKind, key: &Key) -> String {
             )
         }
         ChangeEffect::Replace => format!("{meaning} A change replaces the resource."),
-        ChangeEffect::NextBoot => format!("{meaning} A change takes effect when a VM starts."),
-        ChangeEffect::NextStart => {
+        ChangeEffect::NextVmStart => format!("{meaning} A change takes effect when a VM starts."),
+        ChangeEffect::NextDaemonStart => {
             format!("{meaning} A change takes effect when the daemon starts.")
         }
         ChangeEffect::Identity => format!("{meaning} It cannot be changed."),
-        ChangeEffect::AfterLeaving => {
+        ChangeEffect::AfterLeavingCluster => {
             format!("{meaning} It cannot be changed while the host is in the cluster.")
         }
     }
@@ -139,7 +139,7 @@ fn description_of(kind: ResourceKind, key: &Key) -> String {
 /// which `schema` names.
 fn value(key: &Key, schema: Option<&RefOr<Schema>>) -> RefOr<Schema> {
     match key.form {
-        Form::OneOf(_) => schema.and_then(reference).unwrap_or_else(|| key.form.schema()),
+        Form::OneOfKeywords(_) => schema.and_then(reference).unwrap_or_else(|| key.form.schema()),
         _ => key.form.schema(),
     }
 }

@@ -44,7 +44,7 @@ fn every_kind_has_a_component_with_every_key() {
             let is_defaulted = !property["default"].is_null();
             let default = key_default(kind, key.name).filter(|_| key.has_default);
             assert_eq!(is_defaulted, default.is_some(), "{kind:?} {}: {property}", key.name);
-            if let Form::OneOf(words) = key.form {
+            if let Form::OneOfKeywords(words) = key.form {
                 assert_eq!(enum_of(&schemas, property), words, "{kind:?} {}", key.name);
             }
         }

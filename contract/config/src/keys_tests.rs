@@ -5,7 +5,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
 
 use crate::{
-    ApiConfig, ChangeEffect, ConsoleConfig, DiskConfig, DiskNbd, DiskQos, DiskVhostUser, Form,
+    ApiConfig, ChangeEffect, ConsoleConfig, DiskConfig, DiskNbd, QosLimits, DiskVhostUser, Form,
     HostConfig, HostSection, LabConfig, NicConfig, OffloadConfig, PowerConfig, QosPolicyConfig,
     ResourceKind, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmqConfig,
 };
@@ -45,7 +45,7 @@ fn every_key_of_a_type_is_in_the_table_and_no_other() {
     agrees::<StoreConfig>(ResourceKind::Store);
     agrees::<QosPolicyConfig>(ResourceKind::QosPolicy);
     agrees::<DiskConfig>(ResourceKind::Disk);
-    agrees::<DiskQos>(ResourceKind::DiskQos);
+    agrees::<QosLimits>(ResourceKind::DiskQos);
     agrees::<DiskVhostUser>(ResourceKind::DiskVhostUser);
     agrees::<DiskNbd>(ResourceKind::DiskNbd);
 }
@@ -75,13 +75,13 @@ fn resources_are_the_tables_of_the_file() {
 fn names_of_a_cluster_and_of_its_node_are_fixed_until_it_leaves() {
     for name in ["name", "node"] {
         let key = ResourceKind::Cluster.key(name).unwrap();
-        assert_eq!(key.effect, ChangeEffect::AfterLeaving, "{name}");
+        assert_eq!(key.effect, ChangeEffect::AfterLeavingCluster, "{name}");
     }
 }
 
 #[test]
 fn sizes_and_files_have_their_forms() {
-    let size = Form::Bytes { least: 512, most: 4096, step: 512 };
+    let size = Form::Bytes { min: 512, max: 4096, step: 512 };
     for valid in [512.into(), 4096.into(), "1 KiB".into(), "1024".into()] {
         assert!(size.accepts(&valid), "{valid}");
     }
@@ -94,7 +94,7 @@ fn sizes_and_files_have_their_forms() {
     assert!(!sectors.accepts(&"512".into()));
     assert!(Form::StoreFile.accepts(&"a/b.vhdx".into()));
     assert!(!Form::StoreFile.accepts(&"/a".into()) && !Form::StoreFile.accepts(&1.into()));
-    let serial = Form::Serial { most: 4 };
+    let serial = Form::Serial { max: 4 };
     for valid in ["a", "a b!", "~~~~"] {
         assert!(serial.accepts(&valid.into()), "{valid}");
     }
@@ -115,18 +115,18 @@ fn forms_accept_only_valid_values() {
     for invalid in
         ["", ".", "..", "all", "default", "a b", "a/b", "a:1", "e%d", "a\u{7}", "sixteen-bytes-xx"]
     {
-        assert!(!accepts(Form::Device, invalid.into()), "{invalid}");
+        assert!(!accepts(Form::NetworkDevice, invalid.into()), "{invalid}");
     }
-    assert!(accepts(Form::Device, "fifteen-bytes-x".into()));
+    assert!(accepts(Form::NetworkDevice, "fifteen-bytes-x".into()));
     assert!(accepts(Form::UnixSocketPath, format!("/{}", "x".repeat(106)).into()));
     assert!(!accepts(Form::UnixSocketPath, format!("/{}", "x".repeat(107)).into()));
     for invalid in ["x", "", "/run/", "/a\0b"] {
         assert!(!accepts(Form::UnixSocketPath, invalid.into()), "{invalid}");
     }
     for invalid in ["", ".", "..", "a/b"] {
-        assert!(!accepts(Form::Namespace, invalid.into()), "{invalid}");
+        assert!(!accepts(Form::NetworkNamespace, invalid.into()), "{invalid}");
     }
-    let ips = Form::UnicastIps { most: 2 };
+    let ips = Form::UnicastIps { max: 2 };
     assert!(accepts(ips, vec!["10.0.0.1", "fd00::1"].into()));
     for invalid in ["0.0.0.0", "255.255.255.255", "224.0.0.1", "127.0.0.1", "::", "ff02::1", "::1"]
     {

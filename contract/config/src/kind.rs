@@ -104,7 +104,7 @@ impl ResourceKind {
 
     /// Returns the words of the command line for resources of this kind, such as `qos policy` in
     /// `suimon qos policy list`.
-    pub const fn command(self) -> &'static str {
+    pub const fn command_words(self) -> &'static str {
         match self {
             Self::QosPolicy => "qos policy",
             _ => self.noun(),

@@ -5,7 +5,7 @@
 //! - [`ResourceKind`] and [`Key`] define each key once: form, effect of a change, whether it is
 //!   required. [`key_meaning`] and [`key_default`] derive meanings and defaults from the types,
 //!   [`describe_keys`] the OpenAPI components.
-//! - [`RENAMES`] lists renamed names of the whole contract. [`to_json`], [`to_stored`] and
+//! - [`RENAMES`] lists renamed names of the whole contract. [`to_json`], [`to_stored_json`] and
 //!   [`from_json`] convert with both names.
 //!
 //! Outside of the scope: host files, relations between keys and between resources, and observed
@@ -79,7 +79,7 @@ pub use json_tree::parse_json;
 pub use key::{ChangeEffect, Key};
 pub use key_defaults::{as_table, key_default};
 pub use key_docs::{default_text, key_meaning};
-pub use key_schema::{Components, describe_keys, patch_name};
+pub use key_schema::{Components, describe_keys, patch_schema_name};
 pub use kind::ResourceKind;
 pub use name::{Name, NameError};
 pub use nbd_config::DiskNbd;
@@ -87,16 +87,16 @@ pub use node_config::NodeConfig;
 pub use old_names::{name_conflict_message, replace_old_names};
 pub use pf_config::{PfConfig, VF_RATE_STEP_BPS, VfConfig, VfLinkState};
 pub use power_config::{EnergyPreference, PowerConfig, PowerPlanName};
-pub use qos_config::{DiskQos, QosPolicyConfig, QosPolicyKind};
+pub use qos_config::{QosLimits, QosPolicyConfig, QosPolicyKind};
 pub use quote::quote;
-pub use renamed_output::{from_json, to_json, to_json_pretty, to_stored};
+pub use renamed_output::{from_json, to_json, to_json_pretty, to_stored_json};
 pub use renamed_schema::describe_renames;
 pub use renames::{
-    OldName, RENAMES, Rename, Renamed, old_key, renamed_fields, renamed_key, renames_page,
+    OldNameUse, RENAMES, Rename, RenamedItem, rename_of_new_key, renames_of_schema, rename_of_old_key, renames_page,
 };
 pub use resource::Resource;
 pub use socket_mode::SocketMode;
-pub use store_capacity::{MeasureWord, StoreCapacity};
+pub use store_capacity::{MeasureKeyword, StoreCapacity};
 pub use store_file::{StoreFile, StoreFileError};
 pub use strict::from_value_with_renames;
 pub use team_config::{

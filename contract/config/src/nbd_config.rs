@@ -54,11 +54,13 @@ pub struct DiskNbd {
     /// IP addresses and networks from which clients may connect to `listen`, such as
     /// `192.0.2.0/24`; any if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub addresses: Option<Vec<String>>,
+    #[serde(rename = "addresses")]
+    pub allowed_networks: Option<Vec<String>>,
     /// True if clients on other hosts may connect to `listen` without TLS: others on the network
     /// path can then read and change the data. Requires `addresses`.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub plaintext: bool,
+    #[serde(rename = "plaintext")]
+    pub allows_plaintext: bool,
     /// Maximum number of NBD connections of the disk, 1 to 16 384; 128 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections_max: Option<u32>,

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::renames::{Rename, renamed_fields};
+use crate::renames::{Rename, renames_of_schema};
 
 /// Replaces old names in an object of this component by the new ones. If both names are present
 /// with the same value, the old one is removed, without a call of `handle_rename`.
@@ -17,7 +17,7 @@ pub fn replace_old_names(
     mut handle_rename: impl FnMut(&'static Rename),
 ) -> Result<(), Vec<&'static Rename>> {
     let mut conflicts = Vec::new();
-    for rename in renamed_fields(schema) {
+    for rename in renames_of_schema(schema) {
         let Some(old) = table.get(rename.old) else { continue };
         match table.get(rename.new) {
             Some(new) if new != old => conflicts.push(rename),

@@ -36,10 +36,12 @@ pub struct PfConfig {
     /// vf list`). It can change only while no VF is in use. A change resets the adapter: its link
     /// is down for some seconds.
     #[serde(default)]
-    pub vfs: u16,
+    #[serde(rename = "vfs")]
+    pub vf_count: u16,
     /// Settings of single VFs. Keys that are absent leave the setting of the VF as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub vf: Vec<VfConfig>,
+    #[serde(rename = "vf")]
+    pub vf_settings: Vec<VfConfig>,
 }
 
 /// `[[pf.vf]]`: settings of one virtual function.
@@ -97,6 +99,6 @@ impl VfConfig {
 impl PfConfig {
     /// Returns the settings by number of the virtual function.
     pub fn vf_by_index(&self) -> BTreeMap<u16, &VfConfig> {
-        self.vf.iter().map(|vf| (vf.index, vf)).collect()
+        self.vf_settings.iter().map(|vf| (vf.index, vf)).collect()
     }
 }

@@ -104,13 +104,15 @@ pub struct PowerConfig {
     /// True if dynamic VMQ moves all queues away from lightly loaded workers, so that these sleep
     /// (park); the value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parking: Option<bool>,
+    #[serde(rename = "parking")]
+    pub parks_workers: Option<bool>,
     /// Poll budget in microseconds: time for which a worker polls its queues after the last frame
     /// or request before it sleeps. While a worker waits for completions of devices and these
     /// arrive soon enough, it polls for longer, up to four times this time. The value of the plan
     /// if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub poll_us: Option<u32>,
+    #[serde(rename = "poll_us")]
+    pub poll_budget_us: Option<u32>,
     /// High mark of dynamic VMQ: load in percent of a worker's time above which VMQ moves queues
     /// away from the worker. The value of the plan if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -134,8 +136,8 @@ impl PowerConfig {
             turbo: None,
             idle_state_max: None,
             idle_latency_us_max: None,
-            parking: None,
-            poll_us: None,
+            parks_workers: None,
+            poll_budget_us: None,
             vmq_high_percent: None,
             vmq_low_percent: None,
         }

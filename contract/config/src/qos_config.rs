@@ -65,8 +65,8 @@ pub struct QosPolicyConfig {
 
 impl QosPolicyConfig {
     /// Returns a policy with the given limits.
-    pub const fn new(name: Name, kind: QosPolicyKind, limits: DiskQos) -> Self {
-        let DiskQos { min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s } = limits;
+    pub const fn new(name: Name, kind: QosPolicyKind, limits: QosLimits) -> Self {
+        let QosLimits { min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s } = limits;
         let shared = false;
         Self {
             name,
@@ -87,8 +87,8 @@ impl QosPolicyConfig {
     }
 
     /// Returns the limits of the policy.
-    pub const fn limits(&self) -> DiskQos {
-        DiskQos {
+    pub const fn limits(&self) -> QosLimits {
+        QosLimits {
             min_iops: self.min_iops,
             max_iops: self.max_iops,
             max_bytes_per_s: self.max_bytes_per_s,
@@ -102,7 +102,8 @@ impl QosPolicyConfig {
 /// `[disk.qos]`: limits of one disk, equivalent to a dedicated policy for it alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct DiskQos {
+#[serde(rename = "DiskQos")]
+pub struct QosLimits {
     /// Guaranteed minimum in normalised IOPS (operations of `normalization_bytes` of the store, 8
     /// KiB by default), in effect while the disk has requests; none if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,7 +134,7 @@ pub struct DiskQos {
     pub burst_s: Option<u32>,
 }
 
-impl DiskQos {
+impl QosLimits {
     /// Limits of a disk without configuration: neither minimum nor maximum, and the default weight.
     pub const NONE: Self = Self {
         min_iops: None,
@@ -150,7 +151,7 @@ impl DiskQos {
     }
 }
 
-impl Default for DiskQos {
+impl Default for QosLimits {
     fn default() -> Self {
         Self::NONE
     }

@@ -12,7 +12,7 @@ use serde::ser::{
 };
 
 use crate::json_tree::parse_json;
-use crate::renames::renamed_fields;
+use crate::renames::renames_of_schema;
 use crate::strict::from_value_with_renames;
 
 /// Names of renamed fields in the output.
@@ -45,7 +45,7 @@ pub fn to_json_pretty<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<St
 ///
 /// # Errors
 /// The value cannot be represented in JSON.
-pub fn to_stored<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
+pub fn to_stored_json<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&With { value, names: Names::Old })
 }
 
@@ -142,7 +142,7 @@ impl<S: Serializer> Serializer for Renaming<S> {
     ) -> Result<Renaming<S::SerializeStruct>, S::Error> {
         // `additional` makes the length an upper limit, which is sufficient: no format in use
         // writes it. A length of 0 remains 0, since JSON closes an object of length 0 at once.
-        let additional = if len == 0 { 0 } else { renamed_fields(name).count() };
+        let additional = if len == 0 { 0 } else { renames_of_schema(name).count() };
         let inner = self.inner.serialize_struct(name, len.saturating_add(additional))?;
         Ok(Renaming { inner, names: self.names, schema: name })
     }
@@ -245,7 +245,7 @@ impl<C: SerializeStruct> SerializeStruct for Renaming<C> {
         value: &T,
     ) -> Result<(), C::Error> {
         let value = self.with(value);
-        let old = renamed_fields(self.schema).find(|rename| rename.new == key);
+        let old = renames_of_schema(self.schema).find(|rename| rename.new == key);
         if old.is_none() || self.names == Names::Both {
             self.inner.serialize_field(key, &value)?;
         }

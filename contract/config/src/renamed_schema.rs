@@ -5,14 +5,14 @@ use utoipa::openapi::extensions::Extensions;
 use utoipa::openapi::schema::OneOfBuilder;
 use utoipa::openapi::{Deprecated, RefOr, Schema};
 
-use crate::form_schema::annotated;
+use crate::form_schema::with_description;
 use crate::key_schema::Components;
-use crate::renames::{RENAMES, Rename, Renamed};
+use crate::renames::{RENAMES, Rename, RenamedItem};
 
 /// Adds the old names of renamed fields to the components that contain them.
 pub fn describe_renames(components: &mut Components) {
     for rename in RENAMES {
-        let Renamed::Field { schema } = rename.object else { continue };
+        let RenamedItem::Field { schema } = rename.item else { continue };
         for component in [schema.to_owned(), format!("{schema}Patch")] {
             let Some(RefOr::T(Schema::Object(object))) = components.get_mut(&component) else {
                 continue;
@@ -36,7 +36,7 @@ fn deprecated(property: RefOr<Schema>, rename: &Rename) -> RefOr<Schema> {
         schema => schema,
     };
     // A default is stated at the new name only.
-    let mut property = annotated(property, &description, None);
+    let mut property = with_description(property, &description, None);
     let marks = || Some(Extensions::from_iter([("deprecated", true)]));
     if let RefOr::T(schema) = &mut property {
         match schema {

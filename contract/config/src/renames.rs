@@ -24,7 +24,7 @@ const REMOVED_IN: &str = "0.3";
 
 /// Object whose name was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renamed {
+pub enum RenamedItem {
     /// Field of a component of the OpenAPI document. If the component describes a table of the host
     /// file, the field is also a key of the table and an option of commands.
     Field {
@@ -32,7 +32,7 @@ pub enum Renamed {
         schema: &'static str,
     },
     /// Field of a struct that only the JSON output of a command has (`suimon top --json`).
-    Output {
+    CommandOutput {
         /// Name of the struct.
         schema: &'static str,
     },
@@ -46,20 +46,20 @@ pub enum Renamed {
         old_labels: &'static [&'static str],
     },
     /// Path of the REST API.
-    Path,
+    ApiPath,
     /// First word of a command of `suimon`.
     Command,
     /// Option of a command of `suimon` that is not a configuration key.
-    Option,
+    CommandOption,
     /// Environment variable of `suimon`.
-    Variable,
+    EnvironmentVariable,
 }
 
 /// Change of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rename {
     /// Object whose name was changed.
-    pub object: Renamed,
+    pub item: RenamedItem,
     /// Name before the rename.
     pub old: &'static str,
     /// Name after the rename.
@@ -68,16 +68,16 @@ pub struct Rename {
     pub removed_in: &'static str,
 }
 
-const fn rename(renamed: Renamed, old: &'static str, new: &'static str) -> Rename {
-    Rename { object: renamed, old, new, removed_in: REMOVED_IN }
+const fn rename(renamed: RenamedItem, old: &'static str, new: &'static str) -> Rename {
+    Rename { item: renamed, old, new, removed_in: REMOVED_IN }
 }
 
 const fn field(schema: &'static str, old: &'static str, new: &'static str) -> Rename {
-    rename(Renamed::Field { schema }, old, new)
+    rename(RenamedItem::Field { schema }, old, new)
 }
 
 const fn output(schema: &'static str, old: &'static str, new: &'static str) -> Rename {
-    rename(Renamed::Output { schema }, old, new)
+    rename(RenamedItem::CommandOutput { schema }, old, new)
 }
 
 const fn metric(
@@ -85,7 +85,7 @@ const fn metric(
     old: &'static str,
     new: &'static str,
 ) -> Rename {
-    rename(Renamed::Metric { old_labels }, old, new)
+    rename(RenamedItem::Metric { old_labels }, old, new)
 }
 
 const PROCESSOR: &[&str] = &["processor"];
@@ -148,46 +148,46 @@ pub const RENAMES: &[Rename] = &[
     output("DiskRates", "entitled_iops", "guaranteed_iops"),
     output("DiskRates", "demanded_iops", "demand_iops"),
     output("PowerRates", "lacking", "unavailable_reason"),
-    rename(Renamed::EventField, "capability_iops", "capacity_iops"),
-    rename(Renamed::EventField, "promised_iops", "reserved_iops"),
-    rename(Renamed::EventField, "entitled_iops", "guaranteed_iops"),
-    rename(Renamed::EventField, "demanded_iops", "demand_iops"),
-    rename(Renamed::EventField, "foreign_iops", "external_iops"),
-    rename(Renamed::EventField, "asked_iops", "requested_iops"),
-    rename(Renamed::EventField, "others_iops", "other_load_iops"),
-    rename(Renamed::EventField, "came", "newly_online"),
-    rename(Renamed::EventField, "went", "migrated"),
-    rename(Renamed::EventField, "late", "late_reason"),
-    rename(Renamed::EventField, "seen_on_it", "other_hosts"),
-    rename(Renamed::EventField, "silent_nodes", "nodes_without_reports"),
-    rename(Renamed::EventField, "asked_for", "on_request"),
-    rename(Renamed::EventField, "failed_before", "unreported_failures"),
-    rename(Renamed::EventField, "because", "move_reason"),
-    rename(Renamed::Event, "processor_started", "worker_started"),
-    rename(Renamed::Event, "processor_stopped", "worker_stopped"),
-    rename(Renamed::Event, "promise_forced", "overcommit_forced"),
-    rename(Renamed::Event, "capability_low", "capacity_low"),
-    rename(Renamed::Event, "capability_enough", "capacity_sufficient"),
-    rename(Renamed::Event, "shared_foreign_load", "shared_external_load"),
-    rename(Renamed::Event, "shared_foreign_load_gone", "shared_external_load_ended"),
-    rename(Renamed::Event, "shared_promise_refused", "shared_reservation_refused"),
-    rename(Renamed::Event, "node_emptied", "node_drain_completed"),
-    rename(Renamed::Event, "node_not_emptied", "node_drain_incomplete"),
-    rename(Renamed::Event, "disk_file_made", "disk_file_created"),
-    rename(Renamed::Event, "disk_answered", "disk_resumed"),
-    rename(Renamed::Event, "disk_work_resumed", "disk_job_resumed"),
-    rename(Renamed::Event, "disk_work_given_up", "disk_job_abandoned"),
-    rename(Renamed::Event, "shared_store_wrong", "shared_store_mismatch"),
-    rename(Renamed::Event, "shared_store_right", "shared_store_matches"),
-    rename(Renamed::Event, "vm_found", "vm_adopted"),
-    rename(Renamed::Event, "vm_lost", "vm_not_responding"),
-    rename(Renamed::Event, "vm_leaves", "vm_migration_started"),
-    rename(Renamed::Event, "vm_left", "vm_migrated"),
-    rename(Renamed::Event, "vm_stays", "vm_migration_failed"),
-    rename(Renamed::Event, "vm_arrives", "vm_incoming_migration_started"),
-    rename(Renamed::Event, "vm_arrived", "vm_incoming_migration_completed"),
-    rename(Renamed::Event, "vm_did_not_arrive", "vm_incoming_migration_failed"),
-    rename(Renamed::Event, "nic_on_synthetic", "nic_on_switch"),
+    rename(RenamedItem::EventField, "capability_iops", "capacity_iops"),
+    rename(RenamedItem::EventField, "promised_iops", "reserved_iops"),
+    rename(RenamedItem::EventField, "entitled_iops", "guaranteed_iops"),
+    rename(RenamedItem::EventField, "demanded_iops", "demand_iops"),
+    rename(RenamedItem::EventField, "foreign_iops", "external_iops"),
+    rename(RenamedItem::EventField, "asked_iops", "requested_iops"),
+    rename(RenamedItem::EventField, "others_iops", "other_load_iops"),
+    rename(RenamedItem::EventField, "came", "newly_online"),
+    rename(RenamedItem::EventField, "went", "migrated"),
+    rename(RenamedItem::EventField, "late", "late_reason"),
+    rename(RenamedItem::EventField, "seen_on_it", "other_hosts"),
+    rename(RenamedItem::EventField, "silent_nodes", "nodes_without_reports"),
+    rename(RenamedItem::EventField, "asked_for", "on_request"),
+    rename(RenamedItem::EventField, "failed_before", "unreported_failures"),
+    rename(RenamedItem::EventField, "because", "move_reason"),
+    rename(RenamedItem::Event, "processor_started", "worker_started"),
+    rename(RenamedItem::Event, "processor_stopped", "worker_stopped"),
+    rename(RenamedItem::Event, "promise_forced", "overcommit_forced"),
+    rename(RenamedItem::Event, "capability_low", "capacity_low"),
+    rename(RenamedItem::Event, "capability_enough", "capacity_sufficient"),
+    rename(RenamedItem::Event, "shared_foreign_load", "shared_external_load"),
+    rename(RenamedItem::Event, "shared_foreign_load_gone", "shared_external_load_ended"),
+    rename(RenamedItem::Event, "shared_promise_refused", "shared_reservation_refused"),
+    rename(RenamedItem::Event, "node_emptied", "node_drain_completed"),
+    rename(RenamedItem::Event, "node_not_emptied", "node_drain_incomplete"),
+    rename(RenamedItem::Event, "disk_file_made", "disk_file_created"),
+    rename(RenamedItem::Event, "disk_answered", "disk_resumed"),
+    rename(RenamedItem::Event, "disk_work_resumed", "disk_job_resumed"),
+    rename(RenamedItem::Event, "disk_work_given_up", "disk_job_abandoned"),
+    rename(RenamedItem::Event, "shared_store_wrong", "shared_store_mismatch"),
+    rename(RenamedItem::Event, "shared_store_right", "shared_store_matches"),
+    rename(RenamedItem::Event, "vm_found", "vm_adopted"),
+    rename(RenamedItem::Event, "vm_lost", "vm_not_responding"),
+    rename(RenamedItem::Event, "vm_leaves", "vm_migration_started"),
+    rename(RenamedItem::Event, "vm_left", "vm_migrated"),
+    rename(RenamedItem::Event, "vm_stays", "vm_migration_failed"),
+    rename(RenamedItem::Event, "vm_arrives", "vm_incoming_migration_started"),
+    rename(RenamedItem::Event, "vm_arrived", "vm_incoming_migration_completed"),
+    rename(RenamedItem::Event, "vm_did_not_arrive", "vm_incoming_migration_failed"),
+    rename(RenamedItem::Event, "nic_on_synthetic", "nic_on_switch"),
     metric(PROCESSOR, "suimon_processor_batches", "suimon_worker_batches"),
     metric(PROCESSOR, "suimon_processor_frames", "suimon_worker_frames"),
     metric(PROCESSOR, "suimon_processor_sleeps", "suimon_worker_sleeps"),
@@ -206,10 +206,10 @@ pub const RENAMES: &[Rename] = &[
     metric(STORE, "suimon_store_promised_iops", "suimon_store_reserved_iops"),
     metric(DISK, "suimon_disk_entitled_iops", "suimon_disk_guaranteed_iops"),
     metric(DISK, "suimon_disk_demanded_iops", "suimon_disk_demand_iops"),
-    rename(Renamed::Path, "/1.0/processors", "/1.0/workers"),
-    rename(Renamed::Command, "processor", "worker"),
-    rename(Renamed::Option, "--authority", "--ca-certificate"),
-    rename(Renamed::Variable, "SUIMON_AUTHORITY", "SUIMON_CA_CERTIFICATE"),
+    rename(RenamedItem::ApiPath, "/1.0/processors", "/1.0/workers"),
+    rename(RenamedItem::Command, "processor", "worker"),
+    rename(RenamedItem::CommandOption, "--authority", "--ca-certificate"),
+    rename(RenamedItem::EnvironmentVariable, "SUIMON_AUTHORITY", "SUIMON_CA_CERTIFICATE"),
 ];
 
 impl Rename {
@@ -224,13 +224,13 @@ impl Rename {
     /// Returns the object that contains the name, as Markdown for the reference page; "–" if the
     /// kind of name has no such object.
     fn place(&self) -> String {
-        match self.object {
-            Renamed::Field { schema } => {
+        match self.item {
+            RenamedItem::Field { schema } => {
                 let kind = ResourceKind::ALL.into_iter().find(|kind| kind.schema_name() == schema);
                 kind.map_or_else(|| format!("`{schema}`"), |kind| format!("`{}`", kind.noun()))
             }
-            Renamed::Output { schema } => format!("`{schema}`"),
-            Renamed::Metric { old_labels } if !old_labels.is_empty() => {
+            RenamedItem::CommandOutput { schema } => format!("`{schema}`"),
+            RenamedItem::Metric { old_labels } if !old_labels.is_empty() => {
                 format!("old labels: `{}`", old_labels.join("`, `"))
             }
             _ => "–".to_owned(),
@@ -240,47 +240,47 @@ impl Rename {
 
 /// Returns the renamed fields of a component of the OpenAPI document, or of a struct in the output
 /// of a command, by its name.
-pub fn renamed_fields(schema: &str) -> impl Iterator<Item = &'static Rename> {
-    RENAMES.iter().filter(move |rename| match rename.object {
-        Renamed::Field { schema: name } | Renamed::Output { schema: name } => name == schema,
+pub fn renames_of_schema(schema: &str) -> impl Iterator<Item = &'static Rename> {
+    RENAMES.iter().filter(move |rename| match rename.item {
+        RenamedItem::Field { schema: name } | RenamedItem::CommandOutput { schema: name } => name == schema,
         _ => false,
     })
 }
 
 /// Returns the rename of a key of the host file by the key's old name; `None` if `old` is not one.
-pub fn renamed_key(kind: ResourceKind, old: &str) -> Option<&'static Rename> {
-    renamed_fields(kind.schema_name()).find(|rename| rename.old == old)
+pub fn rename_of_old_key(kind: ResourceKind, old: &str) -> Option<&'static Rename> {
+    renames_of_schema(kind.schema_name()).find(|rename| rename.old == old)
 }
 
 /// Returns the rename of a key of the host file by the key's new name; `None` if it was not
 /// renamed.
-pub fn old_key(kind: ResourceKind, new: &str) -> Option<&'static Rename> {
-    renamed_fields(kind.schema_name()).find(|rename| rename.new == new)
+pub fn rename_of_new_key(kind: ResourceKind, new: &str) -> Option<&'static Rename> {
+    renames_of_schema(kind.schema_name()).find(|rename| rename.new == new)
 }
 
 /// Returns the tables of renamed names as Markdown, by kind, for the reference page.
 pub fn renames_page() -> String {
-    type Section = (&'static str, fn(Renamed) -> bool);
+    type Section = (&'static str, fn(RenamedItem) -> bool);
     let sections: [Section; 9] = [
         ("Configuration keys, and the options and fields with their names", |renamed| {
             is_key(renamed)
         }),
         ("Fields of the API", |renamed| {
-            matches!(renamed, Renamed::Field { .. }) && !is_key(renamed)
+            matches!(renamed, RenamedItem::Field { .. }) && !is_key(renamed)
         }),
-        ("Fields of `suimon top --json`", |renamed| matches!(renamed, Renamed::Output { .. })),
-        ("Fields of events", |renamed| renamed == Renamed::EventField),
-        ("Names of events", |renamed| renamed == Renamed::Event),
-        ("Metrics", |renamed| matches!(renamed, Renamed::Metric { .. })),
-        ("Paths of the API", |renamed| renamed == Renamed::Path),
-        ("Commands and options", |renamed| matches!(renamed, Renamed::Command | Renamed::Option)),
-        ("Environment variables", |renamed| renamed == Renamed::Variable),
+        ("Fields of `suimon top --json`", |renamed| matches!(renamed, RenamedItem::CommandOutput { .. })),
+        ("Fields of events", |renamed| renamed == RenamedItem::EventField),
+        ("Names of events", |renamed| renamed == RenamedItem::Event),
+        ("Metrics", |renamed| matches!(renamed, RenamedItem::Metric { .. })),
+        ("Paths of the API", |renamed| renamed == RenamedItem::ApiPath),
+        ("Commands and options", |renamed| matches!(renamed, RenamedItem::Command | RenamedItem::CommandOption)),
+        ("Environment variables", |renamed| renamed == RenamedItem::EnvironmentVariable),
     ];
     let mut text = String::new();
     for (title, is_in) in sections {
         text.push_str(&format!("## {title}\n\n"));
         text.push_str("| old name | new name | of | old name removed in |\n|---|---|---|---|\n");
-        for rename in RENAMES.iter().filter(|rename| is_in(rename.object)) {
+        for rename in RENAMES.iter().filter(|rename| is_in(rename.item)) {
             let suffix = if COUNTERS.contains(&rename.new) { "_total" } else { "" };
             text.push_str(&format!(
                 "| `{}{suffix}` | `{}{suffix}` | {} | {} |\n",
@@ -296,14 +296,14 @@ pub fn renames_page() -> String {
 }
 
 /// Returns true for the key of a table of the host file.
-fn is_key(renamed: Renamed) -> bool {
-    let Renamed::Field { schema } = renamed else { return false };
+fn is_key(renamed: RenamedItem) -> bool {
+    let RenamedItem::Field { schema } = renamed else { return false };
     ResourceKind::ALL.iter().any(|kind| kind.schema_name() == schema)
 }
 
 /// Use of an old name in a host file or request body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OldName {
+pub struct OldNameUse {
     /// Resource or table that contains the key, such as `store/fast`; `None` if unknown.
     pub resource: Option<String>,
     /// Key with the old name, such as `vmq.max_workers`.
@@ -316,7 +316,7 @@ pub struct OldName {
     pub line: Option<usize>,
 }
 
-impl fmt::Display for OldName {
+impl fmt::Display for OldNameUse {
     /// Writes `host.toml:12: store/fast: capacity_iops: message`, omitting unknown parts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.file, self.line) {

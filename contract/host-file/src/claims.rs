@@ -31,7 +31,7 @@ pub(crate) enum ExclusiveObject {
 
 /// Exclusive claim, the resource that makes it, and the key that names the claimed object.
 pub(crate) struct ExclusiveClaim {
-    pub(crate) claim: ExclusiveObject,
+    pub(crate) object: ExclusiveObject,
     pub(crate) location: FindingLocation,
     pub(crate) field: &'static str,
 }
@@ -43,19 +43,19 @@ fn listeners(config: &HostConfig) -> impl Iterator<Item = ExclusiveClaim> {
     let console = config.console.as_ref().map(|console| (ResourceKind::Console, &console.listen));
     api.into_iter().chain(console).filter_map(|(kind, listen)| {
         let claim = ExclusiveObject::Listener(listen.parse().ok()?);
-        Some(ExclusiveClaim { claim, location: FindingLocation::new(kind, 0), field: "listen" })
+        Some(ExclusiveClaim { object: claim, location: FindingLocation::new(kind, 0), field: "listen" })
     })
 }
 
 /// Returns the exclusive claims of all objects in a host's configuration, in the order of the file:
 /// API, console, uplinks, teams, switches, NICs, stores, disks, VMs, adapters, other nodes.
-pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
+pub(crate) fn exclusive_claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
     let mut claims = Vec::new();
     claims.extend(listeners(config));
     for (index, uplink) in config.uplinks.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Uplink, index);
         claims.push(ExclusiveClaim {
-            claim: device(None, &uplink.device),
+            object: device(None, &uplink.device),
             location,
             field: "device",
         });
@@ -65,7 +65,7 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
         // A member listed twice makes one claim.
         let members: BTreeSet<&Name> = team.members.iter().collect();
         claims.extend(members.into_iter().map(|member| ExclusiveClaim {
-            claim: ExclusiveObject::Uplink(member.clone()),
+            object: ExclusiveObject::Uplink(member.clone()),
             location,
             field: "members",
         }));
@@ -78,11 +78,11 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
                 true => ExclusiveObject::Team(uplink.clone()),
                 false => ExclusiveObject::Uplink(uplink.clone()),
             };
-            claims.push(ExclusiveClaim { claim, location, field: "uplink" });
+            claims.push(ExclusiveClaim { object: claim, location, field: "uplink" });
         }
         if let Some(name) = switch.host_device_name() {
             claims.push(ExclusiveClaim {
-                claim: device(None, name),
+                object: device(None, name),
                 location,
                 field: "host_device",
             });
@@ -96,13 +96,13 @@ pub(crate) fn claims(config: &HostConfig) -> Vec<ExclusiveClaim> {
             ExclusiveObject::Adapter(pf.device.clone()),
             FindingLocation::new(ResourceKind::Pf, index),
         );
-        claims.push(ExclusiveClaim { claim, location, field: "device" });
+        claims.push(ExclusiveClaim { object: claim, location, field: "device" });
     }
     for (index, node) in config.nodes.iter().enumerate() {
         // Host names are case-insensitive (RFC 4343).
         let claim = ExclusiveObject::Node(node.address.to_ascii_lowercase());
         claims.push(ExclusiveClaim {
-            claim,
+            object: claim,
             location: FindingLocation::new(ResourceKind::Node, index),
             field: "address",
         });
@@ -121,18 +121,18 @@ fn claims_of_nics(config: &HostConfig) -> Vec<ExclusiveClaim> {
         let location = FindingLocation::new(ResourceKind::Nic, index);
         if let Some(name) = nic.device_name() {
             let claim = device(nic.netns.as_ref(), name);
-            claims.push(ExclusiveClaim { claim, location, field: "device" });
+            claims.push(ExclusiveClaim { object: claim, location, field: "device" });
         }
         if let Some(socket) = config.socket_of_nic(nic) {
             claims.push(ExclusiveClaim {
-                claim: ExclusiveObject::Socket(socket),
+                object: ExclusiveObject::Socket(socket),
                 location,
                 field: "socket",
             });
         }
         if let Some(mac) = nic.mac {
             let claim = ExclusiveObject::Address { switch: nic.switch.clone(), mac };
-            claims.push(ExclusiveClaim { claim, location, field: "mac" });
+            claims.push(ExclusiveClaim { object: claim, location, field: "mac" });
         }
     }
     claims
@@ -148,7 +148,7 @@ fn claims_of_vms(config: &HostConfig) -> Vec<ExclusiveClaim> {
         let nics = nics.into_iter().map(|nic| (ExclusiveObject::Nic(nic.clone()), "nics"));
         let disks = disks.into_iter().map(|disk| (ExclusiveObject::Disk(disk.clone()), "disks"));
         claims.extend(nics.chain(disks).map(|(claim, field)| ExclusiveClaim {
-            claim,
+            object: claim,
             location,
             field,
         }));
@@ -163,7 +163,7 @@ fn claims_of_storage(config: &HostConfig) -> Vec<ExclusiveClaim> {
         stores.insert(&store.name, store);
         let location = FindingLocation::new(ResourceKind::Store, index);
         claims.push(ExclusiveClaim {
-            claim: ExclusiveObject::Store(store.path.clone()),
+            object: ExclusiveObject::Store(store.path.clone()),
             location,
             field: "path",
         });
@@ -172,7 +172,7 @@ fn claims_of_storage(config: &HostConfig) -> Vec<ExclusiveClaim> {
     let mut servers: BTreeSet<ExclusiveObject> = BTreeSet::new();
     for (index, disk) in config.disks.iter().enumerate() {
         let location = FindingLocation::new(ResourceKind::Disk, index);
-        let mut claim = |claim, field| claims.push(ExclusiveClaim { claim, location, field });
+        let mut claim = |claim, field| claims.push(ExclusiveClaim { object: claim, location, field });
         match (disk.effective_file(), stores.get(&disk.store)) {
             (None, _) => claim(ExclusiveObject::BlockDevice(disk.store.clone()), "store"),
             (Some(_), Some(store)) => claim(ExclusiveObject::File(disk.path_in(store)), "file"),

@@ -4,7 +4,7 @@ use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, HostConfig, ResourceKind};
 
 /// Reports invalid combinations of the keys of `[cluster]`.
-pub(crate) fn cluster_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_cluster(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(cluster) = &config.cluster else { return };
     let location = FindingLocation::new(ResourceKind::Cluster, 0);
     let mut report =

@@ -26,7 +26,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::SwitchConfig;
-use crate::claims::{ExclusiveObject, claims};
+use crate::claims::{ExclusiveObject, exclusive_claims};
 use crate::plan::NEXT_START;
 use crate::{
     ChangeEffect, DiskConfig, FieldChange, HostConfig, NicConfig, Plan, PlanAction, PlanStep,
@@ -211,12 +211,12 @@ impl Phases {
         to_tables: &BTreeMap<Id, Table>,
     ) {
         let new_claims: BTreeSet<ExclusiveObject> =
-            claims(to).into_iter().map(|c| c.claim).collect();
-        let passed_on: BTreeSet<Id> = claims(from)
+            exclusive_claims(to).into_iter().map(|c| c.object).collect();
+        let passed_on: BTreeSet<Id> = exclusive_claims(from)
             .into_iter()
-            .filter(|claimed| new_claims.contains(&claimed.claim))
+            .filter(|claimed| new_claims.contains(&claimed.object))
             .filter_map(|claimed| {
-                let name = claimed.location.name_in(from)?;
+                let name = claimed.location.resource_name(from)?;
                 Some((claimed.location.kind, name.to_owned()))
             })
             .collect();
@@ -246,7 +246,7 @@ impl Phases {
         for key in id.0.keys() {
             let before = changes.len();
             field_changes(key.name, old.get(key.name), new.get(key.name), &mut changes);
-            if changes.len() > before && key.effect == ChangeEffect::NextBoot {
+            if changes.len() > before && key.effect == ChangeEffect::NextVmStart {
                 waits.push(key.name);
             }
             interrupts |= changes.len() > before
@@ -254,10 +254,10 @@ impl Phases {
                     ChangeEffect::Replace => true,
                     ChangeEffect::LiveOnTap => vhost_user,
                     ChangeEffect::Live
-                    | ChangeEffect::NextBoot
-                    | ChangeEffect::NextStart
+                    | ChangeEffect::NextVmStart
+                    | ChangeEffect::NextDaemonStart
                     | ChangeEffect::Identity
-                    | ChangeEffect::AfterLeaving => false,
+                    | ChangeEffect::AfterLeavingCluster => false,
                 };
         }
         // Stores precede disks in the order of changes.
@@ -302,8 +302,8 @@ fn field_changes(
         }
         _ if from != to => changes.push(FieldChange {
             field: field.to_owned(),
-            from: from.cloned(),
-            to: to.cloned(),
+            old_value: from.cloned(),
+            new_value: to.cloned(),
         }),
         _ => {}
     }

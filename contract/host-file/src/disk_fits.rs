@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::finding::{Finding, FindingLocation};
-use crate::nbd_fits::nbd_fits;
+use crate::nbd_fits::check_nbd;
 use crate::qos_fits::check_limits;
 use crate::{
     ByteSize, DiskConfig, DiskFormat, DiskKind, ErrorCode, HostConfig, Name, ResourceKind,
@@ -38,7 +38,7 @@ pub(crate) fn check_store(
 }
 
 /// Reports invalid combinations of one disk's keys.
-pub(crate) fn disk_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_disk(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     keys_apply(location, disk, findings);
     kind_fits(location, disk, findings);
     parent_fits(location, disk, findings);
@@ -47,7 +47,7 @@ pub(crate) fn disk_fits(location: FindingLocation, disk: &DiskConfig, findings: 
     block_fits(location, disk, findings);
     check_disk_limits(location, disk, findings);
     controller_fits(location, disk, findings);
-    nbd_fits(location, disk, findings);
+    check_nbd(location, disk, findings);
 }
 
 /// Reports invalid limits of one disk.
@@ -127,7 +127,7 @@ fn parent_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<
 }
 
 fn sectors_fit(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
-    let (logical, physical) = (disk.logical_sector, disk.physical_sector);
+    let (logical, physical) = (disk.logical_sector_bytes, disk.physical_sector_bytes);
     if physical < logical {
         findings.push(location.finding(
             ErrorCode::InvalidValue,
@@ -146,7 +146,7 @@ fn sectors_fit(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<
 
 fn size_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(size) = disk.size_bytes else { return };
-    let sector = u64::from(disk.logical_sector);
+    let sector = u64::from(disk.logical_sector_bytes);
     if size.bytes().checked_rem(sector) != Some(0) {
         findings.push(location.finding(
             ErrorCode::InvalidValue,
@@ -205,7 +205,7 @@ fn controller_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut 
     let of_virtio = [
         ("vhost_user", disk.vhost_user.is_some(), "has no vhost-user socket"),
         ("read_only", disk.read_only, "cannot be read-only in QEMU"),
-        ("logical_sector", disk.logical_sector != 512, "has only sectors of 512 bytes in QEMU"),
+        ("logical_sector", disk.logical_sector_bytes != 512, "has only sectors of 512 bytes in QEMU"),
     ];
     for (key, _, restriction) in of_virtio.iter().filter(|(_, present, _)| *present) {
         let text = format!(

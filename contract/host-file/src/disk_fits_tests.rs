@@ -44,11 +44,11 @@ fn defaults_depend_on_the_format() {
         assert_eq!(disk.effective_file().as_ref().map(|file| file.as_str()), file, "{format}");
         let path = file.map_or("/srv/fast".to_owned(), |file| format!("/srv/fast/{file}"));
         assert_eq!(disk.path_in(store).to_str(), Some(path.as_str()), "{format}");
-        assert_eq!((disk.logical_sector, disk.physical_sector), (512, 4096));
+        assert_eq!((disk.logical_sector_bytes, disk.physical_sector_bytes), (512, 4096));
         assert!(!disk.read_only && disk.vhost_user.is_none() && disk.nbd.is_none());
     }
     let store = &read("").unwrap().stores[0];
-    assert_eq!((store.normalization_bytes.bytes(), store.depth_max), (8192, 256));
+    assert_eq!((store.normalization_bytes.bytes(), store.queue_depth_max), (8192, 256));
     assert_eq!(store.capacity_iops, None);
 }
 
@@ -333,9 +333,9 @@ fn a_store_has_room_for_so_many_disks() {
 fn values_are_validated_like_files() {
     let mut config = read(&disk("web", "format = \"raw\"")).unwrap();
     config.disks[0].kind = Some(DiskKind::Differencing);
-    config.disks[0].logical_sector = 1024;
+    config.disks[0].logical_sector_bytes = 1024;
     config.disks[0].qos.burst_s = Some(1);
-    config.stores[0].depth_max = 0;
+    config.stores[0].queue_depth_max = 0;
     let mut actual: Vec<_> =
         validate(&config).unwrap_err().iter().map(ToString::to_string).collect();
     actual.sort_unstable();

@@ -5,17 +5,17 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::disk_fits::{check_store, disk_fits};
+use crate::disk_fits::{check_store, check_disk};
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
-use crate::node_fits::node_fits;
-use crate::pf_fits::pf_fits;
+use crate::node_fits::check_node;
+use crate::pf_fits::check_pf;
 use crate::qos_fits::check_qos_policy;
-use crate::renamed_input::accept_table;
-use crate::team_fits::team_fits;
-use crate::uplink_fits::uplink_fits;
+use crate::renamed_input::replace_old_names_in_table;
+use crate::team_fits::check_team;
+use crate::uplink_fits::check_uplink;
 use crate::validate::{check_nic, check_relations, check_switch};
-use crate::vm_fits::vm_fits;
-use crate::{ApiError, Form, HostConfig, OldName, ResourceKind, shape};
+use crate::vm_fits::check_vm;
+use crate::{ApiError, Form, HostConfig, OldNameUse, ResourceKind, shape};
 
 /// Error, and the path of the table that contains it, such as `nic[2]`.
 pub(crate) struct LocatedError {
@@ -30,7 +30,7 @@ pub(crate) struct LocatedError {
 /// one, at most 256.
 pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, Vec<LocatedError>> {
     let names = Names::of(&root);
-    let mut reader = Reader { findings: shape::check(FindingLocation::FILE, &root), unread: false };
+    let mut reader = Reader { findings: shape::check_table(FindingLocation::FILE, &root), unread: false };
     let config = HostConfig {
         host: reader.section(ResourceKind::Host, root.remove("host")).unwrap_or_default(),
         api: reader.section(ResourceKind::Api, root.remove("api")),
@@ -39,8 +39,8 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
         power: reader.section(ResourceKind::Power, root.remove("power")),
         cluster: reader.section(ResourceKind::Cluster, root.remove("cluster")),
         switches: reader.tables(ResourceKind::Switch, root.remove("switch"), check_switch),
-        uplinks: reader.tables(ResourceKind::Uplink, root.remove("uplink"), uplink_fits),
-        teams: reader.tables(ResourceKind::Team, root.remove("team"), team_fits),
+        uplinks: reader.tables(ResourceKind::Uplink, root.remove("uplink"), check_uplink),
+        teams: reader.tables(ResourceKind::Team, root.remove("team"), check_team),
         nics: reader.tables(ResourceKind::Nic, root.remove("nic"), check_nic),
         stores: reader.tables(ResourceKind::Store, root.remove("store"), check_store),
         qos_policies: reader.tables(
@@ -48,10 +48,10 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
             root.remove("qos_policy"),
             check_qos_policy,
         ),
-        disks: reader.tables(ResourceKind::Disk, root.remove("disk"), disk_fits),
-        vms: reader.tables(ResourceKind::Vm, root.remove("vm"), vm_fits),
-        pfs: reader.tables(ResourceKind::Pf, root.remove("pf"), pf_fits),
-        nodes: reader.tables(ResourceKind::Node, root.remove("node"), node_fits),
+        disks: reader.tables(ResourceKind::Disk, root.remove("disk"), check_disk),
+        vms: reader.tables(ResourceKind::Vm, root.remove("vm"), check_vm),
+        pfs: reader.tables(ResourceKind::Pf, root.remove("pf"), check_pf),
+        nodes: reader.tables(ResourceKind::Node, root.remove("node"), check_node),
     };
     let Reader { mut findings, unread } = reader;
     // References to an invalid table, which was not deserialized, would be reported as faults.
@@ -75,17 +75,17 @@ pub(crate) fn read_document(mut root: Map<String, Value>) -> Result<HostConfig, 
 }
 
 /// Returns the old names of renamed keys in the tree, and replaces them by the new ones.
-pub(crate) fn old_names_of_document(root: &mut Map<String, Value>) -> Vec<OldName> {
+pub(crate) fn replace_old_names_in_document(root: &mut Map<String, Value>) -> Vec<OldNameUse> {
     let mut old_names = Vec::new();
     for key in ResourceKind::File.keys() {
         match (key.form, root.get_mut(key.name)) {
             (Form::Table(kind), Some(Value::Object(table))) => {
-                accept_table(FindingLocation::new(kind, 0), table, &mut old_names);
+                replace_old_names_in_table(FindingLocation::new(kind, 0), table, &mut old_names);
             }
             (Form::Tables(kind), Some(Value::Array(tables))) => {
                 for (index, table) in tables.iter_mut().enumerate() {
                     if let Value::Object(table) = table {
-                        accept_table(FindingLocation::new(kind, index), table, &mut old_names);
+                        replace_old_names_in_table(FindingLocation::new(kind, index), table, &mut old_names);
                     }
                 }
             }
@@ -140,7 +140,7 @@ impl Reader {
             self.unread |= !value.is_null();
             return None;
         };
-        match shape::read(location, table) {
+        match shape::read_table(location, table) {
             Ok(resource) => Some(resource),
             Err(findings) => {
                 self.findings.extend(findings);

@@ -238,14 +238,14 @@ impl ApiError {
 
     /// Sets the resource concerned, such as `nic/web`.
     #[must_use]
-    pub fn about(mut self, resource: impl Into<String>) -> Self {
+    pub fn with_resource(mut self, resource: impl Into<String>) -> Self {
         self.resource = Some(resource.into());
         self
     }
 
     /// Sets the key concerned, such as `vlan`.
     #[must_use]
-    pub fn field(mut self, field: impl Into<String>) -> Self {
+    pub fn with_field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
     }

@@ -41,7 +41,7 @@ impl FindingLocation {
 
     /// Returns the label of the location: `nic/web` if the name is known, else `nic[2]`; `None` for
     /// the file.
-    pub(crate) fn resource(self, name: Option<&str>) -> Option<String> {
+    pub(crate) fn resource_label(self, name: Option<&str>) -> Option<String> {
         match (self.kind, name) {
             (ResourceKind::File, _) => None,
             (kind, Some(name)) if kind.is_resource() => Some(format!("{}/{name}", kind.noun())),
@@ -50,7 +50,7 @@ impl FindingLocation {
     }
 
     /// Returns the name of the resource at this location.
-    pub(crate) fn name_in(self, config: &HostConfig) -> Option<&str> {
+    pub(crate) fn resource_name(self, config: &HostConfig) -> Option<&str> {
         match self.kind {
             ResourceKind::Switch => config.switches.get(self.index).map(|s| s.name.as_str()),
             ResourceKind::Uplink => config.uplinks.get(self.index).map(|u| u.name.as_str()),
@@ -81,7 +81,7 @@ impl Finding {
     /// Converts the fault to an error; `name` is the resource's name if known.
     pub(crate) fn into_error(self, name: Option<&str>) -> ApiError {
         let mut error = ApiError::new(self.code, self.message);
-        error.resource = self.location.resource(name);
+        error.resource = self.location.resource_label(name);
         error.field = self.field;
         error
     }

@@ -6,8 +6,8 @@ use crate::{
 };
 
 /// Reports obstacles to `iov` of switches and `iov_weight` of NICs.
-pub(crate) fn iov_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
-    for (index, switch) in config.switches.iter().enumerate().filter(|(_, switch)| switch.iov) {
+pub(crate) fn check_iov(config: &HostConfig, findings: &mut Vec<Finding>) {
+    for (index, switch) in config.switches.iter().enumerate().filter(|(_, switch)| switch.iov_enabled) {
         if let Some((code, text)) = switch_cannot(config, switch) {
             findings
                 .push(FindingLocation::new(ResourceKind::Switch, index).finding(code, "iov", text));
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_switch_with_an_adapter_and_a_nic_with_a_weight_are_read_and_written() {
         let config = parse_toml(GOOD, None).unwrap();
-        assert!(config.switches[0].iov);
+        assert!(config.switches[0].iov_enabled);
         assert_eq!(config.nics[0].iov_weight, 50);
         assert_eq!(parse_toml(&to_toml(&config), None).unwrap(), config);
         // A VM may arrive from a node whose switch has `iov`.

@@ -5,12 +5,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::document::{old_names_of_document, read_document};
+use crate::document::{replace_old_names_in_document, read_document};
 use crate::finding::FindingLocation;
-use crate::renamed_input::accept_table;
+use crate::renamed_input::replace_old_names_in_table;
 use crate::{
-    ApiError, ApplyRequest, ClusterConfig, ErrorCode, HostConfig, Name, OldName, PowerConfig,
-    Resource, ResourceKind, from_value_with_renames, locate_errors, old_names_of_file, parse_json,
+    ApiError, ApplyRequest, ClusterConfig, ErrorCode, HostConfig, Name, OldNameUse, PowerConfig,
+    Resource, ResourceKind, from_value_with_renames, locate_errors, old_names_in_file, parse_json,
     parse_toml, quote, shape,
 };
 
@@ -43,14 +43,14 @@ pub fn patch_resource<T: Resource>(resource: &T, patch: &[u8]) -> Result<T, Vec<
                 ErrorCode::InvalidValue,
                 "a name cannot be changed; delete the resource and create another",
             )
-            .about(label)
-            .field("name"),
+            .with_resource(label)
+            .with_field("name"),
         ]);
     }
     let Ok(Value::Object(mut table)) = serde_json::to_value(resource) else {
         return Err(vec![
             ApiError::new(ErrorCode::InvalidValue, "contains a path that is not UTF-8")
-                .about(label),
+                .with_resource(label),
         ]);
     };
     merge(&mut table, patch, PATCH_DEPTH_MAX);
@@ -112,21 +112,21 @@ pub fn check_patch(kind: ResourceKind, patch: &[u8]) -> Result<(), Vec<ApiError>
 
 /// Returns the old names in the body of a request that contains a table of this kind, complete or
 /// as a merge patch; empty if the body is invalid.
-pub fn old_names_of(kind: ResourceKind, body: &[u8]) -> Vec<OldName> {
+pub fn old_names_in_table(kind: ResourceKind, body: &[u8]) -> Vec<OldNameUse> {
     let mut old_names = Vec::new();
     if let Ok(mut table) = object(body) {
-        accept_table(FindingLocation::new(kind, 0), &mut table, &mut old_names);
+        replace_old_names_in_table(FindingLocation::new(kind, 0), &mut table, &mut old_names);
     }
     old_names
 }
 
 /// Returns the old names in the body of `POST /1.0/apply`; empty if the body is invalid.
-pub fn old_names_of_apply(body: &[u8]) -> Vec<OldName> {
+pub fn old_names_in_apply(body: &[u8]) -> Vec<OldNameUse> {
     match object(body) {
         Ok(mut table) => match (table.remove("config"), table.get("toml")) {
-            (Some(Value::Object(mut config)), None) => old_names_of_document(&mut config),
+            (Some(Value::Object(mut config)), None) => replace_old_names_in_document(&mut config),
             (None, Some(Value::String(text))) => {
-                old_names_of_file(text, table.get("file").and_then(Value::as_str))
+                old_names_in_file(text, table.get("file").and_then(Value::as_str))
             }
             _ => Vec::new(),
         },
@@ -137,7 +137,7 @@ pub fn old_names_of_apply(body: &[u8]) -> Vec<OldName> {
 /// Parses a merge patch and replaces old names of keys in it by the new ones.
 fn read_patch(kind: ResourceKind, patch: &[u8]) -> Result<Map<String, Value>, Vec<ApiError>> {
     let mut patch = object(patch)?;
-    let findings = accept_table(FindingLocation::new(kind, 0), &mut patch, &mut Vec::new());
+    let findings = replace_old_names_in_table(FindingLocation::new(kind, 0), &mut patch, &mut Vec::new());
     match findings.is_empty() {
         true => Ok(patch),
         false => Err(findings.into_iter().map(|finding| finding.into_error(None)).collect()),
@@ -159,9 +159,9 @@ pub fn parse_request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
 /// Those of [`parse_request`].
 pub fn parse_request_with_old_names<T: DeserializeOwned>(
     body: &[u8],
-) -> Result<(T, Vec<OldName>), ApiError> {
+) -> Result<(T, Vec<OldNameUse>), ApiError> {
     let (request, renames) = from_value_with_renames(tree(body)?).map_err(wrong_request)?;
-    let old_names = renames.into_iter().map(|rename| OldName {
+    let old_names = renames.into_iter().map(|rename| OldNameUse {
         resource: None,
         field: rename.old.to_owned(),
         rename,
@@ -176,7 +176,7 @@ fn wrong_request(error: serde_json::Error) -> ApiError {
     let text = format!("the body cannot be read: {error}");
     if let Some(name) = text.split("unknown field `").nth(1).and_then(|rest| rest.split('`').next())
     {
-        return ApiError::new(ErrorCode::UnknownKey, &text).field(quote(name));
+        return ApiError::new(ErrorCode::UnknownKey, &text).with_field(quote(name));
     }
     let violates = SCHEMA_VIOLATIONS.iter().any(|violation| text.contains(violation));
     let code = if violates { ErrorCode::Malformed } else { ErrorCode::InvalidValue };
@@ -213,7 +213,7 @@ fn read_section<T: DeserializeOwned>(
     kind: ResourceKind,
     table: Map<String, Value>,
 ) -> Result<T, Vec<ApiError>> {
-    shape::read(FindingLocation::new(kind, 0), table)
+    shape::read_table(FindingLocation::new(kind, 0), table)
         .map_err(|findings| findings.into_iter().map(|finding| finding.into_error(None)).collect())
 }
 
@@ -235,7 +235,7 @@ pub fn parse_apply(body: &[u8]) -> Result<HostConfig, Vec<ApiError>> {
         (Some(toml), None) => parse_toml(&toml, request.file.as_deref()),
         (None, Some(Value::Object(config))) => read_document(config)
             .map_err(|errors| errors.into_iter().map(|located| located.error).collect()),
-        (None, Some(_)) => Err(vec![malformed("`config` must be an object").field("config")]),
+        (None, Some(_)) => Err(vec![malformed("`config` must be an object").with_field("config")]),
         _ => Err(vec![malformed("give either `toml` or `config`")]),
     }
 }
@@ -251,7 +251,7 @@ fn wrong_in_apply(key: &str, value: &Value) -> Option<ApiError> {
             "the key does not exist; the keys here are `toml`, `file`, `config`",
         ),
     };
-    Some(error.field(quote(key)))
+    Some(error.with_field(quote(key)))
 }
 
 /// Returns true if the body of `POST /1.0/apply` contains the host file as text (`toml`). Errors in
@@ -299,7 +299,7 @@ fn tree(body: &[u8]) -> Result<Value, ApiError> {
 
 fn read_resource<T: Resource>(table: Map<String, Value>) -> Result<T, Vec<ApiError>> {
     let name = table.get("name").and_then(Value::as_str).and_then(|name| name.parse::<Name>().ok());
-    shape::read(FindingLocation::new(T::KIND, 0), table).map_err(|findings| {
+    shape::read_table(FindingLocation::new(T::KIND, 0), table).map_err(|findings| {
         findings
             .into_iter()
             .map(|finding| {

@@ -61,10 +61,10 @@ pub use disk_fits::STORE_DISKS_MAX;
 pub use error::{ApiError, ErrorBody, ErrorCode};
 pub use json_body::{
     JSON_BYTES_MAX, check_patch, contains_host_file, host_file_in_apply, locate_errors_of_apply,
-    old_names_of, old_names_of_apply, parse_apply, parse_cluster, parse_power, parse_request,
+    old_names_in_table, old_names_in_apply, parse_apply, parse_cluster, parse_power, parse_request,
     parse_request_with_old_names, parse_resource, patch_cluster, patch_power, patch_resource,
 };
 pub use plan::{FieldChange, Plan, PlanAction, PlanStep};
-pub use toml_file::{TOML_BYTES_MAX, locate_errors, old_names_of_file, parse_toml};
+pub use toml_file::{TOML_BYTES_MAX, locate_errors, old_names_in_file, parse_toml};
 pub use toml_writer::to_toml;
 pub use validate::{validate, validate_qos};

@@ -17,7 +17,7 @@ const LISTEN_ACCESS_KEYS: [&str; 6] =
     ["tls_certificate", "tls_key", "tls_client_ca", "tls_clients", "addresses", "plaintext"];
 
 /// Reports invalid combinations of one export's keys.
-pub(crate) fn nbd_fits(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_nbd(location: FindingLocation, disk: &DiskConfig, findings: &mut Vec<Finding>) {
     let Some(nbd) = &disk.nbd else { return };
     let mut find = |code, key: &str, message: String| {
         findings.push(location.finding(code, &format!("nbd.{key}"), message));
@@ -67,7 +67,7 @@ fn tls_fits(nbd: &DiskNbd, find: &mut impl FnMut(ErrorCode, &str, String)) {
                     `tls_client_ca`, or remove this key";
         find(ErrorCode::KeyNotApplicable, "tls_clients", text.to_owned());
     }
-    if nbd.plaintext && nbd.has_tls() {
+    if nbd.allows_plaintext && nbd.has_tls() {
         let text = "excludes `tls_certificate`, with which only TLS is accepted; remove one of \
                     the two keys";
         find(ErrorCode::KeyNotApplicable, "plaintext", text.to_owned());
@@ -83,13 +83,13 @@ fn reach_fits(nbd: &DiskNbd, address: SocketAddr, find: &mut impl FnMut(ErrorCod
     if address.ip().to_canonical().is_loopback() {
         return;
     }
-    if !nbd.has_tls() && !nbd.plaintext {
+    if !nbd.has_tls() && !nbd.allows_plaintext {
         let text = format!(
             "other hosts can reach {address}; set `tls_certificate` and `tls_key`, listen on \
              127.0.0.1, or set plaintext = true and `addresses`"
         );
         find(ErrorCode::InvalidValue, "listen", text);
-    } else if nbd.addresses.is_none() && nbd.tls_client_ca.is_none() {
+    } else if nbd.allowed_networks.is_none() && nbd.tls_client_ca.is_none() {
         let text = format!(
             "missing; any host that reaches {address} could read and write the disk: list the \
              permitted addresses, or set `tls_client_ca` with TLS"

@@ -4,7 +4,7 @@ use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, NodeConfig};
 
 /// Reports invalid combinations of one node's keys.
-pub(crate) fn node_fits(location: FindingLocation, node: &NodeConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_node(location: FindingLocation, node: &NodeConfig, findings: &mut Vec<Finding>) {
     if node.ca_certificate == node.token_file {
         let text = "is also the file of CA certificates, which is not secret; name another file \
                     for the token";

@@ -6,10 +6,10 @@ use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, PfConfig, VF_RATE_STEP_BPS, VfConfig};
 
 /// Reports invalid combinations of one adapter's keys.
-pub(crate) fn pf_fits(location: FindingLocation, pf: &PfConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_pf(location: FindingLocation, pf: &PfConfig, findings: &mut Vec<Finding>) {
     let mut indexes = BTreeSet::new();
     let mut macs = BTreeMap::new();
-    for (index, vf) in pf.vf.iter().enumerate() {
+    for (index, vf) in pf.vf_settings.iter().enumerate() {
         let mut find = |key: &str, text: String| {
             let field = format!("vf[{index}].{key}");
             findings.push(location.finding(ErrorCode::InvalidValue, &field, text));
@@ -17,8 +17,8 @@ pub(crate) fn pf_fits(location: FindingLocation, pf: &PfConfig, findings: &mut V
         if !indexes.insert(vf.index) {
             find("index", format!("VF {} is described twice; remove one of the tables", vf.index));
         }
-        if vf.index >= pf.vfs {
-            let text = match pf.vfs.checked_sub(1) {
+        if vf.index >= pf.vf_count {
+            let text = match pf.vf_count.checked_sub(1) {
                 None => "the adapter has no VFs; set `vfs` or remove this table".to_owned(),
                 Some(last) => {
                     format!("the highest VF is number {last}; raise `vfs` or remove this table")
@@ -85,8 +85,8 @@ mod tests {
     fn a_host_file_with_adapters_is_read_and_written() {
         let config = parse_toml(GOOD, None).unwrap();
         let pf = &config.pfs[0];
-        assert_eq!((pf.vfs, pf.vf.len()), (4, 2));
-        assert_eq!(pf.vf[1].bandwidth_max_bps, Some(50_000_000));
+        assert_eq!((pf.vf_count, pf.vf_settings.len()), (4, 2));
+        assert_eq!(pf.vf_settings[1].bandwidth_max_bps, Some(50_000_000));
         let text = to_toml(&config);
         assert!(text.contains("[[pf.vf]]\nindex = 3\n"), "{text}");
         assert_eq!(parse_toml(&text, None).unwrap(), config);

@@ -29,11 +29,13 @@ pub struct FieldChange {
     /// Previous value as JSON; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
-    pub from: Option<serde_json::Value>,
+    #[serde(rename = "from")]
+    pub old_value: Option<serde_json::Value>,
     /// New value as JSON; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
-    pub to: Option<serde_json::Value>,
+    #[serde(rename = "to")]
+    pub new_value: Option<serde_json::Value>,
 }
 
 /// Step of a plan: one action on one resource.
@@ -91,7 +93,7 @@ impl fmt::Display for FieldChange {
         // Names of keys end with their unit.
         let is_size = self.field.ends_with("_bytes") || self.field.ends_with("_bytes_per_s");
         let display = |value| Shown { value, is_size };
-        write!(f, "{} {} → {}", self.field, display(self.from.as_ref()), display(self.to.as_ref()))
+        write!(f, "{} {} → {}", self.field, display(self.old_value.as_ref()), display(self.new_value.as_ref()))
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{ErrorCode, HostConfig, ResourceKind};
 const MARKS_APART: u8 = 30;
 
 /// Reports invalid combinations of the keys of `[power]`.
-pub(crate) fn power_fits(config: &HostConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_power(config: &HostConfig, findings: &mut Vec<Finding>) {
     let Some(power) = &config.power else { return };
     let location = FindingLocation::new(ResourceKind::Power, 0);
     if let (Some(min), Some(max)) = (power.performance_percent_min, power.performance_percent_max) {

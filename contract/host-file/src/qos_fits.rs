@@ -1,7 +1,7 @@
 //! Validation of QoS limits, common to policies and disks.
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{DiskQos, ErrorCode, QosPolicyConfig};
+use crate::{QosLimits, ErrorCode, QosPolicyConfig};
 
 /// Reports invalid combinations of one policy's keys.
 pub(crate) fn check_qos_policy(
@@ -25,7 +25,7 @@ pub(crate) fn check_qos_policy(
 pub(crate) fn check_limits(
     location: FindingLocation,
     prefix: &str,
-    limits: &DiskQos,
+    limits: &QosLimits,
     findings: &mut Vec<Finding>,
 ) {
     let mut report = |code, key: &str, message: String| {

@@ -1,4 +1,4 @@
-use crate::{DiskQos, parse_toml};
+use crate::{QosLimits, parse_toml};
 
 /// Returns a host with these limits in a policy, and one with them in a disk.
 fn hosts(keys: &str) -> [(String, &'static str); 2] {
@@ -24,8 +24,8 @@ fn limits_are_parsed_equally_for_policies_and_disks() {
     assert_eq!((limits.weight, limits.burst_iops, limits.burst_s), (7, Some(1001), Some(3600)));
     assert_eq!(limits.max_bytes_per_s.unwrap().bytes(), 8 << 20);
     let [(policy, _), (disk, _)] = hosts("");
-    assert_eq!(parse_toml(&policy, None).unwrap().qos_policies[0].limits(), DiskQos::NONE);
-    assert_eq!(parse_toml(&disk, None).unwrap().disks[0].qos, DiskQos::NONE);
+    assert_eq!(parse_toml(&policy, None).unwrap().qos_policies[0].limits(), QosLimits::NONE);
+    assert_eq!(parse_toml(&disk, None).unwrap().disks[0].qos, QosLimits::NONE);
 }
 
 #[test]

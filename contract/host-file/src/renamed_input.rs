@@ -4,14 +4,14 @@
 use serde_json::{Map, Value};
 
 use crate::finding::{Finding, FindingLocation};
-use crate::{ErrorCode, Form, OldName, ResourceKind, name_conflict_message, replace_old_names};
+use crate::{ErrorCode, Form, OldNameUse, ResourceKind, name_conflict_message, replace_old_names};
 
 /// Replaces old names in a table of the host file and its nested tables. Returns a fault for each
 /// key whose names have different values.
-pub(crate) fn accept_table(
+pub(crate) fn replace_old_names_in_table(
     location: FindingLocation,
     table: &mut Map<String, Value>,
-    old_names: &mut Vec<OldName>,
+    old_names: &mut Vec<OldNameUse>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     accept_nested(location, location.kind, "", table, old_names, &mut findings);
@@ -23,14 +23,14 @@ fn accept_nested(
     kind: ResourceKind,
     prefix: &str,
     table: &mut Map<String, Value>,
-    old_names: &mut Vec<OldName>,
+    old_names: &mut Vec<OldNameUse>,
     findings: &mut Vec<Finding>,
 ) {
     let name = table.get("name").filter(|name| Form::Name.accepts(name));
     let name = name.and_then(Value::as_str).map(str::to_owned);
     let conflicts = replace_old_names(kind.schema_name(), table, |rename| {
-        old_names.push(OldName {
-            resource: location.resource(name.as_deref().filter(|_| prefix.is_empty())),
+        old_names.push(OldNameUse {
+            resource: location.resource_label(name.as_deref().filter(|_| prefix.is_empty())),
             field: format!("{prefix}{}", rename.old),
             rename,
             file: None,

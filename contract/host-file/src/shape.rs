@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
-use crate::renamed_input::accept_table;
+use crate::renamed_input::replace_old_names_in_table;
 use crate::{ErrorCode, Form, Key, ResourceKind, quote};
 
 /// Largest length in characters of an unknown key for which a similar key is suggested.
@@ -14,12 +14,12 @@ const SUGGESTION_CHARS_MAX: usize = 40;
 ///
 /// # Errors
 /// Every fault of its keys and values; never empty.
-pub(crate) fn read<T: DeserializeOwned>(
+pub(crate) fn read_table<T: DeserializeOwned>(
     location: FindingLocation,
     mut table: Map<String, Value>,
 ) -> Result<T, Vec<Finding>> {
-    let mut findings = accept_table(location, &mut table, &mut Vec::new());
-    findings.extend(check(location, &table));
+    let mut findings = replace_old_names_in_table(location, &mut table, &mut Vec::new());
+    findings.extend(check_table(location, &table));
     if !findings.is_empty() {
         return Err(findings);
     }
@@ -59,7 +59,7 @@ pub(crate) fn remove_nulls_of_optional_keys(kind: ResourceKind, table: &mut Map<
 }
 
 /// Returns every fault of the keys and values of `table`, without rules that relate several keys.
-pub(crate) fn check(location: FindingLocation, table: &Map<String, Value>) -> Vec<Finding> {
+pub(crate) fn check_table(location: FindingLocation, table: &Map<String, Value>) -> Vec<Finding> {
     let mut findings = Vec::new();
     check_keys(location, location.kind, "", table, CheckMode::Whole, &mut findings);
     findings

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    ApiConfig, ClusterConfig, ClusterTls, ConsoleConfig, DiskConfig, DiskNbd, DiskQos,
+    ApiConfig, ClusterConfig, ClusterTls, ConsoleConfig, DiskConfig, DiskNbd, QosLimits,
     DiskVhostUser, HostSection, LabConfig, NicConfig, PowerConfig, QosPolicyConfig, StoreConfig,
     SwitchConfig, TeamConfig, UplinkConfig, VmqConfig, kind_example, parse_apply, parse_resource,
     patch_resource,
@@ -85,8 +85,8 @@ fn agrees<T: DeserializeOwned>(kind: ResourceKind, minimal: &Value) {
         for value in odd_values() {
             let mut table = minimal.as_object().unwrap().clone();
             table.insert(key.name.to_owned(), value.clone());
-            if check(FindingLocation::new(kind, 0), &table).is_empty() {
-                let read = super::read::<T>(FindingLocation::new(kind, 0), table);
+            if check_table(FindingLocation::new(kind, 0), &table).is_empty() {
+                let read = super::read_table::<T>(FindingLocation::new(kind, 0), table);
                 assert!(read.is_ok(), "{kind:?} {} = {value}: {:?}", key.name, read.err());
             }
         }
@@ -115,7 +115,7 @@ fn the_table_of_keys_is_at_least_as_strict_as_the_types() {
     agrees::<QosPolicyConfig>(ResourceKind::QosPolicy, &json!({"name": "a"}));
     let disk = json!({"name": "a", "store": "s", "format": "raw"});
     agrees::<DiskConfig>(ResourceKind::Disk, &disk);
-    agrees::<DiskQos>(ResourceKind::DiskQos, &json!({}));
+    agrees::<QosLimits>(ResourceKind::DiskQos, &json!({}));
     agrees::<DiskVhostUser>(ResourceKind::DiskVhostUser, &json!({"socket": "/a"}));
     agrees::<DiskNbd>(ResourceKind::DiskNbd, &json!({"socket": "/a"}));
 }
@@ -123,7 +123,7 @@ fn the_table_of_keys_is_at_least_as_strict_as_the_types() {
 #[test]
 fn messages_cannot_drive_a_terminal() {
     let table = json!({"name": "a", "kind": "\u{1b}[2J", "\u{1b}[31m": 1});
-    let findings = check(FindingLocation::new(ResourceKind::Switch, 0), table.as_object().unwrap());
+    let findings = check_table(FindingLocation::new(ResourceKind::Switch, 0), table.as_object().unwrap());
     assert_eq!(findings.len(), 2);
     for finding in findings {
         let error = finding.into_error(None).to_string();
@@ -176,7 +176,7 @@ fn null_is_refused_where_the_openapi_document_does_not_admit_it() {
         for key in kind.keys() {
             let mut table = example.clone();
             table.insert(key.name.to_owned(), Value::Null);
-            let findings = check(FindingLocation::new(kind, 0), &table);
+            let findings = check_table(FindingLocation::new(kind, 0), &table);
             assert_eq!(findings.is_empty(), key.permits_null(), "{kind:?} {}", key.name);
         }
     }
@@ -188,6 +188,6 @@ fn examples_are_accepted() {
         ResourceKind::ALL.into_iter().filter_map(|kind| Some((kind, kind_example(kind)?)))
     {
         let Value::Object(table) = example else { panic!() };
-        assert_eq!(check(FindingLocation::new(kind, 0), &table), [], "{kind:?}");
+        assert_eq!(check_table(FindingLocation::new(kind, 0), &table), [], "{kind:?}");
     }
 }

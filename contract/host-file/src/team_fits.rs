@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::finding::{Finding, FindingLocation};
-use crate::vmq_fits::vmq_fits;
+use crate::vmq_fits::check_vmq;
 use crate::{ErrorCode, HostConfig, Name, ResourceKind, TeamConfig, TeamMode, UplinkDriver};
 
 /// Reports invalid combinations of one team's keys.
-pub(crate) fn team_fits(location: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_team(location: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {
     let mut members: BTreeSet<&Name> = BTreeSet::new();
     let mut duplicates: BTreeSet<&Name> = BTreeSet::new();
     for member in &team.members {
@@ -26,7 +26,7 @@ pub(crate) fn team_fits(location: FindingLocation, team: &TeamConfig, findings: 
         }
     }
     standby_fits(location, team, &members, findings);
-    vmq_fits(location, &team.vmq, findings);
+    check_vmq(location, &team.vmq, findings);
 }
 
 fn lacp_fits(location: FindingLocation, team: &TeamConfig, findings: &mut Vec<Finding>) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use crate::test_configs::name;
-use crate::{DiskConfig, DiskFormat, DiskQos, QosPolicyConfig, StoreCapacity, StoreConfig};
+use crate::{DiskConfig, DiskFormat, QosLimits, QosPolicyConfig, StoreCapacity, StoreConfig};
 
 /// Storage resources of a host.
 #[derive(Debug)]
@@ -31,14 +31,14 @@ fn store() -> impl Strategy<Value = StoreConfig> {
     })
 }
 
-fn limits() -> impl Strategy<Value = DiskQos> {
+fn limits() -> impl Strategy<Value = QosLimits> {
     let rates = (option::of(1u64..1000), option::of(1000u64..2000), option::of(512u64..1 << 40));
     (rates, 1u16..=10_000, option::of((2000u64..3000, 1u32..=3600))).prop_map(
         |((min_iops, max_iops, bytes), weight, burst)| {
             let burst = burst.filter(|_| max_iops.is_some());
             let max_bytes_per_s = bytes.map(crate::ByteSize::new);
             let (burst_iops, burst_s) = burst.unzip();
-            DiskQos { min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s }
+            QosLimits { min_iops, max_iops, max_bytes_per_s, weight, burst_iops, burst_s }
         },
     )
 }
@@ -118,7 +118,7 @@ pub(crate) fn storage() -> impl Strategy<Value = Storage> {
             }
             if has_policy {
                 disk.qos_policy = Some(name("p", 0));
-                disk.qos = DiskQos::NONE;
+                disk.qos = QosLimits::NONE;
             }
             if disk.format == DiskFormat::PassThrough {
                 store.name = name("s", index + 1);

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::document::{old_names_of_document, read_document};
-use crate::toml_lines::Lines;
-use crate::{ApiError, ErrorCode, HostConfig, OldName, RENAMES, Renamed};
+use crate::document::{replace_old_names_in_document, read_document};
+use crate::toml_lines::TomlLines;
+use crate::{ApiError, ErrorCode, HostConfig, OldNameUse, RENAMES, RenamedItem};
 
 /// Largest host file in bytes.
 pub const TOML_BYTES_MAX: usize = 1 << 20;
@@ -34,7 +34,7 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
         );
         return Err(vec![located(ApiError::new(ErrorCode::Malformed, message), None)]);
     }
-    let mut lines = Lines::new(text);
+    let mut lines = TomlLines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Err(errors
@@ -53,7 +53,7 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
         let mut errors: Vec<_> = errors
             .into_iter()
             .map(|located_error| {
-                let line = lines.of(&located_error.path, located_error.error.field.as_deref());
+                let line = lines.line_of_key(&located_error.path, located_error.error.field.as_deref());
                 located(located_error.error, line)
             })
             .collect();
@@ -64,21 +64,21 @@ pub fn parse_toml(text: &str, file: Option<&str>) -> Result<HostConfig, Vec<ApiE
 
 /// Returns the old names in a host file, with their lines; empty if the text is not valid TOML.
 /// `file` is its name for warnings.
-pub fn old_names_of_file(text: &str, file: Option<&str>) -> Vec<OldName> {
+pub fn old_names_in_file(text: &str, file: Option<&str>) -> Vec<OldNameUse> {
     if text.len() > TOML_BYTES_MAX {
         return Vec::new();
     }
-    let mut lines = Lines::new(text);
+    let mut lines = TomlLines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
         return Vec::new();
     }
     let mut root = to_json_table(table.get_ref(), "", 0, &mut lines);
     let tables = root.clone();
-    let mut old_names = old_names_of_document(&mut root);
+    let mut old_names = replace_old_names_in_document(&mut root);
     for old in &mut old_names {
         let path = old.resource.as_deref().and_then(|resource| path_of(&tables, resource));
-        old.line = path.and_then(|path| lines.of(&path, Some(&old.field)));
+        old.line = path.and_then(|path| lines.line_of_key(&path, Some(&old.field)));
         old.file = file.map(str::to_owned);
     }
     old_names.sort_by_key(|old| old.line);
@@ -91,13 +91,13 @@ pub fn locate_errors(text: &str, file: Option<&str>, errors: &mut [ApiError]) {
     if text.len() > TOML_BYTES_MAX || errors.iter().all(|error| error.line.is_some()) {
         return;
     }
-    let mut lines = Lines::new(text);
+    let mut lines = TomlLines::new(text);
     let (table, _) = DeTable::parse_recoverable(text);
     let root = to_json_table(table.get_ref(), "", 0, &mut lines);
     for error in errors.iter_mut().filter(|error| error.line.is_none()) {
         let Some(resource) = &error.resource else { continue };
         let Some(path) = path_of(&root, resource) else { continue };
-        error.line = lines.of(&path, error.field.as_deref());
+        error.line = lines.line_of_key(&path, error.field.as_deref());
         if error.line.is_some() {
             error.file = file.map(str::to_owned);
         }
@@ -123,7 +123,7 @@ fn to_json_table(
     table: &DeTable<'_>,
     path: &str,
     depth: usize,
-    lines: &mut Lines,
+    lines: &mut TomlLines,
 ) -> Map<String, Value> {
     let mut json = Map::new();
     if depth >= DEPTH_MAX {
@@ -141,16 +141,16 @@ fn to_json_table(
 
 /// Records the line of a key with an old name for its new names too, since errors state the new
 /// ones.
-fn note_new_names(path: &str, name: &str, offset: usize, lines: &mut Lines) {
+fn note_new_names(path: &str, name: &str, offset: usize, lines: &mut TomlLines) {
     for rename in RENAMES.iter().filter(|rename| rename.old == name) {
-        let is_field = matches!(rename.object, Renamed::Field { .. });
+        let is_field = matches!(rename.item, RenamedItem::Field { .. });
         if let Some(table) = path.strip_suffix(name).filter(|_| is_field) {
             lines.record_if_absent(format!("{table}{}", rename.new), offset);
         }
     }
 }
 
-fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut Lines) -> Value {
+fn to_json(value: &Spanned<DeValue<'_>>, path: &str, depth: usize, lines: &mut TomlLines) -> Value {
     match value.get_ref() {
         DeValue::String(text) => Value::from(text.as_ref()),
         DeValue::Boolean(flag) => Value::from(*flag),

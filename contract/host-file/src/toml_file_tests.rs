@@ -266,7 +266,7 @@ fn invalid_toml_is_refused_with_its_line() {
 #[test]
 fn errors_found_later_are_given_their_lines() {
     let error = |resource: &str, field: Option<&str>| {
-        let mut error = ApiError::new(ErrorCode::DeviceMissing, "m").about(resource);
+        let mut error = ApiError::new(ErrorCode::DeviceMissing, "m").with_resource(resource);
         error.field = field.map(str::to_owned);
         error
     };

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 /// Lines of keys by path, such as `nic[2].offload.tx_checksum`.
-pub(crate) struct Lines {
+pub(crate) struct TomlLines {
     /// Byte offset of the start of each line, including the first.
     starts: Vec<usize>,
     by_path: BTreeMap<String, usize>,
 }
 
-impl Lines {
+impl TomlLines {
     pub(crate) fn new(text: &str) -> Self {
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = core::iter::once(0).chain(breaks.map(|(index, _)| index.saturating_add(1)));
@@ -35,7 +35,7 @@ impl Lines {
 
     /// Returns the line of `field` in the table at `path`, or the line of the nearest enclosing
     /// table if the file does not contain the key.
-    pub(crate) fn of(&self, path: &str, field: Option<&str>) -> Option<usize> {
+    pub(crate) fn line_of_key(&self, path: &str, field: Option<&str>) -> Option<usize> {
         let mut full = match field {
             Some(field) if path.is_empty() => field.to_owned(),
             Some(field) => format!("{path}.{field}"),

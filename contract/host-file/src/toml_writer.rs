@@ -56,7 +56,7 @@ fn write_table(out: &mut String, kind: ResourceKind, header: &str, table: &Map<S
 
 /// Returns a value in the notation preferred by users: sizes with their unit.
 fn preferred_toml_value(form: Form, value: &Value) -> TomlValue {
-    let size = value.as_u64().map(ByteSize::new).filter(|size| size.has_unit());
+    let size = value.as_u64().map(ByteSize::new).filter(|size| size.is_exact_in_larger_unit());
     match (form, size) {
         (Form::Bytes { .. }, Some(size)) => TomlValue::from(size.to_string()),
         _ => to_toml_value(value),

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::finding::{Finding, FindingLocation};
-use crate::vmq_fits::vmq_fits;
+use crate::vmq_fits::check_vmq;
 use crate::{
     ErrorCode, HostConfig, Name, ResourceKind, TeamConfig, TeamMode, UplinkConfig, UplinkDriver,
 };
 
 /// Reports invalid combinations of one uplink's keys.
-pub(crate) fn uplink_fits(
+pub(crate) fn check_uplink(
     location: FindingLocation,
     uplink: &UplinkConfig,
     findings: &mut Vec<Finding>,
@@ -22,7 +22,7 @@ pub(crate) fn uplink_fits(
              this key",
         ));
     }
-    vmq_fits(location, &uplink.vmq, findings);
+    check_vmq(location, &uplink.vmq, findings);
 }
 
 /// Reports an error for each host address on a member of a team that is not switch-independent. The

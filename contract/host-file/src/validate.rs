@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::claims::{ExclusiveClaim, ExclusiveObject, claims};
-use crate::cluster_fits::cluster_fits;
+use crate::claims::{ExclusiveClaim, ExclusiveObject, exclusive_claims};
+use crate::cluster_fits::check_cluster;
 use crate::disk_fits::{
     check_disk_limits, check_disks_per_store, check_parents_unwritten,
-    check_pass_through_exclusive, check_store, disk_fits,
+    check_pass_through_exclusive, check_store, check_disk,
 };
 use crate::finding::{ERRORS_MAX, Finding, FindingLocation};
-use crate::iov_fits::iov_fits;
+use crate::iov_fits::check_iov;
 use crate::nbd_fits::check_shared_servers;
-use crate::node_fits::node_fits;
-use crate::pf_fits::pf_fits;
-use crate::power_fits::power_fits;
+use crate::node_fits::check_node;
+use crate::pf_fits::check_pf;
+use crate::power_fits::check_power;
 use crate::qos_fits::check_qos_policy;
 use crate::references::{check_names_unique, check_references};
-use crate::team_fits::{check_lacp_members, check_member_mtus, team_fits};
-use crate::uplink_fits::{check_host_addresses_of_teams, uplink_fits};
-use crate::vm_fits::{check_vm_devices, vm_fits};
+use crate::team_fits::{check_lacp_members, check_member_mtus, check_team};
+use crate::uplink_fits::{check_host_addresses_of_teams, check_uplink};
+use crate::vm_fits::{check_vm_devices, check_vm};
 use crate::vmq_fits::check_vmq_against_host;
 use crate::{
     ApiError, ErrorCode, Form, HostConfig, HostSection, Name, NicBackend, NicConfig, ResourceKind,
@@ -42,10 +42,10 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
         check_switch(FindingLocation::new(ResourceKind::Switch, index), switch, &mut findings);
     }
     for (index, uplink) in config.uplinks.iter().enumerate() {
-        uplink_fits(FindingLocation::new(ResourceKind::Uplink, index), uplink, &mut findings);
+        check_uplink(FindingLocation::new(ResourceKind::Uplink, index), uplink, &mut findings);
     }
     for (index, team) in config.teams.iter().enumerate() {
-        team_fits(FindingLocation::new(ResourceKind::Team, index), team, &mut findings);
+        check_team(FindingLocation::new(ResourceKind::Team, index), team, &mut findings);
     }
     for (index, nic) in config.nics.iter().enumerate() {
         check_nic(FindingLocation::new(ResourceKind::Nic, index), nic, &mut findings);
@@ -61,16 +61,16 @@ pub fn validate(config: &HostConfig) -> Result<(), Vec<ApiError>> {
         check_store(FindingLocation::new(ResourceKind::Store, index), store, &mut findings);
     }
     for (index, disk) in config.disks.iter().enumerate() {
-        disk_fits(FindingLocation::new(ResourceKind::Disk, index), disk, &mut findings);
+        check_disk(FindingLocation::new(ResourceKind::Disk, index), disk, &mut findings);
     }
     for (index, vm) in config.vms.iter().enumerate() {
-        vm_fits(FindingLocation::new(ResourceKind::Vm, index), vm, &mut findings);
+        check_vm(FindingLocation::new(ResourceKind::Vm, index), vm, &mut findings);
     }
     for (index, pf) in config.pfs.iter().enumerate() {
-        pf_fits(FindingLocation::new(ResourceKind::Pf, index), pf, &mut findings);
+        check_pf(FindingLocation::new(ResourceKind::Pf, index), pf, &mut findings);
     }
     for (index, node) in config.nodes.iter().enumerate() {
-        node_fits(FindingLocation::new(ResourceKind::Node, index), node, &mut findings);
+        check_node(FindingLocation::new(ResourceKind::Node, index), node, &mut findings);
     }
     findings.extend(check_relations(config));
     into_result(config, findings)
@@ -112,7 +112,7 @@ fn into_result(config: &HostConfig, mut findings: Vec<Finding>) -> Result<(), Ve
     Err(findings
         .into_iter()
         .map(|finding| {
-            let name = finding.location.name_in(config);
+            let name = finding.location.resource_name(config);
             finding.into_error(name)
         })
         .collect())
@@ -159,7 +159,7 @@ fn shapes_of<T: Serialize>(kind: ResourceKind, tables: &[T]) -> Vec<Finding> {
 
 fn shape_of<T: Serialize>(location: FindingLocation, table: &T) -> Vec<Finding> {
     match serde_json::to_value(table) {
-        Ok(Value::Object(table)) => shape::check(location, &table),
+        Ok(Value::Object(table)) => shape::check_table(location, &table),
         // Serialization fails only for a path that is not UTF-8.
         _ => vec![Finding {
             location,
@@ -175,8 +175,8 @@ fn shape_of<T: Serialize>(location: FindingLocation, table: &T) -> Vec<Finding> 
 pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
     host_fits(&config.host, &mut findings);
-    power_fits(config, &mut findings);
-    cluster_fits(config, &mut findings);
+    check_power(config, &mut findings);
+    check_cluster(config, &mut findings);
     check_names_unique(config, &mut findings);
     check_references(config, &mut findings);
     check_claims(config, &mut findings);
@@ -189,13 +189,13 @@ pub(crate) fn check_relations(config: &HostConfig) -> Vec<Finding> {
     check_disks_per_store(config, &mut findings);
     check_shared_servers(config, &mut findings);
     check_vm_devices(config, &mut findings);
-    iov_fits(config, &mut findings);
+    check_iov(config, &mut findings);
     findings
 }
 
 /// Reports invalid combinations of the host's keys.
 fn host_fits(host: &HostSection, findings: &mut Vec<Finding>) {
-    if host.worker_cpus.is_some() && host.floating_workers.is_some() {
+    if host.worker_cpus.is_some() && host.unpinned_workers.is_some() {
         findings.push(FindingLocation::new(ResourceKind::Host, 0).finding(
             ErrorCode::KeyNotApplicable,
             "floating_workers",
@@ -251,7 +251,7 @@ fn default_device_fits(
     name: &Name,
     findings: &mut Vec<Finding>,
 ) {
-    let form = Form::Device;
+    let form = Form::NetworkDevice;
     if !form.accepts(&Value::from(name.as_str())) {
         findings.push(location.finding(
             ErrorCode::MissingKey,
@@ -282,7 +282,7 @@ pub(crate) fn check_nic(location: FindingLocation, nic: &NicConfig, findings: &m
                 &[
                     ("device", nic.device.is_some()),
                     ("netns", nic.netns.is_some()),
-                    ("kernel_path", nic.kernel_path),
+                    ("kernel_path", nic.uses_kernel_path),
                 ],
             );
         }
@@ -292,7 +292,7 @@ pub(crate) fn check_nic(location: FindingLocation, nic: &NicConfig, findings: &m
                 &[
                     ("device", nic.device.is_some()),
                     ("netns", nic.netns.is_some()),
-                    ("kernel_path", nic.kernel_path),
+                    ("kernel_path", nic.uses_kernel_path),
                 ],
             );
             let not_here = [
@@ -317,7 +317,7 @@ pub(crate) fn check_nic(location: FindingLocation, nic: &NicConfig, findings: &m
             }
         }
     }
-    if nic.kernel_path && nic.backend == NicBackend::Tap && nic.netns.is_none() {
+    if nic.uses_kernel_path && nic.backend == NicBackend::Tap && nic.netns.is_none() {
         findings.push(location.finding(
             ErrorCode::KeyNotApplicable,
             "kernel_path",
@@ -375,7 +375,7 @@ fn text(range: VlanRange) -> String {
 
 fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
     let mut holders: BTreeMap<ExclusiveObject, (FindingLocation, &'static str)> = BTreeMap::new();
-    for ExclusiveClaim { claim, location, field } in claims(config) {
+    for ExclusiveClaim { object: claim, location, field } in exclusive_claims(config) {
         let Some((holder, holder_field)) = holders.get(&claim) else {
             holders.insert(claim, (location, field));
             continue;
@@ -384,7 +384,7 @@ fn check_claims(config: &HostConfig, findings: &mut Vec<Finding>) {
             return;
         }
         let holder_name =
-            holder.resource(holder.name_in(config)).unwrap_or_else(|| "the file".to_owned());
+            holder.resource_label(holder.resource_name(config)).unwrap_or_else(|| "the file".to_owned());
         findings.push(location.finding(
             ErrorCode::Conflict,
             field,

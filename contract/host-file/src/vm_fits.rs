@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Reports invalid combinations of one VM's keys.
-pub(crate) fn vm_fits(location: FindingLocation, vm: &VmConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_vm(location: FindingLocation, vm: &VmConfig, findings: &mut Vec<Finding>) {
     if vm.effective_cpus_max() < vm.cpus {
         let text = format!(
             "{} is less than cpus {}; set {} or more, or remove this key",

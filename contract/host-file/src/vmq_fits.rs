@@ -6,7 +6,7 @@ use crate::finding::{Finding, FindingLocation};
 use crate::{ErrorCode, HostConfig, Name, ResourceKind, VmqConfig};
 
 /// Reports invalid combinations of one `vmq` table's keys.
-pub(crate) fn vmq_fits(location: FindingLocation, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
+pub(crate) fn check_vmq(location: FindingLocation, vmq: &VmqConfig, findings: &mut Vec<Finding>) {
     let (Some(base), Some(highest)) = (vmq.base_worker, vmq.max_worker_number) else {
         return;
     };

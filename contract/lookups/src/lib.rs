@@ -46,7 +46,7 @@ struct Lookup {
 impl Lookups {
     /// Returns the instance that all callers in this process share.
     #[must_use]
-    pub fn of_process() -> Self {
+    pub fn process_wide() -> Self {
         static LOOKUPS: OnceLock<Lookups> = OnceLock::new();
         let look_up = |name: &str| Ok((name, 0).to_socket_addrs()?.collect());
         LOOKUPS.get_or_init(|| Self::new(look_up)).clone()

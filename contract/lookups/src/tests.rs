@@ -49,7 +49,7 @@ fn lookups_that_hang_are_bounded_and_count_until_they_end() {
 
 #[test]
 fn names_and_addresses_are_resolved() {
-    let lookups = Lookups::of_process();
+    let lookups = Lookups::process_wide();
     for name in ["127.0.0.1", "::1", "localhost"] {
         let addresses = runtime().block_on(lookups.resolve(name)).unwrap();
         let is_local = |address: &SocketAddr| address.ip().is_loopback() && address.port() == 0;

@@ -31,7 +31,8 @@ pub struct ClusterMember {
     /// Number of the node; never reassigned to another node.
     pub id: u32,
     /// True if the node is this host.
-    pub is_this: bool,
+    #[serde(rename = "is_this")]
+    pub is_this_host: bool,
     /// True if the node keeps its lease in etcd alive.
     pub is_alive: bool,
 }
@@ -83,14 +84,16 @@ pub struct ClusterCap {
     pub leased_iops: Option<u64>,
     /// Remaining duration of the lease in ms, unless it is renewed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lease_ms: Option<u64>,
+    #[serde(rename = "lease_ms")]
+    pub lease_remaining_ms: Option<u64>,
     /// Limit that replaces the reservation after a long loss of contact with the cluster; absent if
     /// the reservation remains in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback_iops: Option<u64>,
     /// Time in ms until `fallback_iops` takes effect, unless contact is restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fallback_ms: Option<u64>,
+    #[serde(rename = "fallback_ms")]
+    pub time_to_fallback_ms: Option<u64>,
 }
 
 /// Heartbeat that a node writes to a shared store.
@@ -103,7 +106,8 @@ pub struct ClusterHeartbeat {
     /// Name of the node in its cluster.
     pub node: Name,
     /// True if the node belongs to another cluster.
-    pub is_other_cluster: bool,
+    #[serde(rename = "is_other_cluster")]
+    pub is_from_other_cluster: bool,
     /// Delivered rate of the node's disks on the store, in normalised operations per second.
     pub delivered_iops: u64,
     /// Reservation of the node, in normalised operations per second.
@@ -143,12 +147,14 @@ pub struct ClusterDisk {
     /// Disks of any node that exceed their guaranteed share, highest excess first, while this disk
     /// is below its own; absent if it is not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub aggressors: Option<Vec<ClusterAggressor>>,
+    #[serde(rename = "aggressors")]
+    pub disks_over_guarantee: Option<Vec<DiskOverGuarantee>>,
 }
 
 /// Disk that exceeds its guaranteed share.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ClusterAggressor {
+#[serde(rename = "ClusterAggressor")]
+pub struct DiskOverGuarantee {
     /// Name of the disk's node.
     pub node: String,
     /// Name of the disk on its node.

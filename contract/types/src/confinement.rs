@@ -37,7 +37,8 @@ pub struct ConfinementStatus {
     /// Missing layers with their consequences; empty if none is missing.
     pub missing: Vec<String>,
     /// Restrictions in effect for each kind of thread started so far.
-    pub layers: Vec<ConfinementLayer>,
+    #[serde(rename = "layers")]
+    pub thread_confinements: Vec<ThreadConfinement>,
     /// System calls refused since the daemon started. Any value above 0 indicates a defect or a
     /// compromised daemon.
     pub refused_calls: u64,
@@ -45,11 +46,13 @@ pub struct ConfinementStatus {
 
 /// Confinement of one kind of thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct ConfinementLayer {
+#[serde(rename = "ConfinementLayer")]
+pub struct ThreadConfinement {
     /// Kind of thread: `process` (all threads), `workers` (workers), `front-ends` (threads that
     /// read messages of VMMs), or `nbd-servers` (threads that negotiate with NBD clients and carry
     /// their TLS).
-    pub threads: String,
+    #[serde(rename = "threads")]
+    pub thread_kind: String,
     /// Capabilities that the threads keep.
     pub capabilities: Vec<String>,
     /// Permitted system calls, such as `44 allowed`.
@@ -58,7 +61,7 @@ pub struct ConfinementLayer {
     pub landlock: String,
 }
 
-impl ConfinementLayer {
+impl ThreadConfinement {
     /// Returns the restrictions in effect as one line of text.
     pub fn summary(&self) -> String {
         let capabilities = match self.capabilities.as_slice() {

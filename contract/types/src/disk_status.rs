@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    CapacitySource, DiskConfig, DiskKind, QosFlowStatus, StoreConfig, StoreEstimate, StoreFile,
+    CapacitySource, DiskConfig, DiskKind, QosFlowStatus, StoreConfig, StoreCapacityEstimate, StoreFile,
     StoreMeasurement,
 };
 
@@ -18,7 +18,8 @@ pub enum StorageState {
     Ready,
     /// The disk is out of service while an operation works on its file; `reason` names the
     /// operation.
-    Working,
+    #[serde(rename = "working")]
+    OperationInProgress,
     /// Failed to open; `reason` states the cause. The daemon retries.
     Failed,
     /// Open, but the store does not respond. Requests are queued.
@@ -31,7 +32,8 @@ pub enum StorageState {
     Faulted,
     /// The disk's VM is migrating, and the other node has the disk's file open; `reason` states the
     /// direction.
-    Away,
+    #[serde(rename = "away")]
+    OpenOnOtherNode,
 }
 
 /// Observed state of a store.
@@ -71,11 +73,12 @@ pub struct StoreStatus {
     pub capacity_source: Option<CapacitySource>,
     /// Result of the last measurement of the store as currently configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub measured: Option<StoreMeasurement>,
+    #[serde(rename = "measured")]
+    pub last_measurement: Option<StoreMeasurement>,
     /// Estimate of the capacity from the last time that requests queued for the store; absent if
     /// they have not queued since its disks went into service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub estimate: Option<StoreEstimate>,
+    pub estimate: Option<StoreCapacityEstimate>,
     /// Sum of all minimums on the store, in normalised operations per second.
     pub reserved_iops: u64,
     /// `reserved_iops` in percent of the capacity, rounded up; absent while the capacity is
@@ -90,9 +93,11 @@ pub struct StoreStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_ns: Option<u64>,
     /// Requests in flight at the device.
-    pub depth: u32,
+    #[serde(rename = "depth")]
+    pub queue_depth: u32,
     /// Current limit of requests in flight at the device, at most `depth_max`.
-    pub depth_allowed: u32,
+    #[serde(rename = "depth_allowed")]
+    pub queue_depth_limit: u32,
     /// True if no worker with disks of the store responds: latency, depth, estimate and delivered
     /// rate are the last known ones.
     #[serde(default)]
@@ -133,10 +138,12 @@ pub struct DiskStatus {
     /// Bytes of written but unflushed image metadata, which a crash of the host would lose. 0 after
     /// 2 s without requests; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uncommitted_bytes: Option<u64>,
+    #[serde(rename = "uncommitted_bytes")]
+    pub uncommitted_metadata_bytes: Option<u64>,
     /// Requests for which the store has no space; absent if it has space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub full: Option<DiskFullStatus>,
+    #[serde(rename = "full")]
+    pub store_full: Option<DiskFullStatus>,
     /// Worker that services the disk; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<u16>,
@@ -164,7 +171,8 @@ pub struct DiskFullStatus {
     /// Requests queued until space is available.
     pub queued_requests: u64,
     /// Time since the first request failed for lack of space, in ms.
-    pub lasts_ms: u64,
+    #[serde(rename = "lasts_ms")]
+    pub full_for_ms: u64,
 }
 
 /// State of a disk as a virtio disk of a VM.
@@ -182,7 +190,8 @@ pub struct DiskVhostUserStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DiskNbdStatus {
     /// Number of connections of NBD clients.
-    pub clients: u32,
+    #[serde(rename = "clients")]
+    pub connection_count: u32,
     /// Maximum number of connections in effect.
     #[serde(default)]
     pub connections_max: u32,

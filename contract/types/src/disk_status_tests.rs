@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    DiskQos, Name, QosDelivery, QosLimitingFactor, QosTimeShare, StorePattern, StorePatternFigure,
+    QosLimits, Name, QosDelivery, QosLimitingFactor, QosTimeShare, StorePattern, StorePatternResult,
     parse_toml,
 };
 
@@ -13,7 +13,7 @@ fn measurement() -> StoreMeasurement {
         iops: 50_000,
         measured_unix_ms: 1_700_000_000_000,
         seconds: 10,
-        patterns: vec![StorePatternFigure {
+        pattern_results: vec![StorePatternResult {
             pattern: StorePattern::RandomMixed,
             iops: 50_000,
             depth: 32,
@@ -21,8 +21,8 @@ fn measurement() -> StoreMeasurement {
             latency_ns_p99: 900_000,
         }],
         file_bytes: 1 << 30,
-        direct: true,
-        others_iops: 0,
+        is_direct_io: true,
+        other_load_iops: 0,
     }
 }
 
@@ -32,7 +32,7 @@ fn one_client() -> DiskNbdStatus {
         peer: "process 7 of user 0".to_owned(),
         buffer_bytes: 1 << 19,
     };
-    DiskNbdStatus { clients: 1, connections: vec![client], ..DiskNbdStatus::default() }
+    DiskNbdStatus { connection_count: 1, connections: vec![client], ..DiskNbdStatus::default() }
 }
 
 fn connected() -> DiskVhostUserStatus {
@@ -54,7 +54,7 @@ fn delivery() -> QosDelivery {
         }],
         queue_depth_milli: 4_000,
         device_latency_ns: Some(200_000),
-        device_own_latency_ns: Some(100_000),
+        device_baseline_latency_ns: Some(100_000),
     }
 }
 
@@ -79,15 +79,15 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         overcommit_percent: Some(2),
         capacity_iops: Some(50_000),
         capacity_source: Some(CapacitySource::Measured),
-        measured: Some(measurement()),
-        estimate: Some(StoreEstimate { iops: 51_000, age_ms: 400 }),
+        last_measurement: Some(measurement()),
+        estimate: Some(StoreCapacityEstimate { iops: 51_000, age_ms: 400 }),
         reserved_iops: 500,
         reserved_percent: Some(1),
         disks: 1,
         delivered_iops: 1234,
         latency_ns: Some(85_000),
-        depth: 3,
-        depth_allowed: 32,
+        queue_depth: 3,
+        queue_depth_limit: 32,
         stale: false,
     };
     let requests = DiskRequestCounters {
@@ -108,8 +108,8 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         size_bytes: Some(10 << 30),
         allocated_bytes: Some(4 << 20),
         layers: Some(3),
-        uncommitted_bytes: Some(4096),
-        full: None,
+        uncommitted_metadata_bytes: Some(4096),
+        store_full: None,
         worker: Some(1),
         vhost_user: Some(connected()),
         nbd: Some(one_client()),
@@ -118,7 +118,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
             disk: name("web"),
             store: name("fast"),
             holder: "disk/web".to_owned(),
-            limits: DiskQos { min_iops: Some(500), ..DiskQos::NONE },
+            limits: QosLimits { min_iops: Some(500), ..QosLimits::NONE },
             queued: 4,
             in_flight: 2,
             stale: false,

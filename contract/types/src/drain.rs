@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::migration::downtime_default;
+use crate::migration::default_downtime_ms;
 use crate::{ByteSize, Name};
 
 /// Body of `POST /1.0/nodes/{name}/drain`: the node admits no more migrating VMs, and its running
@@ -13,23 +13,26 @@ use crate::{ByteSize, Name};
 pub struct DrainRequest {
     /// Permitted destinations, from the `[[node]]`s of the drained host; all of these if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub to: Vec<Name>,
+    #[serde(rename = "to")]
+    pub destinations: Vec<Name>,
     /// Target downtime of each VM at the end of its migration, in ms, 1 to 60 000.
     #[serde(default = "downtime_default")]
     #[schema(minimum = 1, maximum = 60_000)]
     pub downtime_ms: u32,
     /// Limit of memory transfer in bytes per second; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<ByteSize>,
+    #[serde(rename = "bandwidth")]
+    pub bandwidth_max_bytes_per_s: Option<ByteSize>,
     /// True if the files of a VM's disks are deleted on the drained node after the migration.
     #[serde(default)]
-    pub with_files: bool,
+    #[serde(rename = "with_files")]
+    pub deletes_source_files: bool,
 }
 
 impl Default for DrainRequest {
     fn default() -> Self {
-        let downtime_ms = downtime_default();
-        Self { to: Vec::new(), downtime_ms, bandwidth: None, with_files: false }
+        let downtime_ms = default_downtime_ms();
+        Self { destinations: Vec::new(), downtime_ms, bandwidth_max_bytes_per_s: None, deletes_source_files: false }
     }
 }
 
@@ -39,17 +42,19 @@ pub struct DrainPlan {
     /// Host name of the node.
     pub node: String,
     /// VMs of the node and their destinations.
-    pub vms: Vec<DrainedVm>,
+    pub vms: Vec<VmDrainPlan>,
 }
 
 /// Planned destination of one VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct DrainedVm {
+#[serde(rename = "DrainedVm")]
+pub struct VmDrainPlan {
     /// Name of the VM.
     pub vm: Name,
     /// Destination node; absent if the VM stays.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<Name>,
+    #[serde(rename = "to")]
+    pub destination: Option<Name>,
     /// Reason why the VM stays; absent if it migrates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -58,9 +63,9 @@ pub struct DrainedVm {
     pub blocks_drain: bool,
 }
 
-impl core::fmt::Display for DrainedVm {
+impl core::fmt::Display for VmDrainPlan {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match (&self.to, &self.reason) {
+        match (&self.destination, &self.reason) {
             (Some(to), _) => write!(f, "{} migrates to {to}", self.vm),
             (None, Some(reason)) => write!(f, "{} stays: {reason}", self.vm),
             (None, None) => write!(f, "{} stays", self.vm),
@@ -74,7 +79,8 @@ pub struct DrainStatus {
     /// Start of the drain, in milliseconds since 1970-01-01 UTC.
     pub since_unix_ms: u64,
     /// True if every VM that was running at the start has left and no VM runs now.
-    pub is_empty: bool,
+    #[serde(rename = "is_empty")]
+    pub is_drained: bool,
     /// Operation that migrates the VMs; absent after it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<u64>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{RENAMES, Renamed};
+use crate::{RENAMES, RenamedItem};
 
 /// Severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -41,7 +41,8 @@ pub struct Event {
     /// Time of the event in milliseconds since 1970-01-01 UTC.
     pub time_unix_ms: u64,
     /// Number of the event's kind.
-    pub id: u32,
+    #[serde(rename = "id")]
+    pub kind_number: u32,
     /// Severity of the event's kind.
     pub severity: Severity,
     /// Object concerned, such as `nic/web`.
@@ -57,7 +58,7 @@ impl Event {
     /// Adds the new names of renamed fields. The old names remain.
     #[must_use]
     pub fn with_new_names(mut self) -> Self {
-        for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::EventField) {
+        for rename in RENAMES.iter().filter(|rename| rename.item == RenamedItem::EventField) {
             if let Some(value) = self.fields.get(rename.old).cloned() {
                 self.fields.entry(rename.new.to_owned()).or_insert(value);
             }
@@ -70,18 +71,18 @@ impl Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventFilter {
     /// Lowest severity of selected events.
-    pub severity: Severity,
+    pub severity_min: Severity,
     /// Subject selected, such as `disk/web`, or kind of subject, such as `disk`; `None` selects
     /// every subject.
     pub subject: Option<String>,
     /// Kind selected by its number, such as 6108; `None` selects every kind.
-    pub id: Option<u32>,
+    pub kind_number: Option<u32>,
 }
 
 impl Default for EventFilter {
     /// Selects all events.
     fn default() -> Self {
-        Self { severity: Severity::Info, subject: None, id: None }
+        Self { severity_min: Severity::Info, subject: None, kind_number: None }
     }
 }
 
@@ -89,18 +90,18 @@ impl EventFilter {
     /// Returns true if the filter selects the event.
     #[must_use]
     pub fn matches(&self, event: &Event) -> bool {
-        self.matches_parts(event.id, event.severity, &event.subject)
+        self.matches_fields(event.kind_number, event.severity, &event.subject)
     }
 
     /// Returns true if the filter selects an event with this kind, severity and subject.
     #[must_use]
-    pub fn matches_parts(&self, id: u32, severity: Severity, subject: &str) -> bool {
+    pub fn matches_fields(&self, id: u32, severity: Severity, subject: &str) -> bool {
         let is_below = |prefix: &String| {
             let rest = subject.strip_prefix(prefix.as_str());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        severity >= self.severity
-            && self.id.is_none_or(|filter_id| id == filter_id)
+        severity >= self.severity_min
+            && self.kind_number.is_none_or(|filter_id| id == filter_id)
             && self.subject.as_ref().is_none_or(is_below)
     }
 }
@@ -111,11 +112,11 @@ mod tests {
 
     #[test]
     fn events_have_renamed_fields_under_both_names() {
-        for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::EventField) {
+        for rename in RENAMES.iter().filter(|rename| rename.item == RenamedItem::EventField) {
             let event = Event {
                 sequence: 1,
                 time_unix_ms: 0,
-                id: 6207,
+                kind_number: 6207,
                 severity: Severity::Warning,
                 subject: "store/a".to_owned(),
                 text: String::new(),
@@ -131,7 +132,7 @@ mod tests {
         let event = Event {
             sequence: 1,
             time_unix_ms: 0,
-            id: 6108,
+            kind_number: 6108,
             severity: Severity::Warning,
             subject: "disk/web".to_owned(),
             text: String::new(),
@@ -147,8 +148,8 @@ mod tests {
             assert!(!filter(other).matches(&event), "{other}");
         }
         let severity = Severity::Error;
-        assert!(!EventFilter { severity, ..EventFilter::default() }.matches(&event));
-        assert!(EventFilter { id: Some(6108), ..filter("disk") }.matches(&event));
-        assert!(!EventFilter { id: Some(6109), ..filter("disk") }.matches(&event));
+        assert!(!EventFilter { severity_min, ..EventFilter::default() }.matches(&event));
+        assert!(EventFilter { kind_number: Some(6108), ..filter("disk") }.matches(&event));
+        assert!(!EventFilter { kind_number: Some(6109), ..filter("disk") }.matches(&event));
     }
 }

@@ -25,9 +25,11 @@ pub struct ImageInfo {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<u64>,
     /// Logical sector size in bytes.
-    pub logical_sector: u32,
+    #[serde(rename = "logical_sector")]
+    pub logical_sector_bytes: u32,
     /// Physical sector size in bytes.
-    pub physical_sector: u32,
+    #[serde(rename = "physical_sector")]
+    pub physical_sector_bytes: u32,
     /// True if the image was not closed. The next writer replays its log.
     pub dirty: bool,
     /// Identity of the disk: Unique Id of a VHD, Virtual Disk Id of a VHDX; absent for a raw file.
@@ -45,10 +47,12 @@ pub struct ImageInfo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ImageParent {
     /// Paths that the image records, in Windows syntax.
-    pub recorded: Vec<String>,
+    #[serde(rename = "recorded")]
+    pub recorded_paths: Vec<String>,
     /// File of the parent that was found; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
+    #[serde(rename = "file")]
+    pub found_file: Option<String>,
     /// Reason why no parent was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -123,7 +127,8 @@ pub struct ImageCheck {
     /// Findings, in the order of the file's structures; at most 1000.
     pub findings: Vec<ImageFinding>,
     /// Number of findings omitted from the list.
-    pub findings_left_off: u64,
+    #[serde(rename = "findings_left_off")]
+    pub findings_omitted: u64,
 }
 
 /// Range of a file that an operation changes.
@@ -171,7 +176,8 @@ pub struct ImageRequest {
     pub parent: Option<crate::StoreFile>,
     /// repair: backup file to restore instead of repairing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub undo: Option<crate::StoreFile>,
+    #[serde(rename = "undo")]
+    pub undo_backup: Option<crate::StoreFile>,
     /// repair, relink: report the changes without writing.
     #[serde(default)]
     pub dry_run: bool,

@@ -10,7 +10,8 @@ use utoipa::ToSchema;
 #[serde(rename_all = "snake_case")]
 pub enum IovPath {
     /// Paravirtual path through the switch.
-    Synthetic,
+    #[serde(rename = "synthetic")]
+    Paravirtual,
     /// Virtual function of an adapter.
     Vf,
 }
@@ -25,10 +26,12 @@ pub struct IovStatus {
     pub adapter: Option<String>,
     /// Number of the assigned virtual function on its adapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub vf: Option<u16>,
+    #[serde(rename = "vf")]
+    pub vf_index: Option<u16>,
     /// PCI address of the assigned virtual function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub address: Option<String>,
+    #[serde(rename = "address")]
+    pub vf_address: Option<String>,
     /// Reason why frames take the paravirtual path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -37,18 +40,18 @@ pub struct IovStatus {
 impl IovStatus {
     /// Returns a state on the paravirtual path with the reason for it.
     pub fn paravirtual(reason: impl Into<String>) -> Self {
-        let (path, reason) = (IovPath::Synthetic, Some(reason.into()));
-        Self { path, adapter: None, vf: None, address: None, reason }
+        let (path, reason) = (IovPath::Paravirtual, Some(reason.into()));
+        Self { path, adapter: None, vf_index: None, vf_address: None, reason }
     }
 }
 
 /// Formats as `VF 3 of 0000:03:00.0`, or `paravirtual (REASON)`.
 impl fmt::Display for IovStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.path, self.vf, &self.adapter) {
+        match (self.path, self.vf_index, &self.adapter) {
             (IovPath::Vf, Some(vf), Some(adapter)) => write!(f, "VF {vf} of {adapter}"),
             (IovPath::Vf, ..) => f.write_str("VF"),
-            (IovPath::Synthetic, ..) => match &self.reason {
+            (IovPath::Paravirtual, ..) => match &self.reason {
                 Some(reason) => write!(f, "synthetic ({reason})"),
                 None => f.write_str("synthetic"),
             },

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{LabRun, LabWords};
+use crate::{LabRun, LabText};
 
 /// Response of `GET /1.0/lab/runs/{id}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -15,7 +15,8 @@ pub struct LabRunDetails {
     pub has_report: bool,
     /// Reason why the run ended before all measurements; absent if it was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut_short: Option<String>,
+    #[serde(rename = "cut_short")]
+    pub early_end_reason: Option<String>,
     /// Figures of the plan; empty without a report.
     pub figures: Vec<LabFigure>,
     /// Published figures with the simulator's results.
@@ -28,9 +29,10 @@ pub struct LabFigure {
     /// Id, unique in the plan.
     pub id: String,
     /// Subject of the figure in both languages.
-    pub of: LabWords,
+    #[serde(rename = "of")]
+    pub subject: LabText,
     /// Published value as stated in the document.
-    pub published: LabWords,
+    pub published: LabText,
     /// Estimate over all repetitions; absent if not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<LabEstimate>,
@@ -38,13 +40,15 @@ pub struct LabFigure {
     pub unit: String,
     /// Decimal places shown; as many as the value needs if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digits: Option<u8>,
+    #[serde(rename = "digits")]
+    pub decimal_places: Option<u8>,
     /// Result of the simulator for this figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub simulated: Option<LabSimulatedFigure>,
     /// True if the figure is a target of Suimon instead of a published value.
     #[serde(default)]
-    pub bar: bool,
+    #[serde(rename = "bar")]
+    pub is_target: bool,
     /// Agreement of the measured value with the expectation.
     pub agreement: LabAgreement,
 }
@@ -58,11 +62,13 @@ pub enum LabAgreement {
     /// The whole confidence interval is outside the bounds.
     Differs,
     /// The confidence interval includes a bound.
-    Open,
+    #[serde(rename = "open")]
+    Inconclusive,
     /// The figure was not measured in this run.
     NotMeasured,
     /// The figure is informational, without an expectation.
-    Shown,
+    #[serde(rename = "shown")]
+    Informational,
 }
 
 /// Statistics of repeated measurements with a 95 % confidence interval of the mean.
@@ -75,12 +81,15 @@ pub struct LabEstimate {
     /// Median of the samples.
     pub median: f64,
     /// Lowest value of a sample.
-    pub least: f64,
+    #[serde(rename = "least")]
+    pub min: f64,
     /// Highest value of a sample.
-    pub most: f64,
+    #[serde(rename = "most")]
+    pub max: f64,
     /// Lower and upper bound of the mean (95 % confidence); absent for one sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<[f64; 2]>,
+    #[serde(rename = "interval")]
+    pub confidence_interval: Option<[f64; 2]>,
 }
 
 /// Published figure and the simulator's result.
@@ -89,54 +98,67 @@ pub struct LabSimulatedFigure {
     /// Step of the simulated scenario.
     pub step: String,
     /// Subject of the figure, such as a metric.
-    pub of: String,
+    #[serde(rename = "of")]
+    pub subject: String,
     /// Published value as stated in the document.
     pub published: String,
     /// Value that the model computed.
-    pub ours: String,
+    #[serde(rename = "ours")]
+    pub simulated: String,
     /// True if the result is within the tolerance of the scenario.
     pub agrees: bool,
     /// Use of the figure: `calibration`, `held-out` or `bar`.
     #[serde(rename = "use")]
-    pub used: String,
+    pub purpose: String,
 }
 
 /// Response of `GET /1.0/lab/compare`: two runs, compared by measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabComparison {
     /// Id of the first run.
-    pub a: String,
+    #[serde(rename = "a")]
+    pub first_run: String,
     /// Id of the second run.
-    pub b: String,
+    #[serde(rename = "b")]
+    pub second_run: String,
     /// True if the runs were made on different machines.
-    pub other_machine: bool,
+    #[serde(rename = "other_machine")]
+    pub machines_differ: bool,
     /// Measures of the cases contained in both runs.
-    pub compared: Vec<LabCompared>,
+    #[serde(rename = "compared")]
+    pub measures: Vec<LabMeasureComparison>,
 }
 
 /// Comparison of one measure of one case in two runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct LabCompared {
+#[serde(rename = "LabCompared")]
+pub struct LabMeasureComparison {
     /// Id of the case; unique together with the measure.
     pub case: String,
     /// Description of the case in both languages.
-    pub case_words: LabWords,
+    #[serde(rename = "case_words")]
+    pub case_text: LabText,
     /// Id of the measure.
     pub measure: String,
     /// Description of the measure in both languages.
-    pub measure_words: LabWords,
+    #[serde(rename = "measure_words")]
+    pub measure_text: LabText,
     /// Unit of the measure; empty for a dimensionless one.
     pub unit: String,
     /// Estimate of the first run.
-    pub a: LabEstimate,
+    #[serde(rename = "a")]
+    pub first_run: LabEstimate,
     /// Estimate of the second run.
-    pub b: LabEstimate,
+    #[serde(rename = "b")]
+    pub second_run: LabEstimate,
     /// Difference of `b` from `a` in percent of `a`; absent if `a` is 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub more_percent: Option<f64>,
+    #[serde(rename = "more_percent")]
+    pub difference_percent: Option<f64>,
     /// Probability of such a difference by chance (p-value): Mann-Whitney test with Holm's
     /// correction.
-    pub p: f64,
+    #[serde(rename = "p")]
+    pub p_value: f64,
     /// Conclusion from the difference and its significance.
     pub finding: LabFinding,
 }
@@ -152,7 +174,9 @@ pub enum LabFinding {
     /// The runs differ significantly, and neither value is better.
     Different,
     /// The difference is not significant.
-    NotShown,
+    #[serde(rename = "not-shown")]
+    NotSignificant,
     /// Too few repetitions for any difference to be significant.
-    TooFew,
+    #[serde(rename = "too-few")]
+    TooFewSamples,
 }

@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 /// Text in both languages of the lab.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct LabWords {
+#[serde(rename = "LabWords")]
+pub struct LabText {
     /// English text.
     pub en: String,
     /// Japanese text.
@@ -16,7 +17,8 @@ pub struct LabWords {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct LabStatus {
     /// Folder that contains the runs.
-    pub results: String,
+    #[serde(rename = "results")]
+    pub results_folder: String,
     /// Process that carries out requests; absent if none is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worker: Option<LabWorker>,
@@ -42,9 +44,9 @@ pub struct LabPlan {
     /// Id of the plan.
     pub id: String,
     /// Title of the plan in both languages.
-    pub title: LabWords,
+    pub title: LabText,
     /// Question that the experiment answers.
-    pub question: LabWords,
+    pub question: LabText,
     /// Short name of the document that the experiment reproduces.
     pub document: String,
     /// Simulator scenario of the same experiment; absent if there is none.
@@ -63,7 +65,8 @@ pub struct LabPlanScale {
     pub seconds: f64,
     /// Requirements that this machine does not meet, with how to meet them. The plan can be run if
     /// empty.
-    pub missing: Vec<LabWords>,
+    #[serde(rename = "missing")]
+    pub unmet_requirements: Vec<LabText>,
 }
 
 /// Scale of a run: duration and size.
@@ -119,7 +122,8 @@ pub struct LabRequest {
     pub state: LabRequestState,
     /// Id of the run that the request started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
+    #[serde(rename = "run")]
+    pub run_id: Option<String>,
     /// Reason why the request failed or cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -130,9 +134,11 @@ pub struct LabRequest {
 #[serde(rename_all = "kebab-case")]
 pub enum LabRequestState {
     /// Queued behind other requests, or without a running worker.
-    Waiting,
+    #[serde(rename = "waiting")]
+    Queued,
     /// The run is in progress.
-    UnderWay,
+    #[serde(rename = "under-way")]
+    InProgress,
     /// The run is being cancelled.
     Stopping,
     /// The run was completed successfully.
@@ -155,7 +161,8 @@ pub struct LabRun {
     pub scale: Option<String>,
     /// Start time (RFC 3339, UTC).
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub began: Option<String>,
+    #[serde(rename = "began")]
+    pub started_at: Option<String>,
     /// Current state of the run.
     pub state: LabRunState,
     /// Progress; absent unless the run is in progress.
@@ -163,7 +170,7 @@ pub struct LabRun {
     pub progress: Option<LabProgress>,
     /// Result in one or two sentences.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<LabWords>,
+    pub verdict: Option<LabText>,
     /// Reason why a part of the run cannot be read, with the file's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -174,9 +181,11 @@ pub struct LabRun {
 #[serde(rename_all = "kebab-case")]
 pub enum LabRunState {
     /// Completed: every measurement was made.
-    Whole,
+    #[serde(rename = "whole")]
+    Complete,
     /// Measurements are in progress.
-    UnderWay,
+    #[serde(rename = "under-way")]
+    InProgress,
     /// Ended before all measurements; can be resumed.
     Interrupted,
 }
@@ -185,14 +194,17 @@ pub enum LabRunState {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LabProgress {
     /// Case that is currently measured.
-    pub case: LabWords,
+    pub case: LabText,
     /// Number of its current repetition, counted from 1.
     pub repetition: u32,
     /// Parts completed; a part is one repetition of one case.
-    pub parts_done: u64,
+    #[serde(rename = "parts_done")]
+    pub repetitions_done: u64,
     /// Start of the current part in milliseconds since 1970-01-01 UTC.
-    pub part_began_ms: u64,
+    #[serde(rename = "part_began_ms")]
+    pub repetition_started_unix_ms: u64,
     /// Estimated time in seconds from the start of the current part to the end of the run, without
     /// repetitions beyond those of the plan.
-    pub seconds_left: u64,
+    #[serde(rename = "seconds_left")]
+    pub remaining_s: u64,
 }

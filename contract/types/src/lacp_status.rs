@@ -13,13 +13,17 @@ pub struct LacpMemberStatus {
     /// Remote end (Partner), as last received or as assumed by default.
     pub partner: LacpPortStatus,
     /// State of the Receive machine, such as `current`.
-    pub receive: String,
+    #[serde(rename = "receive")]
+    pub receive_state: String,
     /// State of the Periodic Transmission machine, such as `slow-periodic`.
-    pub periodic: String,
+    #[serde(rename = "periodic")]
+    pub periodic_state: String,
     /// State of the Mux machine, such as `waiting`.
-    pub mux: String,
+    #[serde(rename = "mux")]
+    pub mux_state: String,
     /// Result of the Selection Logic: `selected`, `standby` or `unselected`.
-    pub selected: String,
+    #[serde(rename = "selected")]
+    pub selection: String,
     /// True if frames received on the link are accepted.
     pub collecting: bool,
     /// True if frames may be sent on the link.

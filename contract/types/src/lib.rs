@@ -132,18 +132,18 @@ mod worker_stages;
 mod xdp_status;
 
 pub use cluster_status::{
-    ClusterAggressor, ClusterCap, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare,
+    DiskOverGuarantee, ClusterCap, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare,
     ClusterStatus, SharedStoreStatus,
 };
 pub use commands::command_of;
 pub use condition::{Condition, Health};
-pub use confinement::{ConfinementLayer, ConfinementMode, ConfinementStatus};
+pub use confinement::{ThreadConfinement, ConfinementMode, ConfinementStatus};
 pub use console_login::ConsoleLogin;
 pub use disk_status::{
     DiskCounters, DiskFullStatus, DiskNbdClient, DiskNbdStatus, DiskNbdTransport,
     DiskRequestCounters, DiskStatus, DiskVhostUserStatus, StorageState, StoreStatus,
 };
-pub use drain::{DrainPlan, DrainRequest, DrainStatus, DrainedVm};
+pub use drain::{DrainPlan, DrainRequest, DrainStatus, VmDrainPlan};
 pub use event::{Event, EventFilter, Severity};
 pub use event_kinds::EventKind;
 pub use image_report::{
@@ -153,18 +153,18 @@ pub use image_report::{
 pub use iov_status::{IovPath, IovStatus};
 pub use kernel_path_status::KernelPathStatus;
 pub use lab_run::{
-    LabAgreement, LabCompared, LabComparison, LabEstimate, LabFigure, LabFinding, LabRunDetails,
+    LabAgreement, LabMeasureComparison, LabComparison, LabEstimate, LabFigure, LabFinding, LabRunDetails,
     LabSimulatedFigure,
 };
 pub use lab_status::{
     LabPlan, LabPlanScale, LabProgress, LabRequest, LabRequestState, LabRun, LabRunRequest,
-    LabRunState, LabScale, LabStatus, LabWords, LabWorker,
+    LabRunState, LabScale, LabStatus, LabText, LabWorker,
 };
 pub use lacp_status::{LacpCounters, LacpMemberStatus, LacpPortStatus};
 pub use libvirt::libvirt_elements;
 pub use migration::{
-    DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX, DiskCopied, DiskHandedOver, IncomingMigration,
-    IncomingMigrationRequest, IncomingMigrationState, IncomingPort, MIGRATION_PROTOCOL,
+    DOWNTIME_MS_DEFAULT, DOWNTIME_MS_MAX, CopiedDisk, HandedOverDisk, IncomingMigration,
+    IncomingMigrationRequest, IncomingMigrationState, DevicePciPort, MIGRATION_PROTOCOL,
     MigrateVmRequest, MigrationHeader, MigrationPhase, SourceSwitch, StoreToken, VmMigration,
 };
 pub use nbd_status::{NbdPeerStatus, NbdStatus};
@@ -175,11 +175,11 @@ pub use offload_status::{
 };
 pub use operation::{Operation, OperationState};
 pub use power_status::{
-    PowerChangedStatus, PowerCpuStatus, PowerDataPlaneStatus, PowerEffect, PowerEnergyStatus,
+    ChangedPowerSetting, PowerCpuStatus, PowerDataPlaneStatus, PowerEffect, PowerEnergyStatus,
     PowerSettingStatus, PowerStatus, PowerZoneStatus, TopPower,
 };
 pub use qos_status::{
-    QosDelivery, QosFlowStatus, QosLimitingFactor, QosPolicyPart, QosPolicyStatus, QosTimeShare,
+    QosDelivery, QosFlowStatus, QosLimitingFactor, QosPolicyShare, QosPolicyStatus, QosTimeShare,
     StoreReservations, WhatIfResponse,
 };
 pub use request::{
@@ -193,7 +193,7 @@ pub use status::{
 };
 pub use steering_status::{SteeredNic, SteeringMode, SteeringStatus};
 pub use store_measurement::{
-    CapacitySource, StoreEstimate, StoreMeasurement, StorePattern, StorePatternFigure,
+    CapacitySource, StoreCapacityEstimate, StoreMeasurement, StorePattern, StorePatternResult,
 };
 pub use suimon_config::*;
 pub use suimon_host_file::*;
@@ -204,7 +204,7 @@ pub use top_disk::TopDisk;
 pub use vm_guest::{VmGuest, VmGuestInterface};
 pub use vm_request::{
     FREEZE_SECONDS_DEFAULT, FREEZE_SECONDS_MAX, FreezeVmRequest, STOP_SECONDS_DEFAULT,
-    STOP_SECONDS_MAX, StopBy, StopVmRequest,
+    STOP_SECONDS_MAX, StopMethod, StopVmRequest,
 };
 pub use vm_status::{VmState, VmStatus};
 pub use vmq_status::{VmqQueueStatus, VmqStatus, VmqWorkerStatus};

@@ -24,7 +24,8 @@ pub const DOWNTIME_MS_MAX: u32 = 60_000;
 #[serde(deny_unknown_fields)]
 pub struct MigrateVmRequest {
     /// Destination, one of the host's `[[node]]`s.
-    pub to: Name,
+    #[serde(rename = "to")]
+    pub destination: Name,
     /// Target downtime in ms, 1 to 60 000. The VM is stopped and handed over once the remaining
     /// memory can be sent in this time.
     #[serde(default = "downtime_default")]
@@ -32,14 +33,16 @@ pub struct MigrateVmRequest {
     pub downtime_ms: u32,
     /// Limit of memory transfer in bytes per second; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bandwidth: Option<ByteSize>,
+    #[serde(rename = "bandwidth")]
+    pub bandwidth_max_bytes_per_s: Option<ByteSize>,
     /// True if the files of the VM's disks are deleted on this node after the migration. Otherwise
     /// they are kept, like those of a deleted disk.
     #[serde(default)]
-    pub with_files: bool,
+    #[serde(rename = "with_files")]
+    pub deletes_source_files: bool,
 }
 
-pub(crate) const fn downtime_default() -> u32 {
+pub(crate) const fn default_downtime_ms() -> u32 {
     DOWNTIME_MS_DEFAULT
 }
 
@@ -54,7 +57,8 @@ pub enum MigrationPhase {
     /// Memory is copied, including writes of the guest to memory and disks in the meantime.
     CopyingMemory,
     /// The VM is stopped; the remaining state is copied.
-    Switching,
+    #[serde(rename = "switching")]
+    StopAndCopy,
     /// The destination has all state and was requested to run the VM.
     HandedOver,
 }
@@ -68,17 +72,20 @@ pub struct VmMigration {
     pub is_outgoing: bool,
     /// Name of the other node in this host's configuration; its host name if it is not configured
     /// here.
-    pub node: String,
+    #[serde(rename = "node")]
+    pub peer_node: String,
     /// Phase, as far as known to this node.
     pub phase: MigrationPhase,
     /// Bytes of disks copied, including repeated copies. 0 on the destination.
     pub disk_bytes_copied: u64,
     /// Bytes of disks left to copy.
-    pub disk_bytes_left: u64,
+    #[serde(rename = "disk_bytes_left")]
+    pub disk_bytes_remaining: u64,
     /// Bytes of memory sent, including repeated copies. 0 on the destination.
     pub memory_bytes_copied: u64,
     /// Bytes of memory left to copy.
-    pub memory_bytes_left: u64,
+    #[serde(rename = "memory_bytes_left")]
+    pub memory_bytes_remaining: u64,
     /// Names of disks that are copied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disks_copied: Vec<Name>,
@@ -92,7 +99,7 @@ pub struct VmMigration {
 #[serde(deny_unknown_fields)]
 #[serde(rename = "ArrivingPort")]
 #[schema(as = ArrivingPort)]
-pub struct IncomingPort {
+pub struct DevicePciPort {
     /// Device of the VM: `nic/NAME` or `disk/NAME`.
     pub device: String,
     /// Number of the PCI port on the machine, from 0.
@@ -103,7 +110,8 @@ pub struct IncomingPort {
 /// Guest-visible geometry of a disk in a shared store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DiskHandedOver {
+#[serde(rename = "DiskHandedOver")]
+pub struct HandedOverDisk {
     /// Name of the disk.
     pub name: Name,
     /// Size of the disk in bytes.
@@ -111,16 +119,19 @@ pub struct DiskHandedOver {
     pub size_bytes: u64,
     /// Logical sector size in bytes.
     #[schema(minimum = 0, maximum = 4_294_967_295usize)]
-    pub logical_sector: u32,
+    #[serde(rename = "logical_sector")]
+    pub logical_sector_bytes: u32,
     /// Physical sector size in bytes.
     #[schema(minimum = 0, maximum = 4_294_967_295usize)]
-    pub physical_sector: u32,
+    #[serde(rename = "physical_sector")]
+    pub physical_sector_bytes: u32,
 }
 
 /// Disk whose contents are copied to the destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct DiskCopied {
+#[serde(rename = "DiskCopied")]
+pub struct CopiedDisk {
     /// Name of the disk.
     pub name: Name,
     /// Space in bytes that the disk occupies on the source node; with several image files, the
@@ -157,7 +168,8 @@ pub struct MigrationHeader {
     pub protocol: u64,
     /// Host name of the source node.
     #[serde(default)]
-    pub from: Option<String>,
+    #[serde(rename = "from")]
+    pub source_node: Option<String>,
 }
 
 impl MigrationHeader {
@@ -180,11 +192,13 @@ pub struct IncomingMigrationRequest {
     /// Id of the migration, 32 hexadecimal digits, chosen at random by the source node.
     pub id: String,
     /// Host name of the source node.
-    pub from: String,
+    #[serde(rename = "from")]
+    pub source_node: String,
     /// Current configuration of the VM.
     pub vm: VmConfig,
     /// Configuration at the VM's start, in effect while it runs.
-    pub as_started: VmConfig,
+    #[serde(rename = "as_started")]
+    pub vm_at_start: VmConfig,
     /// True if the VM's CPUs are paused and remain paused.
     pub is_paused: bool,
     /// UUID of the machine as the guest sees it, 32 hexadecimal digits.
@@ -196,11 +210,13 @@ pub struct IncomingMigrationRequest {
     pub disks: Vec<DiskConfig>,
     /// Disks handed over. They are opened when the VM becomes active.
     #[serde(default)]
-    pub handed_over: Vec<DiskHandedOver>,
+    #[serde(rename = "handed_over")]
+    pub handed_over_disks: Vec<HandedOverDisk>,
     /// Disks that are copied, with the space that they need. Disks whose space is unknown are left
     /// out.
     #[serde(default)]
-    pub copied: Vec<DiskCopied>,
+    #[serde(rename = "copied")]
+    pub copied_disks: Vec<CopiedDisk>,
     /// Switches of the NICs on the source node. Those of this node must have the same kinds.
     #[serde(default)]
     pub switches: Vec<SourceSwitch>,
@@ -210,16 +226,19 @@ pub struct IncomingMigrationRequest {
     /// QoS policies that the disks refer to.
     pub qos_policies: Vec<QosPolicyConfig>,
     /// True if KVM runs the VM, false if QEMU emulates the CPU.
-    pub is_kvm: bool,
+    #[serde(rename = "is_kvm")]
+    pub uses_kvm: bool,
     /// Current number of virtual CPUs.
     #[schema(minimum = 0, maximum = 65_535)]
-    pub cpus_now: u16,
+    #[serde(rename = "cpus_now")]
+    pub current_cpus: u16,
     /// Version of QEMU, such as `7.2.22`.
     pub qemu_version: String,
     /// Machine type that QEMU emulates, such as `pc-q35-7.2`.
-    pub machine: String,
+    #[serde(rename = "machine")]
+    pub machine_type: String,
     /// PCI ports of the virtio devices.
-    pub ports: Vec<IncomingPort>,
+    pub ports: Vec<DevicePciPort>,
     /// CPU features of the source, as named by the kernel (`flags` in `/proc/cpuinfo`). Used with
     /// KVM only.
     pub cpu_flags: Vec<String>,
@@ -231,7 +250,8 @@ pub struct IncomingMigrationRequest {
 #[schema(as = ArrivalState)]
 pub enum IncomingMigrationState {
     /// In preparation, or receiving disks and memory.
-    Waiting,
+    #[serde(rename = "waiting")]
+    InProgress,
     /// This node owns the VM, which runs or is paused as before.
     Active,
     /// Abandoned: this node will never own the VM. Also reported for unknown migration ids.

@@ -20,7 +20,8 @@ pub struct NbdStatus {
     pub peer_buffer_max_bytes: u64,
     /// Requests since the daemon started that were delayed or processed in parts, because a limit
     /// on buffer memory was reached.
-    pub shortages: u64,
+    #[serde(rename = "shortages")]
+    pub buffer_shortages: u64,
     /// Peers that have connections to the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub peers: Vec<NbdPeerStatus>,

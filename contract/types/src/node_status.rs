@@ -16,7 +16,8 @@ pub struct NodeStatus {
     pub condition: Condition,
     /// Host name of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
+    #[serde(rename = "host")]
+    pub host_name: Option<String>,
     /// Version of the node's daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,

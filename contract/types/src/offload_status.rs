@@ -54,7 +54,8 @@ pub struct OffloadStatus {
     /// True if the offload is in use.
     pub effective: bool,
     /// Component that performs the offload.
-    pub by: OffloadPerformer,
+    #[serde(rename = "by")]
+    pub performer: OffloadPerformer,
     /// Reason for the offload's state.
     pub reason: String,
 }
@@ -65,7 +66,8 @@ pub struct DeviceFeaturesStatus {
     /// Reason why the features are unknown; absent if they are known, and for a TAP uplink, which
     /// has no hardware.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<String>,
+    #[serde(rename = "unknown")]
+    pub unknown_reason: Option<String>,
     /// Features relevant to the switch.
     pub features: Vec<DeviceFeatureStatus>,
 }

@@ -39,10 +39,12 @@ pub struct Operation {
     /// Number of steps completed so far.
     pub steps_done: usize,
     /// Number of steps of the whole operation.
-    pub steps: usize,
+    #[serde(rename = "steps")]
+    pub steps_total: usize,
     /// Description of the current step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub step: Option<String>,
+    #[serde(rename = "step")]
+    pub current_step: Option<String>,
     /// Plan of the change; absent if the operation does not change desired state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,

@@ -47,7 +47,8 @@ pub struct PowerStatus {
     /// CPUs of the host, by number.
     pub cpus: Vec<PowerCpuStatus>,
     /// Settings changed by the daemon, with the values that it will restore.
-    pub changed: Vec<PowerChangedStatus>,
+    #[serde(rename = "changed")]
+    pub changed_settings: Vec<ChangedPowerSetting>,
     /// Energy counters and power of the host.
     pub energy: PowerEnergyStatus,
 }
@@ -66,7 +67,8 @@ pub struct PowerSettingStatus {
     pub in_effect: bool,
     /// Current value read from sysfs; absent if the files do not exist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub now: Option<String>,
+    #[serde(rename = "now")]
+    pub current: Option<String>,
     /// Reason why the value is not in effect, or a remark.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -76,9 +78,11 @@ pub struct PowerSettingStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PowerDataPlaneStatus {
     /// True if dynamic VMQ moves queues away from lightly loaded workers, so that these park.
-    pub parking: bool,
+    #[serde(rename = "parking")]
+    pub parks_workers: bool,
     /// Poll budget of a worker in microseconds.
-    pub poll_us: u32,
+    #[serde(rename = "poll_us")]
+    pub poll_budget_us: u32,
     /// High mark of dynamic VMQ in percent of a worker's time.
     pub vmq_high_percent: u8,
     /// Low mark of dynamic VMQ in percent of a worker's time.
@@ -113,16 +117,20 @@ pub struct PowerCpuStatus {
 
 /// Setting changed by the daemon.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct PowerChangedStatus {
+#[serde(rename = "PowerChangedStatus")]
+pub struct ChangedPowerSetting {
     /// Path of the setting's file in sysfs.
     pub file: String,
     /// Original value, which the daemon restores.
-    pub before: String,
+    #[serde(rename = "before")]
+    pub original: String,
     /// Value written by the daemon.
-    pub written: String,
+    #[serde(rename = "written")]
+    pub written_by_daemon: String,
     /// Current value; absent if the file does not exist, for example while the CPU is offline.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub now: Option<String>,
+    #[serde(rename = "now")]
+    pub current: Option<String>,
 }
 
 /// Energy and power of the host.
@@ -154,7 +162,8 @@ pub struct PowerZoneStatus {
     pub milliwatts: Option<u64>,
     /// True if the zone is part of the host's sum. Zones of cores are not, since their package
     /// contains them.
-    pub counted: bool,
+    #[serde(rename = "counted")]
+    pub is_in_host_sum: bool,
 }
 
 /// Power values of `suimon top`.

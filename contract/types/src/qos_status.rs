@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{ClusterCap, DiskQos, Name, QosPolicyConfig};
+use crate::{ClusterCap, QosLimits, Name, QosPolicyConfig};
 
 /// Observed state of a QoS policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,12 +23,14 @@ pub struct QosPolicyStatus {
     pub delivered_iops: u64,
     /// This host's parts of the limits by store; empty unless disks of several nodes share them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<QosPolicyPart>,
+    #[serde(rename = "parts")]
+    pub shares: Vec<QosPolicyShare>,
 }
 
 /// Part of a policy's limits granted to a host, for a policy shared by disks of several nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct QosPolicyPart {
+#[serde(rename = "QosPolicyPart")]
+pub struct QosPolicyShare {
     /// Store of the disks concerned.
     pub store: Name,
     /// Guaranteed minimum of these disks together, in normalised operations per second.
@@ -49,7 +51,7 @@ pub struct QosFlowStatus {
     /// disks share them.
     pub holder: String,
     /// Limits in effect for the holder.
-    pub limits: DiskQos,
+    pub limits: QosLimits,
     /// Requests queued in the scheduler.
     pub queued: u32,
     /// Requests in flight at the device.
@@ -99,7 +101,8 @@ pub struct QosDelivery {
         default,
         skip_serializing_if = "Option::is_none"
     )]
-    pub device_own_latency_ns: Option<u64>,
+    #[serde(rename = "device_baseline_latency_ns")]
+    pub device_baseline_latency_ns: Option<u64>,
 }
 
 /// Share of time by a limiting factor of a disk.
@@ -118,9 +121,11 @@ pub enum QosLimitingFactor {
     /// Requests were queued because the store is full.
     StoreFull,
     /// Requests were queued because of the disk's own `max_iops`, or its burst's rate.
-    OwnMaximum,
+    #[serde(rename = "own-maximum")]
+    DiskMaximum,
     /// Requests were queued because of the disk's own `max_bytes_per_s`.
-    OwnBandwidth,
+    #[serde(rename = "own-bandwidth")]
+    DiskBandwidth,
     /// Requests were queued because of a maximum of the policy that the disk shares with others.
     SharedPolicy,
     /// Requests were queued because of the node's limit on a shared store.
@@ -140,9 +145,11 @@ pub enum QosLimitingFactor {
     Discards,
     /// Requests were queued in the storage engine behind a discard or write of zeros of the same
     /// disk with an overlapping range.
-    Unmeasured,
+    #[serde(rename = "unmeasured")]
+    OverlappingDiscard,
     /// The worker's thread was runnable, but other threads occupied its CPU.
-    Worker,
+    #[serde(rename = "worker")]
+    WorkerNotScheduled,
     /// Every request of the client was in flight: a larger queue depth would increase throughput.
     QueueDepth,
     /// The client had no request outstanding.
@@ -163,8 +170,8 @@ impl QosLimitingFactor {
     /// Limiting factors in the order of the reference page.
     pub const ALL: [Self; 16] = [
         Self::StoreFull,
-        Self::OwnMaximum,
-        Self::OwnBandwidth,
+        Self::DiskMaximum,
+        Self::DiskBandwidth,
         Self::SharedPolicy,
         Self::StoreCap,
         Self::OthersMinimums,
@@ -173,8 +180,8 @@ impl QosLimitingFactor {
         Self::Flushes,
         Self::Metadata,
         Self::Discards,
-        Self::Unmeasured,
-        Self::Worker,
+        Self::OverlappingDiscard,
+        Self::WorkerNotScheduled,
         Self::QueueDepth,
         Self::ClientIdle,
         Self::Device,
@@ -184,10 +191,10 @@ impl QosLimitingFactor {
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::StoreFull => "Requests were queued because the store has no space for them.",
-            Self::OwnMaximum => {
+            Self::DiskMaximum => {
                 "Requests were queued because of the `max_iops` of the disk, or its burst rate."
             }
-            Self::OwnBandwidth => {
+            Self::DiskBandwidth => {
                 "Requests were queued because of the `max_bytes_per_s` of the disk."
             }
             Self::SharedPolicy => {
@@ -210,11 +217,11 @@ impl QosLimitingFactor {
                 "Requests were queued for a read or a commit of the image's metadata."
             }
             Self::Discards => "Discards and writes of zeros.",
-            Self::Unmeasured => {
+            Self::OverlappingDiscard => {
                 "Requests were queued in the storage engine behind a discard or write of zeros of the same \
                  disk with an overlapping range."
             }
-            Self::Worker => "The worker was runnable, but other threads had its CPU.",
+            Self::WorkerNotScheduled => "The worker was runnable, but other threads had its CPU.",
             Self::QueueDepth => {
                 "All requests of the client were in the device at its lowest latency."
             }
@@ -230,7 +237,7 @@ impl QosLimitingFactor {
     pub const fn remedy(self) -> &'static str {
         match self {
             Self::StoreFull => "Free space on the store, or move disks to another one.",
-            Self::OwnMaximum | Self::OwnBandwidth => "Raise the limit of the disk.",
+            Self::DiskMaximum | Self::DiskBandwidth => "Raise the limit of the disk.",
             Self::SharedPolicy => "Raise the limit of the policy.",
             Self::StoreCap => "Reduce the load of other nodes, or give the disk a minimum.",
             Self::OthersMinimums => "Give the disk a minimum.",
@@ -242,8 +249,8 @@ impl QosLimitingFactor {
                  --format FORMAT --kind fixed`), and use the file (`suimon disk set DISK --file \
                  FILE --unset kind --unset parent`)."
             }
-            Self::Discards | Self::Unmeasured => "Discard less often in the guest.",
-            Self::Worker => "Give the worker a CPU of its own.",
+            Self::Discards | Self::OverlappingDiscard => "Discard less often in the guest.",
+            Self::WorkerNotScheduled => "Give the worker a CPU of its own.",
             Self::QueueDepth => "Let the client submit more requests at a time.",
             Self::ClientIdle => "None: the client has no more demand.",
             Self::Device => "None.",
@@ -254,8 +261,8 @@ impl QosLimitingFactor {
     pub const fn text(self) -> &'static str {
         match self {
             Self::StoreFull => "its full store",
-            Self::OwnMaximum => "its own maximum",
-            Self::OwnBandwidth => "its own bandwidth limit",
+            Self::DiskMaximum => "its own maximum",
+            Self::DiskBandwidth => "its own bandwidth limit",
             Self::SharedPolicy => "the maximum of its shared policy",
             Self::StoreCap => "other nodes that use the store",
             Self::OthersMinimums => "other disks' minimums",
@@ -264,8 +271,8 @@ impl QosLimitingFactor {
             Self::Flushes => "flushes and durable writes",
             Self::Metadata => "image metadata",
             Self::Discards => "discards and writes of zeros",
-            Self::Unmeasured => "an overlapping discard or write of zeros",
-            Self::Worker => "the worker is not scheduled",
+            Self::OverlappingDiscard => "an overlapping discard or write of zeros",
+            Self::WorkerNotScheduled => "the worker is not scheduled",
             Self::QueueDepth => "the client's queue depth",
             Self::ClientIdle => "the client is idle",
             Self::Device => "in the device",
@@ -281,7 +288,8 @@ pub struct StoreReservations {
     /// Name of the store.
     pub store: Name,
     /// Number of minimums; one of an aggregated policy counts once.
-    pub minimums: usize,
+    #[serde(rename = "minimums")]
+    pub minimum_count: usize,
     /// Sum of the minimums in normalised operations per second.
     pub minimums_iops: u64,
     /// Capacity of the store in normalised operations per second; absent if unknown.
@@ -292,7 +300,8 @@ pub struct StoreReservations {
     /// True if the sum does not exceed `reservable_iops`.
     pub fits: bool,
     /// The calculation as text, with the action to take if the minimums do not fit.
-    pub text: String,
+    #[serde(rename = "text")]
+    pub explanation: String,
 }
 
 /// Response of `POST /1.0/qos/what-if`.

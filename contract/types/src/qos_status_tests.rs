@@ -1,16 +1,16 @@
 use super::*;
-use crate::{DiskQos, QosPolicyKind};
+use crate::{QosLimits, QosPolicyKind};
 
 /// Fails if a published key is renamed.
 #[test]
 fn keys_are_as_published_and_read_as_they_are_written() {
-    let limits = DiskQos { min_iops: Some(1000), ..DiskQos::NONE };
+    let limits = QosLimits { min_iops: Some(1000), ..QosLimits::NONE };
     let policy = QosPolicyStatus {
         config: QosPolicyConfig::new("gold".parse().unwrap(), QosPolicyKind::Aggregated, limits),
         disks: vec!["web".parse().unwrap()],
         reserved_iops: 1000,
         delivered_iops: 900,
-        parts: vec![QosPolicyPart {
+        shares: vec![QosPolicyShare {
             store: "san".parse().unwrap(),
             min_iops: 250,
             max: Some(ClusterCap { iops: 700, reserved_iops: 500, ..ClusterCap::default() }),
@@ -20,12 +20,12 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         fits: false,
         stores: vec![StoreReservations {
             store: "fast".parse().unwrap(),
-            minimums: 1,
+            minimum_count: 1,
             minimums_iops: 1000,
             capacity_iops: None,
             reservable_iops: 0,
             fits: false,
-            text: "what the store can do is not known".to_owned(),
+            explanation: "what the store can do is not known".to_owned(),
         }],
         warnings: Vec::new(),
     };

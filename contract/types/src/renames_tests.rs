@@ -7,11 +7,11 @@ use utoipa::openapi::{RefOr, Schema};
 use crate::{
     ClusterDisk, ClusterStatus, Components, ConfinementStatus, DiskStatus, DrainPlan, ErrorCode,
     EventKind, HostConfig, MoveQueueRequest, PowerStatus, QosFlowStatus, QosPolicyStatus,
-    QueueStatus, RENAMES, Rename, Renamed, ResourceKind, StoreStatus, TopSnapshot, VmStatus,
+    QueueStatus, RENAMES, Rename, RenamedItem, ResourceKind, StoreStatus, TopSnapshot, VmStatus,
     VmqStatus, WhatIfRequest, WhatIfResponse, check_patch, describe_keys, describe_renames,
-    from_json, kind_example, old_names_of, old_names_of_apply, old_names_of_file,
-    parse_request_with_old_names, parse_toml, renamed_fields, renamed_key, renames_page,
-    replace_old_names, to_json, to_stored, to_toml,
+    from_json, kind_example, old_names_in_table, old_names_in_apply, old_names_in_file,
+    parse_request_with_old_names, parse_toml, renames_of_schema, rename_of_old_key, renames_page,
+    replace_old_names, to_json, to_stored_json, to_toml,
 };
 
 fn components() -> Components {
@@ -49,8 +49,8 @@ fn components() -> Components {
 
 /// Returns the renamed fields with the component of each.
 fn fields() -> impl Iterator<Item = (&'static str, &'static Rename)> {
-    RENAMES.iter().filter_map(|rename| match rename.object {
-        Renamed::Field { schema } => Some((schema, rename)),
+    RENAMES.iter().filter_map(|rename| match rename.item {
+        RenamedItem::Field { schema } => Some((schema, rename)),
         _ => None,
     })
 }
@@ -98,7 +98,7 @@ fn document(kind: ResourceKind, entries: &[(&str, Value)]) -> Map<String, Value>
 
 /// Returns true if both are names of one key.
 fn is_same(kind: ResourceKind, a: &str, b: &str) -> bool {
-    let new = |name| renamed_key(kind, name).map_or(name, |rename| rename.new);
+    let new = |name| rename_of_old_key(kind, name).map_or(name, |rename| rename.new);
     new(a) == new(b)
 }
 
@@ -109,14 +109,14 @@ fn apply_body(config: &Map<String, Value>) -> Vec<u8> {
 #[test]
 fn names_are_unique_and_no_new_name_is_the_old_name_of_the_same_object() {
     let location = |renamed| match renamed {
-        Renamed::Field { schema } | Renamed::Output { schema } => schema.to_owned(),
-        Renamed::Metric { .. } => "metric".to_owned(),
+        RenamedItem::Field { schema } | RenamedItem::CommandOutput { schema } => schema.to_owned(),
+        RenamedItem::Metric { .. } => "metric".to_owned(),
         other => format!("{other:?}"),
     };
     for (index, rename) in RENAMES.iter().enumerate() {
         assert_ne!(rename.old, rename.new);
         let later = RENAMES.iter().skip(index + 1);
-        for other in later.filter(|other| location(other.object) == location(rename.object)) {
+        for other in later.filter(|other| location(other.item) == location(rename.item)) {
             for name in [rename.old, rename.new] {
                 assert!(![other.old, other.new].contains(&name), "{other:?}");
             }
@@ -147,7 +147,7 @@ fn host_files_are_accepted_with_either_name_and_mean_the_same() {
         let value = value_of(kind, rename);
         let read = |name| {
             let body = apply_body(&document(kind, &[(name, value.clone())]));
-            (crate::parse_apply(&body), old_names_of_apply(&body))
+            (crate::parse_apply(&body), old_names_in_apply(&body))
         };
         let ((with_old, old), (with_new, new)) = (read(rename.old), read(rename.new));
         let with_new = with_new.unwrap_or_else(|errors| panic!("{rename:?}: {errors:?}"));
@@ -162,7 +162,7 @@ fn host_files_are_accepted_with_either_name_and_mean_the_same() {
         assert!(!toml.contains(rename.old), "{toml}");
         let toml = toml.replace(rename.new, rename.old);
         assert_eq!(parse_toml(&toml, None), Ok(with_new), "{toml}");
-        let old_names = old_names_of_file(&toml, Some("host.toml"));
+        let old_names = old_names_in_file(&toml, Some("host.toml"));
         let line = toml.lines().position(|line| line.contains(rename.old)).unwrap() + 1;
         assert!(
             old_names.iter().any(|old| old.line == Some(line) && old.rename.old == rename.old),
@@ -178,7 +178,7 @@ fn different_values_of_both_names_are_an_error_that_names_both() {
         let equal = [(rename.old, value.clone()), (rename.new, value.clone())];
         let body = apply_body(&document(kind, &equal));
         assert!(crate::parse_apply(&body).is_ok(), "{rename:?}");
-        assert_eq!(old_names_of_apply(&body), [], "{rename:?}");
+        assert_eq!(old_names_in_apply(&body), [], "{rename:?}");
         let other = match &value {
             Value::String(text) => json!(format!("{text}-2")),
             Value::Array(_) => json!([3]),
@@ -200,7 +200,7 @@ fn merge_patches_are_accepted_with_either_name() {
             let patch = json!({ rename.old: value }).to_string();
             let required = kind.key(rename.new).unwrap().required && value.is_null();
             assert_eq!(check_patch(kind, patch.as_bytes()).is_err(), required, "{patch}");
-            let old = old_names_of(kind, patch.as_bytes());
+            let old = old_names_in_table(kind, patch.as_bytes());
             assert_eq!(old.len(), 1, "{patch}: {old:?}");
         }
         let both = json!({ rename.old: value_of(kind, rename), rename.new: "x" }).to_string();
@@ -230,8 +230,8 @@ struct Fake(&'static str);
 impl serde::Serialize for Fake {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
-        let mut fields = serializer.serialize_struct(self.0, renamed_fields(self.0).count())?;
-        for rename in renamed_fields(self.0) {
+        let mut fields = serializer.serialize_struct(self.0, renames_of_schema(self.0).count())?;
+        for rename in renames_of_schema(self.0) {
             fields.serialize_field(rename.new, rename.old)?;
         }
         fields.end()
@@ -240,8 +240,8 @@ impl serde::Serialize for Fake {
 
 #[test]
 fn responses_have_both_names_and_stored_state_the_old_one() {
-    let outputs = RENAMES.iter().filter_map(|rename| match rename.object {
-        Renamed::Output { schema } => Some((schema, rename)),
+    let outputs = RENAMES.iter().filter_map(|rename| match rename.item {
+        RenamedItem::CommandOutput { schema } => Some((schema, rename)),
         _ => None,
     });
     for (schema, rename) in fields().chain(outputs) {
@@ -249,14 +249,14 @@ fn responses_have_both_names_and_stored_state_the_old_one() {
         assert_eq!(both[0][rename.new], rename.old, "{schema}");
         assert_eq!(both[0][rename.old], rename.old, "{schema}");
         let stored: Value =
-            serde_json::from_slice(&to_stored(&Some(Fake(schema))).unwrap()).unwrap();
+            serde_json::from_slice(&to_stored_json(&Some(Fake(schema))).unwrap()).unwrap();
         assert_eq!(stored[rename.old], rename.old, "{schema}");
         assert!(stored.get(rename.new).is_none(), "{schema}");
         let mut table = stored.as_object().cloned().unwrap();
         let mut count = 0;
         replace_old_names(schema, &mut table, |_| count += 1).unwrap();
         assert_eq!(table[rename.new], rename.old, "{schema}");
-        assert_eq!(count, renamed_fields(schema).count());
+        assert_eq!(count, renames_of_schema(schema).count());
     }
 }
 
@@ -265,7 +265,7 @@ fn state_of_the_previous_version_is_read_and_new_state_is_readable_by_it() {
     for (kind, rename) in keys() {
         let body = apply_body(&document(kind, &[(rename.new, value_of(kind, rename))]));
         let config = crate::parse_apply(&body).unwrap();
-        let stored = to_stored(&config).unwrap();
+        let stored = to_stored_json(&config).unwrap();
         let text = String::from_utf8(stored.clone()).unwrap();
         assert!(text.contains(&format!("\"{}\"", rename.old)), "{text}");
         assert!(!text.contains(&format!("\"{}\"", rename.new)), "{text}");
@@ -277,7 +277,7 @@ fn state_of_the_previous_version_is_read_and_new_state_is_readable_by_it() {
 
 #[test]
 fn event_kinds_have_the_new_names() {
-    for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::Event) {
+    for rename in RENAMES.iter().filter(|rename| rename.item == RenamedItem::Event) {
         let exists = |name| EventKind::ALL.iter().any(|kind| kind.name() == name);
         assert!(exists(rename.new) && !exists(rename.old), "{rename:?}");
     }

@@ -51,12 +51,13 @@ pub struct MeasureStoreRequest {
     pub seconds: u64,
     /// True to measure while VMs or NBD clients use disks of the store. The measurement slows them
     /// down, and its result excludes the capacity that they use.
-    pub beside: bool,
+    #[serde(rename = "beside")]
+    pub while_in_use: bool,
 }
 
 impl Default for MeasureStoreRequest {
     fn default() -> Self {
-        Self { seconds: MEASURE_SECONDS_DEFAULT, beside: false }
+        Self { seconds: MEASURE_SECONDS_DEFAULT, while_in_use: false }
     }
 }
 

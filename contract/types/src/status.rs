@@ -107,7 +107,8 @@ pub struct PortCounters {
     /// port.
     pub software_coalesced_segments: u64,
     /// Large frames that resulted from coalescing. They are included in `tx_frames`.
-    pub software_coalesced_units: u64,
+    #[serde(rename = "software_coalesced_units")]
+    pub software_coalesced_frames: u64,
 }
 
 /// Counter of drops for one reason.
@@ -134,7 +135,8 @@ pub struct QueueStatus {
     /// Bytes carried since the queue's creation.
     pub bytes: u64,
     /// Frames lost because the receiving side had no free buffer.
-    pub full: u64,
+    #[serde(rename = "full")]
+    pub dropped_no_buffer: u64,
     /// Number of moves to another worker.
     pub moves: u64,
 }
@@ -156,7 +158,8 @@ pub struct NicStatus {
     /// Number of queue pairs in use.
     pub queue_pairs: u16,
     /// MAC addresses learned on the port.
-    pub learned: u32,
+    #[serde(rename = "learned")]
+    pub learned_macs: u32,
     /// Source address bound to a NIC without `mac`. Frames with it from other NICs are dropped
     /// until the guest disconnects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,7 +196,8 @@ pub struct UplinkStatus {
     pub offloads: Vec<OffloadStatus>,
     /// Offload features of the device, as currently reported by the kernel.
     #[serde(default)]
-    pub device: DeviceFeaturesStatus,
+    #[serde(rename = "device")]
+    pub device_features: DeviceFeaturesStatus,
     /// Mode of the AF_XDP sockets; absent while none is open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub af_xdp: Option<XdpStatus>,
@@ -213,7 +217,8 @@ pub struct SwitchStatus {
     pub nics: Vec<Name>,
     /// Counters of the host NIC of an internal switch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host_nic: Option<PortCounters>,
+    #[serde(rename = "host_nic")]
+    pub host_nic_counters: Option<PortCounters>,
     /// Offloads of the host NIC of an internal switch; empty for other switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_nic_offloads: Vec<OffloadStatus>,
@@ -233,7 +238,8 @@ pub struct AddressStatus {
     /// NIC, uplink or switch (for its host NIC) that frames to the address leave by.
     pub port: String,
     /// True if the entry was configured, not learned.
-    pub fixed: bool,
+    #[serde(rename = "fixed")]
+    pub is_static: bool,
     /// Seconds since the address was last seen; absent if configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub age_s: Option<u64>,

@@ -26,7 +26,8 @@ pub struct SteeringStatus {
     /// Number of receive queues of the uplink.
     pub queues: u16,
     /// True if frames of other NICs do not arrive on queues dedicated to a NIC.
-    pub exclusive: bool,
+    #[serde(rename = "exclusive")]
+    pub queues_are_exclusive: bool,
     /// Reason why the device classifies for no NIC, or not for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -57,7 +58,7 @@ impl fmt::Display for SteeringStatus {
             SteeringMode::Software => f.write_str("software")?,
             SteeringMode::Hardware => {
                 write!(f, "hardware, {} of {} queues", self.nics.len(), self.queues)?;
-                if !self.exclusive {
+                if !self.queues_are_exclusive {
                     f.write_str(", to which other frames come too")?;
                 }
             }
@@ -96,13 +97,13 @@ mod tests {
         let hardware = SteeringStatus {
             mode: SteeringMode::Hardware,
             queues: 4,
-            exclusive: true,
+            queues_are_exclusive: true,
             reason: None,
             nics: vec![web, db],
         };
         assert_eq!(hardware.to_string(), "hardware, 2 of 4 queues");
         let reason = Some("no more".to_owned());
-        let shared = SteeringStatus { exclusive: false, reason, ..hardware.clone() };
+        let shared = SteeringStatus { queues_are_exclusive: false, reason, ..hardware.clone() };
         let text = "hardware, 2 of 4 queues, to which other frames come too; no more";
         assert_eq!(shared.to_string(), text);
         let (mode, nics) = (SteeringMode::Software, Vec::new());

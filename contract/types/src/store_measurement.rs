@@ -28,7 +28,7 @@ pub enum StorePattern {
 
 impl StorePattern {
     /// Returns the name of the pattern for output.
-    pub const fn word(self) -> &'static str {
+    pub const fn display_name(self) -> &'static str {
         match self {
             Self::RandomRead => "random reads",
             Self::RandomWrite => "random writes",
@@ -39,7 +39,8 @@ impl StorePattern {
 
 /// Result of a measurement with one pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StorePatternFigure {
+#[serde(rename = "StorePatternFigure")]
+pub struct StorePatternResult {
     /// Access pattern of the measurement.
     pub pattern: StorePattern,
     /// Operations per second, each of the store's `normalization_bytes`.
@@ -62,19 +63,23 @@ pub struct StoreMeasurement {
     /// Measuring time of each pattern in seconds.
     pub seconds: u64,
     /// Results by pattern. A block device is measured with reads only.
-    pub patterns: Vec<StorePatternFigure>,
+    #[serde(rename = "patterns")]
+    pub pattern_results: Vec<StorePatternResult>,
     /// Size of the range accessed, in bytes.
     pub file_bytes: u64,
     /// True if requests bypassed the host's page cache.
-    pub direct: bool,
+    #[serde(rename = "direct")]
+    pub is_direct_io: bool,
     /// Rate delivered to the store's disks in the last 5 s of the measurement, in normalised
     /// operations per second.
-    pub others_iops: u64,
+    #[serde(rename = "others_iops")]
+    pub other_load_iops: u64,
 }
 
 /// Estimate of a store's capacity from a time with queued requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct StoreEstimate {
+#[serde(rename = "StoreEstimate")]
+pub struct StoreCapacityEstimate {
     /// Rate delivered under the load of that time, in normalised operations per second.
     pub iops: u64,
     /// Age of the estimate in ms.

@@ -51,7 +51,8 @@ pub enum TeamMemberState {
     /// In use: the member transmits frames.
     Active,
     /// Usable but not in use: standby, or the team is down.
-    Waiting,
+    #[serde(rename = "waiting")]
+    Inactive,
     /// Not usable, for example because its link is down.
     Failed,
 }
@@ -60,7 +61,7 @@ impl fmt::Display for TeamMemberState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Active => "active",
-            Self::Waiting => "waiting",
+            Self::Inactive => "waiting",
             Self::Failed => "failed",
         })
     }
@@ -82,9 +83,11 @@ pub struct TeamMemberStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub speed_mbps: Option<u32>,
     /// True if the member is the receiving (primary) one, in modes with one receiving member.
-    pub primary: bool,
+    #[serde(rename = "primary")]
+    pub is_primary: bool,
     /// True if the member is the standby.
-    pub standby: bool,
+    #[serde(rename = "standby")]
+    pub is_standby: bool,
     /// Received bits in the last second.
     pub rx_bps: u64,
     /// Transmitted bits in the last second.

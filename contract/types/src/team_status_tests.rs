@@ -19,10 +19,10 @@ fn team() -> TeamStatus {
     let lacp = LacpMemberStatus {
         actor: port(&["activity", "aggregation"]),
         partner: port(&[]),
-        receive: "current".to_owned(),
-        periodic: "slow-periodic".to_owned(),
-        mux: "collecting-distributing".to_owned(),
-        selected: "selected".to_owned(),
+        receive_state: "current".to_owned(),
+        periodic_state: "slow-periodic".to_owned(),
+        mux_state: "collecting-distributing".to_owned(),
+        selection: "selected".to_owned(),
         collecting: true,
         distributing: true,
         actor_churn: "no-churn".to_owned(),
@@ -37,8 +37,8 @@ fn team() -> TeamStatus {
         reason: "in use".to_owned(),
         link_up: true,
         speed_mbps: Some(10_000),
-        primary: true,
-        standby: false,
+        is_primary: true,
+        is_standby: false,
         rx_bps: 1,
         tx_bps: 2,
         rx_share_ppm: 1_000_000,
@@ -88,7 +88,7 @@ fn absent_values_are_omitted() {
 
 #[test]
 fn states_are_shown_as_they_are_serialised() {
-    for state in [TeamMemberState::Active, TeamMemberState::Waiting, TeamMemberState::Failed] {
+    for state in [TeamMemberState::Active, TeamMemberState::Inactive, TeamMemberState::Failed] {
         assert_eq!(serde_json::to_value(state).unwrap(), Value::from(state.to_string()));
     }
 }

@@ -23,10 +23,12 @@ pub struct TopDisk {
     /// Number of bytes of completed writes.
     pub written_bytes: u64,
     /// Completed flushes, discards and write-zeroes requests.
-    pub others: u64,
+    #[serde(rename = "others")]
+    pub other_requests: u64,
     /// Sum of the latencies of these requests in ns, from their detection to completion, including
     /// time queued for limits.
-    pub latency_ns: u64,
+    #[serde(rename = "latency_ns")]
+    pub latency_sum_ns: u64,
     /// Guaranteed, demanded and delivered rates of the last 5 s; absent while the disk is not open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_5_s: Option<QosDelivery>,
@@ -57,8 +59,8 @@ impl TopDisk {
             read_bytes,
             writes,
             written_bytes,
-            others: other_requests,
-            latency_ns,
+            other_requests,
+            latency_sum_ns: latency_ns,
             last_5_s,
             stale,
         }
@@ -66,6 +68,6 @@ impl TopDisk {
 
     /// Returns the number of completed requests.
     pub fn requests(&self) -> u64 {
-        self.reads.saturating_add(self.writes).saturating_add(self.others)
+        self.reads.saturating_add(self.writes).saturating_add(self.other_requests)
     }
 }

@@ -18,13 +18,15 @@ pub struct VmGuest {
     pub host_name: Option<String>,
     /// Operating system, such as `Debian GNU/Linux 12 (bookworm)`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub system: Option<String>,
+    #[serde(rename = "system")]
+    pub operating_system: Option<String>,
     /// Kernel version, such as `6.1.0-28-amd64`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
     /// CPU architecture, such as `x86_64`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub machine: Option<String>,
+    #[serde(rename = "machine")]
+    pub architecture: Option<String>,
     /// Network interfaces of the guest.
     pub interfaces: Vec<VmGuestInterface>,
     /// True if the guest's file systems are frozen. Most agents report nothing else in this state.

@@ -11,7 +11,8 @@ pub const STOP_SECONDS_MAX: u64 = 3600;
 /// Method of requesting a guest to shut down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum StopBy {
+#[serde(rename = "StopBy")]
+pub enum StopMethod {
     /// Guest agent if it is available and supports it, else the power button.
     #[default]
     Auto,
@@ -28,16 +29,18 @@ pub enum StopBy {
 pub struct StopVmRequest {
     /// Time for the guest to shut down in seconds, 1 to 3600.
     #[schema(minimum = 1, maximum = 3600)]
-    pub seconds: u64,
+    #[serde(rename = "seconds")]
+    pub timeout_s: u64,
     /// True to end the VM after that time, like a power loss.
     pub force: bool,
     /// Method of the request: `auto`, `power-button` or `agent`.
-    pub by: StopBy,
+    #[serde(rename = "by")]
+    pub method: StopMethod,
 }
 
 impl Default for StopVmRequest {
     fn default() -> Self {
-        Self { seconds: STOP_SECONDS_DEFAULT, force: false, by: StopBy::Auto }
+        Self { timeout_s: STOP_SECONDS_DEFAULT, force: false, method: StopMethod::Auto }
     }
 }
 
@@ -53,11 +56,12 @@ pub const FREEZE_SECONDS_MAX: u64 = 600;
 pub struct FreezeVmRequest {
     /// Time in seconds after which the file systems are thawed automatically, 1 to 600.
     #[schema(minimum = 1, maximum = 600)]
-    pub seconds: u64,
+    #[serde(rename = "seconds")]
+    pub thaw_after_s: u64,
 }
 
 impl Default for FreezeVmRequest {
     fn default() -> Self {
-        Self { seconds: FREEZE_SECONDS_DEFAULT }
+        Self { thaw_after_s: FREEZE_SECONDS_DEFAULT }
     }
 }

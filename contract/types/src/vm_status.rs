@@ -31,9 +31,11 @@ pub enum VmState {
     /// The guest reported a panic, and its CPUs are stopped.
     Panicked,
     /// Presumably running, but not responding; `reason` has details.
-    Lost,
+    #[serde(rename = "lost")]
+    NotResponding,
     /// Migrating from another node, not yet running on this one.
-    Arriving,
+    #[serde(rename = "arriving")]
+    IncomingMigration,
     /// Stopped: another node was requested to run the VM and has not confirmed yet.
     HandedOver,
 }
@@ -50,13 +52,16 @@ pub struct VmStatus {
     pub reason: Option<String>,
     /// Settings that take effect at the VM's next start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waits_for_start: Vec<String>,
+    #[serde(rename = "waits_for_start")]
+    pub settings_pending_start: Vec<String>,
     /// Process id of QEMU. This and the following values are absent while the VM is not running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub process: Option<u32>,
+    #[serde(rename = "process")]
+    pub process_id: Option<u32>,
     /// User id of the process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub user: Option<u32>,
+    #[serde(rename = "user")]
+    pub user_id: Option<u32>,
     /// Seconds since the VM's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime_s: Option<u64>,
@@ -77,11 +82,13 @@ pub struct VmStatus {
     pub qemu_version: Option<String>,
     /// True if a guest agent is connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<bool>,
+    #[serde(rename = "agent")]
+    pub agent_connected: Option<bool>,
     /// Seconds until the guest's frozen file systems are thawed; 0 while thawing is attempted.
     /// Absent if they are not frozen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frozen_s: Option<u64>,
+    #[serde(rename = "frozen_s")]
+    pub time_to_thaw_s: Option<u64>,
     /// Progress of a migration from or to this node; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migration: Option<VmMigration>,
@@ -94,17 +101,17 @@ impl VmStatus {
             config,
             state: VmState::Stopped,
             reason: None,
-            waits_for_start: Vec::new(),
-            process: None,
-            user: None,
+            settings_pending_start: Vec::new(),
+            process_id: None,
+            user_id: None,
             uptime_s: None,
             accelerator: None,
             cpus: None,
             nics: Vec::new(),
             disks: Vec::new(),
             qemu_version: None,
-            agent: None,
-            frozen_s: None,
+            agent_connected: None,
+            time_to_thaw_s: None,
             migration: None,
         }
     }
@@ -119,8 +126,8 @@ impl core::fmt::Display for VmState {
             Self::Paused => "paused",
             Self::Stopping => "stopping",
             Self::Panicked => "panicked",
-            Self::Lost => "lost",
-            Self::Arriving => "arriving",
+            Self::NotResponding => "lost",
+            Self::IncomingMigration => "arriving",
             Self::HandedOver => "handed over",
         })
     }

@@ -44,7 +44,8 @@ pub struct VmqQueueStatus {
     /// NIC or uplink that the queue belongs to.
     pub nic: Name,
     /// True if the queue is the default queue, because its NIC has `vmq_weight` 0.
-    pub default_queue: bool,
+    #[serde(rename = "default_queue")]
+    pub is_default_queue: bool,
     /// Worker that services the queue.
     pub worker: u16,
     /// Load that the queue causes, in parts per million of its worker's time.

@@ -16,7 +16,7 @@ fn keys_are_as_published_and_read_as_they_are_written() {
         queues: vec![VmqQueueStatus {
             queue: "web/rx/0".to_owned(),
             nic: "web".parse().unwrap(),
-            default_queue: false,
+            is_default_queue: false,
             worker: 1,
             load_ppm: 240_000,
             age_s: 12,

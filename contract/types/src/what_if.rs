@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ApiError, DiskConfig, DiskFormat, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
+    ApiError, DiskConfig, DiskFormat, QosLimits, ErrorCode, HostConfig, Name, QosPolicyConfig,
     QosPolicyKind, Resource, StoreCapacity, validate_qos,
 };
 
@@ -33,7 +33,8 @@ pub enum QosProposal {
     /// Existing store with another capacity.
     Store(StoreProposal),
     /// Removal of the disk with this name.
-    WithoutDisk(Name),
+    #[serde(rename = "without_disk")]
+    RemoveDisk(Name),
 }
 
 /// Proposed settings of a disk.
@@ -50,7 +51,7 @@ pub struct DiskProposal {
     pub qos_policy: Option<Name>,
     /// Complete limits of the disk itself; none if neither these nor a policy is given.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
-    pub qos: DiskQos,
+    pub qos: QosLimits,
 }
 
 /// Proposed settings of a QoS policy.
@@ -64,7 +65,7 @@ pub struct QosPolicyProposal {
     pub kind: Option<QosPolicyKind>,
     /// Complete limits of the policy.
     #[serde(default, skip_serializing_if = "DiskQos::is_default")]
-    pub limits: DiskQos,
+    pub limits: QosLimits,
 }
 
 /// Proposed settings of a store.
@@ -84,14 +85,14 @@ impl WhatIfRequest {
     ///
     /// # Errors
     /// References to missing resources, or every fault of the result; never empty.
-    pub fn applied_to(&self, config: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
+    pub fn apply_to(&self, config: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
         if !(1..=PROPOSALS_MAX).contains(&self.proposals.len()) {
             let message = format!(
                 "the request has {} proposals; the limit is {PROPOSALS_MAX}, and one is required",
                 self.proposals.len()
             );
             let error = ApiError::new(ErrorCode::InvalidValue, message);
-            return Err(vec![error.field("proposals")]);
+            return Err(vec![error.with_field("proposals")]);
         }
         let mut config = config.clone();
         for proposal in &self.proposals {
@@ -102,7 +103,7 @@ impl WhatIfRequest {
                     let target = existing(&mut config.stores, &store.name)?;
                     target.capacity_iops = Some(StoreCapacity::Declared(store.capacity_iops));
                 }
-                QosProposal::WithoutDisk(name) => {
+                QosProposal::RemoveDisk(name) => {
                     existing(&mut config.disks, name)?;
                     config.disks.retain(|disk| disk.name != *name);
                 }
@@ -128,8 +129,8 @@ impl DiskProposal {
             }
             (None, None) => {
                 let message = "there is no disk of this name; add the store in which it would be";
-                let error = ApiError::new(ErrorCode::MissingKey, message).field("store");
-                return Err(error.about(format!("disk/{}", self.name)));
+                let error = ApiError::new(ErrorCode::MissingKey, message).with_field("store");
+                return Err(error.with_resource(format!("disk/{}", self.name)));
             }
         }
         Ok(())
@@ -138,7 +139,7 @@ impl DiskProposal {
 
 /// Returns a disk for the calculation of reservations, which reads only its limits and store. All
 /// other keys have arbitrary valid values.
-fn new_disk(name: &Name, store: &Name, qos_policy: Option<Name>, qos: DiskQos) -> DiskConfig {
+fn new_disk(name: &Name, store: &Name, qos_policy: Option<Name>, qos: QosLimits) -> DiskConfig {
     DiskConfig { qos_policy, qos, ..DiskConfig::new(name.clone(), store.clone(), DiskFormat::Raw) }
 }
 
@@ -173,10 +174,10 @@ fn existing<'a, R: Resource>(
         let message = format!(
             "there is no {} of this name; `suimon {} list` lists the existing ones",
             kind.noun(),
-            kind.command()
+            kind.command_words()
         );
         let error = ApiError::new(ErrorCode::NotFound, message);
-        vec![error.about(format!("{}/{name}", kind.noun()))]
+        vec![error.with_resource(format!("{}/{name}", kind.noun()))]
     };
     resources.iter_mut().find(|resource| resource.name() == name).ok_or_else(missing)
 }

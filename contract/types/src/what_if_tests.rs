@@ -33,7 +33,7 @@ qos.min_iops = 500
 
 fn applied(json: &str) -> Result<HostConfig, Vec<String>> {
     let request: WhatIfRequest = serde_json::from_str(json).unwrap();
-    request.applied_to(&host()).map_err(|errors| errors.iter().map(ToString::to_string).collect())
+    request.apply_to(&host()).map_err(|errors| errors.iter().map(ToString::to_string).collect())
 }
 
 #[test]

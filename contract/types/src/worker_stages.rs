@@ -66,7 +66,7 @@ impl WorkerStages {
     ];
 
     /// Returns the names of the stages, as used in metrics and tables, with the time of each in ns.
-    pub const fn named(&self) -> [(&'static str, u64); Self::COUNT] {
+    pub const fn named_durations(&self) -> [(&'static str, u64); Self::COUNT] {
         [
             ("copy_in", self.copy_in_ns),
             ("classify", self.classify_ns),

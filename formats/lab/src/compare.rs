@@ -19,9 +19,11 @@ pub struct Comparison {
     /// Measure, as described in the first run.
     pub measure: Measure,
     /// Statistics of the measure's values in the first run (a).
-    pub a: Statistics,
+    #[serde(rename = "a")]
+    pub first_run: Statistics,
     /// Statistics of the measure's values in the second run (b).
-    pub b: Statistics,
+    #[serde(rename = "b")]
+    pub second_run: Statistics,
     /// Difference of the means in percent of the first, (b - a) / a; `None` if the mean of a is 0.
     pub difference_percent: Option<f64>,
     /// Two-sided p-value of the Mann–Whitney test.
@@ -65,8 +67,8 @@ pub fn compare(a: &Run, b: &Run) -> Vec<Comparison> {
             comparisons.push(Comparison {
                 case: case.clone(),
                 measure: measure.clone(),
-                a: of_a,
-                b: of_b,
+                first_run: of_a,
+                second_run: of_b,
                 difference_percent: (of_a.mean != 0.0)
                     .then(|| (of_b.mean / of_a.mean - 1.0) * 100.0),
                 p: test.p,
@@ -101,14 +103,14 @@ fn correct(comparisons: &mut [Comparison]) {
 fn finding(comparison: &Comparison, tests: usize) -> ComparisonResult {
     if comparison.p_corrected > SIGNIFICANCE_LEVEL {
         // The smallest p-value possible with these sample counts.
-        let smallest = 2.0 / combinations(comparison.a.samples, comparison.b.samples);
+        let smallest = 2.0 / combinations(comparison.first_run.sample_count, comparison.second_run.sample_count);
         return if smallest * tests as f64 > SIGNIFICANCE_LEVEL {
             ComparisonResult::TooFewSamples
         } else {
             ComparisonResult::NotSignificant
         };
     }
-    match (comparison.measure.better, comparison.b.median > comparison.a.median) {
+    match (comparison.measure.better, comparison.second_run.median > comparison.first_run.median) {
         (MeasureDirection::None, _) => ComparisonResult::Different,
         (MeasureDirection::Higher, true) | (MeasureDirection::Lower, false) => {
             ComparisonResult::Better
@@ -143,9 +145,9 @@ mod tests {
             ));
             for (repetition, value) in (0..).zip(*values) {
                 let mut part =
-                    Repetition { case: "a".to_owned(), repetition, ..Repetition::default() };
-                part.value(measure, *value);
-                run.parts.push(part);
+                    Repetition { case_id: "a".to_owned(), repetition, ..Repetition::default() };
+                part.set_value(measure, *value);
+                run.repetitions.push(part);
             }
         }
         run

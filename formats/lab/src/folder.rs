@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 use crate::words::LocalizedText;
 
 /// Metadata of a run, written before its first repetition.
-pub const HEAD_FILE: &str = "head.json";
+pub const RUN_METADATA_FILE: &str = "head.json";
 /// Repetitions of a run ([`Repetition`](crate::Repetition)), one JSON object per line, appended as
 /// they complete.
-pub const PARTS_FILE: &str = "parts.jsonl";
+pub const REPETITIONS_FILE: &str = "parts.jsonl";
 /// Complete run, written at its end.
 pub const RUN_FILE: &str = "run.json";
-/// [`Progress`] of a run.
+/// [`RunProgress`] of a run.
 pub const PROGRESS_FILE: &str = "progress.json";
 /// Human-readable report of a run (HTML).
 pub const HTML_REPORT_FILE: &str = "report.html";
@@ -34,8 +34,8 @@ pub const HTML_REPORT_FILE: &str = "report.html";
 pub const REPORT_FILE: &str = "report.json";
 /// Plans that can be requested.
 pub const PLANS_FILE: &str = "plans.json";
-/// Status of the program that serves requests ([`Worker`]).
-pub const WORKER_FILE: &str = "worker.json";
+/// Status of the program that serves requests ([`RequestServerStatus`]).
+pub const REQUEST_SERVER_STATUS_FILE: &str = "worker.json";
 /// Folder that contains the request files.
 pub const REQUESTS_FOLDER: &str = "requests";
 
@@ -44,7 +44,7 @@ pub const ID_BYTES_MAX: usize = 128;
 
 /// Returns true if a text is a valid id of a plan, run, case or measure: a file name that cannot
 /// refer to another folder.
-pub fn is_id(text: &str) -> bool {
+pub fn is_valid_id(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.+".contains(&byte);
     !text.is_empty()
         && text.len() <= ID_BYTES_MAX
@@ -65,9 +65,9 @@ pub struct InvalidId {
 ///
 /// # Errors
 ///
-/// The text is not an id ([`is_id`]).
+/// The text is not an id ([`is_valid_id`]).
 pub fn check_id(subject: &str, id: &str) -> Result<(), InvalidId> {
-    if is_id(id) {
+    if is_valid_id(id) {
         Ok(())
     } else {
         Err(InvalidId { subject: subject.to_owned(), id: id.to_owned() })
@@ -76,7 +76,7 @@ pub fn check_id(subject: &str, id: &str) -> Result<(), InvalidId> {
 
 /// Progress of a run in execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct RunProgress {
     /// Process id of the program that performs the run.
     pub pid: u32,
     /// Description of the case being measured.
@@ -84,18 +84,20 @@ pub struct Progress {
     /// Repetition of the case, counted from 1.
     pub repetition: u32,
     /// Number of repetitions, of all cases, completed so far.
-    pub parts_done: u64,
+    #[serde(rename = "parts_done")]
+    pub repetitions_done: u64,
     /// Estimated remaining time in seconds, assuming the minimum number of repetitions.
     pub seconds_left: u64,
 }
 
 /// Status of the program that serves requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Worker {
+pub struct RequestServerStatus {
     /// Process id of the program.
     pub pid: u32,
     /// Time of the status in milliseconds since 1970-01-01 UTC; updated every two seconds.
-    pub at_ms: u64,
+    #[serde(rename = "at_ms")]
+    pub updated_unix_ms: u64,
     /// Id of the request in progress; `None` if the program is idle.
     #[serde(default)]
     pub request: Option<String>,
@@ -109,7 +111,8 @@ pub struct Worker {
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
     /// Id of the plan to execute.
-    pub plan: String,
+    #[serde(rename = "plan")]
+    pub plan_id: String,
     /// Scale of the run: `auto`, `quick` or `full`.
     pub scale: String,
     /// True if CPU time is to be profiled.
@@ -122,7 +125,8 @@ pub struct RunRequest {
 pub struct RequestResult {
     /// Id of the resulting run; `None` if none was started.
     #[serde(default)]
-    pub run: Option<String>,
+    #[serde(rename = "run")]
+    pub run_id: Option<String>,
     /// Reason for which the run was not completed; `None` on success.
     #[serde(default)]
     pub error: Option<String>,
@@ -135,10 +139,10 @@ mod tests {
     #[test]
     fn ids_cannot_contain_path_components() {
         for id in ["vmq-teaming-20260102T030405-2", "a.b", "switch-independent+hyper-v-port"] {
-            assert!(is_id(id), "{id}");
+            assert!(is_valid_id(id), "{id}");
         }
         for id in ["", ".", "..", ".hidden", "a/b", "a\\b", "ä", "a b", "a\0", &"x".repeat(129)] {
-            assert!(!is_id(id), "{id}");
+            assert!(!is_valid_id(id), "{id}");
         }
     }
 

@@ -9,7 +9,7 @@
 //!
 //! This crate performs no I/O and no measurements.
 //!
-//! Invariants: a run is readable by every program with the same [`FORMAT`]; the statistics are
+//! Invariants: a run is readable by every program with the same [`FORMAT_VERSION`]; the statistics are
 //! deterministic.
 #![forbid(unsafe_code)]
 #![deny(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)]
@@ -22,10 +22,10 @@ mod stats;
 mod words;
 
 pub use compare::{Comparison, ComparisonResult, compare};
-pub use machine::{MachineInfo, Noise};
+pub use machine::{MachineInfo, BackgroundLoad};
 pub use run::{
-    Case, FORMAT, Mark, Measure, MeasureDirection, Profile, ProfiledModule, Repetition, Run,
+    Case, FORMAT_VERSION, Mark, Measure, MeasureDirection, Profile, ProfiledModule, Repetition, Run,
     RunOrigin, Series, SimulatedFigure,
 };
-pub use stats::{Statistics, Test, mann_whitney};
+pub use stats::{Statistics, MannWhitneyResult, mann_whitney};
 pub use words::{Language, LocalizedText};

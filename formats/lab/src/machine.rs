@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineInfo {
     /// CPU model, as reported by the kernel.
-    pub cpu: String,
+    #[serde(rename = "cpu")]
+    pub cpu_model: String,
     /// Number of logical CPUs that the measuring process may use.
     pub cpus: usize,
     /// Number of hardware threads of the first core.
@@ -20,27 +21,33 @@ pub struct MachineInfo {
     /// True if `/dev/kvm` exists.
     pub kvm: bool,
     /// Kernel release, for example `6.1.0-28-amd64`.
-    pub linux: String,
+    #[serde(rename = "linux")]
+    pub kernel_release: String,
     /// Name and version of the distribution.
     pub distribution: String,
     /// Frequency governor of the first CPU; `None` without cpufreq.
-    pub governor: Option<String>,
+    #[serde(rename = "governor")]
+    pub cpu_governor: Option<String>,
     /// Git commit from which the measured Suimon was built.
-    pub suimon: String,
+    #[serde(rename = "suimon")]
+    pub suimon_commit: String,
     /// First line of the version output of each load generator and measurement program, by program
     /// name.
-    pub tools: BTreeMap<String, String>,
+    #[serde(rename = "tools")]
+    pub tool_versions: BTreeMap<String, String>,
     /// Background load before the first repetition.
-    pub noise: Noise,
+    #[serde(rename = "noise")]
+    pub background_load: BackgroundLoad,
 }
 
 /// Background load, measured while the lab runs nothing except this measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Noise {
+pub struct BackgroundLoad {
     /// Load average over one minute, before the first repetition.
     pub load_before: f64,
     /// Excess duration of the slowest of 40 equal computations over the median, in percent.
-    pub slowest_percent: f64,
+    #[serde(rename = "slowest_percent")]
+    pub slowest_excess_percent: f64,
     /// Longest interruption of a thread that only reads the clock, in µs.
     pub longest_gap_us: f64,
     /// CPU time stolen by the hypervisor during the measurement, in percent.

@@ -12,25 +12,29 @@ use crate::machine::MachineInfo;
 use crate::words::LocalizedText;
 
 /// Format version. Programs read only runs of their own version.
-pub const FORMAT: u32 = 1;
+pub const FORMAT_VERSION: u32 = 1;
 
 /// Complete data of one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// Format version ([`FORMAT`]) of the program that wrote the run.
-    pub format: u32,
+    /// Format version ([`FORMAT_VERSION`]) of the program that wrote the run.
+    #[serde(rename = "format")]
+    pub format_version: u32,
     /// Id of the run, equal to the name of its folder.
     pub id: String,
     /// Contents of the plan file.
-    pub plan: String,
+    #[serde(rename = "plan")]
+    pub plan_text: String,
     /// Origin of the run: real or simulated.
     pub origin: RunOrigin,
     /// Scale of the run: `auto`, `quick` or `full`.
     pub scale: String,
     /// Start time in UTC, formatted as in RFC 3339.
-    pub began: String,
+    #[serde(rename = "began")]
+    pub started_at: String,
     /// Total duration in seconds, without the times between an interruption and its continuation.
-    pub took_s: f64,
+    #[serde(rename = "took_s")]
+    pub duration_s: f64,
     /// True if CPU profiles were requested for the repetitions of this run.
     #[serde(default)]
     pub profiles: bool,
@@ -45,15 +49,18 @@ pub struct Run {
     /// Measures of which the repetitions have values.
     pub measures: Vec<Measure>,
     /// Every repetition of every case, in order of execution.
-    pub parts: Vec<Repetition>,
+    #[serde(rename = "parts")]
+    pub repetitions: Vec<Repetition>,
     /// Parts of the plan that could not be performed, one text with reason each.
-    pub missing: Vec<LocalizedText>,
+    #[serde(rename = "missing")]
+    pub skipped_work: Vec<LocalizedText>,
     /// Reason for which the run ended early; `None` if it is complete.
     #[serde(rename = "cut_short")]
     pub aborted_reason: Option<String>,
     /// Published figures with the simulator's results; empty for runs on a real host.
     #[serde(default)]
-    pub simulated: Vec<SimulatedFigure>,
+    #[serde(rename = "simulated")]
+    pub simulated_figures: Vec<SimulatedFigure>,
 }
 
 /// Origin of a run's data.
@@ -79,7 +86,8 @@ pub struct Case {
     /// Id of the case: letters, digits, `-`, `.` and `+`; unique in the run.
     pub id: String,
     /// Description of the case, displayed in reports.
-    pub words: LocalizedText,
+    #[serde(rename = "words")]
+    pub description: LocalizedText,
     /// Approximate duration of one repetition in seconds.
     pub seconds: f64,
 }
@@ -90,14 +98,16 @@ pub struct Measure {
     /// Id of the measure; same syntax as ids of cases, unique in the run.
     pub id: String,
     /// Description of the measure, displayed in reports.
-    pub words: LocalizedText,
+    #[serde(rename = "words")]
+    pub description: LocalizedText,
     /// Unit displayed after the number: `MB/s`, `%`, `µs`, or empty.
     pub unit: String,
     /// Whether higher or lower values are better.
     pub better: MeasureDirection,
     /// True if repetitions of a case continue until the confidence interval of this measure is
     /// narrow.
-    pub decides: bool,
+    #[serde(rename = "decides")]
+    pub determines_repetition_count: bool,
 }
 
 /// Whether higher or lower values of a measure are better.
@@ -117,13 +127,16 @@ pub enum MeasureDirection {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Repetition {
     /// Id of the case measured.
-    pub case: String,
+    #[serde(rename = "case")]
+    pub case_id: String,
     /// Number of the repetition within its case, counted from 0.
     pub repetition: u32,
     /// Start time in milliseconds since 1970-01-01 UTC.
-    pub began_ms: u64,
+    #[serde(rename = "began_ms")]
+    pub started_unix_ms: u64,
     /// Duration in seconds, including the setup.
-    pub took_s: f64,
+    #[serde(rename = "took_s")]
+    pub duration_s: f64,
     /// Load average over one minute, before the start.
     pub load_before: f64,
     /// Values by id of the measure; measures not applicable to the case are absent.
@@ -145,7 +158,8 @@ pub struct Repetition {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// Duration of the measurement in seconds.
-    pub seconds: f64,
+    #[serde(rename = "seconds")]
+    pub duration_s: f64,
     /// Modules in descending order of CPU time.
     pub modules: Vec<ProfiledModule>,
 }
@@ -178,7 +192,8 @@ pub struct Mark {
     /// Seconds since the start of the repetition.
     pub at_s: f64,
     /// Description of the change for charts.
-    pub words: LocalizedText,
+    #[serde(rename = "words")]
+    pub description: LocalizedText,
 }
 
 /// Published figure, with the simulator's result for it.
@@ -195,36 +210,37 @@ pub struct SimulatedFigure {
     #[serde(rename = "ours")]
     pub simulated: String,
     /// True if both agree within the scenario's tolerance.
-    pub agrees: bool,
+    #[serde(rename = "agrees")]
+    pub is_within_tolerance: bool,
     /// Use of the figure: `calibration` (parameters were fitted to it), `held-out` (compared only)
     /// or `bar` (target to be reached).
     #[serde(rename = "use")]
-    pub used: String,
+    pub purpose: String,
 }
 
 impl Case {
     /// Creates a case; `seconds` is the approximate duration of one repetition.
     pub fn new(id: impl Into<String>, words: LocalizedText, seconds: f64) -> Self {
-        Self { id: id.into(), words, seconds }
+        Self { id: id.into(), description: words, seconds }
     }
 }
 
 impl Measure {
     /// Creates a measure that does not determine the number of repetitions.
     pub fn new(id: &str, words: LocalizedText, unit: &str, better: MeasureDirection) -> Self {
-        Self { id: id.to_owned(), words, unit: unit.to_owned(), better, decides: false }
+        Self { id: id.to_owned(), description: words, unit: unit.to_owned(), better, determines_repetition_count: false }
     }
 
     /// Returns the measure with [`Measure::decides`] set.
-    pub fn deciding(mut self) -> Self {
-        self.decides = true;
+    pub fn with_repetition_count_determined(mut self) -> Self {
+        self.determines_repetition_count = true;
         self
     }
 }
 
 impl Repetition {
     /// Sets the value of the measure with id `measure`.
-    pub fn value(&mut self, measure: &str, value: f64) {
+    pub fn set_value(&mut self, measure: &str, value: f64) {
         self.values.insert(measure.to_owned(), value);
     }
 }
@@ -232,15 +248,15 @@ impl Repetition {
 impl Run {
     /// Returns the values of one measure of one case, in order of repetitions; arguments are ids.
     pub fn values(&self, case: &str, measure: &str) -> Vec<f64> {
-        let parts = self.parts.iter().filter(|part| part.case == case);
+        let parts = self.repetitions.iter().filter(|part| part.case_id == case);
         parts.filter_map(|part| part.values.get(measure).copied()).collect()
     }
 
     /// Returns the last repetition of a case that has series, which is the one that charts over
     /// time show; `None` if none has.
-    pub fn last_with_series(&self, case: &str) -> Option<&Repetition> {
-        let parts = self.parts.iter().rev();
-        parts.into_iter().find(|part| part.case == case && !part.series.is_empty())
+    pub fn last_repetition_with_series(&self, case: &str) -> Option<&Repetition> {
+        let parts = self.repetitions.iter().rev();
+        parts.into_iter().find(|part| part.case_id == case && !part.series.is_empty())
     }
 
     /// Returns the measure with this id, or `None`.
@@ -261,23 +277,23 @@ pub(crate) mod tests {
     /// Returns a run without cases and repetitions.
     pub(crate) fn run(id: &str) -> Run {
         Run {
-            format: FORMAT,
+            format_version: FORMAT_VERSION,
             id: id.to_owned(),
-            plan: String::new(),
+            plan_text: String::new(),
             origin: RunOrigin::Real,
             scale: "quick".to_owned(),
-            began: "2026-01-01T00:00:00Z".to_owned(),
-            took_s: 0.0,
+            started_at: "2026-01-01T00:00:00Z".to_owned(),
+            duration_s: 0.0,
             profiles: false,
             command: String::new(),
             machine: MachineInfo::default(),
             setup: Vec::new(),
             cases: Vec::new(),
             measures: Vec::new(),
-            parts: Vec::new(),
-            missing: Vec::new(),
+            repetitions: Vec::new(),
+            skipped_work: Vec::new(),
             aborted_reason: None,
-            simulated: Vec::new(),
+            simulated_figures: Vec::new(),
         }
     }
 
@@ -289,17 +305,17 @@ pub(crate) mod tests {
         run.cases.push(Case::new("a", LocalizedText::new("one", "一"), 1.5));
         run.measures.push(
             Measure::new("m", LocalizedText::untranslated("m"), "µs", MeasureDirection::Lower)
-                .deciding(),
+                .with_repetition_count_determined(),
         );
-        let mut part = Repetition { case: "a".to_owned(), ..Repetition::default() };
-        part.value("m", 0.1);
-        part.marks.push(Mark { at_s: 2.0, words: LocalizedText::untranslated("x") });
-        run.parts.push(part);
+        let mut part = Repetition { case_id: "a".to_owned(), ..Repetition::default() };
+        part.set_value("m", 0.1);
+        part.marks.push(Mark { at_s: 2.0, description: LocalizedText::untranslated("x") });
+        run.repetitions.push(part);
         let text = serde_json::to_string(&run).unwrap();
         let read: Run = serde_json::from_str(&text).unwrap();
         assert_eq!(
-            (read.parts, read.cases, read.measures),
-            (run.parts.clone(), run.cases, run.measures)
+            (read.repetitions, read.cases, read.measures),
+            (run.repetitions.clone(), run.cases, run.measures)
         );
         assert_eq!(read.origin, run.origin);
         assert!(text.contains("\"kind\":\"simulated\""), "{text}");

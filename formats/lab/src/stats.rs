@@ -10,7 +10,8 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Statistics {
     /// Number of samples evaluated.
-    pub samples: usize,
+    #[serde(rename = "samples")]
+    pub sample_count: usize,
     /// Arithmetic mean of the samples.
     pub mean: f64,
     /// Median; of an even number of samples the mean of the two middle ones.
@@ -22,7 +23,8 @@ pub struct Statistics {
     #[serde(rename = "most")]
     pub max: f64,
     /// 95 % confidence interval of the mean (lower and upper bound); `None` for a single sample.
-    pub interval: Option<(f64, f64)>,
+    #[serde(rename = "interval")]
+    pub confidence_interval: Option<(f64, f64)>,
 }
 
 /// Two-sided 95 % quantiles of Student's t for 1 to 30 degrees of freedom.
@@ -67,20 +69,20 @@ impl Statistics {
             let half_width = t_95(count - 1) * deviation / (count as f64).sqrt();
             (mean - half_width, mean + half_width)
         });
-        Some(Self { samples: count, mean, median, min, max, interval })
+        Some(Self { sample_count: count, mean, median, min, max, confidence_interval: interval })
     }
 
     /// Returns half of the interval's width relative to the mean; `None` without an interval or if
     /// the mean is 0.
-    pub fn relative_half_width(&self) -> Option<f64> {
-        let (low, high) = self.interval?;
+    pub fn relative_interval_half_width(&self) -> Option<f64> {
+        let (low, high) = self.confidence_interval?;
         (self.mean != 0.0).then(|| (high - low) / 2.0 / self.mean.abs())
     }
 }
 
 /// Result of the Mann–Whitney test of two sets of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Test {
+pub struct MannWhitneyResult {
     /// Two-sided p-value: probability of such a difference or a larger one if both sets have the
     /// same distribution.
     pub p: f64,
@@ -95,7 +97,7 @@ pub struct Test {
 const EXACT_SAMPLES_MAX: usize = 25;
 
 /// Performs the Mann–Whitney test of two sets of samples; `None` if a set has no samples.
-pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
+pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<MannWhitneyResult> {
     if first.is_empty() || second.is_empty() {
         return None;
     }
@@ -118,7 +120,7 @@ pub fn mann_whitney(first: &[f64], second: &[f64]) -> Option<Test> {
     } else {
         approximate(first, second, u)
     };
-    Some(Test { p: p.min(1.0), superiority: u / pairs })
+    Some(MannWhitneyResult { p: p.min(1.0), superiority: u / pairs })
 }
 
 /// Returns the exact two-sided p-value of the statistic `u`: the share of the orders of `m` and `n`
@@ -200,10 +202,10 @@ mod tests {
         assert_near(statistics.mean, 12.0);
         assert_near(statistics.median, 12.0);
         // t(2) = 4.303, deviation 2, √3.
-        let (low, high) = statistics.interval.unwrap();
+        let (low, high) = statistics.confidence_interval.unwrap();
         assert_near(low, 12.0 - 4.303 * 2.0 / 3.0_f64.sqrt());
         assert_near(high, 12.0 + 4.303 * 2.0 / 3.0_f64.sqrt());
-        assert_eq!(Statistics::from_samples(&[3.0]).unwrap().interval, None);
+        assert_eq!(Statistics::from_samples(&[3.0]).unwrap().confidence_interval, None);
         assert_eq!(Statistics::from_samples(&[]), None);
         assert_near(Statistics::from_samples(&[4.0, 1.0, 3.0, 2.0]).unwrap().median, 2.5);
     }

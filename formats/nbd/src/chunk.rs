@@ -54,22 +54,22 @@ impl Chunk {
     /// `out` is too short.
     pub fn encode_head(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
         if !self.reply_to.framing.has_chunks() {
-            return Ok(self.reply_to.simple(0, out)?.written());
+            return Ok(self.reply_to.encode_simple_reply(0, out)?.written());
         }
         let length = self.length as usize;
         let writer = match self.kind {
             ChunkKind::Data => {
                 let payload = length.saturating_add(8);
                 let mut writer =
-                    self.reply_to.chunk(kind::OFFSET_DATA, self.is_last, payload, 8, out)?;
-                writer.u64(self.offset);
+                    self.reply_to.encode_chunk_head(kind::OFFSET_DATA, self.is_last, payload, 8, out)?;
+                writer.put_u64(self.offset);
                 writer
             }
             ChunkKind::Hole => {
                 let mut writer =
-                    self.reply_to.chunk(kind::OFFSET_HOLE, self.is_last, 12, 12, out)?;
-                writer.u64(self.offset);
-                writer.u32(self.length);
+                    self.reply_to.encode_chunk_head(kind::OFFSET_HOLE, self.is_last, 12, 12, out)?;
+                writer.put_u64(self.offset);
+                writer.put_u32(self.length);
                 writer
             }
         };
@@ -79,7 +79,7 @@ impl Chunk {
 
 /// Iterator over the chunks of the reply to a read, in ascending order of offsets. Extents that
 /// read as zeroes become holes; adjacent extents of one kind are merged. Created by
-/// [`RequestParser::read_chunks`](crate::RequestParser::read_chunks).
+/// [`RequestParser::split_read_reply`](crate::RequestParser::read_chunks).
 #[derive(Clone, Debug)]
 pub struct ReadChunks<I: Iterator<Item = StatusExtent>> {
     reply_to: ReplyEncoder,

@@ -55,7 +55,7 @@ pub enum NbdCommand {
         /// True if the command must fail immediately with
         /// [`NbdError::Notsup`](crate::NbdError::Notsup), without any change, unless it is faster
         /// than a write (`NBD_CMD_FLAG_FAST_ZERO`).
-        fast: bool,
+        fails_if_slow: bool,
     },
     /// `NBD_CMD_BLOCK_STATUS`: reports the allocation status of a range.
     BlockStatus {
@@ -65,7 +65,7 @@ pub enum NbdCommand {
         first_only: bool,
     },
     /// `NBD_CMD_BLOCK_STATUS` with a payload that contains the length and selects metadata
-    /// contexts. [`RequestParser::handle_contexts`](crate::RequestParser::handle_contexts) parses
+    /// contexts. [`RequestParser::parse_contexts`](crate::RequestParser::handle_contexts) parses
     /// the payload.
     BlockStatusWithPayload {
         /// Start of the range in the export, in bytes.

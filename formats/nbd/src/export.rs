@@ -58,7 +58,7 @@ pub struct Features {
     /// True if prefetch hints are accepted (`NBD_CMD_CACHE`).
     pub cache: bool,
     /// True if allocation status is available (`base:allocation`).
-    pub allocation: bool,
+    pub allocation_status: bool,
 }
 
 /// Unvalidated properties of an export; [`Export::new`] validates them.
@@ -101,7 +101,7 @@ impl ExportSpec {
                 fast_zero: true,
                 multi_conn: true,
                 cache: false,
-                allocation: true,
+                allocation_status: true,
             },
         }
     }
@@ -122,21 +122,21 @@ impl Export {
         }
         let lowest = min.max(SECTOR_BYTES);
         if !preferred.is_power_of_two() || preferred < lowest {
-            return Err(ExportError::BlockPreferred { found: preferred, lowest });
+            return Err(ExportError::BlockPreferred { found: preferred, min: lowest });
         }
         if payload_max < preferred || payload_max > PAYLOAD_BYTES_MAX || payload_max % min != 0 {
             return Err(ExportError::PayloadMax {
                 found: payload_max,
-                lowest: preferred,
-                highest: PAYLOAD_BYTES_MAX,
-                block: min,
+                min: preferred,
+                max: PAYLOAD_BYTES_MAX,
+                block_min: min,
             });
         }
         if spec.size > EXPORT_BYTES_MAX {
-            return Err(ExportError::Size { found: spec.size, max: EXPORT_BYTES_MAX });
+            return Err(ExportError::SizeTooLarge { found: spec.size, max: EXPORT_BYTES_MAX });
         }
         if spec.size % u64::from(min) != 0 {
-            return Err(ExportError::SizeUnaligned { found: spec.size, block: min });
+            return Err(ExportError::SizeUnaligned { found: spec.size, block_min: min });
         }
         if spec.features.fast_zero && !spec.features.write_zeroes {
             return Err(ExportError::FastZeroWithoutZero);
@@ -201,10 +201,10 @@ impl Export {
 
 fn check_text(field: &'static str, text: &str) -> Result<(), ExportError> {
     if text.len() > STRING_BYTES_MAX {
-        return Err(ExportError::TooLong { field, bytes: text.len(), max: STRING_BYTES_MAX });
+        return Err(ExportError::StringTooLong { field, bytes: text.len(), max: STRING_BYTES_MAX });
     }
     match text.find('\0') {
-        Some(at) => Err(ExportError::Nul { field, at }),
+        Some(at) => Err(ExportError::Nul { field, offset: at }),
         None => Ok(()),
     }
 }

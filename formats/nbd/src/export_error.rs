@@ -8,7 +8,7 @@ use thiserror::Error;
 pub enum ExportError {
     /// A string exceeds the protocol's limit.
     #[error("the export's {field} has {bytes} bytes; set at most {max}")]
-    TooLong {
+    StringTooLong {
         /// Name of the property: `name` or `description`.
         field: &'static str,
         /// Length of the string in bytes.
@@ -22,7 +22,7 @@ pub enum ExportError {
         /// Name of the property: `name` or `description`.
         field: &'static str,
         /// Offset of the NUL in the string, in bytes.
-        at: usize,
+        offset: usize,
     },
     /// The minimum block size is not a power of two or too large.
     #[error("a minimum block size of {found} bytes is invalid; set a power of two up to {max}")]
@@ -40,7 +40,7 @@ pub enum ExportError {
         /// Value in the specification, in bytes.
         found: u32,
         /// Minimum value permitted, in bytes.
-        lowest: u32,
+        min: u32,
     },
     /// The maximum payload is out of range or not a multiple of the block size.
     #[error(
@@ -51,18 +51,18 @@ pub enum ExportError {
         /// Value in the specification, in bytes.
         found: u32,
         /// Minimum value permitted, in bytes.
-        lowest: u32,
+        min: u32,
         /// Maximum value permitted, in bytes.
-        highest: u32,
+        max: u32,
         /// Minimum block size in bytes.
-        block: u32,
+        block_min: u32,
     },
     /// The size exceeds [`EXPORT_BYTES_MAX`](crate::EXPORT_BYTES_MAX), because client offsets could
     /// not address it.
     #[error(
         "an export of {found} bytes exceeds the limit of the protocol; set at most {max} bytes"
     )]
-    Size {
+    SizeTooLarge {
         /// Value in the specification, in bytes.
         found: u64,
         /// Maximum value permitted, in bytes.
@@ -74,7 +74,7 @@ pub enum ExportError {
         /// Value in the specification, in bytes.
         found: u64,
         /// Minimum block size in bytes.
-        block: u32,
+        block_min: u32,
     },
     /// Fast zeroing is offered without zeroing.
     #[error("fast_zero requires write_zeroes; set both or none")]

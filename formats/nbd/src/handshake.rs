@@ -21,9 +21,9 @@ use crate::handshake::negotiated::NegotiatedState;
 
 pub use self::code::OptionCode;
 pub use self::error::HandshakeError;
-pub(crate) use self::meta::ALLOCATION as ALLOCATION_NAME;
+pub(crate) use self::meta::ALLOCATION_CONTEXT_NAME as ALLOCATION_NAME;
 pub use self::meta::QUERIES_MAX;
-pub use self::negotiated::Negotiated;
+pub use self::negotiated::NegotiatedParameters;
 pub use self::option_error::OptionError;
 
 /// Greeting of a server: `NBDMAGIC`, `IHAVEOPT` and the handshake flags `NBD_FLAG_FIXED_NEWSTYLE`
@@ -81,7 +81,7 @@ pub enum ServerStep {
     /// The client aborted the connection.
     Aborted,
     /// The handshake is complete; the remaining input consists of requests.
-    Negotiated(Box<Negotiated>),
+    Negotiated(Box<NegotiatedParameters>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,7 +188,7 @@ impl ServerHandshake {
                 State::Header => OPTION_HEADER_BYTES,
                 State::Data { bytes, .. } => bytes,
                 State::AwaitsTls => return Err(HandshakeError::TlsNotStarted),
-                State::Ended => return Err(HandshakeError::Ended),
+                State::Ended => return Err(HandshakeError::AlreadyEnded),
             };
             let missing = required.saturating_sub(self.gathered.len());
             let (part, rest) = remaining.split_at_checked(missing).unwrap_or((remaining, &[]));
@@ -215,9 +215,9 @@ impl ServerHandshake {
     }
 
     fn handle_client_flags(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
-        let flags = crate::octets::Reader::new(bytes).u32().unwrap_or_default();
+        let flags = crate::octets::FieldReader::new(bytes).u32().unwrap_or_default();
         if flags & !(CLIENT_FIXED_NEWSTYLE | CLIENT_NO_ZEROES) != 0 {
-            return Err(HandshakeError::ClientFlags { found: flags });
+            return Err(HandshakeError::InvalidClientFlags { found: flags });
         }
         self.is_fixed = flags & CLIENT_FIXED_NEWSTYLE != 0;
         self.sends_zeroes = flags & CLIENT_NO_ZEROES == 0;
@@ -226,7 +226,7 @@ impl ServerHandshake {
     }
 
     fn handle_header(&mut self, bytes: &[u8]) -> Result<(), HandshakeError> {
-        let mut fields = crate::octets::Reader::new(bytes);
+        let mut fields = crate::octets::FieldReader::new(bytes);
         let magic = fields.u64().unwrap_or_default();
         if magic != OPTION_MAGIC {
             return Err(HandshakeError::OptionMagic { found: magic });
@@ -259,7 +259,7 @@ impl ServerHandshake {
             return Err(HandshakeError::NotFixedNewstyle { option });
         }
         Ok(self.process_option(exports, option, data, output).unwrap_or_else(|refusal: Refusal| {
-            answer::refusal(output, option, &refusal);
+            answer::append_error_reply(output, option, &refusal);
             ServerStep::OptionRejected(refusal)
         }))
     }

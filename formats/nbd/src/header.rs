@@ -1,7 +1,7 @@
 //! Request headers (NBD specification, section "Request message").
 
 use crate::framing::Framing;
-use crate::octets::Reader;
+use crate::octets::FieldReader;
 
 /// Maximum payload after a header in bytes; longer payloads end the connection. The protocol
 /// requires implementations to accept this size (section "Size constraints").
@@ -64,7 +64,7 @@ impl Header {
     ///
     /// [`HeaderDecodeError`]; a wrong magic number is reported as soon as its 4 bytes are present.
     pub(crate) fn read(framing: Framing, bytes: &[u8]) -> Result<Self, HeaderDecodeError> {
-        let mut fields = Reader::new(bytes);
+        let mut fields = FieldReader::new(bytes);
         let expected = if framing.is_extended() { MAGIC_EXTENDED } else { MAGIC };
         let found = fields.u32().ok_or(HeaderDecodeError::Incomplete)?;
         if found != expected {
@@ -73,7 +73,7 @@ impl Header {
         Self::read_fields(framing, fields).ok_or(HeaderDecodeError::Incomplete)
     }
 
-    fn read_fields(framing: Framing, mut fields: Reader<'_>) -> Option<Self> {
+    fn read_fields(framing: Framing, mut fields: FieldReader<'_>) -> Option<Self> {
         Some(Self {
             flags: fields.u16()?,
             kind: fields.u16()?,

@@ -11,8 +11,8 @@
 //! - A [`RequestParser`] then parses requests. [`RequestParser::handle_header`] returns a
 //!   [`ParsedHeader`]: a [`Request`] to execute, a rejected request, or a disconnect.
 //! - The [`ReplyEncoder`] of a request encodes the reply into the caller's buffers:
-//!   [`ReplyEncoder::done`], [`ReplyEncoder::error`], the chunks of [`RequestParser::read_chunks`],
-//!   the extents of [`RequestParser::block_status`].
+//!   [`ReplyEncoder::encode_success`], [`ReplyEncoder::error`], the chunks of [`RequestParser::split_read_reply`],
+//!   the extents of [`RequestParser::begin_block_status_reply`].
 //!
 //! Client side of a connection, for one export
 //! - [`ClientHandshake::handle_bytes`] processes the server's messages until the export is
@@ -58,8 +58,8 @@ mod transmission;
 
 pub use chunk::{Chunk, ChunkKind, ReadChunks};
 pub use client::{
-    CHUNK_BYTES_MAX, ClientCommand, ClientHandshake, ClientHandshakeError, ClientProgress,
-    ClientRequest, ClientStep, ErrorReply, ExtentsReply, ParsedReply, REPLY_HEAD_BYTES,
+    NON_DATA_CHUNK_BYTES_MAX, ClientCommand, ClientHandshake, ClientHandshakeError, ClientProgress,
+    ClientRequest, ClientStep, ErrorReply, ExtentsReply, ParsedReply, REPLY_HEAD_BYTES_MAX,
     RemoteExport, ReplyContent, ReplyError, ReplyReader,
 };
 pub use command::{ExportRange, NbdCommand, Request};
@@ -71,7 +71,7 @@ pub use extent::{ExtentState, StatusExtent};
 pub use flags::TransmissionFlags;
 pub use framing::Framing;
 pub use handshake::{
-    GREETING, HandshakeError, Negotiated, OPTION_BYTES_MAX, OPTIONS_MAX, OptionCode, OptionError,
+    GREETING, HandshakeError, NegotiatedParameters, OPTION_BYTES_MAX, OPTIONS_MAX, OptionCode, OptionError,
     QUERIES_MAX, ServerHandshake, ServerProgress, ServerStep, TlsMode,
 };
 pub use header::{PAYLOAD_BYTES_MAX, REQUEST_BYTES, REQUEST_BYTES_EXTENDED};
@@ -79,6 +79,6 @@ pub use octets::BufferTooShort;
 pub use rejected_request::RejectedRequest;
 pub use reply::{REPLY_BYTES_MAX, ReplyEncoder};
 pub use request_error::RequestError;
-pub use status::{ALLOCATION_CONTEXT, EXTENTS_MAX, STATUS_BYTES_MIN, StatusReply};
+pub use status::{ALLOCATION_CONTEXT_ID, EXTENTS_MAX, STATUS_BUFFER_BYTES_MIN, BlockStatusEncoder};
 pub use text::STRING_BYTES_MAX;
-pub use transmission::{Desynchronized, ParsedHeader, RequestParser};
+pub use transmission::{DesynchronizedError, ParsedHeader, RequestParser};

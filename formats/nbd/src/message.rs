@@ -8,12 +8,12 @@ use crate::text::truncate;
 const MESSAGE_BYTES_MAX: usize = 256;
 
 /// Formatted error message, truncated to [`MESSAGE_BYTES_MAX`] bytes.
-pub(crate) struct Message {
+pub(crate) struct ErrorMessage {
     bytes: [u8; MESSAGE_BYTES_MAX],
     used: usize,
 }
 
-impl Message {
+impl ErrorMessage {
     pub(crate) fn new(text: &impl fmt::Display) -> Self {
         let mut message = Self { bytes: [0; MESSAGE_BYTES_MAX], used: 0 };
         // This never fails: excess text is truncated.
@@ -27,7 +27,7 @@ impl Message {
     }
 }
 
-impl fmt::Write for Message {
+impl fmt::Write for ErrorMessage {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let space = self.bytes.get_mut(self.used..).unwrap_or_default();
         let text = truncate(text, space.len()).as_bytes();
@@ -45,9 +45,9 @@ mod tests {
 
     #[test]
     fn messages_are_truncated() {
-        assert_eq!(Message::new(&"read-only").as_str(), "read-only");
-        assert_eq!(Message::new(&"").as_str(), "");
+        assert_eq!(ErrorMessage::new(&"read-only").as_str(), "read-only");
+        assert_eq!(ErrorMessage::new(&"").as_str(), "");
         let text = "水".repeat(100);
-        assert_eq!(Message::new(&text).as_str(), "水".repeat(MESSAGE_BYTES_MAX / 3));
+        assert_eq!(ErrorMessage::new(&text).as_str(), "水".repeat(MESSAGE_BYTES_MAX / 3));
     }
 }

@@ -14,11 +14,11 @@ pub struct BufferTooShort {
 
 /// Decodes fields from the start of a message.
 #[derive(Clone, Copy)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct FieldReader<'a> {
     remaining: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> FieldReader<'a> {
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self { remaining: bytes }
     }
@@ -55,12 +55,12 @@ impl<'a> Reader<'a> {
 }
 
 /// Encodes fields into a buffer whose length was checked before.
-pub(crate) struct Writer<'a> {
+pub(crate) struct FieldWriter<'a> {
     capacity: &'a mut [u8],
     written: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> FieldWriter<'a> {
     /// Prepares to write `required` bytes to the start of `out`.
     ///
     /// # Errors
@@ -81,15 +81,15 @@ impl<'a> Writer<'a> {
         self.written = self.written.saturating_add(field.len()).min(self.capacity.len());
     }
 
-    pub(crate) fn u16(&mut self, field: u16) {
+    pub(crate) fn put_u16(&mut self, field: u16) {
         self.put(&field.to_be_bytes());
     }
 
-    pub(crate) fn u32(&mut self, field: u32) {
+    pub(crate) fn put_u32(&mut self, field: u32) {
         self.put(&field.to_be_bytes());
     }
 
-    pub(crate) fn u64(&mut self, field: u64) {
+    pub(crate) fn put_u64(&mut self, field: u64) {
         self.put(&field.to_be_bytes());
     }
 

@@ -1,6 +1,6 @@
 //! Requests that the server rejects with an error reply.
 
-use crate::message::Message;
+use crate::message::ErrorMessage;
 use crate::octets::BufferTooShort;
 use crate::reply::ReplyEncoder;
 use crate::request_error::RequestError;
@@ -24,6 +24,6 @@ impl RejectedRequest {
     ///
     /// `out` is too short.
     pub fn encode(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
-        self.reply_to.error(self.error.code(), Message::new(&self.error).as_str(), out)
+        self.reply_to.encode_error(self.error.code(), ErrorMessage::new(&self.error).as_str(), out)
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::error_code::NbdError;
 use crate::framing::Framing;
-use crate::octets::{BufferTooShort, Writer};
+use crate::octets::{BufferTooShort, FieldWriter};
 use crate::text::truncate;
 
 /// Maximum length in bytes of a reply without read data and lists of extents: that of an extended
@@ -25,7 +25,7 @@ const STRUCTURED_HEAD_BYTES: usize = 20;
 const EXTENDED_HEAD_BYTES: usize = 32;
 
 /// `NBD_REPLY_FLAG_DONE`.
-pub(crate) const DONE: u16 = 1;
+pub(crate) const FLAG_DONE: u16 = 1;
 
 /// Chunk types (section "Structured reply types").
 pub(crate) mod kind {
@@ -35,13 +35,13 @@ pub(crate) mod kind {
     pub(crate) const BLOCK_STATUS: u16 = 5;
     pub(crate) const BLOCK_STATUS_EXT: u16 = 6;
     /// Bit that is set in every error type.
-    pub(crate) const ERRORS: u16 = 1 << 15;
+    pub(crate) const ERROR_BIT: u16 = 1 << 15;
     pub(crate) const ERROR: u16 = 1 << 15 | 1;
     pub(crate) const ERROR_OFFSET: u16 = 1 << 15 | 2;
 }
 
 /// Encoder of the reply to one request: the client's identifier of the request and the message
-/// format. Each request gets one reply: [`ReplyEncoder::done`], an error, the chunks of a read or a
+/// format. Each request gets one reply: [`ReplyEncoder::encode_success`], an error, the chunks of a read or a
 /// list of extents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyEncoder {
@@ -62,11 +62,11 @@ impl ReplyEncoder {
     /// # Errors
     ///
     /// `out` is too short.
-    pub fn done(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
+    pub fn encode_success(&self, out: &mut [u8]) -> Result<usize, BufferTooShort> {
         if self.framing.is_extended() {
-            return Ok(self.chunk(kind::NONE, true, 0, 0, out)?.written());
+            return Ok(self.encode_chunk_head(kind::NONE, true, 0, 0, out)?.written());
         }
-        Ok(self.simple(0, out)?.written())
+        Ok(self.encode_simple_reply(0, out)?.written())
     }
 
     /// Encodes failure of the whole request into `out`. Chunks of the reply that were sent before
@@ -76,7 +76,7 @@ impl ReplyEncoder {
     /// # Errors
     ///
     /// `out` is too short.
-    pub fn error(
+    pub fn encode_error(
         &self,
         error: NbdError,
         message: &str,
@@ -92,7 +92,7 @@ impl ReplyEncoder {
     /// # Errors
     ///
     /// `out` is too short.
-    pub fn error_at(
+    pub fn encode_error_at(
         &self,
         error: NbdError,
         message: &str,
@@ -111,55 +111,55 @@ impl ReplyEncoder {
         out: &mut [u8],
     ) -> Result<usize, BufferTooShort> {
         if !self.framing.has_chunks() {
-            return Ok(self.simple(error.code(), out)?.written());
+            return Ok(self.encode_simple_reply(error.code(), out)?.written());
         }
         let message = truncate(message, MESSAGE_BYTES_MAX).as_bytes();
         let payload = 6 + message.len() + tail.len();
-        let mut writer = self.chunk(kind, true, payload, payload, out)?;
-        writer.u32(error.code());
-        writer.u16(u16::try_from(message.len()).unwrap_or_default());
+        let mut writer = self.encode_chunk_head(kind, true, payload, payload, out)?;
+        writer.put_u32(error.code());
+        writer.put_u16(u16::try_from(message.len()).unwrap_or_default());
         writer.put(message);
         writer.put(tail);
         Ok(writer.written())
     }
 
     /// Encodes a simple reply without data into `out`.
-    pub(crate) fn simple<'a>(
+    pub(crate) fn encode_simple_reply<'a>(
         &self,
         error: u32,
         out: &'a mut [u8],
-    ) -> Result<Writer<'a>, BufferTooShort> {
-        let mut writer = Writer::new(out, SIMPLE_BYTES)?;
-        writer.u32(MAGIC_SIMPLE);
-        writer.u32(error);
-        writer.u64(self.cookie);
+    ) -> Result<FieldWriter<'a>, BufferTooShort> {
+        let mut writer = FieldWriter::new(out, SIMPLE_BYTES)?;
+        writer.put_u32(MAGIC_SIMPLE);
+        writer.put_u32(error);
+        writer.put_u64(self.cookie);
         Ok(writer)
     }
 
     /// Encodes the head of a chunk with a payload of `payload` bytes. The returned writer has room
     /// for the first `own_bytes` bytes of the payload.
-    pub(crate) fn chunk<'a>(
+    pub(crate) fn encode_chunk_head<'a>(
         &self,
         kind: u16,
         is_last: bool,
         payload: usize,
         own_bytes: usize,
         out: &'a mut [u8],
-    ) -> Result<Writer<'a>, BufferTooShort> {
-        let mut writer = Writer::new(out, self.head_bytes().saturating_add(own_bytes))?;
-        let flags = if is_last { DONE } else { 0 };
+    ) -> Result<FieldWriter<'a>, BufferTooShort> {
+        let mut writer = FieldWriter::new(out, self.head_bytes().saturating_add(own_bytes))?;
+        let flags = if is_last { FLAG_DONE } else { 0 };
         let extended = self.framing.is_extended();
-        writer.u32(if extended { MAGIC_EXTENDED } else { MAGIC_STRUCTURED });
-        writer.u16(flags);
-        writer.u16(kind);
-        writer.u64(self.cookie);
+        writer.put_u32(if extended { MAGIC_EXTENDED } else { MAGIC_STRUCTURED });
+        writer.put_u16(flags);
+        writer.put_u16(kind);
+        writer.put_u64(self.cookie);
         // The payload is bounded by the maximum payload of a request plus some fields.
         let payload = u32::try_from(payload).unwrap_or(u32::MAX);
         if extended {
-            writer.u64(self.offset);
-            writer.u64(payload.into());
+            writer.put_u64(self.offset);
+            writer.put_u64(payload.into());
         } else {
-            writer.u32(payload);
+            writer.put_u32(payload);
         }
         Ok(writer)
     }

@@ -23,7 +23,7 @@ pub enum RequestError {
     },
     /// The flags are not valid for the command or were not offered.
     #[error("command {kind} does not support flags {flags:#x}; clear them")]
-    Flags {
+    InvalidFlags {
         /// Number of the rejected command.
         kind: u16,
         /// The flags that are not permitted.
@@ -37,7 +37,7 @@ pub enum RequestError {
     ZeroLength,
     /// A flush has a range.
     #[error("a flush has offset {offset} and length {length}; both must be 0")]
-    FlushRange {
+    FlushWithRange {
         /// Offset in the request's header.
         offset: u64,
         /// Length in the request's header.
@@ -51,7 +51,7 @@ pub enum RequestError {
         /// Length in the request's header.
         length: u64,
         /// Minimum block size in bytes.
-        block: u32,
+        block_min: u32,
     },
     /// The range exceeds the export.
     #[error("a range of {length} bytes at offset {offset} exceeds the export of {size} bytes")]
@@ -63,7 +63,7 @@ pub enum RequestError {
         /// Size of the export in bytes.
         size: u64,
         /// True for writing commands, which fail with `NBD_ENOSPC`.
-        writes: bool,
+        is_write: bool,
     },
     /// The read exceeds the maximum payload.
     #[error("a read of {length} bytes exceeds the limit of {max}; split it")]
@@ -73,7 +73,7 @@ pub enum RequestError {
         /// Maximum payload of the export, in bytes.
         max: u32,
         /// True if chunked replies are negotiated, which permit `NBD_EOVERFLOW`.
-        chunks: bool,
+        has_chunked_replies: bool,
     },
     /// The write exceeds the maximum payload.
     #[error("a write of {length} bytes exceeds the limit of {max}; split it")]
@@ -99,8 +99,8 @@ impl RequestError {
     pub const fn code(&self) -> NbdError {
         match self {
             Self::ReadOnly => NbdError::Perm,
-            Self::OutOfRange { writes: true, .. } => NbdError::Nospc,
-            Self::ReadTooLong { chunks: true, .. } => NbdError::Overflow,
+            Self::OutOfRange { is_write: true, .. } => NbdError::Nospc,
+            Self::ReadTooLong { has_chunked_replies: true, .. } => NbdError::Overflow,
             _ => NbdError::Inval,
         }
     }

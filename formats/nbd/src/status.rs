@@ -3,22 +3,22 @@
 
 use crate::command::ExportRange;
 use crate::extent::{ExtentState, StatusExtent};
-use crate::octets::{BufferTooShort, Writer};
+use crate::octets::{BufferTooShort, FieldWriter};
 use crate::reply::{ReplyEncoder, kind};
 
 /// Context id assigned to `base:allocation`.
-pub const ALLOCATION_CONTEXT: u32 = 1;
+pub const ALLOCATION_CONTEXT_ID: u32 = 1;
 
 /// Maximum number of extents in one reply (`NBD_REPLY_TYPE_BLOCK_STATUS`).
 pub const EXTENTS_MAX: usize = 1 << 20;
 
 /// Minimum length in bytes of the output buffer: sufficient for one extent in any message format.
-pub const STATUS_BYTES_MIN: usize = 32 + 8 + 16;
+pub const STATUS_BUFFER_BYTES_MIN: usize = 32 + 8 + 16;
 
 /// Encoder of a block status reply. Adjacent extents of the same status are merged; the last one is
 /// truncated at the end of the range.
 #[derive(Debug)]
-pub struct StatusReply<'a> {
+pub struct BlockStatusEncoder<'a> {
     reply_to: ReplyEncoder,
     out: &'a mut [u8],
     /// Maximum number of extents that the buffer can contain.
@@ -30,7 +30,7 @@ pub struct StatusReply<'a> {
     remaining_bytes: u64,
 }
 
-impl<'a> StatusReply<'a> {
+impl<'a> BlockStatusEncoder<'a> {
     pub(crate) fn new(
         reply_to: ReplyEncoder,
         range: ExportRange,
@@ -38,7 +38,7 @@ impl<'a> StatusReply<'a> {
         payload_max: u32,
         out: &'a mut [u8],
     ) -> Result<Self, BufferTooShort> {
-        let (bytes, required) = (out.len(), STATUS_BYTES_MIN);
+        let (bytes, required) = (out.len(), STATUS_BUFFER_BYTES_MIN);
         let fixed = reply_to.head_bytes().saturating_add(id_bytes(reply_to));
         let space = bytes.checked_sub(fixed).filter(|_| bytes >= required);
         let space = space.ok_or(BufferTooShort { bytes, required })?.min(payload_max as usize);
@@ -91,10 +91,10 @@ impl<'a> StatusReply<'a> {
         let payload = extents.saturating_add(id_len);
         let extended = self.reply_to.framing.is_extended();
         let kind = if extended { kind::BLOCK_STATUS_EXT } else { kind::BLOCK_STATUS };
-        if let Ok(mut writer) = self.reply_to.chunk(kind, true, payload, id_len, self.out) {
-            writer.u32(ALLOCATION_CONTEXT);
+        if let Ok(mut writer) = self.reply_to.encode_chunk_head(kind, true, payload, id_len, self.out) {
+            writer.put_u32(ALLOCATION_CONTEXT_ID);
             if extended {
-                writer.u32(u32::try_from(self.written).unwrap_or(u32::MAX));
+                writer.put_u32(u32::try_from(self.written).unwrap_or(u32::MAX));
             }
         }
         self.reply_to.head_bytes().saturating_add(payload)
@@ -105,14 +105,14 @@ impl<'a> StatusReply<'a> {
         let fixed = self.reply_to.head_bytes().saturating_add(id_bytes(self.reply_to));
         let offset = fixed.saturating_add(self.written.saturating_mul(bytes));
         let space = self.out.get_mut(offset..).unwrap_or_default();
-        let Ok(mut writer) = Writer::new(space, bytes) else { return };
+        let Ok(mut writer) = FieldWriter::new(space, bytes) else { return };
         if self.reply_to.framing.is_extended() {
-            writer.u64(extent.length);
-            writer.u64(extent.state.bits().into());
+            writer.put_u64(extent.length);
+            writer.put_u64(extent.state.bits().into());
         } else {
             // The value is bounded by the length of the request, which has 32 bits.
-            writer.u32(u32::try_from(extent.length).unwrap_or(u32::MAX));
-            writer.u32(extent.state.bits().into());
+            writer.put_u32(u32::try_from(extent.length).unwrap_or(u32::MAX));
+            writer.put_u32(extent.state.bits().into());
         }
         self.written += 1;
     }

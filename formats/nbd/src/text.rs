@@ -5,7 +5,7 @@ pub const STRING_BYTES_MAX: usize = 4096;
 
 /// Decodes a string; `None` if it is not UTF-8 or contains a NUL byte (section "Conventions"). Does
 /// not limit the length.
-pub(crate) fn text(bytes: &[u8]) -> Option<&str> {
+pub(crate) fn decode_text(bytes: &[u8]) -> Option<&str> {
     let text = core::str::from_utf8(bytes).ok()?;
     (!text.contains('\0')).then_some(text)
 }
@@ -32,9 +32,9 @@ mod tests {
 
     #[test]
     fn text_is_utf8_without_nul() {
-        assert_eq!(text("水門".as_bytes()), Some("水門"));
-        assert_eq!(text(b""), Some(""));
-        assert_eq!(text(b"a\0"), None);
-        assert_eq!(text(&[0xff]), None);
+        assert_eq!(decode_text("水門".as_bytes()), Some("水門"));
+        assert_eq!(decode_text(b""), Some(""));
+        assert_eq!(decode_text(b"a\0"), None);
+        assert_eq!(decode_text(&[0xff]), None);
     }
 }

@@ -8,15 +8,15 @@ use crate::command::{ExportRange, NbdCommand, Request};
 use crate::extent::StatusExtent;
 use crate::flags::TransmissionFlags;
 use crate::framing::Framing;
-use crate::handshake::Negotiated;
+use crate::handshake::NegotiatedParameters;
 use crate::header::{
     Header, HeaderDecodeError, PAYLOAD_BYTES_MAX, REQUEST_BYTES, REQUEST_BYTES_EXTENDED, flag, kind,
 };
-use crate::octets::{BufferTooShort, Reader};
+use crate::octets::{BufferTooShort, FieldReader};
 use crate::rejected_request::RejectedRequest;
 use crate::reply::ReplyEncoder;
 use crate::request_error::RequestError;
-use crate::status::{ALLOCATION_CONTEXT, StatusReply};
+use crate::status::{ALLOCATION_CONTEXT_ID, BlockStatusEncoder};
 
 /// Length in bytes of a block status payload that selects one context: 64-bit length, 32-bit
 /// context id.
@@ -40,7 +40,7 @@ pub enum ParsedHeader {
 /// discard. The connection must be closed. Offsets are in bytes from the start of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum Desynchronized {
+pub enum DesynchronizedError {
     /// Wrong magic number at the start of a header.
     #[error(
         "magic of a request at offset 0 is {found:#010x} instead of {expected:#010x}; close the \
@@ -80,7 +80,7 @@ pub struct RequestParser {
 
 impl RequestParser {
     /// Creates the parser for the result of a handshake.
-    pub fn new(negotiated: &Negotiated) -> Self {
+    pub fn new(negotiated: &NegotiatedParameters) -> Self {
         let sizes = negotiated.export.block_sizes();
         Self {
             framing: negotiated.framing,
@@ -104,12 +104,12 @@ impl RequestParser {
     ///
     /// The connection must be closed.
     #[inline]
-    pub fn handle_header(&self, bytes: &[u8]) -> Result<ParsedHeader, Desynchronized> {
+    pub fn parse_header(&self, bytes: &[u8]) -> Result<ParsedHeader, DesynchronizedError> {
         let header = match Header::read(self.framing, bytes) {
             Ok(header) => header,
             Err(HeaderDecodeError::Incomplete) => return Ok(ParsedHeader::Incomplete),
             Err(HeaderDecodeError::Magic { found, expected }) => {
-                return Err(Desynchronized::Magic { found, expected });
+                return Err(DesynchronizedError::Magic { found, expected });
             }
         };
         if header.kind == kind::DISC {
@@ -120,7 +120,7 @@ impl RequestParser {
             Ok(bytes) if bytes <= PAYLOAD_BYTES_MAX => bytes,
             _ => {
                 let (kind, max) = (header.kind, PAYLOAD_BYTES_MAX);
-                return Err(Desynchronized::PayloadTooLong { kind, bytes: payload, max });
+                return Err(DesynchronizedError::PayloadTooLong { kind, bytes: payload, max });
             }
         };
         let reply_to =
@@ -139,7 +139,7 @@ impl RequestParser {
     /// # Errors
     ///
     /// The rejected request with its error reply; its payload counts as discarded.
-    pub fn handle_contexts(
+    pub fn parse_contexts(
         &self,
         request: Request,
         payload: &[u8],
@@ -149,9 +149,9 @@ impl RequestParser {
         };
         let Request { reply_to, .. } = request;
         let refused = |error| RejectedRequest { reply_to, error, payload_bytes: 0 };
-        let mut fields = Reader::new(payload);
+        let mut fields = FieldReader::new(payload);
         let context = fields.u64().zip(fields.u32()).filter(|_| fields.remaining() == 0);
-        let Some((length, ALLOCATION_CONTEXT)) = context else {
+        let Some((length, ALLOCATION_CONTEXT_ID)) = context else {
             return Err(refused(RequestError::Contexts { bytes: payload.len() as u64 }));
         };
         let range = self.range(ExportRange { offset, length }, false).map_err(refused)?;
@@ -165,7 +165,7 @@ impl RequestParser {
     /// Returns the chunks of the reply to a [`NbdCommand::Read`], after its data was read
     /// completely. `extents` is the allocation status from the start of the range; bytes without an
     /// extent count as data.
-    pub fn read_chunks<I: IntoIterator<Item = StatusExtent>>(
+    pub fn split_read_reply<I: IntoIterator<Item = StatusExtent>>(
         &self,
         reply_to: ReplyEncoder,
         range: ExportRange,
@@ -180,15 +180,15 @@ impl RequestParser {
     ///
     /// # Errors
     ///
-    /// `out` has fewer than [`STATUS_BYTES_MIN`](crate::STATUS_BYTES_MIN) bytes.
-    pub fn block_status<'a>(
+    /// `out` has fewer than [`STATUS_BUFFER_BYTES_MIN`](crate::STATUS_BUFFER_BYTES_MIN) bytes.
+    pub fn begin_block_status_reply<'a>(
         &self,
         reply_to: ReplyEncoder,
         range: ExportRange,
         first_only: bool,
         out: &'a mut [u8],
-    ) -> Result<StatusReply<'a>, BufferTooShort> {
-        StatusReply::new(reply_to, range, first_only, self.payload_max, out)
+    ) -> Result<BlockStatusEncoder<'a>, BufferTooShort> {
+        BlockStatusEncoder::new(reply_to, range, first_only, self.payload_max, out)
     }
 
     fn validate(&self, header: &Header) -> Result<NbdCommand, RequestError> {
@@ -209,7 +209,7 @@ impl RequestParser {
             }
             kind::FLUSH if range == (ExportRange { offset: 0, length: 0 }) => Ok(NbdCommand::Flush),
             kind::FLUSH => {
-                Err(RequestError::FlushRange { offset: range.offset, length: range.length })
+                Err(RequestError::FlushWithRange { offset: range.offset, length: range.length })
             }
             kind::TRIM => Ok(NbdCommand::Trim { range: self.range(range, false)?, fua }),
             kind::CACHE => Ok(NbdCommand::Cache { range: self.range(range, false)? }),
@@ -217,7 +217,7 @@ impl RequestParser {
                 range: self.range(range, true)?,
                 fua,
                 no_hole: header.has(flag::NO_HOLE),
-                fast: header.has(flag::FAST_ZERO),
+                fails_if_slow: header.has(flag::FAST_ZERO),
             }),
             kind::BLOCK_STATUS => {
                 let first_only = header.has(flag::REQ_ONE);
@@ -279,7 +279,7 @@ impl RequestParser {
             _ => 0,
         };
         let surplus = header.flags & !(supported | offered(flag::FUA, TransmissionFlags::SEND_FUA));
-        if surplus == 0 { Ok(()) } else { Err(RequestError::Flags { kind, flags: surplus }) }
+        if surplus == 0 { Ok(()) } else { Err(RequestError::InvalidFlags { kind, flags: surplus }) }
     }
 
     /// Checks that the range is non-empty, aligned and within the export, and returns it.
@@ -295,18 +295,18 @@ impl RequestParser {
         // This requires that `block` is a power of two.
         let within_block = u64::from(self.block).saturating_sub(1);
         if (offset | length) & within_block != 0 {
-            return Err(RequestError::Unaligned { offset, length, block: self.block });
+            return Err(RequestError::Unaligned { offset, length, block_min: self.block });
         }
         match offset.checked_add(length) {
             Some(end) if end <= self.size => Ok(range),
-            _ => Err(RequestError::OutOfRange { offset, length, size: self.size, writes }),
+            _ => Err(RequestError::OutOfRange { offset, length, size: self.size, is_write: writes }),
         }
     }
 
     fn check_read(&self, length: u64) -> Result<(), RequestError> {
         let (max, chunks) = (self.payload_max, self.framing.has_chunks());
         if length > max.into() {
-            return Err(RequestError::ReadTooLong { length, max, chunks });
+            return Err(RequestError::ReadTooLong { length, max, has_chunked_replies: chunks });
         }
         Ok(())
     }

@@ -15,8 +15,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use crate::lines::{Lines, TooLong, has_few_values};
-use crate::text::displayable;
+use crate::lines::{LineBuffer, LineTooLong, has_few_values};
+use crate::text::sanitize_text;
 
 /// Maximum length of a response line in bytes. A guest with a hundred interfaces needs a tenth of
 /// it.
@@ -37,21 +37,21 @@ pub enum AgentCommand {
     /// Synchronizes the connection: the agent responds with the same number. Input before this
     /// response belongs to a previous client.
     Sync(u64),
-    /// Queries version and supported commands ([`agent_version`]).
+    /// Queries version and supported commands ([`decode_agent_version`]).
     Info,
     /// Queries the operating system ([`decode_agent_system`]).
     System,
-    /// Queries the guest's host name ([`agent_host_name`]).
+    /// Queries the guest's host name ([`decode_agent_host_name`]).
     HostName,
-    /// Queries the guest's network interfaces ([`agent_interfaces`]).
+    /// Queries the guest's network interfaces ([`decode_agent_interfaces`]).
     Interfaces,
     /// Powers the guest off. The agent responds only on failure.
     Shutdown,
-    /// Flushes and freezes the guest's file systems ([`agent_count`]).
+    /// Flushes and freezes the guest's file systems ([`decode_file_system_count`]).
     Freeze,
-    /// Thaws the guest's file systems ([`agent_count`]).
+    /// Thaws the guest's file systems ([`decode_file_system_count`]).
     Thaw,
-    /// Queries whether file systems are frozen ([`agent_is_frozen`]).
+    /// Queries whether file systems are frozen ([`decode_is_frozen`]).
     FreezeStatus,
 }
 
@@ -110,7 +110,7 @@ pub enum AgentError {
 /// Parser of an agent's responses, starting with the response to [`AgentCommand::Sync`].
 #[derive(Clone, Debug, Default)]
 pub struct AgentReader {
-    lines: Lines,
+    lines: LineBuffer,
     is_synchronised: bool,
 }
 
@@ -143,7 +143,7 @@ impl AgentReader {
         let nonsense = |defect| AgentError::InvalidResponse { command: command.name(), defect };
         loop {
             let line = self.lines.poll_line(AGENT_LINE_BYTES_MAX);
-            let line = line.map_err(|TooLong| nonsense("a line that is too long"))?;
+            let line = line.map_err(|LineTooLong| nonsense("a line that is too long"))?;
             let Some((_, line)) = line else { return Ok(None) };
             // Sync responses to an earlier client may leave a sentinel between lines.
             let line = line.strip_prefix(&[SENTINEL]).unwrap_or(line);
@@ -173,17 +173,17 @@ fn results(command: AgentCommand, value: Value) -> Result<Value, AgentError> {
 /// Returns a guest's text without terminal control characters, truncated to
 /// [`AGENT_TEXT_CHARS_MAX`]; `None` if `value` is not a text.
 fn displayable_text(value: Option<&Value>) -> Option<String> {
-    let text = displayable(value?.as_str()?, AGENT_TEXT_CHARS_MAX);
+    let text = sanitize_text(value?.as_str()?, AGENT_TEXT_CHARS_MAX);
     (!text.is_empty()).then_some(text)
 }
 
 /// Extracts the agent's version from the result of [`AgentCommand::Info`]; `None` if it has none.
-pub fn agent_version(value: &Value) -> Option<String> {
+pub fn decode_agent_version(value: &Value) -> Option<String> {
     displayable_text(value.get("version"))
 }
 
 /// Extracts the host name from the result of [`AgentCommand::HostName`]; `None` if it has none.
-pub fn agent_host_name(value: &Value) -> Option<String> {
+pub fn decode_agent_host_name(value: &Value) -> Option<String> {
     displayable_text(value.get("host-name"))
 }
 
@@ -221,7 +221,7 @@ pub struct AgentInterface {
 
 /// Extracts the interfaces from the result of [`AgentCommand::Interfaces`]; malformed entries are
 /// omitted.
-pub fn agent_interfaces(value: &Value) -> Vec<AgentInterface> {
+pub fn decode_agent_interfaces(value: &Value) -> Vec<AgentInterface> {
     let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
     list.iter().take(AGENT_INTERFACES_MAX).filter_map(interface).collect()
 }
@@ -259,7 +259,7 @@ fn mac(text: &str) -> Option<[u8; 6]> {
 /// # Errors
 ///
 /// The result is not a number.
-pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentError> {
+pub fn decode_file_system_count(command: AgentCommand, value: &Value) -> Result<u64, AgentError> {
     let defect = "not a number";
     value.as_u64().ok_or(AgentError::InvalidResponse { command: command.name(), defect })
 }
@@ -270,7 +270,7 @@ pub fn agent_count(command: AgentCommand, value: &Value) -> Result<u64, AgentErr
 /// # Errors
 ///
 /// The result is neither `frozen` nor `thawed`.
-pub fn agent_is_frozen(value: &Value) -> Result<bool, AgentError> {
+pub fn decode_is_frozen(value: &Value) -> Result<bool, AgentError> {
     let (command, defect) = (AgentCommand::FreezeStatus.name(), "neither frozen nor thawed");
     match value.as_str() {
         Some("frozen") => Ok(true),

@@ -81,7 +81,7 @@ fn malformed_interfaces_are_omitted() {
     ]);
     let local: IpAddr = "127.0.0.1".parse().unwrap();
     let link: IpAddr = "fe80::1".parse().unwrap();
-    let interfaces = agent_interfaces(&response);
+    let interfaces = decode_agent_interfaces(&response);
     let actual: Vec<_> = interfaces
         .iter()
         .map(|i| (i.name.as_str(), i.mac.is_some(), i.addresses.as_slice()))
@@ -90,12 +90,12 @@ fn malformed_interfaces_are_omitted() {
         actual,
         [("lo", false, &[(local, 8)][..]), ("eth0", true, &[(link, 64)]), ("eth1", false, &[])]
     );
-    assert!(agent_interfaces(&json!({})).is_empty());
+    assert!(decode_agent_interfaces(&json!({})).is_empty());
     let many: Vec<Value> = (0..1000).map(|n| json!({ "name": format!("e{n}") })).collect();
-    assert_eq!(agent_interfaces(&json!(many)).len(), AGENT_INTERFACES_MAX);
+    assert_eq!(decode_agent_interfaces(&json!(many)).len(), AGENT_INTERFACES_MAX);
     let address = json!({ "ip-address": "127.0.0.1", "ip-address-type": "ipv4", "prefix": 8 });
     let interfaces =
-        agent_interfaces(&json!([{ "name": "lo", "ip-addresses": vec![address; 1000] }]));
+        decode_agent_interfaces(&json!([{ "name": "lo", "ip-addresses": vec![address; 1000] }]));
     assert_eq!(interfaces[0].addresses.len(), AGENT_ADDRESSES_MAX);
 }
 
@@ -105,12 +105,12 @@ fn guest_texts_are_sanitized() {
         decode_agent_system(&json!({ "pretty-name": "a\u{1b}]0;x\u{7}\u{202e}b", "machine": 7 }));
     assert_eq!(system.name.as_deref(), Some("a\u{fffd}]0;x\u{fffd}\u{fffd}b"));
     assert_eq!((system.kernel, system.architecture), (None, None));
-    let long = agent_host_name(&json!({ "host-name": "x".repeat(1000) })).unwrap();
+    let long = decode_agent_host_name(&json!({ "host-name": "x".repeat(1000) })).unwrap();
     assert_eq!(long.len(), AGENT_TEXT_CHARS_MAX);
-    assert_eq!(agent_is_frozen(&json!("frozen")), Ok(true));
-    assert!(agent_is_frozen(&json!("warm")).is_err());
-    assert_eq!(agent_count(AgentCommand::Thaw, &json!(2)), Ok(2));
-    assert!(agent_count(AgentCommand::Thaw, &json!(-1)).is_err());
+    assert_eq!(decode_is_frozen(&json!("frozen")), Ok(true));
+    assert!(decode_is_frozen(&json!("warm")).is_err());
+    assert_eq!(decode_file_system_count(AgentCommand::Thaw, &json!(2)), Ok(2));
+    assert!(decode_file_system_count(AgentCommand::Thaw, &json!(-1)).is_err());
 }
 
 proptest! {
@@ -131,7 +131,7 @@ proptest! {
         let in_pieces = answers(AgentCommand::Info, &pieces);
         prop_assert_eq!(&at_once[..end], &in_pieces[..end.min(in_pieces.len())]);
         for value in at_once.into_iter().flatten() {
-            let _ = (agent_version(&value), decode_agent_system(&value), agent_interfaces(&value));
+            let _ = (decode_agent_version(&value), decode_agent_system(&value), decode_agent_interfaces(&value));
         }
     }
 }

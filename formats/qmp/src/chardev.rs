@@ -11,7 +11,7 @@ const STREAMS_RECONNECT: Version = Version::new(8, 0, 0);
 
 /// Option by which a client socket of QEMU reconnects after its connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reconnect {
+pub enum ReconnectOption {
     /// No option: the socket does not reconnect (`-netdev stream` before QEMU 8.0).
     Never,
     /// Option `reconnect`, set to one second (before QEMU 9.2).
@@ -20,7 +20,7 @@ pub enum Reconnect {
     MillisecondsKey,
 }
 
-impl Reconnect {
+impl ReconnectOption {
     /// Returns the reconnection option for socket chardevs of this QEMU version.
     pub fn for_chardev(version: Version) -> Self {
         if version >= IN_MILLISECONDS { Self::MillisecondsKey } else { Self::SecondsKey }
@@ -47,7 +47,7 @@ impl Reconnect {
 }
 
 /// Returns the value of `-chardev` for a client socket; QEMU does not accept JSON there.
-pub fn chardev_option(id: &str, path: &str, reconnect: Reconnect) -> String {
+pub fn chardev_option(id: &str, path: &str, reconnect: ReconnectOption) -> String {
     // QEMU's option lists escape a comma by doubling it.
     let mut option = format!("socket,id={id},path={}", path.replace(',', ",,"));
     if let Some((name, value)) = reconnect.option() {
@@ -58,22 +58,22 @@ pub fn chardev_option(id: &str, path: &str, reconnect: Reconnect) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Reconnect, chardev_option};
+    use super::{ReconnectOption, chardev_option};
     use crate::version::Version;
 
     #[test]
     fn paths_with_commas_are_escaped() {
-        let option = chardev_option("nic-a", "/run/a,server=on,b", Reconnect::SecondsKey);
+        let option = chardev_option("nic-a", "/run/a,server=on,b", ReconnectOption::SecondsKey);
         assert_eq!(option, "socket,id=nic-a,path=/run/a,,server=on,,b,reconnect=1");
     }
 
     #[test]
     fn reconnect_option_depends_on_version() {
         let old = Version::new(7, 2, 22);
-        assert_eq!(Reconnect::for_chardev(old), Reconnect::SecondsKey);
-        assert_eq!(Reconnect::for_stream(old), Reconnect::Never);
-        assert_eq!(Reconnect::for_stream(Version::new(8, 0, 0)), Reconnect::SecondsKey);
-        assert_eq!(Reconnect::for_chardev(Version::new(10, 0, 0)), Reconnect::MillisecondsKey);
-        assert_eq!(Reconnect::for_stream(Version::new(9, 2, 0)), Reconnect::MillisecondsKey);
+        assert_eq!(ReconnectOption::for_chardev(old), ReconnectOption::SecondsKey);
+        assert_eq!(ReconnectOption::for_stream(old), ReconnectOption::Never);
+        assert_eq!(ReconnectOption::for_stream(Version::new(8, 0, 0)), ReconnectOption::SecondsKey);
+        assert_eq!(ReconnectOption::for_chardev(Version::new(10, 0, 0)), ReconnectOption::MillisecondsKey);
+        assert_eq!(ReconnectOption::for_stream(Version::new(9, 2, 0)), ReconnectOption::MillisecondsKey);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::chardev::Reconnect;
+use crate::chardev::ReconnectOption;
 use crate::device::{BlockNode, DeviceArguments, Netdev};
 use crate::migration::MigrationCapability;
 
@@ -11,24 +11,24 @@ use crate::migration::MigrationCapability;
 pub enum Command {
     /// Completes capability negotiation; required before any other command.
     Capabilities,
-    /// Queries the run state ([`run_state`](crate::run_state)).
+    /// Queries the run state ([`decode_run_state`](crate::run_state)).
     QueryStatus,
-    /// Queries whether KVM is in use ([`is_kvm_enabled`](crate::is_kvm_enabled)).
+    /// Queries whether KVM is in use ([`decode_kvm_enabled`](crate::is_kvm_enabled)).
     QueryKvm,
-    /// Queries present and hot-pluggable CPUs ([`cpu_slots`](crate::cpu_slots)).
+    /// Queries present and hot-pluggable CPUs ([`decode_cpu_slots`](crate::cpu_slots)).
     QueryHotpluggableCpus,
-    /// Queries present CPUs ([`cpu_count`](crate::cpu_count)).
+    /// Queries present CPUs ([`decode_cpu_count`](crate::cpu_count)).
     QueryCpusFast,
-    /// Queries the memory size ([`base_memory`](crate::base_memory)).
+    /// Queries the memory size ([`decode_base_memory_bytes`](crate::base_memory)).
     QueryMemorySizeSummary,
-    /// Queries the chardevs ([`chardevs`](crate::chardevs)).
+    /// Queries the chardevs ([`decode_chardevs`](crate::chardevs)).
     QueryChardev,
-    /// Lists the properties of a QOM object ([`qom_properties`](crate::qom_properties)).
+    /// Lists the properties of a QOM object ([`decode_qom_properties`](crate::qom_properties)).
     QomList {
         /// QOM path of the object.
         path: String,
     },
-    /// Queries the features negotiated with a virtio device ([`has_standby`](crate::has_standby)).
+    /// Queries the features negotiated with a virtio device ([`decode_standby_negotiated`](crate::has_standby)).
     /// Unstable command (prefix `x-`); the result has had this structure since QEMU 7.2.
     QueryVirtioStatus {
         /// QOM path of the virtio device.
@@ -60,7 +60,7 @@ pub enum Command {
         /// Path of the Unix socket.
         path: String,
         /// Reconnection of the socket after a disconnect.
-        reconnect: Reconnect,
+        reconnect: ReconnectOption,
     },
     /// Removes a chardev that no device uses.
     ChardevRemove {
@@ -105,12 +105,12 @@ pub enum Command {
     /// Starts an outgoing migration over a descriptor stored by [`Command::GetFd`].
     Migrate {
         /// Name of the stored descriptor.
-        fd: &'static str,
+        fd_name: &'static str,
     },
     /// Starts an incoming migration over a descriptor stored by [`Command::GetFd`].
     MigrateIncoming {
         /// Name of the stored descriptor.
-        fd: &'static str,
+        fd_name: &'static str,
     },
     /// Continues an outgoing migration that paused before switchover
     /// ([`MigrationCapability::PauseBeforeSwitchover`]).
@@ -197,7 +197,7 @@ impl Command {
             Self::MigrateSetParameters { downtime_ms, bytes_per_second } => {
                 json!({ "downtime-limit": downtime_ms, "max-bandwidth": bytes_per_second })
             }
-            Self::Migrate { fd } | Self::MigrateIncoming { fd } => {
+            Self::Migrate { fd_name: fd } | Self::MigrateIncoming { fd_name: fd } => {
                 json!({ "uri": format!("fd:{fd}") })
             }
             Self::MigrateContinue => json!({ "state": "pre-switchover" }),

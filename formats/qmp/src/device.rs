@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::chardev::Reconnect;
+use crate::chardev::ReconnectOption;
 
 /// Device with its properties: the argument of `device_add`, and the value of `-device`.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub enum Netdev {
         /// Identifier (`id`) of the chardev.
         chardev: String,
         /// Number of queue pairs of the NIC.
-        queues: u16,
+        queue_pairs: u16,
     },
     /// Client of a stream socket, on which each frame is preceded by its length. Since QEMU 7.2.
     Stream {
@@ -50,7 +50,7 @@ pub enum Netdev {
         /// Path of the Unix socket.
         path: String,
         /// Reconnection of the socket after a disconnect.
-        reconnect: Reconnect,
+        reconnect: ReconnectOption,
     },
 }
 
@@ -58,7 +58,7 @@ impl Netdev {
     /// Returns the JSON object for QEMU.
     pub fn to_json(&self) -> Value {
         match self {
-            Self::VhostUser { id, chardev, queues } => {
+            Self::VhostUser { id, chardev, queue_pairs: queues } => {
                 json!({ "type": "vhost-user", "id": id, "chardev": chardev, "queues": queues })
             }
             Self::Stream { id, path, reconnect } => {
@@ -86,7 +86,7 @@ pub enum BlockNode {
         /// Name of the NBD export.
         export: String,
         /// Time in seconds for which requests wait for a reconnection before they fail.
-        reconnect_delay: u32,
+        reconnect_delay_s: u32,
     },
     /// Regular file on the host.
     File {
@@ -103,7 +103,7 @@ impl BlockNode {
     /// Returns the JSON object for QEMU.
     pub fn to_json(&self) -> Value {
         match self {
-            Self::Nbd { name, path, export, reconnect_delay } => json!({
+            Self::Nbd { name, path, export, reconnect_delay_s: reconnect_delay } => json!({
                 "driver": "nbd",
                 "node-name": name,
                 "server": { "type": "unix", "path": path },

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::text::{TEXT_CHARS_MAX, displayable};
+use crate::text::{TEXT_CHARS_MAX, sanitize_text};
 
 /// Cause of a shutdown or reset (`ShutdownCause` of `qapi/run-state.json`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShutdownCause {
     /// True if the guest caused it.
-    pub is_guest: bool,
+    pub is_guest_initiated: bool,
     /// Cause in QMP, such as `guest-shutdown` or `host-qmp-quit`; may be empty.
     pub reason: String,
 }
@@ -46,7 +46,7 @@ pub enum QmpEvent {
         /// True if QEMU stops the machine. QEMU repeats the request when the machine is resumed.
         stops_vm: bool,
         /// True if the request failed because the store has no space.
-        is_full: bool,
+        is_out_of_space: bool,
     },
     /// The guest reported a kernel panic.
     GuestPanicked {
@@ -72,10 +72,10 @@ impl QmpEvent {
     /// [`QmpEvent::Other`].
     pub(crate) fn read(name: &str, data: &Value) -> Self {
         let text = |key| data.get(key).and_then(Value::as_str);
-        let displayed = |text: &str| displayable(text, TEXT_CHARS_MAX);
+        let displayed = |text: &str| sanitize_text(text, TEXT_CHARS_MAX);
         let owned = |key| displayed(text(key).unwrap_or_default());
         let trigger = || ShutdownCause {
-            is_guest: data.get("guest").and_then(Value::as_bool).unwrap_or(false),
+            is_guest_initiated: data.get("guest").and_then(Value::as_bool).unwrap_or(false),
             reason: owned("reason"),
         };
         match name {
@@ -97,7 +97,7 @@ impl QmpEvent {
                 Self::BlockIoError {
                     node: owned("node-name"),
                     stops_vm: stops,
-                    is_full: flag("nospace"),
+                    is_out_of_space: flag("nospace"),
                 }
             }
             "GUEST_PANICKED" => Self::GuestPanicked { action: owned("action") },

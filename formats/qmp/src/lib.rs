@@ -40,19 +40,19 @@ mod version;
 
 pub use agent::{
     AGENT_ADDRESSES_MAX, AGENT_INTERFACES_MAX, AGENT_LINE_BYTES_MAX, AGENT_TEXT_CHARS_MAX,
-    AgentCommand, AgentError, AgentInterface, AgentReader, AgentSystem, agent_count,
-    agent_host_name, agent_interfaces, agent_is_frozen, agent_version, decode_agent_system,
+    AgentCommand, AgentError, AgentInterface, AgentReader, AgentSystem, decode_file_system_count,
+    decode_agent_host_name, decode_agent_interfaces, decode_is_frozen, decode_agent_version, decode_agent_system,
 };
-pub use chardev::{Reconnect, chardev_option};
+pub use chardev::{ReconnectOption, chardev_option};
 pub use command::Command;
 pub use device::{BlockNode, DeviceArguments, Netdev};
 pub use event::{QmpEvent, ShutdownCause};
 pub use message::{ErrorClass, Greeting, QmpMessage};
-pub use migration::{Migration, MigrationCapability, MigrationStage, machine_name, migration};
+pub use migration::{MigrationProgress, MigrationCapability, MigrationStage, decode_machine_type, decode_migration};
 pub use reader::{LINE_BYTES_MAX, QmpReadError, QmpReader, ReadErrorKind};
 pub use results::{
-    Chardev, CpuSlot, QomProperty, ResultError, RunState, base_memory, chardevs, cpu_count,
-    cpu_slots, has_standby, is_driver_ready, is_kvm_enabled, qom_properties, run_state,
+    Chardev, CpuSlot, QomProperty, ResultError, RunState, decode_base_memory_bytes, decode_chardevs, decode_cpu_count,
+    decode_cpu_slots, decode_standby_negotiated, decode_driver_ready, decode_kvm_enabled, decode_qom_properties, decode_run_state,
 };
 pub use text::TEXT_CHARS_MAX;
 pub use version::Version;

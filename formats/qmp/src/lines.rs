@@ -2,7 +2,7 @@
 
 /// Buffer of received bytes: at most one incomplete line and the bytes received last.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineBuffer {
     /// Received bytes. The first `taken` bytes have already been returned as lines.
     bytes: Vec<u8>,
     consumed: usize,
@@ -31,9 +31,9 @@ pub(crate) fn has_few_values(line: &[u8]) -> bool {
 
 /// Error: a line exceeds the length limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TooLong;
+pub(crate) struct LineTooLong;
 
-impl Lines {
+impl LineBuffer {
     pub(crate) fn handle_bytes(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.consumed);
         self.consumed = 0;
@@ -51,16 +51,16 @@ impl Lines {
     /// # Errors
     ///
     /// The line exceeds `bytes_max` bytes.
-    pub(crate) fn poll_line(&mut self, bytes_max: usize) -> Result<Option<(u64, &[u8])>, TooLong> {
+    pub(crate) fn poll_line(&mut self, bytes_max: usize) -> Result<Option<(u64, &[u8])>, LineTooLong> {
         let unread = self.bytes.get(self.consumed..).unwrap_or_default();
         let unseen = unread.get(self.searched..).unwrap_or_default();
         let Some(end) = unseen.iter().position(|byte| *byte == b'\n') else {
             self.searched = unread.len();
-            return if unread.len() >= bytes_max { Err(TooLong) } else { Ok(None) };
+            return if unread.len() >= bytes_max { Err(LineTooLong) } else { Ok(None) };
         };
         let length = self.searched + end + 1;
         if length > bytes_max {
-            return Err(TooLong);
+            return Err(LineTooLong);
         }
         let (start, offset) = (self.consumed, self.offset);
         self.consumed += length;

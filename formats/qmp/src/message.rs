@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::event::QmpEvent;
-use crate::text::{TEXT_CHARS_MAX, displayable};
+use crate::text::{TEXT_CHARS_MAX, sanitize_text};
 use crate::version::Version;
 
 /// First message of a QMP connection.
@@ -92,7 +92,7 @@ impl QmpMessage {
             "KVMMissingCap" => ErrorClass::KvmMissingCap,
             _ => ErrorClass::Generic,
         };
-        Self::Error { id, class, text: displayable(text("desc"), TEXT_CHARS_MAX) }
+        Self::Error { id, class, text: sanitize_text(text("desc"), TEXT_CHARS_MAX) }
     }
 }
 
@@ -100,7 +100,7 @@ impl Greeting {
     fn read(value: &Value) -> Result<Self, &'static str> {
         let version = value.get("version").ok_or("a greeting without a version")?;
         let package = version.get("package").and_then(Value::as_str).unwrap_or_default();
-        let package = displayable(package, TEXT_CHARS_MAX);
+        let package = sanitize_text(package, TEXT_CHARS_MAX);
         let version = Version::read(version).ok_or("a greeting with an invalid version")?;
         Ok(Self { version, package })
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::ResultError;
-use crate::text::{TEXT_CHARS_MAX, displayable};
+use crate::text::{TEXT_CHARS_MAX, sanitize_text};
 
 /// Maximum amount of memory that is reported, 64 PiB: more than any machine has. Larger values are
 /// reduced to it, so that sums and percentages do not overflow.
@@ -54,7 +54,7 @@ pub enum MigrationStage {
 
 /// Progress of a migration, from `query-migrate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Migration {
+pub struct MigrationProgress {
     /// Current stage of the migration.
     pub stage: MigrationStage,
     /// Memory transferred so far, in bytes; at most 2^56.
@@ -68,13 +68,13 @@ pub struct Migration {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn migration(value: &Value) -> Result<Migration, ResultError> {
+pub fn decode_migration(value: &Value) -> Result<MigrationProgress, ResultError> {
     let error = ResultError { command: "query-migrate" };
     let object = value.as_object().ok_or(error)?;
     let ram = |key| value.get("ram").and_then(|ram| ram.get(key)).and_then(Value::as_u64);
     let reason = || {
         let text = object.get("error-desc").and_then(Value::as_str);
-        displayable(text.unwrap_or("QEMU reported no reason"), TEXT_CHARS_MAX)
+        sanitize_text(text.unwrap_or("QEMU reported no reason"), TEXT_CHARS_MAX)
     };
     let stage = match object.get("status").map(Value::as_str) {
         None => MigrationStage::None,
@@ -88,7 +88,7 @@ pub fn migration(value: &Value) -> Result<Migration, ResultError> {
         Some(_) => return Err(error),
     };
     let (bytes_sent, bytes_left) = (ram("transferred"), ram("remaining"));
-    Ok(Migration {
+    Ok(MigrationProgress {
         stage,
         bytes_sent: bytes_sent.unwrap_or(0).min(BYTES_MAX),
         remaining_bytes: bytes_left.unwrap_or(0).min(BYTES_MAX),
@@ -101,7 +101,7 @@ pub fn migration(value: &Value) -> Result<Migration, ResultError> {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn machine_name(value: &Value) -> Result<String, ResultError> {
+pub fn decode_machine_type(value: &Value) -> Result<String, ResultError> {
     let kind = value.as_str().and_then(|kind| kind.strip_suffix("-machine"));
     let is_name = |name: &&str| {
         (1..=64).contains(&name.len())

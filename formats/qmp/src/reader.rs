@@ -3,7 +3,7 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::lines::{Lines, TooLong, has_few_values};
+use crate::lines::{LineBuffer, LineTooLong, has_few_values};
 use crate::message::QmpMessage;
 
 /// Maximum length of a line in bytes, including the line end. The longest responses to the commands
@@ -40,7 +40,7 @@ pub enum ReadErrorKind {
 /// Parser of QMP messages, which receives the bytes of a connection in any pieces.
 #[derive(Clone, Debug, Default)]
 pub struct QmpReader {
-    lines: Lines,
+    lines: LineBuffer,
     error: Option<QmpReadError>,
 }
 
@@ -69,7 +69,7 @@ impl QmpReader {
         }
         self.next_message().inspect_err(|error| {
             self.error = Some(error.clone());
-            self.lines = Lines::default();
+            self.lines = LineBuffer::default();
         })
     }
 
@@ -78,7 +78,7 @@ impl QmpReader {
             let offset = self.lines.offset();
             let line = self.lines.poll_line(LINE_BYTES_MAX);
             let line =
-                line.map_err(|TooLong| QmpReadError { offset, kind: ReadErrorKind::TooLong })?;
+                line.map_err(|LineTooLong| QmpReadError { offset, kind: ReadErrorKind::TooLong })?;
             match line {
                 None => return Ok(None),
                 Some((_, [])) => {}

@@ -42,7 +42,7 @@ pub enum RunState {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn run_state(value: &Value) -> Result<RunState, ResultError> {
+pub fn decode_run_state(value: &Value) -> Result<RunState, ResultError> {
     let state = value.get("status").and_then(Value::as_str);
     let state = state.ok_or(ResultError { command: "query-status" })?;
     Ok(match state {
@@ -61,7 +61,7 @@ pub fn run_state(value: &Value) -> Result<RunState, ResultError> {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn is_kvm_enabled(value: &Value) -> Result<bool, ResultError> {
+pub fn decode_kvm_enabled(value: &Value) -> Result<bool, ResultError> {
     let enabled = value.get("enabled").and_then(Value::as_bool);
     enabled.ok_or(ResultError { command: "query-kvm" })
 }
@@ -71,7 +71,7 @@ pub fn is_kvm_enabled(value: &Value) -> Result<bool, ResultError> {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn cpu_count(value: &Value) -> Result<usize, ResultError> {
+pub fn decode_cpu_count(value: &Value) -> Result<usize, ResultError> {
     value.as_array().map(Vec::len).ok_or(ResultError { command: "query-cpus-fast" })
 }
 
@@ -80,7 +80,7 @@ pub fn cpu_count(value: &Value) -> Result<usize, ResultError> {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn base_memory(value: &Value) -> Result<u64, ResultError> {
+pub fn decode_base_memory_bytes(value: &Value) -> Result<u64, ResultError> {
     let bytes = value.get("base-memory").and_then(Value::as_u64);
     bytes.ok_or(ResultError { command: "query-memory-size-summary" })
 }
@@ -91,7 +91,7 @@ pub fn base_memory(value: &Value) -> Result<u64, ResultError> {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn has_standby(value: &Value) -> Result<bool, ResultError> {
+pub fn decode_standby_negotiated(value: &Value) -> Result<bool, ResultError> {
     let features = value.get("guest-features").and_then(|object| object.get("dev-features"));
     let features = features.and_then(Value::as_array);
     let features = features.ok_or(ResultError { command: "x-query-virtio-status" })?;
@@ -104,7 +104,7 @@ pub fn has_standby(value: &Value) -> Result<bool, ResultError> {
 /// Decodes the result of `x-query-virtio-status`: true if the guest's driver has set
 /// `VIRTIO_CONFIG_S_DRIVER_OK`. False if the result has no status.
 #[must_use]
-pub fn is_driver_ready(value: &Value) -> bool {
+pub fn decode_driver_ready(value: &Value) -> bool {
     let statuses =
         value.get("status").and_then(|object| object.get("statuses")).and_then(Value::as_array);
     let is_ready = |name: &Value| {
@@ -117,7 +117,7 @@ pub fn is_driver_ready(value: &Value) -> bool {
 #[derive(Clone, Debug, PartialEq)]
 pub struct CpuSlot {
     /// Topology position: socket, core, thread.
-    pub topology: [u64; 3],
+    pub socket_core_thread: [u64; 3],
     /// Driver name of the CPU device for this slot (`device_add`).
     pub driver: String,
     /// Properties that select the slot (`device_add`).
@@ -134,14 +134,14 @@ pub struct CpuSlot {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn cpu_slots(value: &Value) -> Result<Vec<CpuSlot>, ResultError> {
+pub fn decode_cpu_slots(value: &Value) -> Result<Vec<CpuSlot>, ResultError> {
     let error = ResultError { command: "query-hotpluggable-cpus" };
     let list = value.as_array().filter(|list| list.len() <= ITEMS_MAX).ok_or(error)?;
     let slot = |item: &Value| {
         let properties = item.get("props")?.as_object()?.clone();
         let number = |name| properties.get(name).and_then(Value::as_u64).unwrap_or(0);
         Some(CpuSlot {
-            topology: [number("socket-id"), number("core-id"), number("thread-id")],
+            socket_core_thread: [number("socket-id"), number("core-id"), number("thread-id")],
             driver: item.get("type")?.as_str()?.to_owned(),
             cpus: item.get("vcpus-count")?.as_u64().filter(|cpus| *cpus <= CPUS_MAX)?,
             is_occupied: item.get("qom-path").is_some(),
@@ -150,7 +150,7 @@ pub fn cpu_slots(value: &Value) -> Result<Vec<CpuSlot>, ResultError> {
     };
     let slots: Option<Vec<_>> = list.iter().map(slot).collect();
     let mut slots = slots.ok_or(error)?;
-    slots.sort_by_key(|slot| slot.topology);
+    slots.sort_by_key(|slot| slot.socket_core_thread);
     Ok(slots)
 }
 
@@ -162,7 +162,7 @@ pub struct Chardev {
     /// Description of the connection (QMP's `filename`).
     pub filename: String,
     /// True if the front-end device is open; for a virtio-serial port, if the guest has opened it.
-    pub is_front_open: bool,
+    pub is_frontend_open: bool,
 }
 
 impl Chardev {
@@ -177,11 +177,11 @@ impl Chardev {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn chardevs(value: &Value) -> Result<Vec<Chardev>, ResultError> {
+pub fn decode_chardevs(value: &Value) -> Result<Vec<Chardev>, ResultError> {
     let chardev = |item: &Value| {
         let text = |name| item.get(name)?.as_str().map(str::to_owned);
         let is_front_open = item.get("frontend-open").and_then(Value::as_bool).unwrap_or(false);
-        Some(Chardev { id: text("label")?, filename: text("filename")?, is_front_open })
+        Some(Chardev { id: text("label")?, filename: text("filename")?, is_frontend_open: is_front_open })
     };
     list(value, chardev).ok_or(ResultError { command: "query-chardev" })
 }
@@ -200,7 +200,7 @@ pub struct QomProperty {
 /// # Errors
 ///
 /// The result has an unexpected structure.
-pub fn qom_properties(value: &Value) -> Result<Vec<QomProperty>, ResultError> {
+pub fn decode_qom_properties(value: &Value) -> Result<Vec<QomProperty>, ResultError> {
     let property = |item: &Value| {
         let text = |name| item.get(name)?.as_str().map(str::to_owned);
         Some(QomProperty { name: text("name")?, kind: text("type")? })

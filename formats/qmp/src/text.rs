@@ -5,7 +5,7 @@
 pub const TEXT_CHARS_MAX: usize = 500;
 
 /// Returns a text without control and formatting characters, truncated to `chars_max` characters.
-pub(crate) fn displayable(text: &str, chars_max: usize) -> String {
+pub(crate) fn sanitize_text(text: &str, chars_max: usize) -> String {
     let clean = |c: char| if c.is_control() || is_formatting_character(c) { '\u{fffd}' } else { c };
     text.chars().take(chars_max).map(clean).collect()
 }

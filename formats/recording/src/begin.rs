@@ -7,16 +7,16 @@ use suimon_teaming::lacp::Lacp;
 use suimon_vmq::Vmq;
 
 use crate::differ::first_difference;
-use crate::policy::put_text;
+use crate::policy::put_json;
 use crate::scheduler_machine::SchedulerReplay;
-use crate::{Difference, Policy, PolicyKind, PolicyReplay, RecordError, decode};
+use crate::{Difference, Policy, PolicyKind, PolicyReplay, RecordError, decode_json};
 
 /// Creates the policy of a stream from its recorded initial state, `birth`.
 ///
 /// # Errors
 ///
 /// The initial state is invalid.
-pub fn begin(
+pub fn begin_replay(
     kind: PolicyKind,
     now: Time,
     birth: &[u8],
@@ -36,15 +36,15 @@ struct JsonReplay<P>(P);
 
 impl<P: Policy> JsonReplay<P> {
     fn begin(now: Time, birth: &[u8]) -> Result<Self, RecordError> {
-        let birth = decode(birth).map_err(|fault| RecordError::InitialState(fault.to_string()))?;
-        P::begin(now, birth).map(Self).map_err(RecordError::InitialState)
+        let birth = decode_json(birth).map_err(|fault| RecordError::RejectedInitialState(fault.to_string()))?;
+        P::begin(now, birth).map(Self).map_err(RecordError::RejectedInitialState)
     }
 }
 
 impl<P: Policy> PolicyReplay for JsonReplay<P> {
     fn step(&mut self, now: Time, input: &[u8], decision: &mut Vec<u8>) -> Result<(), RecordError> {
-        let input = decode(input)?;
-        put_text(decision, &self.0.step(now, &input));
+        let input = decode_json(input)?;
+        put_json(decision, &self.0.step(now, &input));
         Ok(())
     }
 

@@ -10,13 +10,14 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-use crate::{Policy, PolicyKind, Recorded, Sink};
+use crate::{Policy, PolicyKind, Recorded, RecordSink};
 
 /// Initial state of a [`Member`], the node's side of cluster-wide Storage QoS.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemberInitialState {
     /// Timing parameters common to all nodes.
-    pub terms: Parameters,
+    #[serde(rename = "terms")]
+    pub parameters: Parameters,
     /// Identifier of the node in the cluster.
     pub node: NodeId,
     /// Incarnation number of the daemon, which increases with each start.
@@ -57,7 +58,7 @@ impl Policy for Member {
     type Decision = Vec<MemberAction>;
 
     fn begin(now: Time, birth: MemberInitialState) -> Result<Self, String> {
-        let MemberInitialState { terms, node, incarnation, durable } = birth;
+        let MemberInitialState { parameters: terms, node, incarnation, durable } = birth;
         terms.check().map_err(|error| error.to_string())?;
         Ok(Self::new(terms, now, node, incarnation, durable))
     }
@@ -96,12 +97,12 @@ impl Policy for Allocator {
 impl Recorded<Member> {
     /// Creates a member as [`Member::new`] does, and starts recording if there is a `sink`; `name`
     /// is that of the stream. Also returns the initial actions.
-    pub fn member(
-        sink: Option<&Arc<dyn Sink>>,
+    pub fn record_member(
+        sink: Option<&Arc<dyn RecordSink>>,
         (now, name): (Time, &str),
         birth: MemberInitialState,
     ) -> (Self, Vec<MemberAction>) {
-        let MemberInitialState { terms, node, incarnation, durable } = birth.clone();
+        let MemberInitialState { parameters: terms, node, incarnation, durable } = birth.clone();
         let policy = Member::new(terms, now, node, incarnation, durable);
         let mut recorded = Self::start(policy, sink, (now, name), || birth);
         let actions = recorded.apply_input(now, MemberInput::Start);
@@ -128,8 +129,8 @@ impl Recorded<Member> {
 impl Recorded<Allocator> {
     /// Creates an allocator as [`Allocator::new`] does, and starts recording if there is a `sink`;
     /// `name` is that of the stream.
-    pub fn leader(
-        sink: Option<&Arc<dyn Sink>>,
+    pub fn record_allocator(
+        sink: Option<&Arc<dyn RecordSink>>,
         (now, name): (Time, &str),
         terms: Parameters,
     ) -> Self {

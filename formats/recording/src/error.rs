@@ -45,7 +45,7 @@ pub enum RecordingError {
     },
     /// A record of a block is invalid.
     #[error("recording, record at offset {offset}: {fault}")]
-    Record {
+    InvalidRecord {
         /// Offset of the record, in bytes.
         offset: u64,
         /// Reason why the record is invalid.
@@ -71,16 +71,16 @@ pub enum RecordError {
     UnknownPolicy(u8),
     /// The reason of a loss record is unknown. Contains its number.
     #[error("unknown kind of loss {0}")]
-    UnknownLoss(u8),
+    UnknownLossReason(u8),
     /// A name or text is not valid UTF-8.
     #[error("a name is not valid UTF-8")]
     NotText,
     /// An input or initial state is not valid for its policy. Contains the decoder's description.
     #[error("the body of a record is not an input of its policy: {0}")]
-    Body(String),
+    InvalidBody(String),
     /// The policy rejects its recorded initial state. Contains the policy's reason.
     #[error("the first record is not an initial state of its policy: {0}")]
-    InitialState(String),
+    RejectedInitialState(String),
     /// The stream with this number has a second begin record.
     #[error("stream {0} begins twice")]
     DuplicateBegin(u32),
@@ -92,12 +92,12 @@ pub enum RecordError {
 impl RecordError {
     /// Returns the error for a record at this file offset.
     pub const fn at_offset(self, offset: u64) -> RecordingError {
-        RecordingError::Record { offset, fault: self }
+        RecordingError::InvalidRecord { offset, fault: self }
     }
 }
 
 impl From<serde_json::Error> for RecordError {
     fn from(error: serde_json::Error) -> Self {
-        Self::Body(error.to_string())
+        Self::InvalidBody(error.to_string())
     }
 }

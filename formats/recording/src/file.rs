@@ -1,6 +1,6 @@
 //! File format of recordings: header and blocks.
 
-use crate::bytes::Bytes;
+use crate::bytes::ByteDecoder;
 use crate::record::{Record, decode_record};
 use crate::{
     BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, RecordError, RecordingError,
@@ -30,7 +30,7 @@ pub fn file_header() -> [u8; FILE_HEADER_BYTES] {
 /// # Errors
 ///
 /// The magic number or the version does not match.
-pub fn open(header: &[u8]) -> Result<(), RecordingError> {
+pub fn check_file_header(header: &[u8]) -> Result<(), RecordingError> {
     let rest = header.strip_prefix(&MAGIC).ok_or(RecordingError::NotARecording)?;
     let version = rest.first_chunk().ok_or(RecordingError::NotARecording)?;
     let version = u32::from_le_bytes(*version);
@@ -42,7 +42,7 @@ pub fn open(header: &[u8]) -> Result<(), RecordingError> {
 /// # Errors
 ///
 /// The length exceeds [`BLOCK_BYTES_MAX`].
-pub fn block_header(
+pub fn decode_block_header(
     header: [u8; BLOCK_HEADER_BYTES],
     offset: u64,
 ) -> Result<BlockHeader, RecordingError> {
@@ -59,7 +59,7 @@ pub fn block_header(
 /// # Errors
 ///
 /// The checksum does not match.
-pub fn block_body(header: BlockHeader, body: &[u8], offset: u64) -> Result<(), RecordingError> {
+pub fn verify_block_body(header: BlockHeader, body: &[u8], offset: u64) -> Result<(), RecordingError> {
     let (stored, computed) = (header.checksum, crc32c::crc32c(body));
     if stored == computed {
         return Ok(());
@@ -79,17 +79,17 @@ pub fn encode_block(body: &[u8]) -> Vec<u8> {
 
 /// Iterates over the records of a block, each with its file offset. `offset` is the start of the
 /// body in the file. The iteration ends after an error.
-pub fn records(
+pub fn decode_records(
     body: &[u8],
     offset: u64,
 ) -> impl Iterator<Item = Result<(u64, Record<'_>), RecordingError>> {
-    let mut bytes = Bytes::new(body);
+    let mut bytes = ByteDecoder::new(body);
     let (mut time_ns, mut is_over) = (0_u64, false);
     core::iter::from_fn(move || {
         if is_over || bytes.is_empty() {
             return None;
         }
-        let begins = offset.saturating_add(bytes.read() as u64);
+        let begins = offset.saturating_add(bytes.consumed_bytes() as u64);
         let record = decode_record(&mut bytes, &mut time_ns);
         is_over = record.is_err();
         Some(

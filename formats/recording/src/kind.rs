@@ -80,12 +80,12 @@ impl LossReason {
     ///
     /// # Errors
     ///
-    /// [`RecordError::UnknownLoss`].
+    /// [`RecordError::UnknownLossReason`].
     pub(crate) const fn from_number(number: u8) -> Result<Self, RecordError> {
         Ok(match number {
             1 => Self::Overload,
             2 => Self::Full,
-            other => return Err(RecordError::UnknownLoss(other)),
+            other => return Err(RecordError::UnknownLossReason(other)),
         })
     }
 }

@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 use suimon_teaming::MemberId;
 use suimon_teaming::lacp::{
-    Lacp, LacpAction, LacpPortSpec, LacpSpec, LacpSpecError, Link, PduError, Received,
+    Lacp, LacpAction, LacpPortSpec, LacpSpec, LacpSpecError, Link, PduError, ReceivedPdu,
 };
 
-use crate::{Policy, PolicyKind, Recorded, Sink};
+use crate::{Policy, PolicyKind, Recorded, RecordSink};
 
 /// Recorded input of a team's LACP policy ([`Lacp`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,21 +18,24 @@ pub enum LacpInput {
     /// Call of [`Lacp::set_spec`].
     Spec(LacpSpec),
     /// Call of [`Lacp::add_member`].
-    Add {
+    #[serde(rename = "add")]
+    AddMember {
         /// Identifier of the new member.
         member: MemberId,
         /// Configuration of the member's port.
         spec: LacpPortSpec,
     },
     /// Call of [`Lacp::set_member`].
-    Set {
+    #[serde(rename = "set")]
+    SetMember {
         /// Member that the change concerns.
         member: MemberId,
         /// New configuration of the member's port.
         spec: LacpPortSpec,
     },
     /// Call of [`Lacp::remove_member`].
-    Remove(MemberId),
+    #[serde(rename = "remove")]
+    RemoveMember(MemberId),
     /// Call of [`Lacp::handle_link`].
     Link {
         /// Member that the link belongs to.
@@ -57,10 +60,12 @@ pub struct LacpDecision {
     /// Reason for which the policy rejected the input (invalid configuration or malformed frame);
     /// `None` if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<String>,
+    #[serde(rename = "refused")]
+    pub refusal_reason: Option<String>,
     /// Classification of the received frame; `None` for other inputs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub received: Option<Received>,
+    #[serde(rename = "received")]
+    pub frame_classification: Option<ReceivedPdu>,
     /// Actions to carry out, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<LacpAction>,
@@ -68,12 +73,12 @@ pub struct LacpDecision {
 
 fn change_decision(result: &Result<(), LacpSpecError>) -> LacpDecision {
     let refused = result.as_ref().err().map(ToString::to_string);
-    LacpDecision { refused, ..LacpDecision::default() }
+    LacpDecision { refusal_reason: refused, ..LacpDecision::default() }
 }
 
-fn frame_decision(result: &Result<Received, PduError>) -> LacpDecision {
+fn frame_decision(result: &Result<ReceivedPdu, PduError>) -> LacpDecision {
     let refused = result.as_ref().err().map(ToString::to_string);
-    LacpDecision { refused, received: result.ok(), ..LacpDecision::default() }
+    LacpDecision { refusal_reason: refused, frame_classification: result.ok(), ..LacpDecision::default() }
 }
 
 impl Policy for Lacp {
@@ -89,13 +94,13 @@ impl Policy for Lacp {
     fn step(&mut self, now: Time, input: &LacpInput) -> LacpDecision {
         match input {
             LacpInput::Spec(spec) => change_decision(&self.set_spec(spec.clone(), now)),
-            LacpInput::Add { member, spec } => {
+            LacpInput::AddMember { member, spec } => {
                 change_decision(&self.add_member(*member, *spec, now))
             }
-            LacpInput::Set { member, spec } => {
+            LacpInput::SetMember { member, spec } => {
                 change_decision(&self.set_member(*member, *spec, now))
             }
-            LacpInput::Remove(member) => change_decision(&self.remove_member(*member, now)),
+            LacpInput::RemoveMember(member) => change_decision(&self.remove_member(*member, now)),
             LacpInput::Link { member, link } => {
                 change_decision(&self.handle_link(*member, *link, now))
             }
@@ -118,8 +123,8 @@ impl Recorded<Lacp> {
     /// # Errors
     ///
     /// As [`Lacp::new`].
-    pub fn lacp(
-        sink: Option<&Arc<dyn Sink>>,
+    pub fn record_lacp(
+        sink: Option<&Arc<dyn RecordSink>>,
         (now, name): (Time, &str),
         spec: LacpSpec,
     ) -> Result<Self, LacpSpecError> {
@@ -158,7 +163,7 @@ impl Recorded<Lacp> {
         member: MemberId,
         spec: LacpPortSpec,
     ) -> Result<(), LacpSpecError> {
-        let input = LacpInput::Add { member, spec };
+        let input = LacpInput::AddMember { member, spec };
         self.change(now, input, |lacp| lacp.add_member(member, spec, now))
     }
 
@@ -173,7 +178,7 @@ impl Recorded<Lacp> {
         member: MemberId,
         spec: LacpPortSpec,
     ) -> Result<(), LacpSpecError> {
-        let input = LacpInput::Set { member, spec };
+        let input = LacpInput::SetMember { member, spec };
         self.change(now, input, |lacp| lacp.set_member(member, spec, now))
     }
 
@@ -183,7 +188,7 @@ impl Recorded<Lacp> {
     ///
     /// As [`Lacp::remove_member`].
     pub fn remove_member(&mut self, now: Time, member: MemberId) -> Result<(), LacpSpecError> {
-        self.change(now, LacpInput::Remove(member), |lacp| lacp.remove_member(member, now))
+        self.change(now, LacpInput::RemoveMember(member), |lacp| lacp.remove_member(member, now))
     }
 
     /// As [`Lacp::handle_link`]; records the call.
@@ -211,7 +216,7 @@ impl Recorded<Lacp> {
         now: Time,
         member: MemberId,
         frame: &[u8],
-    ) -> Result<Received, PduError> {
+    ) -> Result<ReceivedPdu, PduError> {
         let result = self.policy.handle_frame(member, frame, now);
         self.record(now, || {
             (LacpInput::Frame { member, frame: frame.to_vec() }, frame_decision(&result))

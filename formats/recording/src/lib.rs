@@ -3,8 +3,8 @@
 //!
 //! - [`Recorded`] wraps a policy for use in a plane. Without recording its overhead is one check of
 //!   an [`Option`]; with recording each call is written to a [`RecordBuffer`], which passes blocks
-//!   to a [`Sink`].
-//! - [`open`], [`block_header`], [`block_body`] and [`records`] read an untrusted file.
+//!   to a [`RecordSink`].
+//! - [`check_file_header`], [`decode_block_header`], [`verify_block_body`] and [`decode_records`] read an untrusted file.
 //! - [`PolicyReplay`] replays a recorded policy: each [`PolicyReplay::step`] returns the policy's
 //!   current decision for comparison with the recorded one.
 //!
@@ -67,17 +67,17 @@ mod scheduler_machine;
 mod team;
 mod vmq;
 
-pub use begin::begin;
+pub use begin::begin_replay;
 pub use cluster::{AllocatorInput, MemberInitialState, MemberInput};
 pub use differ::Difference;
 pub use error::{RecordError, RecordingError};
-pub use file::{BlockHeader, block_body, block_header, encode_block, file_header, open, records};
+pub use file::{BlockHeader, verify_block_body, decode_block_header, encode_block, file_header, check_file_header, decode_records};
 pub use kind::{LossReason, PolicyKind, StreamId};
 pub use lacp::{LacpDecision, LacpInput};
 pub use layout::{BLOCK_BYTES_MAX, BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, MAGIC, VERSION};
-pub use policy::{Policy, decode};
-pub use record::{Names, Record, RecordingSource, encode_about, encode_lost, encode_names};
-pub use record_buffer::{RecordBuffer, Sink};
+pub use policy::{Policy, decode_json};
+pub use record::{ObjectNames, Record, RecordingSource, encode_origin, encode_ended_early, encode_names};
+pub use record_buffer::{RecordBuffer, RecordSink};
 pub use recorded::Recorded;
 pub use replay::PolicyReplay;
 pub use scheduler_encoding::{StoreInput, decode_store_input};

@@ -33,20 +33,20 @@ pub trait Policy: Sized {
 /// # Errors
 ///
 /// `body` is not valid JSON of the type.
-pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, RecordError> {
+pub fn decode_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, RecordError> {
     Ok(serde_json::from_slice(body)?)
 }
 
 /// Encodes a value as JSON.
-pub(crate) fn text(value: &impl Serialize) -> Vec<u8> {
+pub(crate) fn encode_json(value: &impl Serialize) -> Vec<u8> {
     let mut text = Vec::new();
-    put_text(&mut text, value);
+    put_json(&mut text, value);
     text
 }
 
 /// Appends a value as JSON to `out`. Recorded types can always be encoded: map keys are strings and
 /// no serializer fails.
-pub(crate) fn put_text(out: &mut Vec<u8>, value: &impl Serialize) {
+pub(crate) fn put_json(out: &mut Vec<u8>, value: &impl Serialize) {
     if let Err(error) = serde_json::to_writer(&mut *out, value) {
         out.clear();
         out.extend_from_slice(b"null");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-use crate::bytes::{Bytes, put, put_byte_string, put_signed};
+use crate::bytes::{ByteDecoder, put_unsigned, put_byte_string, put_signed};
 use crate::{LossReason, PolicyKind, RecordError, StreamId};
 
 const ABOUT: u8 = 0;
@@ -22,12 +22,13 @@ pub struct RecordingSource {
     /// Name of the daemon's host.
     pub host: String,
     /// Start of the recording in milliseconds since 1970-01-01 UTC.
-    pub began_unix_ms: u64,
+    #[serde(rename = "began_unix_ms")]
+    pub started_unix_ms: u64,
 }
 
 /// Names of objects that records identify by numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Names {
+pub struct ObjectNames {
     /// Names of disks by disk number.
     pub disks: BTreeMap<u32, String>,
     /// Names of NICs, uplinks and teams by port number.
@@ -66,11 +67,11 @@ pub enum Record<'a> {
         decision: &'a [u8],
     },
     /// Early end of a stream.
-    Lost {
+    EndedEarly {
         /// Stream that has no further records; 0: no stream has further records.
         stream: StreamId,
         /// Reason for the early end.
-        loss: LossReason,
+        reason: LossReason,
     },
     /// Names of identifiers: JSON of [`Names`].
     Names(&'a [u8]),
@@ -83,29 +84,29 @@ pub enum Record<'a> {
 ///
 /// The record is invalid.
 pub(crate) fn decode_record<'a>(
-    bytes: &mut Bytes<'a>,
+    bytes: &mut ByteDecoder<'a>,
     time_ns: &mut u64,
 ) -> Result<Record<'a>, RecordError> {
-    let kind = bytes.byte()?;
-    let stream = StreamId(bytes.number_u32()?);
-    *time_ns = time_ns.wrapping_add_signed(bytes.signed()?);
+    let kind = bytes.take_byte()?;
+    let stream = StreamId(bytes.take_u32()?);
+    *time_ns = time_ns.wrapping_add_signed(bytes.take_signed()?);
     let time = Time::from_ns(*time_ns);
     Ok(match kind {
-        ABOUT => Record::Origin(bytes.take_sized()?),
+        ABOUT => Record::Origin(bytes.take_byte_string()?),
         BEGIN => {
-            let kind = PolicyKind::from_number(bytes.byte()?)?;
+            let kind = PolicyKind::from_number(bytes.take_byte()?)?;
             let name =
-                core::str::from_utf8(bytes.take_sized()?).map_err(|_| RecordError::NotText)?;
-            Record::Begin { stream, at: time, kind, name, initial_state: bytes.take_sized()? }
+                core::str::from_utf8(bytes.take_byte_string()?).map_err(|_| RecordError::NotText)?;
+            Record::Begin { stream, at: time, kind, name, initial_state: bytes.take_byte_string()? }
         }
         STEP => Record::Step {
             stream,
             at: time,
-            input: bytes.take_sized()?,
-            decision: bytes.take_sized()?,
+            input: bytes.take_byte_string()?,
+            decision: bytes.take_byte_string()?,
         },
-        LOST => Record::Lost { stream, loss: LossReason::from_number(bytes.byte()?)? },
-        NAMES => Record::Names(bytes.take_sized()?),
+        LOST => Record::EndedEarly { stream, reason: LossReason::from_number(bytes.take_byte()?)? },
+        NAMES => Record::Names(bytes.take_byte_string()?),
         other => return Err(RecordError::UnknownRecord(other)),
     })
 }
@@ -114,7 +115,7 @@ pub(crate) fn decode_record<'a>(
 /// previous record and is set to `now`.
 fn put_head(out: &mut Vec<u8>, kind: u8, stream: StreamId, now: Time, last: &mut Time) {
     out.push(kind);
-    put(out, u64::from(stream.0));
+    put_unsigned(out, u64::from(stream.0));
     put_signed(out, now.as_ns().wrapping_sub(last.as_ns()) as i64);
     *last = now;
 }
@@ -143,7 +144,7 @@ pub(crate) fn put_step(
     put_byte_string(out, decision);
 }
 
-pub(crate) fn put_lost(
+pub(crate) fn put_ended_early(
     out: &mut Vec<u8>,
     (stream, now, last): (StreamId, Time, &mut Time),
     loss: LossReason,
@@ -153,25 +154,25 @@ pub(crate) fn put_lost(
 }
 
 /// Returns a block body that contains the origin of the recording.
-pub fn encode_about(source: &RecordingSource) -> Vec<u8> {
+pub fn encode_origin(source: &RecordingSource) -> Vec<u8> {
     encode_text(ABOUT, source)
 }
 
 /// Returns a block body that contains names of identifiers.
-pub fn encode_names(names: &Names) -> Vec<u8> {
+pub fn encode_names(names: &ObjectNames) -> Vec<u8> {
     encode_text(NAMES, names)
 }
 
 /// Returns a block body that contains the early end of a stream, or of all streams (0).
-pub fn encode_lost(stream: StreamId, loss: LossReason) -> Vec<u8> {
+pub fn encode_ended_early(stream: StreamId, loss: LossReason) -> Vec<u8> {
     let (mut body, mut last) = (Vec::new(), Time::ZERO);
-    put_lost(&mut body, (stream, Time::ZERO, &mut last), loss);
+    put_ended_early(&mut body, (stream, Time::ZERO, &mut last), loss);
     body
 }
 
 fn encode_text(kind: u8, value: &impl Serialize) -> Vec<u8> {
     let (mut body, mut last) = (Vec::new(), Time::ZERO);
     put_head(&mut body, kind, StreamId(0), Time::ZERO, &mut last);
-    put_byte_string(&mut body, &crate::policy::text(value));
+    put_byte_string(&mut body, &crate::policy::encode_json(value));
     body
 }

@@ -12,9 +12,9 @@ use crate::{PolicyKind, StreamId};
 const FLUSH_THRESHOLD_BYTES: usize = 64 << 10;
 
 /// Receiver of recorded blocks, such as a file. Its functions never block.
-pub trait Sink: Send + Sync {
+pub trait RecordSink: Send + Sync {
     /// Returns an unused stream identifier.
-    fn next_stream(&self) -> StreamId;
+    fn allocate_stream_id(&self) -> StreamId;
 
     /// Accepts a block body with records of a stream. Returns false if it was discarded; the sink
     /// then records the early end of the stream itself.
@@ -25,7 +25,7 @@ pub trait Sink: Send + Sync {
 /// two may pass blocks to the sink, the other must be dropped first.
 #[derive(Clone)]
 pub struct RecordBuffer {
-    sink: Arc<dyn Sink>,
+    sink: Arc<dyn RecordSink>,
     stream: StreamId,
     body: Vec<u8>,
     /// Time of the last record in `body`.
@@ -44,13 +44,13 @@ impl fmt::Debug for RecordBuffer {
 impl RecordBuffer {
     /// Starts the stream of a new policy with its begin record.
     pub(crate) fn begin(
-        sink: &Arc<dyn Sink>,
+        sink: &Arc<dyn RecordSink>,
         now: Time,
         kind: PolicyKind,
         name: &str,
         birth: &[u8],
     ) -> Self {
-        let stream = sink.next_stream();
+        let stream = sink.allocate_stream_id();
         let mut buffer = Self {
             sink: Arc::clone(sink),
             stream,

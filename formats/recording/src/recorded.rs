@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::Serialize;
 use suimon_quantity::Time;
 
-use crate::policy::{put_text, text};
-use crate::{Policy, RecordBuffer, Sink};
+use crate::policy::{put_json, encode_json};
+use crate::{Policy, RecordBuffer, RecordSink};
 
 /// Policy whose calls are optionally recorded. Functions that only read are those of the policy, by
 /// `Deref`; functions that change it are defined here under the policy's names.
@@ -45,12 +45,12 @@ impl<P: Policy> Recorded<P> {
     /// Wraps a new policy. If there is a sink, starts a stream with this name.
     pub(crate) fn start(
         policy: P,
-        sink: Option<&Arc<dyn Sink>>,
+        sink: Option<&Arc<dyn RecordSink>>,
         (now, name): (Time, &str),
         birth: impl FnOnce() -> P::InitialState,
     ) -> Self {
         let buffer = sink
-            .map(|sink| Box::new(RecordBuffer::begin(sink, now, P::KIND, name, &text(&birth()))));
+            .map(|sink| Box::new(RecordBuffer::begin(sink, now, P::KIND, name, &encode_json(&birth()))));
         Self { policy, buffer }
     }
 
@@ -59,8 +59,8 @@ impl<P: Policy> Recorded<P> {
         let Some(buffer) = &mut self.buffer else { return };
         let (policy_input, decided) = step();
         buffer.step(now, |input, decision| {
-            put_text(input, &policy_input);
-            put_text(decision, &decided);
+            put_json(input, &policy_input);
+            put_json(decision, &decided);
         });
     }
 }

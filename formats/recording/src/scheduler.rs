@@ -31,14 +31,14 @@ use std::sync::Arc;
 
 use suimon_quantity::{Time, WorkerId};
 use suimon_storage_qos::{
-    BatchSubmitted, Borrower, Change, Completed, DISKS_MAX, DiskSlot, LoanReport, Next,
-    RequestPhase, StoreBudget, StoreEvent, StoreScheduler, StoreSpec, SubmitError, Submitted,
-    Unscheduled, WorkerGrant,
+    BatchSubmitOutcome, Borrower, ConfigStep, CompletedRequests, DISKS_MAX, DiskSlot, WorkerReport, NextAction,
+    RequestPhase, StoreBudget, StoreEvent, StoreScheduler, StoreSpec, SubmitError, SubmitOutcome,
+    DiskUnscheduledTime, WorkerGrant,
 };
 
-use crate::policy::text;
+use crate::policy::encode_json;
 use crate::scheduler_encoding as code;
-use crate::{PolicyKind, RecordBuffer, Recorded, Sink};
+use crate::{PolicyKind, RecordBuffer, Recorded, RecordSink};
 
 impl<P> Recorded<P> {
     #[inline]
@@ -57,13 +57,13 @@ impl<P> Recorded<P> {
 impl Recorded<StoreScheduler> {
     /// Creates a scheduler as [`StoreScheduler::new`] does, and starts recording at `now` if there
     /// is a `sink`; `name` is that of the stream.
-    pub fn scheduler(
-        sink: Option<&Arc<dyn Sink>>,
+    pub fn record_scheduler(
+        sink: Option<&Arc<dyn RecordSink>>,
         (now, name): (Time, &str),
         spec: StoreSpec,
     ) -> Self {
         let birth =
-            |sink| RecordBuffer::begin(sink, now, PolicyKind::StorageQos, name, &text(&spec));
+            |sink| RecordBuffer::begin(sink, now, PolicyKind::StorageQos, name, &encode_json(&spec));
         let buffer = sink.map(|sink| Box::new(birth(sink)));
         Self { policy: StoreScheduler::new(spec), buffer }
     }
@@ -80,7 +80,7 @@ impl Recorded<StoreScheduler> {
         slot: DiskSlot,
         bytes: u32,
         tag: u32,
-    ) -> Result<Submitted, SubmitError> {
+    ) -> Result<SubmitOutcome, SubmitError> {
         let result = self.policy.submit(now, slot, bytes, tag);
         self.record_bytes(now, |input, decision| {
             code::put_submit(input, slot, bytes, tag);
@@ -101,18 +101,18 @@ impl Recorded<StoreScheduler> {
         slot: DiskSlot,
         sizes: &[u32],
         tag: u32,
-    ) -> Result<BatchSubmitted, SubmitError> {
+    ) -> Result<BatchSubmitOutcome, SubmitError> {
         let result = self.policy.submit_batch(now, slot, sizes, tag);
         self.record_bytes(now, |input, decision| {
-            code::put_together(input, slot, tag, sizes);
-            code::put_together_done(decision, result);
+            code::put_submit_batch(input, slot, tag, sizes);
+            code::put_batch_submitted(decision, result);
         });
         result
     }
 
     /// As [`StoreScheduler::poll`]; records the call.
     #[inline]
-    pub fn poll(&mut self, now: Time) -> Next {
+    pub fn poll(&mut self, now: Time) -> NextAction {
         let next = self.policy.poll(now);
         self.record_bytes(now, |input, decision| {
             input.push(code::POLL);
@@ -121,38 +121,38 @@ impl Recorded<StoreScheduler> {
         next
     }
 
-    /// As [`StoreScheduler::handle_completed`]; records the call.
+    /// As [`StoreScheduler::handle_completed_requests`]; records the call.
     #[inline(always)]
-    pub fn handle_completed(&mut self, now: Time, slot: DiskSlot, completed: Completed) {
-        self.policy.handle_completed(now, slot, completed);
+    pub fn handle_completed_requests(&mut self, now: Time, slot: DiskSlot, completed: CompletedRequests) {
+        self.policy.handle_completed_requests(now, slot, completed);
         self.record_bytes(now, |input, _| code::put_completed(input, slot, completed));
     }
 
-    /// As [`StoreScheduler::handle_undone`]; records the call.
-    pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
-        self.policy.handle_undone(now, slot, bytes);
-        self.record_bytes(now, |input, _| code::put_undone(input, slot, bytes));
+    /// As [`StoreScheduler::handle_not_executed`]; records the call.
+    pub fn handle_not_executed(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
+        self.policy.handle_not_executed(now, slot, bytes);
+        self.record_bytes(now, |input, _| code::put_not_executed(input, slot, bytes));
     }
 
-    /// As [`StoreScheduler::handle_phase`]. Not recorded, because it does not affect decisions.
-    pub fn handle_phase(
+    /// As [`StoreScheduler::handle_phase_change`]. Not recorded, because it does not affect decisions.
+    pub fn handle_phase_change(
         &mut self,
         now: Time,
         slot: DiskSlot,
         from: RequestPhase,
         to: RequestPhase,
     ) {
-        self.policy.handle_phase(now, slot, from, to);
+        self.policy.handle_phase_change(now, slot, from, to);
     }
 
-    /// As [`StoreScheduler::handle_unscheduled`]. Not recorded, because it does not affect
+    /// As [`StoreScheduler::handle_unscheduled_time`]. Not recorded, because it does not affect
     /// decisions.
-    pub fn handle_unscheduled(&mut self, unscheduled: Unscheduled) {
-        self.policy.handle_unscheduled(unscheduled);
+    pub fn handle_unscheduled_time(&mut self, unscheduled: DiskUnscheduledTime) {
+        self.policy.handle_unscheduled_time(unscheduled);
     }
 
     /// As [`StoreScheduler::apply`]; records the call.
-    pub fn apply(&mut self, now: Time, change: Change) -> Vec<u32> {
+    pub fn apply(&mut self, now: Time, change: ConfigStep) -> Vec<u32> {
         let tags = self.policy.apply(now, change);
         self.record_bytes(now, |input, decision| {
             code::put_change(input, change);
@@ -172,41 +172,41 @@ impl Recorded<StoreScheduler> {
         events
     }
 
-    /// As [`StoreBudget::share`]; records the call in the same stream.
-    pub fn share(
+    /// As [`StoreBudget::into_shared_budget`]; records the call in the same stream.
+    pub fn into_shared_budget(
         mut self,
         now: Time,
         worker: WorkerId,
         borrower: &mut Borrower,
     ) -> Recorded<StoreBudget> {
         self.record_bytes(now, |input, _| code::put_share(input, worker));
-        self.map(|scheduler| StoreBudget::share(scheduler, now, worker, borrower))
+        self.map(|scheduler| StoreBudget::from_scheduler(scheduler, now, worker, borrower))
     }
 }
 
 impl Recorded<StoreBudget> {
     /// As [`StoreBudget::apply`]; records the call.
-    pub fn apply(&mut self, now: Time, change: Change) {
+    pub fn apply(&mut self, now: Time, change: ConfigStep) {
         self.policy.apply(now, change);
         self.record_bytes(now, |input, _| code::put_change(input, change));
     }
 
     /// As [`StoreBudget::handle_report`]; records the call.
-    pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &LoanReport) {
+    pub fn handle_report(&mut self, now: Time, from: WorkerId, report: &WorkerReport) {
         self.policy.handle_report(now, from, report);
         self.record_bytes(now, |input, _| code::put_report(input, from, report));
     }
 
-    /// As [`StoreBudget::handle_absent`]; records the call at `now`.
-    pub fn handle_absent(&mut self, now: Time, worker: WorkerId) {
-        self.policy.handle_absent(worker);
-        self.record_bytes(now, |input, _| code::put_absent(input, worker));
+    /// As [`StoreBudget::handle_worker_absent`]; records the call at `now`.
+    pub fn handle_worker_absent(&mut self, now: Time, worker: WorkerId) {
+        self.policy.handle_worker_absent(worker);
+        self.record_bytes(now, |input, _| code::put_worker_absent(input, worker));
     }
 
-    /// As [`StoreBudget::handle_ended`]; records the call.
-    pub fn handle_ended(&mut self, now: Time, worker: WorkerId) {
-        self.policy.handle_ended(now, worker);
-        self.record_bytes(now, |input, _| code::put_ended(input, worker));
+    /// As [`StoreBudget::handle_worker_ended`]; records the call.
+    pub fn handle_worker_ended(&mut self, now: Time, worker: WorkerId) {
+        self.policy.handle_worker_ended(now, worker);
+        self.record_bytes(now, |input, _| code::put_worker_ended(input, worker));
     }
 
     /// As [`StoreBudget::poll_grant`]; records the call.
@@ -230,9 +230,9 @@ impl Recorded<StoreBudget> {
         events
     }
 
-    /// As [`StoreBudget::unshare`]; records the call in the same stream.
-    pub fn unshare(mut self, now: Time, mut borrower: Borrower) -> Recorded<StoreScheduler> {
-        let last = borrower.take_times(now);
+    /// As [`StoreBudget::into_scheduler`]; records the call in the same stream.
+    pub fn into_scheduler(mut self, now: Time, mut borrower: Borrower) -> Recorded<StoreScheduler> {
+        let last = borrower.take_time_report(now);
         if !last.is_empty() {
             // The times of a worker do not depend on which worker it is.
             self.handle_report(now, WorkerId(0), &last);
@@ -241,11 +241,11 @@ impl Recorded<StoreBudget> {
             let mut copy = borrower.clone();
             let slots = (0..).map(DiskSlot).take(DISKS_MAX);
             let waiting = slots.flat_map(|slot| {
-                let tags: Vec<u32> = core::iter::from_fn(|| copy.withdraw(slot)).collect();
+                let tags: Vec<u32> = core::iter::from_fn(|| copy.withdraw_request(slot)).collect();
                 tags.into_iter().map(move |tag| (slot, tag))
             });
             code::put_unshare(input, waiting);
         });
-        self.map(|budget| budget.unshare(now, borrower))
+        self.map(|budget| budget.into_scheduler(now, borrower))
     }
 }

@@ -4,14 +4,14 @@ use core::time::Duration;
 
 use suimon_quantity::{Time, WorkerId};
 use suimon_storage_qos::{
-    BatchSubmitted, Change, Completed, Completion, DiskSlot, GrantKind, IoKind, LoanReport, Next,
-    RequestTime, RequestedGrant, Return, StoreEvent, SubmitError, Submitted, WorkerGrant,
+    BatchSubmitOutcome, ConfigStep, CompletedRequests, Completion, DiskSlot, GrantKind, IoKind, WorkerReport, NextAction,
+    RequestTime, RequestedGrant, ReturnedGrant, StoreEvent, SubmitError, SubmitOutcome, WorkerGrant,
     WorkerTime,
 };
 
 use crate::RecordError;
-use crate::bytes::{Bytes, put, put_signed};
-use crate::policy::put_text;
+use crate::bytes::{ByteDecoder, put_unsigned, put_signed};
+use crate::policy::put_json;
 
 const SUBMIT: u8 = 0;
 const TOGETHER: u8 = 1;
@@ -58,17 +58,17 @@ pub enum StoreInput {
         /// Slot of the disk in the scheduler.
         slot: DiskSlot,
         /// Size, number and latency of the completed requests.
-        of: Completed,
+        requests: CompletedRequests,
     },
     /// A dispatched request of a disk ended without being executed.
-    Undone {
+    NotExecuted {
         /// Slot of the disk in the scheduler.
         slot: DiskSlot,
         /// Length of the request in bytes.
         bytes: u32,
     },
     /// Change of configuration, such as limits or disks.
-    Change(Change),
+    Change(ConfigStep),
     /// Periodic sampling of the delivered operations.
     Observe,
     /// Start of sharing the store with other workers. Contains the worker that used the scheduler
@@ -77,14 +77,14 @@ pub enum StoreInput {
     /// Report of a worker to the shared budget.
     Report {
         /// Worker that sent the report.
-        from: WorkerId,
+        worker: WorkerId,
         /// Requested grants, completions and returned grants.
-        report: LoanReport,
+        report: WorkerReport,
     },
     /// A worker with grants has stopped reporting.
-    Absent(WorkerId),
+    WorkerAbsent(WorkerId),
     /// A worker has stopped using the store.
-    Ended(WorkerId),
+    WorkerEnded(WorkerId),
     /// Poll for the next grant to a worker.
     PollGrant,
     /// End of sharing. Contains slots and tags of the requests queued at the remaining worker.
@@ -92,7 +92,7 @@ pub enum StoreInput {
 }
 
 fn put_numbers(out: &mut Vec<u8>, numbers: impl IntoIterator<Item = u32>) {
-    numbers.into_iter().for_each(|number| put(out, number.into()));
+    numbers.into_iter().for_each(|number| put_unsigned(out, number.into()));
 }
 
 pub(crate) fn put_submit(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32, tag: u32) {
@@ -100,10 +100,10 @@ pub(crate) fn put_submit(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32, tag: u32
     put_numbers(out, [slot.0, bytes, tag]);
 }
 
-pub(crate) fn put_submitted(out: &mut Vec<u8>, result: Result<Submitted, SubmitError>) {
+pub(crate) fn put_submitted(out: &mut Vec<u8>, result: Result<SubmitOutcome, SubmitError>) {
     out.push(match result {
-        Ok(Submitted::Dispatch) => 0,
-        Ok(Submitted::Queued) => 1,
+        Ok(SubmitOutcome::Dispatch) => 0,
+        Ok(SubmitOutcome::Queued) => 1,
         Err(error) => refusal(error),
     });
 }
@@ -115,54 +115,54 @@ const fn refusal(error: SubmitError) -> u8 {
     }
 }
 
-pub(crate) fn put_together(out: &mut Vec<u8>, slot: DiskSlot, tag: u32, sizes: &[u32]) {
+pub(crate) fn put_submit_batch(out: &mut Vec<u8>, slot: DiskSlot, tag: u32, sizes: &[u32]) {
     out.push(TOGETHER);
     put_numbers(out, [slot.0, tag]);
     for run in sizes.chunk_by(|a, b| a == b) {
-        put(out, run.first().copied().unwrap_or_default().into());
-        put(out, run.len() as u64);
+        put_unsigned(out, run.first().copied().unwrap_or_default().into());
+        put_unsigned(out, run.len() as u64);
     }
 }
 
-pub(crate) fn put_together_done(out: &mut Vec<u8>, result: Result<BatchSubmitted, SubmitError>) {
+pub(crate) fn put_batch_submitted(out: &mut Vec<u8>, result: Result<BatchSubmitOutcome, SubmitError>) {
     match result {
-        Ok(BatchSubmitted { dispatched, waiting }) => {
+        Ok(BatchSubmitOutcome { dispatched, queued_count: waiting }) => {
             out.push(0);
-            put(out, dispatched as u64);
-            put(out, waiting as u64);
+            put_unsigned(out, dispatched as u64);
+            put_unsigned(out, waiting as u64);
         }
         Err(error) => out.push(refusal(error)),
     }
 }
 
-pub(crate) fn put_next(out: &mut Vec<u8>, now: Time, next: Next) {
+pub(crate) fn put_next(out: &mut Vec<u8>, now: Time, next: NextAction) {
     match next {
-        Next::Idle => out.push(0),
-        Next::WaitUntil(deadline) => {
+        NextAction::Idle => out.push(0),
+        NextAction::WaitUntil(deadline) => {
             out.push(1);
             put_signed(out, deadline.as_ns().wrapping_sub(now.as_ns()) as i64);
         }
-        Next::Dispatch { disk, tag } => {
+        NextAction::Dispatch { disk, tag } => {
             out.push(2);
             put_numbers(out, [disk.0, tag]);
         }
     }
 }
 
-pub(crate) fn put_completed(out: &mut Vec<u8>, slot: DiskSlot, completed: Completed) {
+pub(crate) fn put_completed(out: &mut Vec<u8>, slot: DiskSlot, completed: CompletedRequests) {
     out.push(COMPLETED);
     put_numbers(out, [slot.0, completed.operation as u32, completed.bytes, completed.requests]);
-    put(out, completed.latency_ns.map_or(0, |ns| ns.saturating_add(1)));
+    put_unsigned(out, completed.latency_sum_ns.map_or(0, |ns| ns.saturating_add(1)));
 }
 
-pub(crate) fn put_undone(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32) {
+pub(crate) fn put_not_executed(out: &mut Vec<u8>, slot: DiskSlot, bytes: u32) {
     out.push(UNDONE);
     put_numbers(out, [slot.0, bytes]);
 }
 
-pub(crate) fn put_change(out: &mut Vec<u8>, change: Change) {
+pub(crate) fn put_change(out: &mut Vec<u8>, change: ConfigStep) {
     out.push(CHANGE);
-    put_text(out, &change);
+    put_json(out, &change);
 }
 
 pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &[u32]) {
@@ -171,60 +171,60 @@ pub(crate) fn put_tags(out: &mut Vec<u8>, tags: &[u32]) {
 
 pub(crate) fn put_events(out: &mut Vec<u8>, events: &[StoreEvent]) {
     if !events.is_empty() {
-        put_text(out, &events);
+        put_json(out, &events);
     }
 }
 
 pub(crate) fn put_share(out: &mut Vec<u8>, worker: WorkerId) {
     out.push(SHARE);
-    put(out, worker.0.into());
+    put_unsigned(out, worker.0.into());
 }
 
-pub(crate) fn put_absent(out: &mut Vec<u8>, worker: WorkerId) {
+pub(crate) fn put_worker_absent(out: &mut Vec<u8>, worker: WorkerId) {
     out.push(ABSENT);
-    put(out, worker.0.into());
+    put_unsigned(out, worker.0.into());
 }
 
-pub(crate) fn put_ended(out: &mut Vec<u8>, worker: WorkerId) {
+pub(crate) fn put_worker_ended(out: &mut Vec<u8>, worker: WorkerId) {
     out.push(ENDED);
-    put(out, worker.0.into());
+    put_unsigned(out, worker.0.into());
 }
 
-pub(crate) fn put_report(out: &mut Vec<u8>, from: WorkerId, report: &LoanReport) {
+pub(crate) fn put_report(out: &mut Vec<u8>, from: WorkerId, report: &WorkerReport) {
     out.push(REPORT);
-    put(out, from.0.into());
-    for requested in [&report.loan_demand, &report.loan_requests] {
-        put(out, requested.len() as u64);
+    put_unsigned(out, from.0.into());
+    for requested in [&report.queued_requests, &report.loan_requests] {
+        put_unsigned(out, requested.len() as u64);
         requested.iter().for_each(|grant| put_numbers(out, [grant.disk.0, grant.bytes]));
     }
-    put(out, report.completions.len() as u64);
+    put_unsigned(out, report.completions.len() as u64);
     for Completion { disk, operation, bytes, latency } in &report.completions {
         put_numbers(out, [disk.0, *operation as u32, *bytes]);
         let ns = |latency: Duration| u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
-        put(out, latency.map_or(0, |latency| ns(latency).saturating_add(1)));
+        put_unsigned(out, latency.map_or(0, |latency| ns(latency).saturating_add(1)));
     }
-    put(out, report.returns.len() as u64);
-    for Return { disk, requests, cost, bytes } in &report.returns {
+    put_unsigned(out, report.returned_grants.len() as u64);
+    for ReturnedGrant { disk, requests, cost, bytes } in &report.returned_grants {
         put_numbers(out, [disk.0, *requests, *cost, *bytes]);
     }
-    put(out, report.times.len() as u64);
+    put_unsigned(out, report.times.len() as u64);
     for WorkerTime { disk, time, in_flight_change } in &report.times {
-        put(out, disk.0.into());
-        put(out, time.busy_ns);
+        put_unsigned(out, disk.0.into());
+        put_unsigned(out, time.busy_ns);
         put_signed(out, i64::from(*in_flight_change));
     }
 }
 
 pub(crate) fn put_grant(out: &mut Vec<u8>, grant: Option<WorkerGrant>) {
-    let Some(WorkerGrant { worker: processor, disk, of: amount }) = grant else {
+    let Some(WorkerGrant { worker: processor, disk, kind: amount }) = grant else {
         return out.push(0);
     };
     put_numbers(out, [u32::from(processor.0) + 1, disk.0]);
     let (kind, number) = match amount {
-        GrantKind::Waiting(requests) => (0, requests),
-        GrantKind::Ahead(bytes) => (1, bytes),
-        GrantKind::Nothing => (2, 0),
-        GrantKind::Refused(bytes) => (3, bytes),
+        GrantKind::QueuedRequests(requests) => (0, requests),
+        GrantKind::Loan(bytes) => (1, bytes),
+        GrantKind::LoanRefused => (2, 0),
+        GrantKind::QueuedRequestRefused(bytes) => (3, bytes),
     };
     put_numbers(out, [kind, number]);
 }
@@ -240,53 +240,53 @@ pub(crate) fn put_unshare(out: &mut Vec<u8>, waiting: impl Iterator<Item = (Disk
 ///
 /// `body` is not a valid input.
 pub fn decode_store_input(body: &[u8]) -> Result<StoreInput, RecordError> {
-    let mut bytes = Bytes::new(body);
-    let input = match bytes.byte()? {
+    let mut bytes = ByteDecoder::new(body);
+    let input = match bytes.take_byte()? {
         SUBMIT => {
-            let slot = DiskSlot(bytes.number_u32()?);
-            StoreInput::Submit { slot, bytes: bytes.number_u32()?, tag: bytes.number_u32()? }
+            let slot = DiskSlot(bytes.take_u32()?);
+            StoreInput::Submit { slot, bytes: bytes.take_u32()?, tag: bytes.take_u32()? }
         }
         TOGETHER => together(&mut bytes)?,
         POLL => StoreInput::Poll,
         COMPLETED => {
-            let slot = DiskSlot(bytes.number_u32()?);
+            let slot = DiskSlot(bytes.take_u32()?);
             let operation = operation(&mut bytes)?;
-            let (size, requests) = (bytes.number_u32()?, bytes.number_u32()?);
-            let latency_ns = bytes.number()?.checked_sub(1);
-            let completed = Completed { operation, bytes: size, requests, latency_ns };
-            StoreInput::Completed { slot, of: completed }
+            let (size, requests) = (bytes.take_u32()?, bytes.take_u32()?);
+            let latency_ns = bytes.take_unsigned()?.checked_sub(1);
+            let completed = CompletedRequests { operation, bytes: size, requests, latency_sum_ns: latency_ns };
+            StoreInput::Completed { slot, requests: completed }
         }
         UNDONE => {
-            let slot = DiskSlot(bytes.number_u32()?);
-            StoreInput::Undone { slot, bytes: bytes.number_u32()? }
+            let slot = DiskSlot(bytes.take_u32()?);
+            StoreInput::NotExecuted { slot, bytes: bytes.take_u32()? }
         }
         CHANGE => StoreInput::Change(serde_json::from_slice(bytes.take_remaining())?),
         OBSERVE => StoreInput::Observe,
         SHARE => StoreInput::Share(worker(&mut bytes)?),
-        REPORT => StoreInput::Report { from: worker(&mut bytes)?, report: report(&mut bytes)? },
-        ABSENT => StoreInput::Absent(worker(&mut bytes)?),
-        ENDED => StoreInput::Ended(worker(&mut bytes)?),
+        REPORT => StoreInput::Report { worker: worker(&mut bytes)?, report: report(&mut bytes)? },
+        ABSENT => StoreInput::WorkerAbsent(worker(&mut bytes)?),
+        ENDED => StoreInput::WorkerEnded(worker(&mut bytes)?),
         POLL_GRANT => StoreInput::PollGrant,
         UNSHARE => {
             let mut waiting = Vec::new();
             while !bytes.is_empty() {
-                waiting.push((DiskSlot(bytes.number_u32()?), bytes.number_u32()?));
+                waiting.push((DiskSlot(bytes.take_u32()?), bytes.take_u32()?));
             }
             StoreInput::Unshare(waiting)
         }
-        other => return Err(RecordError::Body(format!("the first record is {other}"))),
+        other => return Err(RecordError::InvalidBody(format!("the first record is {other}"))),
     };
     if bytes.is_empty() {
         return Ok(input);
     }
-    Err(RecordError::Body("the record extends beyond its end".to_owned()))
+    Err(RecordError::InvalidBody("the record extends beyond its end".to_owned()))
 }
 
-fn together(bytes: &mut Bytes<'_>) -> Result<StoreInput, RecordError> {
-    let (slot, tag) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
+fn together(bytes: &mut ByteDecoder<'_>) -> Result<StoreInput, RecordError> {
+    let (slot, tag) = (DiskSlot(bytes.take_u32()?), bytes.take_u32()?);
     let mut sizes = Vec::new();
     while !bytes.is_empty() {
-        let (size, count) = (bytes.number_u32()?, bytes.number()?);
+        let (size, count) = (bytes.take_u32()?, bytes.take_unsigned()?);
         if count > REQUESTS_MAX.saturating_sub(sizes.len() as u64) {
             return Err(RecordError::NumberTooLarge);
         }
@@ -295,43 +295,43 @@ fn together(bytes: &mut Bytes<'_>) -> Result<StoreInput, RecordError> {
     Ok(StoreInput::SubmitBatch { slot, tag, sizes })
 }
 
-fn worker(bytes: &mut Bytes<'_>) -> Result<WorkerId, RecordError> {
-    u16::try_from(bytes.number()?).map(WorkerId).map_err(|_| RecordError::NumberTooLarge)
+fn worker(bytes: &mut ByteDecoder<'_>) -> Result<WorkerId, RecordError> {
+    u16::try_from(bytes.take_unsigned()?).map(WorkerId).map_err(|_| RecordError::NumberTooLarge)
 }
 
-fn operation(bytes: &mut Bytes<'_>) -> Result<IoKind, RecordError> {
-    let number = bytes.number()?;
+fn operation(bytes: &mut ByteDecoder<'_>) -> Result<IoKind, RecordError> {
+    let number = bytes.take_unsigned()?;
     let kind = usize::try_from(number).ok().and_then(|index| IoKind::ALL.get(index));
-    kind.copied().ok_or_else(|| RecordError::Body(format!("unknown operation {number}")))
+    kind.copied().ok_or_else(|| RecordError::InvalidBody(format!("unknown operation {number}")))
 }
 
-fn report(bytes: &mut Bytes<'_>) -> Result<LoanReport, RecordError> {
-    let mut report = LoanReport::default();
-    for requested in [&mut report.loan_demand, &mut report.loan_requests] {
+fn report(bytes: &mut ByteDecoder<'_>) -> Result<WorkerReport, RecordError> {
+    let mut report = WorkerReport::default();
+    for requested in [&mut report.queued_requests, &mut report.loan_requests] {
         // Each entry consumes input, which bounds the number of entries.
-        for _ in 0..bytes.number()? {
+        for _ in 0..bytes.take_unsigned()? {
             requested.push(RequestedGrant {
-                disk: DiskSlot(bytes.number_u32()?),
-                bytes: bytes.number_u32()?,
+                disk: DiskSlot(bytes.take_u32()?),
+                bytes: bytes.take_u32()?,
             });
         }
     }
-    for _ in 0..bytes.number()? {
-        let (disk, operation) = (DiskSlot(bytes.number_u32()?), operation(bytes)?);
-        let size = bytes.number_u32()?;
-        let latency = bytes.number()?.checked_sub(1).map(Duration::from_nanos);
+    for _ in 0..bytes.take_unsigned()? {
+        let (disk, operation) = (DiskSlot(bytes.take_u32()?), operation(bytes)?);
+        let size = bytes.take_u32()?;
+        let latency = bytes.take_unsigned()?.checked_sub(1).map(Duration::from_nanos);
         report.completions.push(Completion { disk, operation, bytes: size, latency });
     }
-    for _ in 0..bytes.number()? {
-        let (disk, requests) = (DiskSlot(bytes.number_u32()?), bytes.number_u32()?);
-        let (cost, size) = (bytes.number_u32()?, bytes.number_u32()?);
-        report.returns.push(Return { disk, requests, cost, bytes: size });
+    for _ in 0..bytes.take_unsigned()? {
+        let (disk, requests) = (DiskSlot(bytes.take_u32()?), bytes.take_u32()?);
+        let (cost, size) = (bytes.take_u32()?, bytes.take_u32()?);
+        report.returned_grants.push(ReturnedGrant { disk, requests, cost, bytes: size });
     }
-    for _ in 0..bytes.number()? {
-        let disk = DiskSlot(bytes.number_u32()?);
-        let time = RequestTime { busy_ns: bytes.number()?, ..RequestTime::default() };
+    for _ in 0..bytes.take_unsigned()? {
+        let disk = DiskSlot(bytes.take_u32()?);
+        let time = RequestTime { busy_ns: bytes.take_unsigned()?, ..RequestTime::default() };
         let in_flight_change =
-            i32::try_from(bytes.signed()?).map_err(|_| RecordError::NumberTooLarge)?;
+            i32::try_from(bytes.take_signed()?).map_err(|_| RecordError::NumberTooLarge)?;
         report.times.push(WorkerTime { disk, time, in_flight_change });
     }
     Ok(report)

@@ -5,7 +5,7 @@ use suimon_storage_qos::{Borrower, StoreBudget, StoreScheduler, StoreSpec};
 
 use crate::scheduler_encoding as code;
 use crate::scheduler_encoding::{StoreInput, decode_store_input};
-use crate::{Difference, PolicyReplay, RecordError, decode};
+use crate::{Difference, PolicyReplay, RecordError, decode_json};
 
 /// Maximum number of queued requests of a store in a recording, which bounds the memory of a
 /// replay.
@@ -32,12 +32,12 @@ pub(crate) struct SchedulerReplay {
 /// The initial state is invalid or exceeds the limits of a replay.
 pub fn decode_store_initial_state(birth: &[u8]) -> Result<StoreSpec, RecordError> {
     let spec: StoreSpec =
-        decode(birth).map_err(|fault| RecordError::InitialState(fault.to_string()))?;
+        decode_json(birth).map_err(|fault| RecordError::RejectedInitialState(fault.to_string()))?;
     if spec.waiting_max > WAITING_MAX || spec.depth_max > WAITING_MAX {
         let (waiting, depth) = (spec.waiting_max, spec.depth_max);
         let reason =
             format!("{waiting} queued requests, or {depth} in the device, exceed the limit");
-        return Err(RecordError::InitialState(reason));
+        return Err(RecordError::RejectedInitialState(reason));
     }
     Ok(spec)
 }
@@ -65,16 +65,16 @@ impl PolicyReplay for SchedulerReplay {
                 code::put_submitted(decision, scheduler.submit(now, slot, bytes, tag));
             }
             (Mode::Sole(scheduler), StoreInput::SubmitBatch { slot, tag, sizes }) => {
-                code::put_together_done(decision, scheduler.submit_batch(now, slot, &sizes, tag));
+                code::put_batch_submitted(decision, scheduler.submit_batch(now, slot, &sizes, tag));
             }
             (Mode::Sole(scheduler), StoreInput::Poll) => {
                 code::put_next(decision, now, scheduler.poll(now));
             }
-            (Mode::Sole(scheduler), StoreInput::Completed { slot, of: completed }) => {
-                scheduler.handle_completed(now, slot, completed);
+            (Mode::Sole(scheduler), StoreInput::Completed { slot, requests: completed }) => {
+                scheduler.handle_completed_requests(now, slot, completed);
             }
-            (Mode::Sole(scheduler), StoreInput::Undone { slot, bytes }) => {
-                scheduler.handle_undone(now, slot, bytes);
+            (Mode::Sole(scheduler), StoreInput::NotExecuted { slot, bytes }) => {
+                scheduler.handle_not_executed(now, slot, bytes);
             }
             (Mode::Sole(scheduler), StoreInput::Change(change)) => {
                 code::put_tags(decision, &scheduler.apply(now, change));
@@ -86,11 +86,11 @@ impl PolicyReplay for SchedulerReplay {
             (Mode::Shared(budget), StoreInput::Observe) => {
                 code::put_events(decision, &budget.observe(now));
             }
-            (Mode::Shared(budget), StoreInput::Report { from, report }) => {
+            (Mode::Shared(budget), StoreInput::Report { worker: from, report }) => {
                 budget.handle_report(now, from, &report);
             }
-            (Mode::Shared(budget), StoreInput::Absent(worker)) => budget.handle_absent(worker),
-            (Mode::Shared(budget), StoreInput::Ended(worker)) => budget.handle_ended(now, worker),
+            (Mode::Shared(budget), StoreInput::WorkerAbsent(worker)) => budget.handle_worker_absent(worker),
+            (Mode::Shared(budget), StoreInput::WorkerEnded(worker)) => budget.handle_worker_ended(now, worker),
             (Mode::Shared(budget), StoreInput::PollGrant) => {
                 code::put_grant(decision, budget.poll_grant(now));
             }
@@ -100,7 +100,7 @@ impl PolicyReplay for SchedulerReplay {
                 else {
                     return Ok(());
                 };
-                *mode = Mode::Shared(StoreBudget::share(scheduler, now, worker, &mut borrower));
+                *mode = Mode::Shared(StoreBudget::from_scheduler(scheduler, now, worker, &mut borrower));
             }
             (mode @ Mode::Shared(_), StoreInput::Unshare(waiting)) => {
                 let (Mode::Shared(budget), Some(mut borrower)) =
@@ -113,13 +113,13 @@ impl PolicyReplay for SchedulerReplay {
                     // The budget has recorded their sizes.
                     let _ = borrower.submit(now, slot, 0, tag);
                 }
-                *mode = Mode::Sole(budget.unshare(now, borrower));
+                *mode = Mode::Sole(budget.into_scheduler(now, borrower));
             }
             (Mode::Shared(_), _) => {
-                return Err(RecordError::Body("several workers use the store".to_owned()));
+                return Err(RecordError::InvalidBody("several workers use the store".to_owned()));
             }
             (Mode::Sole(_) | Mode::Transition, _) => {
-                return Err(RecordError::Body("one worker uses the store".to_owned()));
+                return Err(RecordError::InvalidBody("one worker uses the store".to_owned()));
             }
         }
         Ok(())

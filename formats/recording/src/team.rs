@@ -9,20 +9,21 @@ use suimon_teaming::{
     TeamEvent, TeamPort, TeamSpec, TeamSpecError, UnknownMember,
 };
 
-use crate::{Policy, PolicyKind, Recorded, Sink};
+use crate::{Policy, PolicyKind, Recorded, RecordSink};
 
 /// Recorded input of a team's state machine ([`Team`]).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TeamInput {
-    /// Call of [`Team::handle_member`].
-    Member {
+    /// Call of [`Team::handle_member_link`].
+    #[serde(rename = "member")]
+    MemberLink {
         /// Member that the link belongs to.
         member: MemberId,
         /// State of the member's link.
         link: MemberLink,
     },
-    /// Call of [`Team::handle_ports`].
+    /// Call of [`Team::set_ports`].
     Ports(Vec<TeamPort>),
     /// Call of [`Team::set_spec`].
     Spec(TeamSpec),
@@ -36,7 +37,8 @@ pub struct TeamDecision {
     /// Reason for which the team rejected the input and did not change; `None` if it did not reject
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<String>,
+    #[serde(rename = "refused")]
+    pub refusal_reason: Option<String>,
     /// New distribution; `None` if it did not change.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub distribution: Option<Arc<Distribution>>,
@@ -59,7 +61,7 @@ fn shared<S: Serializer>(
 impl From<&TeamChange> for TeamDecision {
     fn from(change: &TeamChange) -> Self {
         Self {
-            refused: None,
+            refusal_reason: None,
             distribution: change.distribution.clone(),
             announcements: change.announcements.clone(),
             events: change.events.clone(),
@@ -70,7 +72,7 @@ impl From<&TeamChange> for TeamDecision {
 fn decided<E: ToString>(result: &Result<TeamChange, E>) -> TeamDecision {
     match result {
         Ok(change) => change.into(),
-        Err(error) => TeamDecision { refused: Some(error.to_string()), ..TeamDecision::default() },
+        Err(error) => TeamDecision { refusal_reason: Some(error.to_string()), ..TeamDecision::default() },
     }
 }
 
@@ -86,8 +88,8 @@ impl Policy for Team {
 
     fn step(&mut self, _at: Time, input: &TeamInput) -> TeamDecision {
         match input {
-            TeamInput::Member { member, link } => decided(&self.handle_member(*member, *link)),
-            TeamInput::Ports(ports) => (&self.handle_ports(ports)).into(),
+            TeamInput::MemberLink { member, link } => decided(&self.handle_member_link(*member, *link)),
+            TeamInput::Ports(ports) => (&self.set_ports(ports)).into(),
             TeamInput::Spec(spec) => decided(&self.set_spec(spec.clone())),
             TeamInput::Loads(changed) => {
                 let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
@@ -109,8 +111,8 @@ impl Recorded<Team> {
     /// # Errors
     ///
     /// As [`Team::new`].
-    pub fn team(
-        sink: Option<&Arc<dyn Sink>>,
+    pub fn record_team(
+        sink: Option<&Arc<dyn RecordSink>>,
         (now, name): (Time, &str),
         spec: TeamSpec,
     ) -> Result<Self, TeamSpecError> {
@@ -118,25 +120,25 @@ impl Recorded<Team> {
         Ok(Self::start(policy, sink, (now, name), || spec))
     }
 
-    /// As [`Team::handle_member`]; records the call.
+    /// As [`Team::handle_member_link`]; records the call.
     ///
     /// # Errors
     ///
-    /// As [`Team::handle_member`].
-    pub fn handle_member(
+    /// As [`Team::handle_member_link`].
+    pub fn handle_member_link(
         &mut self,
         now: Time,
         member: MemberId,
         link: MemberLink,
     ) -> Result<TeamChange, UnknownMember> {
-        let result = self.policy.handle_member(member, link);
-        self.record(now, || (TeamInput::Member { member, link }, decided(&result)));
+        let result = self.policy.handle_member_link(member, link);
+        self.record(now, || (TeamInput::MemberLink { member, link }, decided(&result)));
         result
     }
 
-    /// As [`Team::handle_ports`]; records the call.
-    pub fn handle_ports(&mut self, now: Time, ports: &[TeamPort]) -> TeamChange {
-        let change = self.policy.handle_ports(ports);
+    /// As [`Team::set_ports`]; records the call.
+    pub fn set_ports(&mut self, now: Time, ports: &[TeamPort]) -> TeamChange {
+        let change = self.policy.set_ports(ports);
         self.record(now, || (TeamInput::Ports(ports.to_vec()), TeamDecision::from(&change)));
         change
     }

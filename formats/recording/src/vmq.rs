@@ -5,11 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_vmq::{
-    Added, Measurements, Move, NicSpec, ObserveResult, QueueError, Vmq, VmqSpec, VmqSpecError,
+    AddedQueue, Measurements, Move, NicSpec, ObserveResult, QueueError, Vmq, VmqSpec, VmqSpecError,
     WorkerSpec,
 };
 
-use crate::{Policy, PolicyKind, Recorded, Sink};
+use crate::{Policy, PolicyKind, Recorded, RecordSink};
 
 /// Initial state of VMQ placement, also its state after a change of configuration or workers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,8 +27,9 @@ pub struct VmqInitialState {
 pub enum VmqInput {
     /// Call of [`Vmq::configure`].
     Configure(VmqInitialState),
-    /// Call of [`Vmq::forget_history`].
-    ForgetHistory,
+    /// Call of [`Vmq::reset_pacing_and_history`].
+    #[serde(rename = "forget-history")]
+    ResetPacingAndHistory,
     /// Call of [`Vmq::set_nic`].
     SetNic {
         /// Port of the NIC concerned.
@@ -45,18 +46,22 @@ pub enum VmqInput {
     /// Call of [`Vmq::remove_queue`].
     RemoveQueue(QueueId),
     /// Call of [`Vmq::handle_moved_externally`].
-    Found {
+    #[serde(rename = "found")]
+    QueueMovedExternally {
         /// Queue that was found on another worker than expected.
         queue: QueueId,
         /// Worker that services the queue.
-        at: WorkerId,
+        #[serde(rename = "at")]
+        worker: WorkerId,
     },
     /// Call of [`Vmq::handle_moved`].
-    Moved {
+    #[serde(rename = "moved")]
+    QueueMoved {
         /// Queue whose move has ended.
         queue: QueueId,
         /// Worker that services the queue now.
-        at: WorkerId,
+        #[serde(rename = "at")]
+        worker: WorkerId,
     },
     /// Call of [`Vmq::observe`].
     Observe(Measurements),
@@ -76,7 +81,8 @@ pub enum VmqDecision {
     /// Placement of a new queue.
     Added {
         /// Worker for the new queue.
-        at: WorkerId,
+        #[serde(rename = "at")]
+        worker: WorkerId,
         /// Moves that make room for it.
         moves: Vec<Move>,
     },
@@ -102,9 +108,9 @@ fn moves(result: &Result<Vec<Move>, VmqSpecError>) -> VmqDecision {
     }
 }
 
-fn added(result: &Result<Added, QueueError>) -> VmqDecision {
+fn added(result: &Result<AddedQueue, QueueError>) -> VmqDecision {
     match result {
-        Ok(Added { at, moves }) => VmqDecision::Added { at: *at, moves: moves.clone() },
+        Ok(AddedQueue { worker: at, moves }) => VmqDecision::Added { worker: *at, moves: moves.clone() },
         Err(error) => VmqDecision::Refused(error.to_string()),
     }
 }
@@ -124,8 +130,8 @@ impl Policy for Vmq {
             VmqInput::Configure(VmqInitialState { spec, workers }) => {
                 moves(&self.configure(spec.clone(), workers, now))
             }
-            VmqInput::ForgetHistory => {
-                self.forget_history(now);
+            VmqInput::ResetPacingAndHistory => {
+                self.reset_pacing_and_history(now);
                 VmqDecision::NoAction
             }
             VmqInput::SetNic { nic, spec, queues_max } => {
@@ -140,11 +146,11 @@ impl Policy for Vmq {
                 self.remove_queue(*queue, now);
                 VmqDecision::NoAction
             }
-            VmqInput::Found { queue, at: worker } => {
+            VmqInput::QueueMovedExternally { queue, worker } => {
                 self.handle_moved_externally(*queue, *worker, now);
                 VmqDecision::NoAction
             }
-            VmqInput::Moved { queue, at: worker } => {
+            VmqInput::QueueMoved { queue, worker } => {
                 self.handle_moved(*queue, *worker, now);
                 VmqDecision::NoAction
             }
@@ -163,7 +169,7 @@ impl Recorded<Vmq> {
     ///
     /// As [`Vmq::new`].
     pub fn record_vmq(
-        sink: Option<&Arc<dyn Sink>>,
+        sink: Option<&Arc<dyn RecordSink>>,
         (now, name): (Time, &str),
         spec: VmqSpec,
         workers: &[WorkerSpec],
@@ -190,10 +196,10 @@ impl Recorded<Vmq> {
         result
     }
 
-    /// As [`Vmq::forget_history`]; records the call.
-    pub fn forget_history(&mut self, now: Time) {
-        self.policy.forget_history(now);
-        self.record(now, || (VmqInput::ForgetHistory, VmqDecision::NoAction));
+    /// As [`Vmq::reset_pacing_and_history`]; records the call.
+    pub fn reset_pacing_and_history(&mut self, now: Time) {
+        self.policy.reset_pacing_and_history(now);
+        self.record(now, || (VmqInput::ResetPacingAndHistory, VmqDecision::NoAction));
     }
 
     /// As [`Vmq::set_nic`]; records the call.
@@ -224,7 +230,7 @@ impl Recorded<Vmq> {
     /// # Errors
     ///
     /// As [`Vmq::add_queue`].
-    pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<Added, QueueError> {
+    pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<AddedQueue, QueueError> {
         let result = self.policy.add_queue(queue, now);
         self.record(now, || (VmqInput::AddQueue(queue), added(&result)));
         result
@@ -244,14 +250,14 @@ impl Recorded<Vmq> {
             self.buffer.is_none() || self.placement().any(|entry| entry == (queue, worker));
         self.policy.handle_moved_externally(queue, worker, now);
         if !is_known {
-            self.record(now, || (VmqInput::Found { queue, at: worker }, VmqDecision::NoAction));
+            self.record(now, || (VmqInput::QueueMovedExternally { queue, worker }, VmqDecision::NoAction));
         }
     }
 
     /// As [`Vmq::handle_moved`]; records the call.
     pub fn handle_moved(&mut self, queue: QueueId, worker: WorkerId, now: Time) {
         self.policy.handle_moved(queue, worker, now);
-        self.record(now, || (VmqInput::Moved { queue, at: worker }, VmqDecision::NoAction));
+        self.record(now, || (VmqInput::QueueMoved { queue, worker }, VmqDecision::NoAction));
     }
 
     /// As [`Vmq::observe`]; records the call.

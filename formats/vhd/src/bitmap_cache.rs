@@ -22,21 +22,21 @@ const EXAMINED_MAX: usize = 32;
 
 /// Sector bitmap of one block.
 #[derive(Debug, Default)]
-pub(crate) struct SectorMap {
+pub(crate) struct SectorBitmap {
     pub(crate) bits: Box<[u8]>,
     /// Number of writes to the block that are in flight.
-    pub(crate) writes: u32,
+    pub(crate) writes_in_flight: u32,
     /// True if the bitmap has changes that are not durable.
     pub(crate) is_dirty: bool,
     has_changed: bool,
 }
 
-impl SectorMap {
+impl SectorBitmap {
     /// Returns the bitmap, of `bytes` bytes, of a block that has no sectors in the file and
     /// `writes` writes in flight.
     pub(crate) fn empty(bytes: usize, writes: u32) -> Self {
         let bits = vec![0; bytes].into_boxed_slice();
-        Self { bits, writes, is_dirty: false, has_changed: false }
+        Self { bits, writes_in_flight: writes, is_dirty: false, has_changed: false }
     }
 
     /// Sets the bits of the sectors `start .. end`. Returns true if any bit changed.
@@ -50,7 +50,7 @@ impl SectorMap {
 /// Cached bitmaps by block number.
 #[derive(Debug)]
 pub(crate) struct BitmapCache {
-    maps: BTreeMap<u32, SectorMap>,
+    maps: BTreeMap<u32, SectorBitmap>,
     /// Block numbers in the order in which their bitmaps were inserted. Bitmaps may have been
     /// removed meanwhile.
     order: VecDeque<u32>,
@@ -80,11 +80,11 @@ impl BitmapCache {
         usize::try_from(maps).unwrap_or(usize::MAX)
     }
 
-    pub(crate) fn map(&self, block: u32) -> Option<&SectorMap> {
+    pub(crate) fn bitmap(&self, block: u32) -> Option<&SectorBitmap> {
         self.maps.get(&block)
     }
 
-    pub(crate) fn map_mut(&mut self, block: u32) -> Option<&mut SectorMap> {
+    pub(crate) fn bitmap_mut(&mut self, block: u32) -> Option<&mut SectorBitmap> {
         self.maps.get_mut(&block)
     }
 
@@ -111,7 +111,7 @@ impl BitmapCache {
     pub(crate) fn insert(
         &mut self,
         block: u32,
-        map: SectorMap,
+        map: SectorBitmap,
         protected: core::ops::RangeInclusive<u32>,
     ) {
         if self.maps.insert(block, map).is_none() {
@@ -126,12 +126,12 @@ impl BitmapCache {
         bytes: &[u8],
         protected: core::ops::RangeInclusive<u32>,
     ) {
-        let map = SectorMap { bits: bytes.into(), ..SectorMap::default() };
+        let map = SectorBitmap { bits: bytes.into(), ..SectorBitmap::default() };
         self.insert(block, map, protected);
     }
 
     /// Removes a block's bitmap from the cache and returns it.
-    pub(crate) fn remove(&mut self, block: u32) -> Option<SectorMap> {
+    pub(crate) fn remove(&mut self, block: u32) -> Option<SectorBitmap> {
         self.maps.remove(&block)
     }
 
@@ -146,9 +146,9 @@ impl BitmapCache {
                 self.examined += 1;
             }
             let Some(block) = self.order.pop_front() else { break };
-            let is_needed = |map: &SectorMap| {
+            let is_needed = |map: &SectorBitmap| {
                 map.is_dirty
-                    || map.writes > 0
+                    || map.writes_in_flight > 0
                     || (map.has_changed
                         && reads.values().any(|(read_block, _)| *read_block == block))
             };
@@ -174,22 +174,22 @@ mod tests {
         for block in 0..6 {
             cache.insert_read(block, &[0; 4], block..=block);
         }
-        cache.map_mut(0).unwrap().is_dirty = true;
-        cache.map_mut(1).unwrap().writes = 1;
+        cache.bitmap_mut(0).unwrap().is_dirty = true;
+        cache.bitmap_mut(1).unwrap().writes_in_flight = 1;
         // This bitmap has changed since it was read, and is being read again.
-        cache.map_mut(2).unwrap().set(3, 4);
+        cache.bitmap_mut(2).unwrap().set(3, 4);
         cache.begin_read(block_range(2), 2);
         // This bitmap is being read again without changes.
         cache.begin_read(block_range(3), 3);
         for block in 6..30 {
             cache.insert_read(block, &[0; 4], 4..=4);
         }
-        let cached: Vec<u32> = (0..30).filter(|block| cache.map(*block).is_some()).collect();
+        let cached: Vec<u32> = (0..30).filter(|block| cache.bitmap(*block).is_some()).collect();
         assert_eq!(cached, [0, 1, 2, 4, 26, 27, 28, 29]);
         assert_eq!(cached.len(), cache.capacity());
 
-        cache.map_mut(0).unwrap().is_dirty = false;
-        cache.map_mut(1).unwrap().writes = 0;
+        cache.bitmap_mut(0).unwrap().is_dirty = false;
+        cache.bitmap_mut(1).unwrap().writes_in_flight = 0;
         assert_eq!(
             (cache.end_read(block_range(2)), cache.end_read(block_range(2))),
             (Some(2), None)
@@ -197,7 +197,7 @@ mod tests {
         for block in 30..40 {
             cache.insert_read(block, &[0; 4], block..=block);
         }
-        assert!((0..30).all(|block| cache.map(block).is_none()));
+        assert!((0..30).all(|block| cache.bitmap(block).is_none()));
     }
 
     #[test]
@@ -207,7 +207,7 @@ mod tests {
         let capacity = cache.capacity() as u32;
         for block in 0..capacity {
             cache.insert_read(block, &[0; 4], block..=block);
-            cache.map_mut(block).unwrap().is_dirty = true;
+            cache.bitmap_mut(block).unwrap().is_dirty = true;
         }
         for block in capacity..capacity + INSERTED as u32 {
             cache.insert_read(block, &[0; 4], block..=block);
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(cache.examined, INSERTED * EXAMINED_MAX, "of {capacity} bitmaps in use");
         assert_eq!(cache.maps.len(), cache.capacity() + INSERTED);
         for block in 0..capacity {
-            cache.map_mut(block).unwrap().is_dirty = false;
+            cache.bitmap_mut(block).unwrap().is_dirty = false;
         }
         for block in 0..INSERTED as u32 {
             cache.insert_read(2 * capacity + block, &[0; 4], 0..=0);

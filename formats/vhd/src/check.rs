@@ -5,10 +5,10 @@ use core::ops::ControlFlow;
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
 use crate::bitmap;
-use crate::fields::{SECTOR, index};
-use crate::find::{Footers, footers};
+use crate::fields::{SECTOR_BYTES, to_index};
+use crate::find::{Footers, find_footers};
 use crate::footer::{DiskType, SizeSource};
-use crate::gap::tail;
+use crate::gap::tail_gap;
 use crate::layout::Layout;
 use crate::locator;
 use crate::open::Structures;
@@ -95,8 +95,8 @@ fn check_all(
     rule: SizeSource,
     report: &mut CheckReport,
 ) -> Result<(), ImageError> {
-    let mut footers = footers(file)?;
-    if let Some(error) = footers.other.take() {
+    let mut footers = find_footers(file)?;
+    if let Some(error) = footers.other_error.take() {
         report.add(FindingSeverity::Repairable, error);
     }
     if footers.is_at_end && !footers.is_complete {
@@ -104,22 +104,22 @@ fn check_all(
             value: 511,
             allowed: "512 bytes that start at a sector boundary",
         };
-        report.add(FindingSeverity::Information, ImageError::new("footer", footers.limit, fault));
+        report.add(FindingSeverity::Information, ImageError::new("footer", footers.payload_end_max, fault));
     }
-    let footer = &footers.found.footer;
+    let footer = &footers.selected.footer;
     if footer.disk_type == DiskType::Fixed {
-        let size = footer.size(rule, footers.found.offset)?;
-        report.unused_bytes = footers.limit.saturating_sub(size);
-        if size > footers.limit {
-            let fault = ImageFault::Truncated { file_len: footers.limit };
-            return Err(ImageError::new("Current Size", footers.found.offset + 48, fault));
+        let size = footer.size(rule, footers.selected.offset)?;
+        report.unused_bytes = footers.payload_end_max.saturating_sub(size);
+        if size > footers.payload_end_max {
+            let fault = ImageFault::Truncated { file_len: footers.payload_end_max };
+            return Err(ImageError::new("Current Size", footers.selected.offset + 48, fault));
         }
         return Ok(());
     }
     let structures = Structures::read(file, &footers, rule)?;
     check_blocks(file, &footers, &structures, report)?;
     if footer.disk_type == DiskType::Differencing {
-        let parent = locator::read(file, &structures.header, footer.data_offset)?;
+        let parent = locator::read_parent(file, &structures.header, footer.data_offset)?;
         if parent.locators.is_empty() {
             let offset = footer.data_offset + locator_table();
             let error =
@@ -131,7 +131,7 @@ fn check_all(
 }
 
 fn locator_table() -> u64 {
-    crate::header::locator_at(0) as u64
+    crate::header::locator_offset(0) as u64
 }
 
 fn check_blocks(
@@ -142,20 +142,20 @@ fn check_blocks(
 ) -> Result<(), ImageError> {
     let Structures { layout, regions, .. } = structures;
     let table = table::read(file, layout)?;
-    let blocks = table::sorted(&table);
+    let blocks = table::blocks_by_sector(&table);
     report.blocks_allocated = blocks.len() as u64;
-    report.blocks = layout.blocks.into();
-    let _ = table::validate(layout, &blocks, regions, footers.limit, &mut |error| {
+    report.blocks = layout.block_count.into();
+    let _ = table::validate(layout, &blocks, regions, footers.payload_end_max, &mut |error| {
         report.add(FindingSeverity::Damage, error);
         ControlFlow::Continue(())
     });
     let gaps = table::gaps(layout, &blocks, regions, footers.correct_offset);
-    report.unused_bytes = gaps.iter().map(|gap| (gap.end - gap.start) * SECTOR).sum();
-    let tail = tail(&gaps, footers.correct_offset);
+    report.unused_bytes = gaps.iter().map(|gap| (gap.end_sector - gap.start_sector) * SECTOR_BYTES).sum();
+    let tail = tail_gap(&gaps, footers.correct_offset);
     report.tail_bytes =
-        if exceeds_reserve(layout, tail) { (tail.end - tail.start) * SECTOR } else { 0 };
+        if exceeds_reserve(layout, tail) { (tail.end_sector - tail.start_sector) * SECTOR_BYTES } else { 0 };
     for (entry, sector) in (0..).zip(&table).filter(|(_, sector)| **sector != UNUSED) {
-        if entry >= layout.blocks {
+        if entry >= layout.block_count {
             let fault = ImageFault::InvalidValue {
                 value: (*sector).into(),
                 allowed: "no block beyond the disk's end",
@@ -164,8 +164,8 @@ fn check_blocks(
             report.add(FindingSeverity::Information, error);
         }
     }
-    if footers.found.footer.disk_type == DiskType::Dynamic && !report.is_damaged() {
-        for (sector, entry) in blocks.iter().filter(|(_, entry)| *entry < layout.blocks) {
+    if footers.selected.footer.disk_type == DiskType::Dynamic && !report.is_damaged() {
+        for (sector, entry) in blocks.iter().filter(|(_, entry)| *entry < layout.block_count) {
             check_bitmap(file, layout, *sector, *entry, report)?;
         }
     }
@@ -183,7 +183,7 @@ fn check_bitmap(
 ) -> Result<(), ImageError> {
     let Some(range) = layout.bitmap_range(sector) else { return Ok(()) };
     let failed = |offset| move |error| ImageError::new("sector bitmap", offset, error);
-    let mut bits = vec![0; index(range.len())];
+    let mut bits = vec![0; to_index(range.len())];
     file.read_at(range.offset(), &mut bits).map_err(failed(range.offset()))?;
     let sectors = layout.block_sectors(block);
     let mut at = 0;
@@ -191,13 +191,13 @@ fn check_bitmap(
         let end = bitmap::run_end(&bits, at, sectors);
         if !bitmap::is_set(&bits, at) {
             for unset in at..end {
-                let offset = layout.payload(sector) + unset * SECTOR;
-                let mut payload = [0; SECTOR as usize];
+                let offset = layout.payload_offset(sector) + unset * SECTOR_BYTES;
+                let mut payload = [0; SECTOR_BYTES as usize];
                 file.read_at(offset, &mut payload).map_err(failed(offset))?;
-                if payload != [0; SECTOR as usize] {
+                if payload != [0; SECTOR_BYTES as usize] {
                     let what =
                         format!("bit {unset} is clear, but the sector at {offset} is not zero");
-                    let fault = ImageFault::Unsupported { what };
+                    let fault = ImageFault::Unsupported { feature: what };
                     report.add(
                         FindingSeverity::Damage,
                         ImageError::new("sector bitmap", range.offset(), fault),

@@ -2,11 +2,11 @@
 
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
 
-use crate::fields::{SECTOR, round_up};
-use crate::footer::{DiskType, FOOTER, Footer, SIZE_MAX};
+use crate::fields::{SECTOR_BYTES, round_up};
+use crate::footer::{DiskType, FOOTER_BYTES, Footer, DISK_BYTES_MAX};
 use crate::geometry::Geometry;
 use crate::header::{
-    DynamicHeader, HEADER, LOCATORS, blocks, check_block_size, encode_table, table_bytes,
+    DynamicHeader, HEADER_BYTES, LOCATOR_COUNT, block_count, check_block_size, encode_table, table_bytes,
 };
 use crate::locator::{LOCATOR_BYTES_MAX, Parent};
 use crate::locator_entry::LocatorEntry;
@@ -58,7 +58,7 @@ pub struct NewVhd {
     /// Unique Id of the disk.
     pub unique_id: [u8; 16],
     /// Creation time in seconds since 2000-01-01 UTC.
-    pub created: u32,
+    pub created_s_since_2000: u32,
 }
 
 const CREATOR_VERSION: u32 = 0x000a_0000;
@@ -94,13 +94,13 @@ impl NewVhd {
     }
 
     fn rounded_size(&self) -> Result<u64, ImageError> {
-        let sectors = self.size.div_ceil(SECTOR);
+        let sectors = self.size.div_ceil(SECTOR_BYTES);
         let sectors = match self.size_encoding {
             SizeEncoding::Exact => sectors,
             SizeEncoding::Geometry => Geometry::round_up(sectors),
         };
-        let size = sectors.saturating_mul(SECTOR);
-        if size == 0 || size > SIZE_MAX {
+        let size = sectors.saturating_mul(SECTOR_BYTES);
+        if size == 0 || size > DISK_BYTES_MAX {
             let fault =
                 ImageFault::InvalidValue { value: self.size, allowed: "1 byte to 2040 GiB" };
             return Err(ImageError::new("Current Size", 0, fault));
@@ -115,14 +115,14 @@ impl NewVhd {
         };
         Footer {
             features: 0,
-            data_offset: if disk_type == DiskType::Fixed { u64::MAX } else { FOOTER },
-            created: self.created,
+            data_offset: if disk_type == DiskType::Fixed { u64::MAX } else { FOOTER_BYTES },
+            created_s_since_2000: self.created_s_since_2000,
             creator_application,
             creator_version: CREATOR_VERSION,
             creator_host_os: CREATOR_HOST_OS,
             original_size: size,
             current_size: size,
-            geometry: Geometry::from_sectors(size / SECTOR),
+            geometry: Geometry::from_sectors(size / SECTOR_BYTES),
             disk_type,
             unique_id: self.unique_id,
             is_in_saved_state: false,
@@ -137,24 +137,24 @@ fn write_sparse(
     parent: Option<&Parent>,
     footer: &[u8; 512],
 ) -> Result<(), ImageError> {
-    let header_offset = FOOTER;
+    let header_offset = FOOTER_BYTES;
     check_block_size(block_size)
         .map_err(|fault| ImageError::new("Block Size", header_offset + 32, fault))?;
-    let entries = blocks(size, block_size).ok_or_else(|| {
+    let entries = block_count(size, block_size).ok_or_else(|| {
         let allowed = "large enough that the disk has at most 4194304 blocks";
         let fault = ImageFault::InvalidValue { value: block_size.into(), allowed };
         ImageError::new("Block Size", header_offset + 32, fault)
     })?;
-    let table_offset = header_offset + HEADER;
+    let table_offset = header_offset + HEADER_BYTES;
     let mut end = table_offset + table_bytes(entries);
     let mut header = DynamicHeader {
         table_offset,
         max_table_entries: entries,
         block_size,
         parent_unique_id: [0; 16],
-        parent_modified: 0,
+        parent_modified_s_since_2000: 0,
         parent_name: String::new(),
-        locators: [LocatorEntry::default(); LOCATORS],
+        locators: [LocatorEntry::default(); LOCATOR_COUNT],
     };
     let mut paths = Vec::new();
     if let Some(parent) = parent {
@@ -164,7 +164,7 @@ fn write_sparse(
     file.set_len(0).map_err(failed)?;
     file.write_at(0, footer).map_err(failed)?;
     file.write_at(header_offset, &header.encode()).map_err(failed)?;
-    let table = vec![UNUSED; crate::fields::index(entries.into())];
+    let table = vec![UNUSED; crate::fields::to_index(entries.into())];
     file.write_at(table_offset, &encode_table(&table)).map_err(failed)?;
     for (offset, bytes) in paths {
         file.write_at(offset, &bytes).map_err(failed)?;
@@ -184,15 +184,15 @@ fn assign_locator_sectors(
     end: &mut u64,
 ) -> Result<Vec<(u64, Vec<u8>)>, ImageError> {
     header.parent_unique_id = parent.unique_id;
-    header.parent_modified = parent.modified;
+    header.parent_modified_s_since_2000 = parent.modified_s_since_2000;
     header.parent_name.clone_from(&parent.name);
     let invalid_value = |name, value, allowed| {
-        Err(ImageError::new(name, FOOTER, ImageFault::InvalidValue { value, allowed }))
+        Err(ImageError::new(name, FOOTER_BYTES, ImageFault::InvalidValue { value, allowed }))
     };
-    if parent.locators.len() > LOCATORS {
+    if parent.locators.len() > LOCATOR_COUNT {
         return invalid_value("Parent Locator Entry", parent.locators.len() as u64, "up to 8");
     }
-    if parent.name.encode_utf16().count() > crate::header::NAME_UNITS {
+    if parent.name.encode_utf16().count() > crate::header::NAME_UTF16_UNITS_MAX {
         let units = parent.name.encode_utf16().count() as u64;
         return invalid_value("Parent Unicode Name", units, "up to 256 UTF-16 units");
     }
@@ -206,7 +206,7 @@ fn assign_locator_sectors(
         let sectors = data_length.div_ceil(512);
         *entry = LocatorEntry { platform, data_space: sectors, data_length, data_offset: *end };
         paths.push((*end, bytes));
-        *end = round_up(end.saturating_add(data_length.into()), SECTOR).unwrap_or(u64::MAX);
+        *end = round_up(end.saturating_add(data_length.into()), SECTOR_BYTES).unwrap_or(u64::MAX);
     }
     Ok(paths)
 }

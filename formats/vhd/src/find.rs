@@ -2,11 +2,11 @@
 
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
-use crate::fields::SECTOR;
-use crate::footer::{DiskType, FOOTER, Footer};
+use crate::fields::SECTOR_BYTES;
+use crate::footer::{DiskType, FOOTER_BYTES, Footer};
 
 /// Length in bytes of footers written by versions before Virtual PC 2004.
-const OLD_FOOTER: u64 = FOOTER - 1;
+const OLD_FOOTER: u64 = FOOTER_BYTES - 1;
 
 /// Footer found in a file, with its bytes.
 #[derive(Clone, Debug)]
@@ -21,14 +21,14 @@ pub(crate) struct FoundFooter {
 #[derive(Debug)]
 pub(crate) struct Footers {
     /// Footer that determines the disk's properties: the one at the end of the file or the copy.
-    pub(crate) found: FoundFooter,
+    pub(crate) selected: FoundFooter,
     /// Error of the footer that is not in `found`; `None` if it is valid, and for fixed disks,
     /// which have no copy.
-    pub(crate) other: Option<ImageError>,
+    pub(crate) other_error: Option<ImageError>,
     /// True if `found` is the footer at the end of the file.
     pub(crate) is_at_end: bool,
     /// Maximum end of payload and structures in the file, in bytes.
-    pub(crate) limit: u64,
+    pub(crate) payload_end_max: u64,
     /// Offset, in bytes, at which the footer should be.
     pub(crate) correct_offset: u64,
     /// True if the footer at the end has 512 bytes and is aligned to a sector.
@@ -45,10 +45,10 @@ pub(crate) struct Footers {
 /// # Errors
 ///
 /// The file cannot be read, or neither footer is valid.
-pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
+pub(crate) fn find_footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
     let len = file.len().map_err(|error| ImageError::new("footer", 0, error))?;
     let end = at_end(file, len);
-    let start = read(file, 0, FOOTER);
+    let start = read(file, 0, FOOTER_BYTES);
     match (end, start) {
         (Ok(found), start) => {
             let other = match start {
@@ -57,28 +57,28 @@ pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
                 Ok(_) => Some(ImageError::new(
                     "footer copy",
                     0,
-                    ImageFault::Unsupported { what: "the copy differs from the footer".to_owned() },
+                    ImageFault::Unsupported { feature: "the copy differs from the footer".to_owned() },
                 )),
                 Err(error) => Some(error),
             };
-            let (limit, is_whole) = (found.offset, len - found.offset == FOOTER);
-            let is_whole = is_whole && limit % SECTOR == 0;
-            let correct_offset = limit.next_multiple_of(SECTOR);
+            let (limit, is_whole) = (found.offset, len - found.offset == FOOTER_BYTES);
+            let is_whole = is_whole && limit % SECTOR_BYTES == 0;
+            let correct_offset = limit.next_multiple_of(SECTOR_BYTES);
             Ok(Footers {
-                found,
-                other,
+                selected: found,
+                other_error: other,
                 is_at_end: true,
-                limit,
+                payload_end_max: limit,
                 correct_offset,
                 is_complete: is_whole,
             })
         }
         (Err(error), Ok(found)) if found.footer.disk_type != DiskType::Fixed => Ok(Footers {
-            found,
-            other: Some(error),
+            selected: found,
+            other_error: Some(error),
             is_at_end: false,
-            limit: len,
-            correct_offset: len.checked_next_multiple_of(SECTOR).unwrap_or(len),
+            payload_end_max: len,
+            correct_offset: len.checked_next_multiple_of(SECTOR_BYTES).unwrap_or(len),
             is_complete: false,
         }),
         (Err(end), Err(start)) if matches!(end.fault, ImageFault::BadMagic { .. }) => {
@@ -90,7 +90,7 @@ pub(crate) fn footers(file: &dyn ImageFile) -> Result<Footers, ImageError> {
 
 fn at_end(file: &dyn ImageFile, len: u64) -> Result<FoundFooter, ImageError> {
     let short = || ImageError::new("footer", 0, ImageFault::Truncated { file_len: len });
-    let result = read(file, len.checked_sub(FOOTER).ok_or_else(short)?, FOOTER);
+    let result = read(file, len.checked_sub(FOOTER_BYTES).ok_or_else(short)?, FOOTER_BYTES);
     match result {
         Err(ImageError { fault: ImageFault::BadMagic { .. }, .. }) => {
             read(file, len - OLD_FOOTER, OLD_FOOTER).or(result)
@@ -101,7 +101,7 @@ fn at_end(file: &dyn ImageFile, len: u64) -> Result<FoundFooter, ImageError> {
 
 fn read(file: &dyn ImageFile, offset: u64, len: u64) -> Result<FoundFooter, ImageError> {
     let mut bytes = [0; 512];
-    let target = bytes.get_mut(..crate::fields::index(len)).unwrap_or_default();
+    let target = bytes.get_mut(..crate::fields::to_index(len)).unwrap_or_default();
     file.read_at(offset, target).map_err(|error| ImageError::new("footer", offset, error))?;
     Ok(FoundFooter { footer: Footer::parse(&bytes, offset)?, bytes, offset })
 }

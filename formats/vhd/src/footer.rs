@@ -2,13 +2,13 @@
 
 use suimon_image::{ImageError, ImageFault};
 
-use crate::fields::{SECTOR, checksum, field, put, u32_at, u64_at};
+use crate::fields::{SECTOR_BYTES, checksum, bytes_at, put, u32_at, u64_at};
 use crate::geometry::{GEOMETRY_SECTORS_MAX, Geometry};
 
 /// Length of a footer in bytes.
-pub(crate) const FOOTER: u64 = SECTOR;
+pub(crate) const FOOTER_BYTES: u64 = SECTOR_BYTES;
 /// Maximum disk size supported by common implementations: 2040 GiB.
-pub const SIZE_MAX: u64 = 2040 << 30;
+pub const DISK_BYTES_MAX: u64 = 2040 << 30;
 
 const COOKIE: &[u8; 8] = b"conectix";
 const VERSION: u32 = 0x0001_0000;
@@ -70,7 +70,7 @@ pub struct Footer {
     /// Offset of the dynamic disk header in the file, in bytes; [`u64::MAX`] if there is none.
     pub data_offset: u64,
     /// Creation time in seconds since 2000-01-01 UTC.
-    pub created: u32,
+    pub created_s_since_2000: u32,
     /// Creator Application: code of the program that created the image.
     pub creator_application: [u8; 4],
     /// Creator Version: version of that program.
@@ -101,7 +101,7 @@ impl Footer {
         let invalid = |name, field_offset: u64, fault: ImageFault| {
             Err(ImageError::new(name, offset + field_offset, fault))
         };
-        if field::<8>(bytes, 0) != *COOKIE {
+        if bytes_at::<8>(bytes, 0) != *COOKIE {
             return invalid("Cookie", 0, ImageFault::BadMagic { expected: "conectix" });
         }
         let (stored, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
@@ -112,28 +112,28 @@ impl Footer {
         let version = u32_at(bytes, 12);
         if version >> 16 != VERSION >> 16 {
             let what = format!("version {}.{}", version >> 16, version & 0xffff);
-            return invalid("File Format Version", 12, ImageFault::Unsupported { what });
+            return invalid("File Format Version", 12, ImageFault::Unsupported { feature: what });
         }
         let code = u32_at(bytes, 60);
         let Some(disk_type) = DiskType::from_code(code) else {
             let fault = ImageFault::InvalidValue { value: code.into(), allowed: "2, 3 or 4" };
             return invalid("Disk Type", 60, fault);
         };
-        let [heads, sectors_per_track] = field(bytes, 58);
-        let cylinders = u16::from_be_bytes(field(bytes, 56));
+        let [heads, sectors_per_track] = bytes_at(bytes, 58);
+        let cylinders = u16::from_be_bytes(bytes_at(bytes, 56));
         Ok(Self {
             features: u32_at(bytes, 8),
             data_offset: u64_at(bytes, 16),
-            created: u32_at(bytes, 24),
-            creator_application: field(bytes, 28),
+            created_s_since_2000: u32_at(bytes, 24),
+            creator_application: bytes_at(bytes, 28),
             creator_version: u32_at(bytes, 32),
-            creator_host_os: field(bytes, 36),
+            creator_host_os: bytes_at(bytes, 36),
             original_size: u64_at(bytes, 40),
             current_size: u64_at(bytes, 48),
             geometry: Geometry { cylinders, heads, sectors_per_track },
             disk_type,
-            unique_id: field(bytes, 68),
-            is_in_saved_state: field::<1>(bytes, 84) != [0],
+            unique_id: bytes_at(bytes, 68),
+            is_in_saved_state: bytes_at::<1>(bytes, 84) != [0],
         })
     }
 
@@ -145,7 +145,7 @@ impl Footer {
         put(&mut bytes, 8, &(self.features | FEATURES_RESERVED).to_be_bytes());
         put(&mut bytes, 12, &VERSION.to_be_bytes());
         put(&mut bytes, 16, &self.data_offset.to_be_bytes());
-        put(&mut bytes, 24, &self.created.to_be_bytes());
+        put(&mut bytes, 24, &self.created_s_since_2000.to_be_bytes());
         put(&mut bytes, 28, &self.creator_application);
         put(&mut bytes, 32, &self.creator_version.to_be_bytes());
         put(&mut bytes, 36, &self.creator_host_os);
@@ -163,9 +163,9 @@ impl Footer {
 
     /// Returns the footer's bytes with size and geometry changed to `size` bytes, and with an
     /// updated checksum; other fields are preserved.
-    pub(crate) fn resized(bytes: &[u8; 512], size: u64) -> [u8; 512] {
+    pub(crate) fn with_size(bytes: &[u8; 512], size: u64) -> [u8; 512] {
         let mut bytes = *bytes;
-        let geometry = Geometry::from_sectors(size / SECTOR);
+        let geometry = Geometry::from_sectors(size / SECTOR_BYTES);
         put(&mut bytes, 48, &size.to_be_bytes());
         put(&mut bytes, 56, &geometry.cylinders.to_be_bytes());
         put(&mut bytes, 58, &[geometry.heads, geometry.sectors_per_track]);
@@ -184,7 +184,7 @@ impl Footer {
     ///
     /// # Errors
     ///
-    /// The size is 0 or exceeds [`SIZE_MAX`].
+    /// The size is 0 or exceeds [`DISK_BYTES_MAX`].
     pub fn size(&self, rule: SizeSource, offset: u64) -> Result<u64, ImageError> {
         let geometry_sectors = self.geometry.sectors();
         let is_exact = match rule {
@@ -194,12 +194,12 @@ impl Footer {
         };
         let (name, field_offset, sectors) = if is_exact || geometry_sectors == GEOMETRY_SECTORS_MAX
         {
-            ("Current Size", 48, self.current_size / SECTOR)
+            ("Current Size", 48, self.current_size / SECTOR_BYTES)
         } else {
             ("Disk Geometry", 56, geometry_sectors)
         };
-        let size = sectors.saturating_mul(SECTOR);
-        if size == 0 || size > SIZE_MAX {
+        let size = sectors.saturating_mul(SECTOR_BYTES);
+        if size == 0 || size > DISK_BYTES_MAX {
             let allowed = "512 bytes to 2040 GiB";
             return Err(ImageError::new(
                 name,

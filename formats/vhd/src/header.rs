@@ -2,11 +2,11 @@
 
 use suimon_image::{ImageError, ImageFault};
 
-use crate::fields::{checksum, field, index, put, u32_at, u64_at};
+use crate::fields::{checksum, bytes_at, to_index, put, u32_at, u64_at};
 use crate::locator_entry::LocatorEntry;
 
 /// Length of the header in bytes.
-pub(crate) const HEADER: u64 = 1024;
+pub(crate) const HEADER_BYTES: u64 = 1024;
 /// Maximum number of block allocation table entries, which are kept in memory (16 MiB): sufficient
 /// for the largest disk with blocks of 512 KiB.
 pub const TABLE_ENTRIES_MAX: u32 = 1 << 22;
@@ -14,7 +14,7 @@ pub const TABLE_ENTRIES_MAX: u32 = 1 << 22;
 pub(crate) const BLOCK_MIN: u32 = 512;
 pub(crate) const BLOCK_MAX: u32 = 1 << 31;
 /// Maximum length of a parent's name in UTF-16 code units.
-pub(crate) const NAME_UNITS: usize = 256;
+pub(crate) const NAME_UTF16_UNITS_MAX: usize = 256;
 
 const COOKIE: &[u8; 8] = b"cxsparse";
 const VERSION: u32 = 0x0001_0000;
@@ -22,7 +22,7 @@ const CHECKSUM_AT: usize = 36;
 const NAME_AT: usize = 64;
 const LOCATORS_AT: usize = 576;
 /// Number of parent locator entries.
-pub(crate) const LOCATORS: usize = 8;
+pub(crate) const LOCATOR_COUNT: usize = 8;
 
 /// Decoded dynamic disk header of an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,15 +36,15 @@ pub struct DynamicHeader {
     /// Unique Id of the parent; zeros if there is none.
     pub parent_unique_id: [u8; 16],
     /// Modification time of the parent in seconds since 2000-01-01 UTC.
-    pub parent_modified: u32,
+    pub parent_modified_s_since_2000: u32,
     /// File name of the parent.
     pub parent_name: String,
     /// Locators of the parent's path.
-    pub locators: [LocatorEntry; LOCATORS],
+    pub locators: [LocatorEntry; LOCATOR_COUNT],
 }
 
 /// Returns the offset in bytes of locator entry number `index` within the header.
-pub(crate) const fn locator_at(index: usize) -> usize {
+pub(crate) const fn locator_offset(index: usize) -> usize {
     LOCATORS_AT + index * LocatorEntry::BYTES
 }
 
@@ -58,7 +58,7 @@ impl DynamicHeader {
         let invalid = |name, field_offset: u64, fault: ImageFault| {
             Err(ImageError::new(name, offset.saturating_add(field_offset), fault))
         };
-        if field::<8>(bytes, 0) != *COOKIE {
+        if bytes_at::<8>(bytes, 0) != *COOKIE {
             return invalid("Cookie", 0, ImageFault::BadMagic { expected: "cxsparse" });
         }
         let (stored, computed) = (u32_at(bytes, CHECKSUM_AT), checksum(bytes, CHECKSUM_AT));
@@ -69,7 +69,7 @@ impl DynamicHeader {
         let version = u32_at(bytes, 24);
         if version >> 16 != VERSION >> 16 {
             let what = format!("version {}.{}", version >> 16, version & 0xffff);
-            return invalid("Header Version", 24, ImageFault::Unsupported { what });
+            return invalid("Header Version", 24, ImageFault::Unsupported { feature: what });
         }
         let max_table_entries = u32_at(bytes, 28);
         if max_table_entries > TABLE_ENTRIES_MAX {
@@ -81,20 +81,20 @@ impl DynamicHeader {
         if let Err(fault) = check_block_size(block_size) {
             return invalid("Block Size", 32, fault);
         }
-        let units = bytes.get(NAME_AT..NAME_AT + 2 * NAME_UNITS).unwrap_or_default();
+        let units = bytes.get(NAME_AT..NAME_AT + 2 * NAME_UTF16_UNITS_MAX).unwrap_or_default();
         let units: Vec<u16> = units
             .chunks_exact(2)
-            .map(|unit| u16::from_be_bytes(field(unit, 0)))
+            .map(|unit| u16::from_be_bytes(bytes_at(unit, 0)))
             .take_while(|unit| *unit != 0)
             .collect();
         let locator =
-            |index| LocatorEntry::parse(bytes.get(locator_at(index)..).unwrap_or_default());
+            |index| LocatorEntry::parse(bytes.get(locator_offset(index)..).unwrap_or_default());
         Ok(Self {
             table_offset: u64_at(bytes, 16),
             max_table_entries,
             block_size,
-            parent_unique_id: field(bytes, 40),
-            parent_modified: u32_at(bytes, 56),
+            parent_unique_id: bytes_at(bytes, 40),
+            parent_modified_s_since_2000: u32_at(bytes, 56),
             parent_name: String::from_utf16_lossy(&units),
             locators: std::array::from_fn(locator),
         })
@@ -109,12 +109,12 @@ impl DynamicHeader {
         put(&mut bytes, 24, &VERSION.to_be_bytes());
         put(&mut bytes, 32, &self.block_size.to_be_bytes());
         put(&mut bytes, 40, &self.parent_unique_id);
-        put(&mut bytes, 56, &self.parent_modified.to_be_bytes());
-        for (index, unit) in self.parent_name.encode_utf16().take(NAME_UNITS).enumerate() {
+        put(&mut bytes, 56, &self.parent_modified_s_since_2000.to_be_bytes());
+        for (index, unit) in self.parent_name.encode_utf16().take(NAME_UTF16_UNITS_MAX).enumerate() {
             put(&mut bytes, NAME_AT + 2 * index, &unit.to_be_bytes());
         }
         for (index, locator) in self.locators.iter().enumerate() {
-            put(&mut bytes, locator_at(index), &locator.encode());
+            put(&mut bytes, locator_offset(index), &locator.encode());
         }
         set_table(&mut bytes, self.table_offset, self.max_table_entries);
         bytes
@@ -147,7 +147,7 @@ pub(crate) fn check_block_size(bytes: u32) -> Result<(), ImageFault> {
 
 /// Returns the number of blocks of a disk with `size` bytes; `None` if the block allocation table
 /// would exceed [`TABLE_ENTRIES_MAX`].
-pub(crate) fn blocks(size: u64, block_size: u32) -> Option<u32> {
+pub(crate) fn block_count(size: u64, block_size: u32) -> Option<u32> {
     let blocks = size.div_ceil(u64::from(block_size).max(1));
     u32::try_from(blocks).ok().filter(|blocks| *blocks <= TABLE_ENTRIES_MAX)
 }
@@ -160,7 +160,7 @@ pub(crate) fn table_bytes(entries: u32) -> u64 {
 
 /// Encodes table entries; the remainder of the last sector is filled with unused entries.
 pub(crate) fn encode_table(entries: &[u32]) -> Vec<u8> {
-    let len = index(table_bytes(u32::try_from(entries.len()).unwrap_or(u32::MAX)));
+    let len = to_index(table_bytes(u32::try_from(entries.len()).unwrap_or(u32::MAX)));
     let mut bytes = Vec::with_capacity(len);
     bytes.extend(entries.iter().flat_map(|entry| entry.to_be_bytes()));
     bytes.resize(len, 0xff);

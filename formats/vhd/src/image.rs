@@ -2,13 +2,13 @@
 
 use suimon_image::{
     ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, ImageIdentity,
-    Linear, MetadataChange, Translation,
+    LinearImage, MetadataChange, Translation,
 };
 
-use crate::disk_shape::shape;
+use crate::disk_shape::disk_geometry;
 use crate::footer::Footer;
 use crate::locator::Parent;
-use crate::sparse::Sparse;
+use crate::sparse::SparseImage;
 
 /// Open VHD image of any type.
 #[derive(Debug)]
@@ -21,15 +21,15 @@ pub struct Vhd {
 #[derive(Debug)]
 pub(crate) enum Body {
     /// Fixed disk: the first bytes of the file.
-    Fixed(Linear),
+    Fixed(LinearImage),
     /// Dynamic or differencing disk, stored in blocks.
-    Sparse(Box<Sparse>),
+    Sparse(Box<SparseImage>),
 }
 
 impl Body {
     /// Returns the body of a fixed disk with `size` bytes.
     pub(crate) fn fixed(size: u64, is_writable: bool) -> Self {
-        Self::Fixed(Linear::new(shape(size, 0, size % 4096 == 0), 0, !is_writable))
+        Self::Fixed(LinearImage::new(disk_geometry(size, 0, size % 4096 == 0), 0, !is_writable))
     }
 }
 

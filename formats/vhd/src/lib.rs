@@ -58,7 +58,7 @@ mod table;
 
 pub use check::{CheckFinding, CheckReport, FINDINGS_MAX, FindingSeverity, check};
 pub use create::{BLOCK_SIZE_DEFAULT, CreateParameters, NewVhd, SizeEncoding};
-pub use footer::{DiskType, Footer, SIZE_MAX, SizeSource};
+pub use footer::{DiskType, Footer, DISK_BYTES_MAX, SizeSource};
 pub use geometry::Geometry;
 pub use header::{DynamicHeader, TABLE_ENTRIES_MAX};
 pub use image::Vhd;

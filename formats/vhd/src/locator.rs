@@ -2,8 +2,8 @@
 
 use suimon_image::{ImageError, ImageFault, ImageFile};
 
-use crate::fields::{field, index};
-use crate::header::{DynamicHeader, locator_at};
+use crate::fields::{bytes_at, to_index};
+use crate::header::{DynamicHeader, locator_offset};
 
 /// Maximum length of a parent path in bytes: the longest Windows path in UTF-16.
 pub const LOCATOR_BYTES_MAX: u32 = 65536;
@@ -45,7 +45,7 @@ impl ParentLocator {
 
     fn decode(platform: [u8; 4], bytes: Vec<u8>) -> Self {
         let utf16 = || {
-            let units = bytes.chunks_exact(2).map(|unit| u16::from_le_bytes(field(unit, 0)));
+            let units = bytes.chunks_exact(2).map(|unit| u16::from_le_bytes(bytes_at(unit, 0)));
             let units: Vec<u16> = units.take_while(|unit| *unit != 0).collect();
             String::from_utf16_lossy(&units)
         };
@@ -65,7 +65,7 @@ pub struct Parent {
     pub unique_id: [u8; 16],
     /// Modification time of the parent at the creation of the child, in seconds since 2000-01-01
     /// UTC.
-    pub modified: u32,
+    pub modified_s_since_2000: u32,
     /// File name of the parent.
     pub name: String,
     /// Paths of the parent in the order of the header's table.
@@ -84,8 +84,8 @@ impl Parent {
         if unique_id != self.unique_id {
             return Err(ParentMismatch::UniqueId);
         }
-        if modified != self.modified {
-            return Err(ParentMismatch::Modified { expected: self.modified, found: modified });
+        if modified != self.modified_s_since_2000 {
+            return Err(ParentMismatch::Modified { expected: self.modified_s_since_2000, found: modified });
         }
         Ok(())
     }
@@ -116,14 +116,14 @@ pub enum ParentMismatch {
 /// # Errors
 ///
 /// A locator is invalid or the file cannot be read.
-pub(crate) fn read(
+pub(crate) fn read_parent(
     file: &dyn ImageFile,
     header: &DynamicHeader,
     header_offset: u64,
 ) -> Result<Parent, ImageError> {
     let mut locators = Vec::new();
     for (nth, entry) in header.locators.iter().enumerate().filter(|(_, entry)| entry.is_used()) {
-        let entry_offset = header_offset.saturating_add(locator_at(nth) as u64);
+        let entry_offset = header_offset.saturating_add(locator_offset(nth) as u64);
         if entry.data_length > LOCATOR_BYTES_MAX {
             let fault = ImageFault::InvalidValue {
                 value: entry.data_length.into(),
@@ -131,14 +131,14 @@ pub(crate) fn read(
             };
             return Err(ImageError::new("Platform Data Length", entry_offset + 8, fault));
         }
-        let mut bytes = vec![0; index(entry.data_length.into())];
+        let mut bytes = vec![0; to_index(entry.data_length.into())];
         file.read_at(entry.data_offset, &mut bytes)
             .map_err(|error| ImageError::new("Platform Data Offset", entry_offset + 16, error))?;
         locators.push(ParentLocator::decode(entry.platform, bytes));
     }
     Ok(Parent {
         unique_id: header.parent_unique_id,
-        modified: header.parent_modified,
+        modified_s_since_2000: header.parent_modified_s_since_2000,
         name: header.parent_name.clone(),
         locators,
     })

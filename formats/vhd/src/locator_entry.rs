@@ -1,6 +1,6 @@
 //! Entries of the parent locator table in the dynamic disk header.
 
-use crate::fields::{field, put, u32_at, u64_at};
+use crate::fields::{bytes_at, put, u32_at, u64_at};
 
 /// Entry of the parent locator table in the dynamic disk header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl LocatorEntry {
 
     pub(crate) fn parse(bytes: &[u8]) -> Self {
         Self {
-            platform: field(bytes, 0),
+            platform: bytes_at(bytes, 0),
             data_space: u32_at(bytes, 4),
             data_length: u32_at(bytes, 8),
             data_offset: u64_at(bytes, 16),

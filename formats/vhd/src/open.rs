@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile, RedoChanges};
 
-use crate::fields::{SECTOR, field, index};
-use crate::find::{Footers, footers};
-use crate::footer::{DiskType, FOOTER, Footer, SizeSource};
+use crate::fields::{SECTOR_BYTES, bytes_at, to_index};
+use crate::find::{Footers, find_footers};
+use crate::footer::{DiskType, FOOTER_BYTES, Footer, SizeSource};
 use crate::gap::Gap;
-use crate::header::{DynamicHeader, HEADER};
+use crate::header::{DynamicHeader, HEADER_BYTES};
 use crate::image::{Body, Vhd};
 use crate::layout::{Layout, Region};
 use crate::locator::{self, Parent};
-use crate::space::Space;
-use crate::sparse::Sparse;
+use crate::space::SpaceAllocator;
+use crate::sparse::SparseImage;
 use crate::table;
 
 /// Access mode of an open image.
@@ -49,21 +49,21 @@ impl Structures {
         footers: &Footers,
         rule: SizeSource,
     ) -> Result<Self, ImageError> {
-        let footer = &footers.found.footer;
+        let footer = &footers.selected.footer;
         let offset = footer.data_offset;
-        let told_at = footers.found.offset.saturating_add(16);
-        if offset.checked_add(HEADER).is_none_or(|end| end > footers.limit) {
-            let fault = ImageFault::Truncated { file_len: footers.limit };
+        let told_at = footers.selected.offset.saturating_add(16);
+        if offset.checked_add(HEADER_BYTES).is_none_or(|end| end > footers.payload_end_max) {
+            let fault = ImageFault::Truncated { file_len: footers.payload_end_max };
             return Err(ImageError::new("Data Offset", told_at, fault));
         }
         let mut bytes = [0; 1024];
         file.read_at(offset, &mut bytes)
             .map_err(|error| ImageError::new("dynamic disk header", offset, error))?;
         let header = DynamicHeader::parse(&bytes, offset)?;
-        let size = footer.size(rule, footers.found.offset)?;
+        let size = footer.size(rule, footers.selected.offset)?;
         let layout = Layout::new(&header, offset, size)?;
         let is_differencing = footer.disk_type == DiskType::Differencing;
-        let regions = layout.regions(&header, is_differencing, footers.limit)?;
+        let regions = layout.regions(&header, is_differencing, footers.payload_end_max)?;
         Ok(Self { header, header_bytes: bytes, layout, regions })
     }
 
@@ -86,9 +86,9 @@ impl Structures {
     ///
     /// The first invalid entry.
     fn validate(&self, table: &[u32], footers: &Footers) -> Result<Vec<(u32, u32)>, ImageError> {
-        let blocks = table::sorted(table);
+        let blocks = table::blocks_by_sector(table);
         let first = &mut ControlFlow::Break::<ImageError, ()>;
-        match table::validate(&self.layout, &blocks, &self.regions, footers.limit, first) {
+        match table::validate(&self.layout, &blocks, &self.regions, footers.payload_end_max, first) {
             ControlFlow::Break(error) => Err(error),
             ControlFlow::Continue(()) => Ok(blocks),
         }
@@ -103,10 +103,10 @@ impl Structures {
         footers: &Footers,
         redo: &RedoChanges,
     ) -> Result<(), ImageError> {
-        let located_footer = &footers.found;
-        if located_footer.footer.unique_id != redo.opened.write_id {
+        let located_footer = &footers.selected;
+        if located_footer.footer.unique_id != redo.identity_at_open.write_id {
             let what = "another image has this name now";
-            let fault = ImageFault::ParentChanged { what };
+            let fault = ImageFault::ImageModified { difference: what };
             return Err(ImageError::new(
                 "Unique Id",
                 located_footer.offset.saturating_add(68),
@@ -114,20 +114,20 @@ impl Structures {
             ));
         }
         // All bits of an entry are defined, so no normalisation is necessary.
-        let pages = redo.pages(SECTOR, core::convert::identity, |page| {
-            let mut bytes = vec![0; index(page.len())];
+        let pages = redo.changed_pages(SECTOR_BYTES, core::convert::identity, |page| {
+            let mut bytes = vec![0; to_index(page.len())];
             let read = file.read_at(page.offset(), &mut bytes);
             read.map(|()| bytes)
                 .map_err(|error| ImageError::new("sector that changes", page.offset(), error))
         })?;
         let (start, end) =
-            (self.layout.table_offset, self.layout.entry_offset(self.layout.entries));
+            (self.layout.table_offset, self.layout.entry_offset(self.layout.entry_count));
         let (of_table, other_pages): (Vec<_>, Vec<_>) =
             pages.into_iter().partition(|(offset, _)| (start..end).contains(offset));
         let mut table = table::read(file, &self.layout)?;
         for (offset, bytes) in &of_table {
-            let first = index((offset - start) / 4);
-            let entries = bytes.chunks_exact(4).map(|entry| u32::from_be_bytes(field(entry, 0)));
+            let first = to_index((offset - start) / 4);
+            let entries = bytes.chunks_exact(4).map(|entry| u32::from_be_bytes(bytes_at(entry, 0)));
             let slots = table.iter_mut().skip(first);
             slots.zip(entries).for_each(|(slot, entry)| *slot = entry);
         }
@@ -138,9 +138,9 @@ impl Structures {
             blocks.get(index.checked_sub(1)?).map(|(start_sector, _)| *start_sector)
         };
         // The table does not contain blocks that were freed again.
-        let freed: BTreeSet<u32> = redo.entries().map(u32::from_be_bytes).collect();
+        let freed: BTreeSet<u32> = redo.entry_values().map(u32::from_be_bytes).collect();
         redo.check_ranges(start..end, |fill| {
-            let Ok(sector) = u32::try_from(fill.offset() / SECTOR) else { return false };
+            let Ok(sector) = u32::try_from(fill.offset() / SECTOR_BYTES) else { return false };
             let before = freed.range(..=sector).next_back().copied();
             let bitmaps = block_start(sector).into_iter().chain(before);
             let bitmaps =
@@ -190,14 +190,14 @@ impl Vhd {
         options: OpenOptions,
         redo: &RedoChanges,
     ) -> Result<Self, ImageError> {
-        let footers = footers(file)?;
-        let footer = footers.found.footer.clone();
+        let footers = find_footers(file)?;
+        let footer = footers.selected.footer.clone();
         let is_writable = options.access == Access::Write;
         if footer.disk_type == DiskType::Fixed {
-            let size = footer.size(options.size, footers.found.offset)?;
-            if size > footers.limit {
-                let fault = ImageFault::Truncated { file_len: footers.limit };
-                return Err(ImageError::new("Current Size", footers.found.offset + 48, fault));
+            let size = footer.size(options.size, footers.selected.offset)?;
+            if size > footers.payload_end_max {
+                let fault = ImageFault::Truncated { file_len: footers.payload_end_max };
+                return Err(ImageError::new("Current Size", footers.selected.offset + 48, fault));
             }
             return Ok(Self { footer, parent: None, body: Body::fixed(size, is_writable) });
         }
@@ -211,13 +211,13 @@ impl Vhd {
         }
         let is_differencing = footer.disk_type == DiskType::Differencing;
         let parent = if is_differencing {
-            Some(locator::read(file, &structures.header, footer.data_offset)?)
+            Some(locator::read_parent(file, &structures.header, footer.data_offset)?)
         } else {
             None
         };
         let layout = structures.layout;
-        let space = is_writable.then(|| Space::new(layout, gaps));
-        let body = Sparse::new(layout, is_differencing, table, space, footers.found.bytes);
+        let space = is_writable.then(|| SpaceAllocator::new(layout, gaps));
+        let body = SparseImage::new(layout, is_differencing, table, space, footers.selected.bytes);
         Ok(Self { footer, parent, body: Body::Sparse(Box::new(body)) })
     }
 
@@ -246,17 +246,17 @@ fn repair(
     // Zeroing frees space. It therefore precedes the writes that need space.
     let mut is_changed = zero_gaps(file, layout, gaps)?;
     if !footers.is_at_end || !footers.is_complete {
-        file.write_at(footers.correct_offset, &footers.found.bytes).map_err(failed)?;
+        file.write_at(footers.correct_offset, &footers.selected.bytes).map_err(failed)?;
         // The file must be truncated, because a former 511-byte footer at its end would be found
         // again.
-        file.set_len(footers.correct_offset.saturating_add(FOOTER)).map_err(failed)?;
+        file.set_len(footers.correct_offset.saturating_add(FOOTER_BYTES)).map_err(failed)?;
         is_changed = true;
     }
     if is_changed {
         file.flush().map_err(failed)?;
     }
-    if footers.is_at_end && footers.other.is_some() {
-        file.write_at(0, &footers.found.bytes).map_err(failed)?;
+    if footers.is_at_end && footers.other_error.is_some() {
+        file.write_at(0, &footers.selected.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
     }
     Ok(())
@@ -267,9 +267,9 @@ fn zero_gaps(file: &dyn ImageFile, layout: &Layout, gaps: &[Gap]) -> Result<bool
     let mut is_changed = false;
     for (index, gap) in (1..).zip(gaps) {
         // The gap before the footer becomes part of the free space when the file grows.
-        let is_tail = index == gaps.len() && gap.start < gap.end;
-        if is_tail || layout.align(gap.start).saturating_add(layout.slot_sectors()) <= gap.end {
-            let (offset, len) = (gap.start * SECTOR, (gap.end - gap.start) * SECTOR);
+        let is_tail = index == gaps.len() && gap.start_sector < gap.end_sector;
+        if is_tail || layout.align_sector(gap.start_sector).saturating_add(layout.slot_sectors()) <= gap.end_sector {
+            let (offset, len) = (gap.start_sector * SECTOR_BYTES, (gap.end_sector - gap.start_sector) * SECTOR_BYTES);
             let failed = |error: FileError| ImageError::new("room between blocks", offset, error);
             file.zero(offset, len).map_err(failed)?;
             is_changed = true;

@@ -2,11 +2,11 @@
 
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
-use crate::fields::SECTOR;
-use crate::find::{Footers, footers};
-use crate::footer::{DiskType, FOOTER, SizeSource};
-use crate::gap::tail;
-use crate::header::{LOCATORS, NAME_UNITS};
+use crate::fields::SECTOR_BYTES;
+use crate::find::{Footers, find_footers};
+use crate::footer::{DiskType, FOOTER_BYTES, SizeSource};
+use crate::gap::tail_gap;
+use crate::header::{LOCATOR_COUNT, NAME_UTF16_UNITS_MAX};
 use crate::locator::{LOCATOR_BYTES_MAX, Parent};
 use crate::locator_entry::LocatorEntry;
 use crate::open::Structures;
@@ -38,8 +38,8 @@ pub enum RepairAction {
 ///
 /// Neither footer is valid, or the file cannot be written.
 pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction>, ImageError> {
-    let footers = footers(file)?;
-    if footers.found.footer.disk_type == DiskType::Fixed {
+    let footers = find_footers(file)?;
+    if footers.selected.footer.disk_type == DiskType::Fixed {
         return Ok(Vec::new());
     }
     let mut actions = Vec::new();
@@ -48,8 +48,8 @@ pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction
     let failed = |error: FileError| ImageError::new("footer", footer_offset, error);
     if !is_whole || exceeds {
         let before = file.len().map_err(failed)?;
-        let after = footer_offset.saturating_add(FOOTER);
-        file.write_at(footer_offset, &footers.found.bytes).map_err(failed)?;
+        let after = footer_offset.saturating_add(FOOTER_BYTES);
+        file.write_at(footer_offset, &footers.selected.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
         file.set_len(after).map_err(failed)?;
         file.flush().map_err(failed)?;
@@ -60,8 +60,8 @@ pub fn repair(file: &dyn ImageFile, rule: SizeSource) -> Result<Vec<RepairAction
             actions.push(RepairAction::SpaceReleased { bytes: before.saturating_sub(after) });
         }
     }
-    if footers.is_at_end && footers.other.is_some() {
-        file.write_at(0, &footers.found.bytes).map_err(failed)?;
+    if footers.is_at_end && footers.other_error.is_some() {
+        file.write_at(0, &footers.selected.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
         actions.push(RepairAction::FooterCopy);
     }
@@ -78,8 +78,8 @@ fn correct_footer_offset(
     let len = file.len().map_err(|error| ImageError::new("footer", 0, error))?;
     let tail = Structures::read(file, footers, rule).and_then(|structures| {
         let (_, gaps) = structures.read_table(file, footers)?;
-        let tail = tail(&gaps, footers.correct_offset);
-        Ok((tail.start * SECTOR, exceeds_reserve(&structures.layout, tail)))
+        let tail = tail_gap(&gaps, footers.correct_offset);
+        Ok((tail.start_sector * SECTOR_BYTES, exceeds_reserve(&structures.layout, tail)))
     });
     // Unreferenced space cannot be determined if other structures are damaged.
     let Ok((end_of_use, exceeds)) = tail else { return Ok((footers.correct_offset, false)) };
@@ -90,7 +90,7 @@ fn correct_footer_offset(
         return Ok((footers.correct_offset, false));
     }
     // Offset of the damaged footer, unless it lies within a block.
-    let last = len.checked_sub(FOOTER).filter(|last| *last >= end_of_use && last % SECTOR == 0);
+    let last = len.checked_sub(FOOTER_BYTES).filter(|last| *last >= end_of_use && last % SECTOR_BYTES == 0);
     Ok((last.unwrap_or(end_of_use), false))
 }
 
@@ -104,14 +104,14 @@ pub fn payload_ranges(
     file: &dyn ImageFile,
     rule: SizeSource,
 ) -> Result<Vec<ByteRange>, ImageError> {
-    let footers = footers(file)?;
-    if footers.found.footer.disk_type == DiskType::Fixed {
-        return Ok(ByteRange::new(0, footers.limit).into_iter().collect());
+    let footers = find_footers(file)?;
+    if footers.selected.footer.disk_type == DiskType::Fixed {
+        return Ok(ByteRange::new(0, footers.payload_end_max).into_iter().collect());
     }
     let structures = Structures::read(file, &footers, rule)?;
-    let blocks = table::sorted(&table::read(file, &structures.layout)?);
-    let bytes = structures.layout.slot_sectors() * SECTOR;
-    let range = |sector: u32| ByteRange::new(u64::from(sector) * SECTOR, bytes);
+    let blocks = table::blocks_by_sector(&table::read(file, &structures.layout)?);
+    let bytes = structures.layout.slot_sectors() * SECTOR_BYTES;
+    let range = |sector: u32| ByteRange::new(u64::from(sector) * SECTOR_BYTES, bytes);
     Ok(blocks.into_iter().filter_map(|(sector, _)| range(sector)).collect())
 }
 
@@ -128,8 +128,8 @@ pub fn set_parent_path(
     parent: &Parent,
     rule: SizeSource,
 ) -> Result<(), ImageError> {
-    let footers = footers(file)?;
-    let located_footer = &footers.found;
+    let footers = find_footers(file)?;
+    let located_footer = &footers.selected;
     if located_footer.footer.disk_type != DiskType::Differencing {
         let fault = ImageFault::InvalidValue {
             value: located_footer.footer.disk_type.code().into(),
@@ -142,7 +142,7 @@ pub fn set_parent_path(
         return Err(ImageError::new(
             "footer",
             footers.correct_offset,
-            ImageFault::Unsupported { what },
+            ImageFault::Unsupported { feature: what },
         ));
     }
     let Structures { mut header, .. } = Structures::read(file, &footers, rule)?;
@@ -152,13 +152,13 @@ pub fn set_parent_path(
         Err(ImageError::new(name, header_offset, fault))
     };
     let units = parent.name.encode_utf16().count();
-    if units > NAME_UNITS {
+    if units > NAME_UTF16_UNITS_MAX {
         return too_long("Parent Unicode Name", units, "up to 256 UTF-16 units");
     }
     header.parent_unique_id = parent.unique_id;
-    header.parent_modified = parent.modified;
+    header.parent_modified_s_since_2000 = parent.modified_s_since_2000;
     header.parent_name.clone_from(&parent.name);
-    header.locators = [LocatorEntry::default(); LOCATORS];
+    header.locators = [LocatorEntry::default(); LOCATOR_COUNT];
     let failed = |error: FileError| ImageError::new("parent locator", header_offset, error);
     let (mut paths, mut end) = (Vec::new(), footers.correct_offset);
     for (entry, locator) in header.locators.iter_mut().zip(&parent.locators) {
@@ -170,7 +170,7 @@ pub fn set_parent_path(
         let data_space = data_length.div_ceil(512);
         *entry = LocatorEntry { platform, data_space, data_length, data_offset: end };
         paths.push((end, bytes));
-        end = end.saturating_add(u64::from(data_space) * SECTOR);
+        end = end.saturating_add(u64::from(data_space) * SECTOR_BYTES);
     }
     // The new record is complete and durable before the header refers to it.
     file.write_at(end, &located_footer.bytes).map_err(failed)?;

@@ -5,11 +5,11 @@
 
 use suimon_image::{FileError, ImageError, ImageFault, ImageFile};
 
-use crate::fields::{SECTOR, index};
-use crate::find::{Footers, footers};
-use crate::footer::{DiskType, Footer, SIZE_MAX, SizeSource};
+use crate::fields::{SECTOR_BYTES, to_index};
+use crate::find::{Footers, find_footers};
+use crate::footer::{DiskType, Footer, DISK_BYTES_MAX, SizeSource};
 use crate::geometry::Geometry;
-use crate::header::{blocks, encode_table, set_table, table_bytes};
+use crate::header::{block_count, encode_table, set_table, table_bytes};
 use crate::image::Vhd;
 use crate::layout::Layout;
 use crate::open::{Access, OpenOptions, Structures};
@@ -26,11 +26,11 @@ use crate::table::{self, UNUSED};
 pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeSource) -> Result<u64, ImageError> {
     // This repairs the image, and rejects a damaged one.
     Vhd::open(file, OpenOptions { access: Access::Write, size: rule })?;
-    let footers = footers(file)?;
-    let footer = &footers.found.footer;
+    let footers = find_footers(file)?;
+    let footer = &footers.selected.footer;
     let invalid_value = |name, field_offset: u64, value, allowed| {
         let fault = ImageFault::InvalidValue { value, allowed };
-        Err(ImageError::new(name, footers.found.offset.saturating_add(field_offset), fault))
+        Err(ImageError::new(name, footers.selected.offset.saturating_add(field_offset), fault))
     };
     if footer.is_in_saved_state {
         return invalid_value(
@@ -41,13 +41,13 @@ pub fn resize(file: &dyn ImageFile, size: u64, rule: SizeSource) -> Result<u64, 
         );
     }
     let is_exact = rule == SizeSource::CurrentSize || footer.has_exact_size();
-    let sectors = size.div_ceil(SECTOR);
+    let sectors = size.div_ceil(SECTOR_BYTES);
     let sectors = if is_exact { sectors } else { Geometry::round_up(sectors) };
-    let size = sectors.saturating_mul(SECTOR);
-    if size == 0 || size > SIZE_MAX {
+    let size = sectors.saturating_mul(SECTOR_BYTES);
+    if size == 0 || size > DISK_BYTES_MAX {
         return invalid_value("Current Size", 48, size, "512 bytes to 2040 GiB");
     }
-    let before = footer.size(rule, footers.found.offset)?;
+    let before = footer.size(rule, footers.selected.offset)?;
     if footer.disk_type != DiskType::Fixed {
         resize_blocks(file, &footers, rule, size)?;
     } else if size < before {
@@ -78,12 +78,12 @@ fn grow_fixed(
 ) -> Result<(), FileError> {
     let footer_offset = footers.correct_offset.max(size);
     if footer_offset > footers.correct_offset || !footers.is_complete {
-        file.write_at(footer_offset, &footers.found.bytes)?;
+        file.write_at(footer_offset, &footers.selected.bytes)?;
         file.flush()?;
     }
     file.zero(before, size - before)?;
     file.flush()?;
-    file.write_at(footer_offset, &Footer::resized(&footers.found.bytes, size))?;
+    file.write_at(footer_offset, &Footer::with_size(&footers.selected.bytes, size))?;
     file.flush()
 }
 
@@ -96,7 +96,7 @@ fn resize_blocks(
     let mut structures = Structures::read(file, footers, rule)?;
     let layout = structures.layout;
     let block_size = structures.header.block_size;
-    let Some(required) = blocks(size, block_size) else {
+    let Some(required) = block_count(size, block_size) else {
         let allowed = "a size of at most 4194304 blocks";
         let offset = layout.header_offset.saturating_add(28);
         let fault = ImageFault::InvalidValue { value: size, allowed };
@@ -104,15 +104,15 @@ fn resize_blocks(
     };
     let mut footer_offset = footers.correct_offset;
     let table = table::read(file, &layout)?;
-    if size < layout.size {
+    if size < layout.disk_bytes {
         check_unused(&layout, &table, required)?;
     } else {
         let table = clear_behind_end(file, &layout, table).map_err(failed)?;
-        if required > layout.entries {
+        if required > layout.entry_count {
             footer_offset = enlarge_table(file, footers, &mut structures, table, required)?;
         }
     }
-    let footer = Footer::resized(&footers.found.bytes, size);
+    let footer = Footer::with_size(&footers.selected.bytes, size);
     for offset in [footer_offset, 0] {
         file.write_at(offset, &footer).map_err(failed)?;
         file.flush().map_err(failed)?;
@@ -138,12 +138,12 @@ fn clear_behind_end(
     layout: &Layout,
     mut table: Vec<u32>,
 ) -> Result<Vec<u32>, FileError> {
-    let last = layout.blocks.saturating_sub(1);
-    let used = layout.block_sectors(last) * SECTOR;
+    let last = layout.block_count.saturating_sub(1);
+    let used = layout.block_sectors(last) * SECTOR_BYTES;
     if let Some(sector) = table.get(last as usize).filter(|sector| **sector != UNUSED) {
-        file.zero(layout.payload(*sector) + used, layout.block - used)?;
+        file.zero(layout.payload_offset(*sector) + used, layout.block_bytes - used)?;
     }
-    let beyond_end = table.get_mut(layout.blocks as usize..).unwrap_or_default();
+    let beyond_end = table.get_mut(layout.block_count as usize..).unwrap_or_default();
     if beyond_end.iter().any(|sector| *sector != UNUSED) {
         beyond_end.fill(UNUSED);
         file.write_at(layout.table_offset, &encode_table(&table))?;
@@ -163,23 +163,23 @@ fn enlarge_table(
     entries: u32,
 ) -> Result<u64, ImageError> {
     let Structures { layout, regions, .. } = structures;
-    let blocks = table::sorted(&table);
+    let blocks = table::blocks_by_sector(&table);
     let gaps = table::gaps(layout, &blocks, regions, footers.correct_offset);
     let len = table_bytes(entries);
-    let old_end = layout.table_offset + table_bytes(layout.entries);
+    let old_end = layout.table_offset + table_bytes(layout.entry_count);
     let has_room = |start: u64| {
         let end = layout.table_offset + len;
-        gaps.iter().any(|gap| gap.start * SECTOR <= start && end <= gap.end * SECTOR)
+        gaps.iter().any(|gap| gap.start_sector * SECTOR_BYTES <= start && end <= gap.end_sector * SECTOR_BYTES)
     };
-    table.resize(index(entries.into()), UNUSED);
+    table.resize(to_index(entries.into()), UNUSED);
     let bytes = encode_table(&table);
     let mut footer_offset = footers.correct_offset;
     let mut table_offset = layout.table_offset;
     if len > old_end - layout.table_offset && !has_room(old_end) {
-        let tail = gaps.last().map_or(footer_offset, |tail| tail.start * SECTOR);
+        let tail = gaps.last().map_or(footer_offset, |tail| tail.start_sector * SECTOR_BYTES);
         table_offset = tail;
         footer_offset = footer_offset.max(tail.saturating_add(len));
-        file.write_at(footer_offset, &footers.found.bytes).map_err(failed)?;
+        file.write_at(footer_offset, &footers.selected.bytes).map_err(failed)?;
         file.flush().map_err(failed)?;
     }
     // If the table is enlarged in place, existing entries are rewritten with identical contents.
@@ -188,7 +188,7 @@ fn enlarge_table(
     let mut header = structures.header_bytes;
     set_table(&mut header, table_offset, entries);
     // The changed fields are in the header's first sector, which is written atomically.
-    let first = header.get(..index(SECTOR)).unwrap_or_default();
+    let first = header.get(..to_index(SECTOR_BYTES)).unwrap_or_default();
     file.write_at(structures.layout.header_offset, first).map_err(failed)?;
     file.flush().map_err(failed)?;
     Ok(footer_offset)

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use suimon_image::ByteRange;
 
-use crate::fields::SECTOR;
+use crate::fields::SECTOR_BYTES;
 use crate::gap::Gap;
 use crate::layout::Layout;
 use crate::table::UNUSED;
@@ -26,13 +26,13 @@ const ZEROING_BYTES_MAX: u64 = 64 << 20;
 /// Returns true if `tail`, the gap before the footer, exceeds the reserve for new blocks that a
 /// growing image keeps.
 pub(crate) fn exceeds_reserve(layout: &Layout, tail: Gap) -> bool {
-    let growth = GROWTH_BYTES_MAX / SECTOR + 2 * layout.stride_sectors();
-    tail.end.saturating_sub(tail.start) > growth
+    let growth = GROWTH_BYTES_MAX / SECTOR_BYTES + 2 * layout.stride_sectors();
+    tail.end_sector.saturating_sub(tail.start_sector) > growth
 }
 
 /// Allocator of space for blocks.
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct SpaceAllocator {
     layout: Layout,
     gaps: VecDeque<Gap>,
     /// First sectors of blocks that were freed and zeroed.
@@ -51,11 +51,11 @@ pub(crate) struct Space {
     highest_footer: u64,
 }
 
-impl Space {
+impl SpaceAllocator {
     /// Creates an allocator from the gaps that [`crate::table::gaps`] returned.
     pub(crate) fn new(layout: Layout, gaps: Vec<Gap>) -> Self {
         let mut gaps = VecDeque::from(gaps);
-        let tail = gaps.pop_back().unwrap_or(Gap { start: 0, end: 0 });
+        let tail = gaps.pop_back().unwrap_or(Gap { start_sector: 0, end_sector: 0 });
         Self {
             layout,
             gaps,
@@ -65,13 +65,13 @@ impl Space {
             has_failed_zeroing: false,
             ready: VecDeque::new(),
             tail,
-            highest_footer: tail.end,
+            highest_footer: tail.end_sector,
         }
     }
 
     /// Returns the offset of the footer in bytes.
     pub(crate) fn footer_offset(&self) -> u64 {
-        self.tail.end * SECTOR
+        self.tail.end_sector * SECTOR_BYTES
     }
 
     /// Reserves space for `blocks` blocks without growing the file. Returns false if there is not
@@ -85,7 +85,7 @@ impl Space {
     }
 
     /// Returns the first sector of the space for a block; `None` if none is reserved
-    /// ([`Space::reserve`]).
+    /// ([`SpaceAllocator::reserve`]).
     pub(crate) fn allocate(&mut self) -> Option<u32> {
         self.ready.pop_front().or_else(|| self.find())
     }
@@ -107,7 +107,7 @@ impl Space {
         self.zeroing.push(first);
         let slot = self.layout.slot_sectors();
         let mut end = u64::from(first) + slot;
-        let limit = (u64::from(first) + ZEROING_BYTES_MAX / SECTOR).max(end);
+        let limit = (u64::from(first) + ZEROING_BYTES_MAX / SECTOR_BYTES).max(end);
         while self.released.first().is_some_and(|next| u64::from(*next) == end)
             && end + slot <= limit
         {
@@ -115,7 +115,7 @@ impl Space {
             end += slot;
         }
         let first = u64::from(first);
-        ByteRange::new(first * SECTOR, (end - first) * SECTOR)
+        ByteRange::new(first * SECTOR_BYTES, (end - first) * SECTOR_BYTES)
     }
 
     /// Records the end of the zeroing of a range. If it succeeded (`is_zero`), its blocks become
@@ -134,7 +134,7 @@ impl Space {
     /// `limit`.
     pub(crate) fn available_blocks(&self, limit: u64) -> u64 {
         let stride = self.layout.stride_sectors().max(1);
-        let blocks_in = |gap: &Gap| gap.end.saturating_sub(self.layout.align(gap.start)) / stride;
+        let blocks_in = |gap: &Gap| gap.end_sector.saturating_sub(self.layout.align_sector(gap.start_sector)) / stride;
         let available = (self.ready.len() + self.freed.len()) as u64;
         let in_gaps = self.gaps.iter().take(64).map(blocks_in).sum::<u64>();
         available.saturating_add(in_gaps).saturating_add(blocks_in(&self.tail)).min(limit)
@@ -143,13 +143,13 @@ impl Space {
     /// Returns the sector of the footer after growing the file for `requested` blocks and a
     /// reserve, which depends on the number of `allocated` blocks; `None` if the format cannot
     /// address such sectors.
-    pub(crate) fn grown(&self, requested: u64, allocated: u64) -> Option<u64> {
-        let spare = (GROWTH_BYTES_MAX / self.layout.block.max(1)).min(allocated / 8);
+    pub(crate) fn footer_sector_after_growth(&self, requested: u64, allocated: u64) -> Option<u64> {
+        let spare = (GROWTH_BYTES_MAX / self.layout.block_bytes.max(1)).min(allocated / 8);
         let end = |blocks: u64| {
             let stride = self.layout.stride_sectors();
             let end =
-                blocks.checked_mul(stride)?.checked_add(self.layout.align(self.tail.start))?;
-            (end < u64::from(UNUSED)).then_some(end.max(self.highest_footer).max(self.tail.end))
+                blocks.checked_mul(stride)?.checked_add(self.layout.align_sector(self.tail.start_sector))?;
+            (end < u64::from(UNUSED)).then_some(end.max(self.highest_footer).max(self.tail.end_sector))
         };
         end(requested.saturating_add(spare)).or_else(|| end(requested))
     }
@@ -160,8 +160,8 @@ impl Space {
     }
 
     /// Records that the footer at this sector is durable and the former one is zeroed.
-    pub(crate) fn grow(&mut self, sector: u64) {
-        self.tail.end = self.tail.end.max(sector);
+    pub(crate) fn handle_grown(&mut self, sector: u64) {
+        self.tail.end_sector = self.tail.end_sector.max(sector);
         self.record_footer(sector);
     }
 
@@ -182,12 +182,12 @@ impl Space {
 /// Removes space for a block from the start of a gap and returns its first sector; `None` if the
 /// gap is too small.
 fn take_from_gap(layout: &Layout, gap: &mut Gap) -> Option<u32> {
-    let start = layout.align(gap.start);
+    let start = layout.align_sector(gap.start_sector);
     let end = start.checked_add(layout.slot_sectors())?;
-    if end > gap.end {
+    if end > gap.end_sector {
         return None;
     }
     let sector = u32::try_from(start).ok().filter(|sector| *sector != UNUSED)?;
-    gap.start = end;
+    gap.start_sector = end;
     Some(sector)
 }

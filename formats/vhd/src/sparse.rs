@@ -10,13 +10,13 @@ use suimon_image::{
 };
 
 use crate::bitmap;
-use crate::bitmap_cache::{BitmapCache, SectorMap};
+use crate::bitmap_cache::{BitmapCache, SectorBitmap};
 use crate::blocks::BlockSet;
-use crate::changes::{Changes, Committing};
-use crate::disk_shape::shape;
-use crate::fields::{SECTOR, index};
+use crate::changes::{UncommittedChanges, CommitInProgress};
+use crate::disk_shape::disk_geometry;
+use crate::fields::{SECTOR_BYTES, to_index};
 use crate::layout::{Layout, PAYLOAD_ALIGNMENT};
-use crate::space::Space;
+use crate::space::SpaceAllocator;
 use crate::table::UNUSED;
 
 /// Space in the file for a block whose first writes are in flight.
@@ -29,7 +29,7 @@ struct PendingBlock {
 
 /// Translation state of the image: metadata, uncommitted changes and free space.
 #[derive(Debug)]
-pub(crate) struct Sparse {
+pub(crate) struct SparseImage {
     pub(crate) layout: Layout,
     shape: DiskGeometry,
     pub(crate) is_differencing: bool,
@@ -37,15 +37,15 @@ pub(crate) struct Sparse {
     /// block.
     pub(crate) table: Vec<u32>,
     /// Blocks whose bitmap is full, including uncommitted changes.
-    pub(crate) complete: BlockSet,
+    pub(crate) full_blocks: BlockSet,
     pending_blocks: BTreeMap<u32, PendingBlock>,
-    pub(crate) maps: BitmapCache,
+    pub(crate) bitmap_cache: BitmapCache,
     /// First and last block of the last request that needed bitmaps; these must be cached together.
     bitmap_blocks: (u32, u32),
     /// Free space; `None` in an image that was opened for reading only.
-    pub(crate) space: Option<Space>,
-    pub(crate) changes: Changes,
-    pub(crate) committing: Option<Committing>,
+    pub(crate) space: Option<SpaceAllocator>,
+    pub(crate) changes: UncommittedChanges,
+    pub(crate) committing: Option<CommitInProgress>,
     /// True if the last commit that extends the file failed.
     pub(crate) has_failed_to_grow: bool,
     /// Changes to table and bitmaps since they were last taken for a redo record; `None` if they
@@ -53,7 +53,7 @@ pub(crate) struct Sparse {
     remembered: Option<Vec<MetadataChange>>,
     pub(crate) footer: [u8; 512],
     /// Number of blocks allocated in the file.
-    pub(crate) allocated: u64,
+    pub(crate) allocated_blocks: u64,
 }
 
 /// Operation that must precede a write to a block.
@@ -66,39 +66,39 @@ enum WriteRequirement {
     Bitmap(ByteRange),
 }
 
-impl Sparse {
+impl SparseImage {
     pub(crate) fn new(
         layout: Layout,
         is_differencing: bool,
         table: Vec<u32>,
-        space: Option<Space>,
+        space: Option<SpaceAllocator>,
         footer: [u8; 512],
     ) -> Self {
         let used = table.iter().filter(|sector| **sector != UNUSED);
-        let is_aligned = layout.aligns()
-            && used.clone().all(|sector| layout.payload(*sector) % PAYLOAD_ALIGNMENT == 0);
+        let is_aligned = layout.aligns_payload()
+            && used.clone().all(|sector| layout.payload_offset(*sector) % PAYLOAD_ALIGNMENT == 0);
         let allocated = used.count() as u64;
         Self {
-            complete: BlockSet::new(layout.blocks),
-            maps: BitmapCache::new(layout.bitmap),
+            full_blocks: BlockSet::new(layout.block_count),
+            bitmap_cache: BitmapCache::new(layout.bitmap_bytes),
             bitmap_blocks: (0, 0),
             pending_blocks: BTreeMap::new(),
-            changes: Changes::default(),
+            changes: UncommittedChanges::default(),
             committing: None,
             has_failed_to_grow: false,
             remembered: None,
-            shape: shape(layout.size, layout.block, is_aligned),
+            shape: disk_geometry(layout.disk_bytes, layout.block_bytes, is_aligned),
             layout,
             is_differencing,
             table,
             space,
             footer,
-            allocated,
+            allocated_blocks: allocated,
         }
     }
 
     /// Returns the first sector of a block in the file; `None` if it is not allocated.
-    pub(crate) fn sector(&self, block: u32) -> Option<u32> {
+    pub(crate) fn first_sector(&self, block: u32) -> Option<u32> {
         let sector = self.table.get(block as usize).copied()?;
         (sector != UNUSED).then_some(sector)
     }
@@ -112,13 +112,13 @@ impl Sparse {
 
     /// Splits a disk range at block boundaries. Returns each block with the range within the block.
     fn split_by_block(&self, range: ByteRange) -> impl Iterator<Item = (u32, ByteRange)> + use<> {
-        let blocks = range.blocks(self.layout.block);
+        let blocks = range.blocks(self.layout.block_bytes);
         blocks.map(|(block, part)| (u32::try_from(block).unwrap_or(UNUSED), part))
     }
 
     /// Returns the file offset in bytes of a range within the block that begins at `sector`.
     fn offset(&self, sector: u32, part: ByteRange) -> u64 {
-        self.layout.payload(sector).saturating_add(part.offset() % self.layout.block)
+        self.layout.payload_offset(sector).saturating_add(part.offset() % self.layout.block_bytes)
     }
 
     fn absent_location(&self) -> Location {
@@ -130,7 +130,7 @@ impl Sparse {
     fn request_bitmap(&mut self, block: u32, sector: u32) -> Translation {
         // Sector numbers have 32 bits, so the offset does not overflow.
         let Some(range) = self.layout.bitmap_range(sector) else { return Translation::NeedsCommit };
-        self.maps.begin_read(range, block);
+        self.bitmap_cache.begin_read(range, block);
         Translation::NeedsMetadata(range)
     }
 
@@ -140,35 +140,35 @@ impl Sparse {
         &self,
         sector: u32,
         part: ByteRange,
-        map: &SectorMap,
+        map: &SectorBitmap,
         extents: &mut Vec<ImageExtent>,
     ) {
         let offset = self.offset(sector, part);
-        let start = part.offset() % self.layout.block / SECTOR;
-        let end = start + part.len() / SECTOR;
+        let start = part.offset() % self.layout.block_bytes / SECTOR_BYTES;
+        let end = start + part.len() / SECTOR_BYTES;
         let mut position = start;
         while position < end {
             let run_end = bitmap::run_end(&map.bits, position, end);
             let is_here = bitmap::is_set(&map.bits, position);
             let location = if is_here {
-                Location::File(offset + (position - start) * SECTOR)
+                Location::File(offset + (position - start) * SECTOR_BYTES)
             } else {
                 Location::Parent
             };
-            push_extent(extents, location, (run_end - position) * SECTOR);
+            push_extent(extents, location, (run_end - position) * SECTOR_BYTES);
             position = run_end;
         }
     }
 
     fn block_span(&self, range: ByteRange) -> (u32, u32) {
-        let block = |offset: u64| u32::try_from(offset / self.layout.block).unwrap_or(UNUSED);
+        let block = |offset: u64| u32::try_from(offset / self.layout.block_bytes).unwrap_or(UNUSED);
         (block(range.offset()), block(range.end().saturating_sub(1)))
     }
 
     /// Returns the operation that must precede a write to a block with an incomplete bitmap.
     fn write_requirement(&self, block: u32) -> WriteRequirement {
-        match self.sector(block) {
-            Some(sector) if self.maps.map(block).is_none() => self
+        match self.first_sector(block) {
+            Some(sector) if self.bitmap_cache.bitmap(block).is_none() => self
                 .layout
                 .bitmap_range(sector)
                 .map_or(WriteRequirement::Yes, WriteRequirement::Bitmap),
@@ -186,26 +186,26 @@ impl Sparse {
     fn is_commit_due(&mut self, blocks: u64) -> Result<bool, ImageError> {
         let Some(space) = &mut self.space else { return Ok(false) };
         if blocks > 0 && !space.reserve(blocks) {
-            if space.grown(blocks, 0).is_none() {
+            if space.footer_sector_after_growth(blocks, 0).is_none() {
                 return Err(too_large_error(&self.layout));
             }
             self.changes.blocks_beyond_end = self.changes.blocks_beyond_end.max(blocks);
             return Ok(true);
         }
         let uncommitted =
-            self.committing.as_ref().map_or(0, |committing| committing.changes.bitmaps());
-        Ok(self.changes.bitmaps() + uncommitted >= self.maps.capacity())
+            self.committing.as_ref().map_or(0, |committing| committing.changes.bitmap_write_count());
+        Ok(self.changes.bitmap_write_count() + uncommitted >= self.bitmap_cache.capacity())
     }
 
     /// Returns the first sector of the block to which a write goes, with space allocated if
     /// necessary; `None` if there is no space.
     fn assign_sector(&mut self, block: u32) -> Option<u32> {
-        if let Some(sector) = self.sector(block) {
-            if self.complete.contains(block) {
+        if let Some(sector) = self.first_sector(block) {
+            if self.full_blocks.contains(block) {
                 return Some(sector);
             }
-            if let Some(map) = self.maps.map_mut(block) {
-                map.writes = map.writes.saturating_add(1);
+            if let Some(map) = self.bitmap_cache.bitmap_mut(block) {
+                map.writes_in_flight = map.writes_in_flight.saturating_add(1);
             }
             return Some(sector);
         }
@@ -231,7 +231,7 @@ impl Sparse {
 
     /// Records, for the redo record, that the bitmap of an allocated block is full.
     fn remember_full_bitmap(&mut self, block: u32) {
-        let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
+        let range = self.first_sector(block).and_then(|sector| self.layout.bitmap_range(sector));
         if let (Some(changes), Some(range)) = (&mut self.remembered, range) {
             changes.push(MetadataChange::fill(range, 0xff));
         }
@@ -240,8 +240,8 @@ impl Sparse {
     /// Records, for the redo record, the bytes of a block's cached bitmap that contain the bits of
     /// the sectors `start .. end`.
     fn remember_bits(&mut self, block: u32, start: u64, end: u64) {
-        let range = self.sector(block).and_then(|sector| self.layout.bitmap_range(sector));
-        let (Some(range), Some(map)) = (range, self.maps.map(block)) else { return };
+        let range = self.first_sector(block).and_then(|sector| self.layout.bitmap_range(sector));
+        let (Some(range), Some(map)) = (range, self.bitmap_cache.bitmap(block)) else { return };
         let Some(changes) = &mut self.remembered else { return };
         let (first, last) = (start / 8, end.div_ceil(8));
         let mut position = first;
@@ -249,7 +249,7 @@ impl Sparse {
             // All bytes between the first and the last are 0xff.
             let len =
                 if position == first || position + 1 == last { 1 } else { last - 1 - position };
-            let byte = map.bits.get(index(position)).copied();
+            let byte = map.bits.get(to_index(position)).copied();
             let changed = ByteRange::new(range.offset() + position, len);
             if let (Some(byte), Some(changed)) = (byte, changed) {
                 changes.push(MetadataChange::fill(changed, byte));
@@ -263,14 +263,14 @@ impl Sparse {
         if !self.set_sector(block, pending.sector) {
             return;
         }
-        self.allocated += 1;
-        self.changes.allocated(block);
+        self.allocated_blocks += 1;
+        self.changes.record_allocated(block);
         if self.is_differencing {
-            let mut map = SectorMap::empty(index(self.layout.bitmap), pending.writes);
+            let mut map = SectorBitmap::empty(to_index(self.layout.bitmap_bytes), pending.writes);
             map.is_dirty = true;
-            self.maps.insert(block, map, block..=block);
+            self.bitmap_cache.insert(block, map, block..=block);
         } else {
-            self.complete.insert(block);
+            self.full_blocks.insert(block);
             self.remember_full_bitmap(block);
         }
     }
@@ -279,24 +279,24 @@ impl Sparse {
     fn set_written(&mut self, block: u32, part: ByteRange) {
         let is_differencing = self.is_differencing;
         let sectors = self.layout.block_sectors(block);
-        let start = part.offset() % self.layout.block / SECTOR;
-        let Some(map) = self.maps.map_mut(block) else { return };
-        map.writes = map.writes.saturating_sub(1);
+        let start = part.offset() % self.layout.block_bytes / SECTOR_BYTES;
+        let Some(map) = self.bitmap_cache.bitmap_mut(block) else { return };
+        map.writes_in_flight = map.writes_in_flight.saturating_sub(1);
         if is_differencing {
-            if !map.set(start, start + part.len() / SECTOR) {
+            if !map.set(start, start + part.len() / SECTOR_BYTES) {
                 return;
             }
             map.is_dirty = true;
-            self.remember_bits(block, start, start + part.len() / SECTOR);
+            self.remember_bits(block, start, start + part.len() / SECTOR_BYTES);
         } else {
             self.remember_full_bitmap(block);
         }
-        self.changes.changed_map(block);
-        let Some(map) = self.maps.map(block) else { return };
+        self.changes.record_bitmap_changed(block);
+        let Some(map) = self.bitmap_cache.bitmap(block) else { return };
         // In a dynamic disk, sectors with a clear bit are zero in the file, so all bits can be set.
         if !is_differencing || bitmap::is_full(&map.bits, sectors) {
-            self.maps.remove(block);
-            self.complete.insert(block);
+            self.bitmap_cache.remove(block);
+            self.full_blocks.insert(block);
         }
     }
 
@@ -304,16 +304,16 @@ impl Sparse {
         if !self.set_sector(block, UNUSED) {
             return;
         }
-        self.allocated = self.allocated.saturating_sub(1);
-        self.complete.remove(block);
-        self.maps.remove(block);
-        self.changes.freed(block, sector);
+        self.allocated_blocks = self.allocated_blocks.saturating_sub(1);
+        self.full_blocks.remove(block);
+        self.bitmap_cache.remove(block);
+        self.changes.record_freed(block, sector);
     }
 }
 
 /// Returns the error for sectors that table entries cannot represent.
 fn too_large_error(layout: &Layout) -> ImageError {
-    let limit = u64::from(UNUSED) * SECTOR;
+    let limit = u64::from(UNUSED) * SECTOR_BYTES;
     ImageError::new(
         "block allocation table",
         layout.table_offset,

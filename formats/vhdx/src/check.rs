@@ -52,8 +52,8 @@ const ROOM_BYTES: u64 = 8 * MB;
 
 /// Returns true if `tail`, the unused bytes at the end of the file, exceed the usual reserve. Fixed
 /// images are exempt, because QEMU allocates their space before it sets the entries.
-pub(crate) fn exceeds_room(tail: u64, metadata: &Metadata) -> bool {
-    !metadata.leave_allocated && tail > metadata.block.max(ROOM_BYTES)
+pub(crate) fn exceeds_reserve(tail: u64, metadata: &Metadata) -> bool {
+    !metadata.leave_allocated && tail > metadata.block_bytes.max(ROOM_BYTES)
 }
 
 /// Reads and cross-checks the structures of an image, without writing and without reading payload.
@@ -75,13 +75,13 @@ pub fn check(file: &dyn ImageFile) -> CheckReport {
     };
     report.is_dirty = !read.headers.current.log_guid.is_nil();
     report.blocks = read.bat.entries().count() as u64;
-    let tail = read.file_len.saturating_sub(u64::from(read.occupancy.end()) * MB);
-    report.tail_bytes = if exceeds_room(tail, &read.metadata) { tail } else { 0 };
+    let tail = read.file_len.saturating_sub(u64::from(read.occupancy.end_mb()) * MB);
+    report.tail_bytes = if exceeds_reserve(tail, &read.metadata) { tail } else { 0 };
     for fault in read.headers.other_fault.into_iter().chain(read.regions.copy_faults) {
         report.add(fault);
     }
     report.log_entries = read.log_entries;
     report.present_blocks = read.bat.entries().filter(|entry| entry.is_present()).count() as u64;
-    report.unused_bytes = read.replayed_len.saturating_sub(read.occupancy.used() * MB);
+    report.unused_bytes = read.replayed_len.saturating_sub(read.occupancy.used_mb() * MB);
     report
 }

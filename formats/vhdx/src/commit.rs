@@ -27,37 +27,37 @@ use std::collections::BTreeSet;
 use suimon_image::{Commit, CommitOutcome, RangeSet, Step};
 
 use crate::Vhdx;
-use crate::committing::{Committing, Entry};
+use crate::committing::{CommitInProgress, CommitLogEntry};
 use crate::log::Page;
 use crate::vhdx::WriteState;
 
 impl Vhdx {
-    pub(crate) fn commit_steps(&mut self) -> Option<Commit> {
-        let has_freed = self.writing.as_ref().is_some_and(|writing| {
-            !writing.space.freed.is_empty() || !writing.space.unreferenced.is_empty()
+    pub(crate) fn start_commit(&mut self) -> Option<Commit> {
+        let has_freed = self.write_state.as_ref().is_some_and(|writing| {
+            !writing.space.freed_offsets_mb.is_empty() || !writing.space.unreferenced_offsets_mb.is_empty()
         });
-        if self.bat.dirty.is_empty() && self.bitmaps.dirty.is_empty() && !has_freed {
+        if self.bat.dirty_pages.is_empty() && self.bitmaps.dirty_pages.is_empty() && !has_freed {
             // The pages of a log entry that was not applied completely are dirty.
             return None;
         }
-        let (bitmap_pages, bat_pages) = self.take_dirty();
+        let (bitmap_pages, bat_pages) = self.take_dirty_pages();
         let pages = self.pages(&bitmap_pages, &bat_pages);
         self.bitmaps.committing.clone_from(&bitmap_pages);
-        let fresh = self.bitmaps.fresh.clone();
-        let writing = self.writing.as_mut()?;
+        let fresh = self.bitmaps.new_chunks.clone();
+        let writing = self.write_state.as_mut()?;
         let log_before = writing.log;
-        let unreferenced = core::mem::take(&mut writing.space.unreferenced);
+        let unreferenced = core::mem::take(&mut writing.space.unreferenced_offsets_mb);
         let zeroed = unreferenced.iter().filter_map(|mb| writing.space.block_range(*mb));
         let zeroed: RangeSet = zeroed.collect();
         let is_in_parts = pages.len() > writing.log.pages_max();
-        let applied_first = writing.unapplied.iter().filter(|_| is_in_parts);
+        let applied_first = writing.unapplied_pages.iter().filter(|_| is_in_parts);
         let mut steps: Vec<Step> = applied_first.map(in_place).collect();
         steps.extend(zeroed.iter().map(Step::Zero));
         let mut file_len = writing.file_len;
-        let required = writing.space.end_bytes();
+        let required = writing.space.required_file_bytes();
         if file_len < required {
-            file_len = writing.space.grown_bytes();
-            steps.push(Step::Extend { len: file_len, required });
+            file_len = writing.space.extended_file_bytes();
+            steps.push(Step::Extend { len: file_len, required_len: required });
         }
         steps.push(Step::Flush);
         let steps_to_applied = is_in_parts.then_some(steps.len());
@@ -65,17 +65,17 @@ impl Vhdx {
         if pages.is_empty() {
             steps.push(Step::DurableMarker);
         }
-        let freed = core::mem::take(&mut writing.space.freed);
-        writing.committing = Some(Committing {
+        let freed = core::mem::take(&mut writing.space.freed_offsets_mb);
+        writing.committing = Some(CommitInProgress {
             bitmap_pages,
             bat_pages,
-            fresh,
-            freed,
-            unreferenced,
+            new_bitmap_chunks: fresh,
+            freed_offsets_mb: freed,
+            unreferenced_offsets_mb: unreferenced,
             steps_to_applied,
-            log_before,
+            previous_log_writer: log_before,
             pages,
-            entries,
+            log_entries: entries,
             file_len,
         });
         Some(Commit { steps })
@@ -83,30 +83,30 @@ impl Vhdx {
 
     fn pages(&self, bitmap_pages: &BTreeSet<u64>, bat_pages: &BTreeSet<u64>) -> Vec<Page> {
         let bitmaps = bitmap_pages.iter().filter_map(|page| self.bitmaps.page(*page, &self.bat));
-        let bat = bat_pages.iter().rev().map(|page| self.bat.page(*page, &self.geometry));
+        let bat = bat_pages.iter().rev().map(|page| self.bat.encode_page(*page, &self.geometry));
         bitmaps.chain(bat).collect()
     }
 
     pub(crate) fn end_commit(&mut self, outcome: CommitOutcome) {
-        let Some(writing) = &mut self.writing else { return };
+        let Some(writing) = &mut self.write_state else { return };
         let Some(mut committed) = writing.committing.take() else { return };
         self.bitmaps.committing.clear();
         match outcome {
             CommitOutcome::Done => {
                 writing.file_len = committed.file_len;
-                writing.unapplied.clear();
-                writing.space.release(&committed.freed);
-                writing.space.add_blocks(&committed.unreferenced);
-                for chunk in committed.fresh {
-                    self.bitmaps.fresh.remove(&chunk);
+                writing.unapplied_pages.clear();
+                writing.space.release(&committed.freed_offsets_mb);
+                writing.space.add_blocks(&committed.unreferenced_offsets_mb);
+                for chunk in committed.new_bitmap_chunks {
+                    self.bitmaps.new_chunks.remove(&chunk);
                 }
             }
-            CommitOutcome::Failed { completed } => {
+            CommitOutcome::Failed { completed_steps: completed } => {
                 writing.return_to_durable(&mut committed, completed);
-                writing.space.freed.append(&mut committed.freed);
-                writing.space.unreferenced.append(&mut committed.unreferenced);
-                self.bitmaps.dirty.append(&mut committed.bitmap_pages);
-                self.bat.dirty.append(&mut committed.bat_pages);
+                writing.space.freed_offsets_mb.append(&mut committed.freed_offsets_mb);
+                writing.space.unreferenced_offsets_mb.append(&mut committed.unreferenced_offsets_mb);
+                self.bitmaps.dirty_pages.append(&mut committed.bitmap_pages);
+                self.bat.dirty_pages.append(&mut committed.bat_pages);
             }
         }
     }
@@ -120,13 +120,13 @@ impl WriteState {
         pages: &[Page],
         file_len: u64,
         steps: &mut Vec<Step>,
-    ) -> Vec<Entry> {
-        let last_file_len = self.space.end_bytes();
+    ) -> Vec<CommitLogEntry> {
+        let last_file_len = self.space.required_file_bytes();
         let mut entries = Vec::new();
         let mut remaining = pages;
         while !remaining.is_empty() {
             let first = pages.len() - remaining.len();
-            let count = self.log.write(remaining, file_len, last_file_len, steps);
+            let count = self.log.append_entry(remaining, file_len, last_file_len, steps);
             let (logged, rest) = remaining.split_at(count);
             steps.push(Step::Flush);
             let steps_to_durable = steps.len();
@@ -137,11 +137,11 @@ impl WriteState {
             if !rest.is_empty() {
                 steps.push(Step::Flush);
             }
-            entries.push(Entry {
+            entries.push(CommitLogEntry {
                 steps_to_durable,
                 steps_to_applied: (!rest.is_empty()).then_some(steps.len()),
                 pages: first..first + count,
-                log: self.log,
+                log_writer: self.log,
             });
             remaining = rest;
         }
@@ -153,16 +153,16 @@ impl WriteState {
     ///
     /// Each entry is replayed on its own. A durable entry must therefore not be superseded before
     /// its pages are in place. An entry that may not be durable protects no page.
-    fn return_to_durable(&mut self, failed: &mut Committing, completed: usize) {
+    fn return_to_durable(&mut self, failed: &mut CommitInProgress, completed: usize) {
         if failed.steps_to_applied.is_some_and(|steps| steps <= completed) {
-            self.unapplied.clear();
+            self.unapplied_pages.clear();
         }
-        let durable = failed.entries.iter().rfind(|entry| entry.steps_to_durable <= completed);
-        self.log.return_to(durable.map_or(&failed.log_before, |entry| &entry.log));
+        let durable = failed.log_entries.iter().rfind(|entry| entry.steps_to_durable <= completed);
+        self.log.rewind_to(durable.map_or(&failed.previous_log_writer, |entry| &entry.log_writer));
         let is_applied =
-            |entry: &Entry| entry.steps_to_applied.is_some_and(|steps| steps <= completed);
+            |entry: &CommitLogEntry| entry.steps_to_applied.is_some_and(|steps| steps <= completed);
         if let Some(entry) = durable.filter(|entry| !is_applied(entry)) {
-            self.unapplied = failed.pages.drain(entry.pages.clone()).collect();
+            self.unapplied_pages = failed.pages.drain(entry.pages.clone()).collect();
         }
     }
 }

@@ -3,29 +3,29 @@
 use core::ops::Range;
 use std::collections::BTreeSet;
 
-use crate::log::{Page, Writer};
+use crate::log::{Page, LogWriter};
 
 /// State of a commit in progress.
 #[derive(Debug)]
-pub(crate) struct Committing {
+pub(crate) struct CommitInProgress {
     pub(crate) bitmap_pages: BTreeSet<u64>,
     pub(crate) bat_pages: BTreeSet<u64>,
-    pub(crate) fresh: BTreeSet<u64>,
-    pub(crate) freed: Vec<u32>,
-    pub(crate) unreferenced: Vec<u32>,
+    pub(crate) new_bitmap_chunks: BTreeSet<u64>,
+    pub(crate) freed_offsets_mb: Vec<u32>,
+    pub(crate) unreferenced_offsets_mb: Vec<u32>,
     /// Number of steps after which the pages of the log's previous last entry are durable in place.
     /// `None` if this commit does not write them first.
     pub(crate) steps_to_applied: Option<usize>,
     /// State of the log writer before this commit.
-    pub(crate) log_before: Writer,
+    pub(crate) previous_log_writer: LogWriter,
     pub(crate) pages: Vec<Page>,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) log_entries: Vec<CommitLogEntry>,
     pub(crate) file_len: u64,
 }
 
 /// Log entry that a commit writes.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct CommitLogEntry {
     /// Number of steps after which the entry is durable.
     pub(crate) steps_to_durable: usize,
     /// Number of steps after which the entry's pages are durable in place. `None` if the first
@@ -34,11 +34,11 @@ pub(crate) struct Entry {
     /// Range of the entry's pages in the list of pages of the commit.
     pub(crate) pages: Range<usize>,
     /// State of the log writer after the entry.
-    pub(crate) log: Writer,
+    pub(crate) log_writer: LogWriter,
 }
 
-impl Committing {
-    pub(crate) fn pages(&self) -> u64 {
+impl CommitInProgress {
+    pub(crate) fn page_count(&self) -> u64 {
         (self.bitmap_pages.len() as u64).saturating_add(self.bat_pages.len() as u64)
     }
 }

@@ -2,12 +2,12 @@
 
 use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 
-use crate::bat::State;
-use crate::fields::{FILE_MB_MAX, MB, WRITTEN_MAX, put, round_up_mb, to_usize};
-use crate::geometry::{Geometry, Slot};
+use crate::bat::BlockState;
+use crate::fields::{FILE_MB_MAX, MB, METADATA_WRITE_BYTES_MAX, put, round_up_mb, to_usize};
+use crate::geometry::{Geometry, BatEntryTarget};
 use crate::header::{HEADER_OFFSETS, Header, encode_identifier};
-use crate::metadata::{Metadata, check_block, check_sector, check_size};
-use crate::open::failed;
+use crate::metadata::{Metadata, check_block_size, check_sector_size, check_disk_size};
+use crate::open::image_error_from;
 use crate::region::{REGION_TABLE_OFFSETS, Regions};
 use crate::{Guid, ImageType, ParentLocator};
 
@@ -18,16 +18,16 @@ const CREATOR: &str = "Suimon";
 
 /// Specification of a new image.
 #[derive(Clone, Debug)]
-pub struct NewImage {
+pub struct NewVhdx {
     /// Size of the disk in bytes: a multiple of the logical sector size, at most
     /// [`DISK_BYTES_MAX`](crate::DISK_BYTES_MAX) (64 TB).
     pub size: u64,
     /// Block size in bytes: a power of two from 1 MB to 256 MB; usually 32 MB.
     pub block_bytes: u64,
     /// Logical sector size in bytes: 512 or 4096.
-    pub logical_sector: u32,
+    pub logical_sector_bytes: u32,
     /// Physical sector size in bytes: 512 or 4096, at least the logical sector size.
-    pub physical_sector: u32,
+    pub physical_sector_bytes: u32,
     /// True to allocate all blocks at creation. Ignored for images with a parent.
     pub is_fixed: bool,
     /// Parent of a differencing image; `None` for fixed and dynamic images.
@@ -40,8 +40,8 @@ pub struct NewImage {
     pub disk_id: Guid,
 }
 
-impl NewImage {
-    /// Returns the type of the image that [`NewImage::create`] creates.
+impl NewVhdx {
+    /// Returns the type of the image that [`NewVhdx::create`] creates.
     #[must_use]
     pub fn kind(&self) -> ImageType {
         match self {
@@ -53,23 +53,23 @@ impl NewImage {
 
     fn metadata(&self) -> Result<Metadata, ImageError> {
         let invalid = |field, fault| ImageError::new(field, 0, fault);
-        check_block(self.block_bytes).map_err(|fault| invalid("BlockSize", fault))?;
-        check_sector(self.logical_sector).map_err(|fault| invalid("LogicalSectorSize", fault))?;
-        check_sector(self.physical_sector).map_err(|fault| invalid("PhysicalSectorSize", fault))?;
-        if self.physical_sector < self.logical_sector {
+        check_block_size(self.block_bytes).map_err(|fault| invalid("BlockSize", fault))?;
+        check_sector_size(self.logical_sector_bytes).map_err(|fault| invalid("LogicalSectorSize", fault))?;
+        check_sector_size(self.physical_sector_bytes).map_err(|fault| invalid("PhysicalSectorSize", fault))?;
+        if self.physical_sector_bytes < self.logical_sector_bytes {
             let allowed = "not below the logical sector";
-            let fault = ImageFault::InvalidValue { value: self.physical_sector.into(), allowed };
+            let fault = ImageFault::InvalidValue { value: self.physical_sector_bytes.into(), allowed };
             return Err(invalid("PhysicalSectorSize", fault));
         }
-        check_size(self.size, self.logical_sector)
+        check_disk_size(self.size, self.logical_sector_bytes)
             .map_err(|fault| invalid("VirtualDiskSize", fault))?;
         Ok(Metadata {
-            block: self.block_bytes,
+            block_bytes: self.block_bytes,
             leave_allocated: self.kind() == ImageType::Fixed,
-            size: self.size,
+            disk_bytes: self.size,
             disk_id: self.disk_id,
-            logical_sector: self.logical_sector,
-            physical_sector: self.physical_sector,
+            logical_sector_bytes: self.logical_sector_bytes,
+            physical_sector_bytes: self.physical_sector_bytes,
             parent: self.parent.clone(),
             size_offset: 0,
         })
@@ -84,7 +84,7 @@ impl NewImage {
     pub fn create(&self, file: &dyn ImageFile) -> Result<(), ImageError> {
         let metadata = self.metadata()?;
         let geometry = Geometry::new(&metadata);
-        let file_len = file.len().map_err(failed)?;
+        let file_len = file.len().map_err(image_error_from)?;
         if file_len != 0 {
             let fault = ImageFault::InvalidValue { value: file_len, allowed: "an empty file" };
             return Err(ImageError::new("file", 0, fault));
@@ -97,7 +97,7 @@ impl NewImage {
         // The sum of some megabytes and a BAT of a few hundred megabytes does not overflow.
         let region = |offset, len| ByteRange::new(offset, round_up_mb(len)).ok_or_else(too_large);
         let metadata_region = region(METADATA_OFFSET, items.len() as u64)?;
-        let bat = region(metadata_region.end(), geometry.entries() * 8)?;
+        let bat = region(metadata_region.end(), geometry.entry_count() * 8)?;
         let payload = match self.kind() {
             ImageType::Fixed => geometry.blocks() * self.block_bytes,
             ImageType::Dynamic | ImageType::Differencing => 0,
@@ -122,7 +122,7 @@ impl NewImage {
             }
             if payload != 0 {
                 write_fixed_bat(file, bat, &geometry)?;
-            } else if bat.len() <= WRITTEN_MAX {
+            } else if bat.len() <= METADATA_WRITE_BYTES_MAX {
                 file.write_at(bat.offset(), &vec![0; to_usize(bat.len())])?;
             }
             for (sequence, offset) in (0..).zip(HEADER_OFFSETS) {
@@ -132,7 +132,7 @@ impl NewImage {
             file.write_at(0, &encode_identifier(CREATOR))?;
             file.flush()
         };
-        write().map_err(failed)
+        write().map_err(image_error_from)
     }
 }
 
@@ -142,14 +142,14 @@ fn write_fixed_bat(
     region: ByteRange,
     geometry: &Geometry,
 ) -> Result<(), FileError> {
-    let (used, _) = region.split_at(geometry.entries() * 8);
+    let (used, _) = region.split_at(geometry.entry_count() * 8);
     for (_, part) in used.blocks(MB) {
         let mut bytes = vec![0; to_usize(part.len())];
         let first = (part.offset() - region.offset()) / 8;
         for (entry, at) in (first..).zip((0..bytes.len()).step_by(8)) {
-            if let Slot::Payload(block) = geometry.slot(entry) {
+            if let BatEntryTarget::Payload(block) = geometry.entry_target(entry) {
                 let offset = region.end() + block * geometry.block_bytes();
-                let stored = offset | State::FullyPresent as u64;
+                let stored = offset | BlockState::FullyPresent as u64;
                 put(&mut bytes, at, &stored.to_le_bytes());
             }
         }

@@ -3,7 +3,7 @@
 use suimon_image::ByteRange;
 
 use crate::Vhdx;
-use crate::bat::{Entry, State};
+use crate::bat::{BatEntry, BlockState};
 
 /// Appends a range, merging it with the last one if adjacent.
 fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
@@ -20,11 +20,11 @@ fn push_range(ranges: &mut Vec<ByteRange>, range: ByteRange) {
 impl Vhdx {
     pub(crate) fn discard_blocks(&mut self, range: ByteRange, retained: &mut Vec<ByteRange>) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
-            let entry = self.bat.payload(block);
+            let entry = self.bat.payload_entry(block);
             let reads_as_zeros = match entry.state() {
-                State::FullyPresent | State::PartiallyPresent => false,
-                State::NotPresent => !self.geometry.has_parent,
-                State::Undefined | State::Zero | State::Unmapped => true,
+                BlockState::FullyPresent | BlockState::PartiallyPresent => false,
+                BlockState::NotPresent => !self.geometry.has_parent,
+                BlockState::Undefined | BlockState::Zero | BlockState::Unmapped => true,
             };
             if reads_as_zeros {
                 continue;
@@ -33,16 +33,16 @@ impl Vhdx {
                 push_range(retained, part);
                 continue;
             }
-            self.bat.set_payload(block, Entry::UNMAPPED, &self.geometry);
+            self.bat.set_payload_entry(block, BatEntry::UNMAPPED, &self.geometry);
             if entry.is_present() {
-                self.free(entry.mb());
+                self.free(entry.offset_mb());
             }
         }
     }
 
     fn free(&mut self, mb: u32) {
-        if let Some(writing) = &mut self.writing {
-            writing.space.freed.push(mb);
+        if let Some(writing) = &mut self.write_state {
+            writing.space.freed_offsets_mb.push(mb);
         }
     }
 }

@@ -7,28 +7,28 @@ pub(crate) const FILE_MB_MAX: u64 = 1 << 29;
 pub(crate) const MB: u64 = 1 << 20;
 /// Largest size in bytes of metadata that is written instead of zeroed. Writing allocates its space
 /// in advance. Covers the log, and the BAT of a 16 TB disk with blocks of 32 MB.
-pub(crate) const WRITTEN_MAX: u64 = 4 * MB;
+pub(crate) const METADATA_WRITE_BYTES_MAX: u64 = 4 * MB;
 /// Length of a log sector and of a metadata page in bytes.
-pub(crate) const PAGE: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 /// [`PAGE`] as a `usize`, for buffers in memory.
 pub(crate) const PAGE_LEN: usize = 4096;
 
 /// Returns the `N` bytes at `offset`; zeros if they exceed the buffer.
-pub(crate) fn array<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
+pub(crate) fn bytes_at<const N: usize>(bytes: &[u8], offset: usize) -> [u8; N] {
     let field = bytes.get(offset..offset.saturating_add(N));
     field.and_then(|field| field.try_into().ok()).unwrap_or([0; N])
 }
 
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> u16 {
-    u16::from_le_bytes(array(bytes, offset))
+    u16::from_le_bytes(bytes_at(bytes, offset))
 }
 
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes(array(bytes, offset))
+    u32::from_le_bytes(bytes_at(bytes, offset))
 }
 
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
-    u64::from_le_bytes(array(bytes, offset))
+    u64::from_le_bytes(bytes_at(bytes, offset))
 }
 
 /// Writes `field` at `offset`; ignored if it exceeds the buffer.
@@ -47,7 +47,7 @@ pub(crate) fn checksum(bytes: &[u8], field: usize) -> u32 {
 }
 
 /// Stores the checksum of a structure in its checksum field at offset `field`.
-pub(crate) fn seal(bytes: &mut [u8], field: usize) {
+pub(crate) fn store_checksum(bytes: &mut [u8], field: usize) {
     let sum = checksum(bytes, field);
     put(bytes, field, &sum.to_le_bytes());
 }

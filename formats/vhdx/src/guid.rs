@@ -25,7 +25,7 @@ impl Guid {
 
     /// Returns the bytes in stored order.
     #[must_use]
-    pub const fn stored(self) -> [u8; 16] {
+    pub const fn to_stored_bytes(self) -> [u8; 16] {
         self.0
     }
 
@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn a_guid_is_stored_with_its_first_fields_reversed_and_read_as_written() {
         let guid = Guid::new(0x2dc2_7766_f623_4200_9d64_115e_9bfd_4a08);
-        assert_eq!(guid.stored()[..8], [0x66, 0x77, 0xc2, 0x2d, 0x23, 0xf6, 0x00, 0x42]);
+        assert_eq!(guid.to_stored_bytes()[..8], [0x66, 0x77, 0xc2, 0x2d, 0x23, 0xf6, 0x00, 0x42]);
         assert_eq!(guid.to_string(), "2dc27766-f623-4200-9d64-115e9bfd4a08");
         assert_eq!(format!("{{{guid}}}").parse(), Ok(guid));
         assert_eq!(guid.to_string().to_uppercase().parse(), Ok(guid));
-        assert_eq!(Guid::from_stored(guid.stored()), guid);
+        assert_eq!(Guid::from_stored(guid.to_stored_bytes()), guid);
         for invalid in ["", "{", "2dc27766", "2dc27766-f623-4200-9d64-115e9bfd4a0é", "{2dc27766}"]
         {
             assert_eq!(invalid.parse::<Guid>(), Err(GuidError), "{invalid}");

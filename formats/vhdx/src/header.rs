@@ -3,10 +3,10 @@
 use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 
 use crate::Guid;
-use crate::fields::{MB, array, checksum, put, seal, u16_at, u32_at, u64_at};
+use crate::fields::{MB, bytes_at, checksum, put, store_checksum, u16_at, u32_at, u64_at};
 
 /// Length in bytes of the section for headers and region tables at the start of the file.
-pub(crate) const HEADER_SECTION: u64 = MB;
+pub(crate) const HEADER_SECTION_BYTES: u64 = MB;
 pub(crate) const HEADER_OFFSETS: [u64; 2] = [64 << 10, 128 << 10];
 const HEADER_LEN: usize = 4096;
 const IDENTIFIER: &[u8; 8] = b"vhdxfile";
@@ -31,21 +31,21 @@ impl Header {
         let mut bytes = vec![0; HEADER_LEN];
         put(&mut bytes, 0, b"head");
         put(&mut bytes, 8, &self.sequence.to_le_bytes());
-        put(&mut bytes, 16, &self.file_write.stored());
-        put(&mut bytes, 32, &self.data_write.stored());
-        put(&mut bytes, 48, &self.log_guid.stored());
+        put(&mut bytes, 16, &self.file_write.to_stored_bytes());
+        put(&mut bytes, 32, &self.data_write.to_stored_bytes());
+        put(&mut bytes, 48, &self.log_guid.to_stored_bytes());
         put(&mut bytes, 64, &self.log_version.to_le_bytes());
         put(&mut bytes, 66, &1_u16.to_le_bytes());
         // The length of the log was read from a 32-bit field, or is that of a new image.
         let log_len = u32::try_from(self.log.len()).unwrap_or(u32::MAX);
         put(&mut bytes, 68, &log_len.to_le_bytes());
         put(&mut bytes, 72, &self.log.offset().to_le_bytes());
-        seal(&mut bytes, CHECKSUM_AT);
+        store_checksum(&mut bytes, CHECKSUM_AT);
         bytes
     }
 
     fn parse(bytes: &[u8], offset: u64) -> Result<Self, ImageError> {
-        if array(bytes, 0) != *b"head" {
+        if bytes_at(bytes, 0) != *b"head" {
             let fault = ImageFault::BadMagic { expected: "the signature \"head\"" };
             return Err(ImageError::new("Header.Signature", offset, fault));
         }
@@ -56,16 +56,16 @@ impl Header {
         }
         let version = u16_at(bytes, 66);
         if version != 1 {
-            let fault = ImageFault::Unsupported { what: format!("version {version} of VHDX") };
+            let fault = ImageFault::Unsupported { feature: format!("version {version} of VHDX") };
             return Err(ImageError::new("Header.Version", offset + 66, fault));
         }
         let (log_len, log_offset) = (u64::from(u32_at(bytes, 68)), u64_at(bytes, 72));
         let log = region_range("Header.LogOffset", offset + 72, log_offset, log_len)?;
         Ok(Self {
             sequence: u64_at(bytes, 8),
-            file_write: Guid::from_stored(array(bytes, 16)),
-            data_write: Guid::from_stored(array(bytes, 32)),
-            log_guid: Guid::from_stored(array(bytes, 48)),
+            file_write: Guid::from_stored(bytes_at(bytes, 16)),
+            data_write: Guid::from_stored(bytes_at(bytes, 32)),
+            log_guid: Guid::from_stored(bytes_at(bytes, 48)),
             log_version: u16_at(bytes, 64),
             log,
         })
@@ -83,7 +83,7 @@ pub(crate) fn region_range(
     let invalid = |value, allowed| {
         ImageError::new(field, field_offset, ImageFault::InvalidValue { value, allowed })
     };
-    if offset < HEADER_SECTION || offset % MB != 0 {
+    if offset < HEADER_SECTION_BYTES || offset % MB != 0 {
         return Err(invalid(offset, "a multiple of 1 MB from 1 MB on"));
     }
     if len == 0 || len % MB != 0 {
@@ -124,7 +124,7 @@ impl Headers {
             return Err(ImageError::new("FileIdentifier.Signature", 0, fault));
         }
         // This is checked after the signature, because a file of another format may be shorter.
-        if file_len < HEADER_SECTION {
+        if file_len < HEADER_SECTION_BYTES {
             return short();
         }
         let parsed = HEADER_OFFSETS.map(|offset| {
@@ -182,7 +182,7 @@ impl Headers {
 /// Restores the signature of the file type identifier if it is damaged and at least one header is
 /// valid. Returns true if it was written.
 pub(crate) fn restore_identifier(file: &dyn ImageFile, file_len: u64) -> Result<bool, ImageError> {
-    if file_len < HEADER_SECTION {
+    if file_len < HEADER_SECTION_BYTES {
         return Ok(false);
     }
     let mut identifier = [0; 8];

@@ -7,7 +7,7 @@
 //! The caller decides whether to trust a [`ParentLocator`].
 //!
 //! Life cycle
-//! - [`NewImage::create`] creates an image in an empty file.
+//! - [`NewVhdx::create`] creates an image in an empty file.
 //! - [`Vhdx::open`] replays the log and opens the image for writing; [`Vhdx::open_read_only`]
 //!   replays in memory and writes nothing.
 //! - The open image is then used through the `Image` interface, and finally closed with
@@ -53,12 +53,12 @@ mod view;
 mod written;
 
 pub use check::{CheckReport, check};
-pub use create::NewImage;
+pub use create::NewVhdx;
 pub use guid::{Guid, GuidError};
 pub use links::Links;
 pub use locator::ParentLocator;
 pub use metadata::{BLOCK_BYTES_MAX, BLOCK_BYTES_MIN, DISK_BYTES_MAX};
-pub use open::{WriteGuids, opening_ranges};
-pub use repair::{Repair, RepairResult, repair, set_parent_path};
+pub use open::{WriteGuids, ranges_changed_by_opening};
+pub use repair::{RepairAction, RepairResult, repair, set_parent_path};
 pub use resize::resize;
 pub use vhdx::{ImageType, Vhdx};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use suimon_image::{ImageError, ImageFault};
 
 use crate::Guid;
-use crate::fields::{array, put, u16_at, u32_at};
+use crate::fields::{bytes_at, put, u16_at, u32_at};
 
 const VHDX_TYPE: Guid = Guid::new(0xb04a_efb7_d19e_4a81_b789_25b8_e944_5913);
 const HEADER_LEN: usize = 20;
@@ -103,9 +103,9 @@ impl ParentLocator {
     ///
     /// The item is malformed.
     pub(crate) fn parse(bytes: &[u8], offset: u64) -> Result<Self, ImageError> {
-        let kind = Guid::from_stored(array(bytes, 0));
+        let kind = Guid::from_stored(bytes_at(bytes, 0));
         if kind != VHDX_TYPE {
-            let fault = ImageFault::Unsupported { what: format!("parent locator type {kind}") };
+            let fault = ImageFault::Unsupported { feature: format!("parent locator type {kind}") };
             return Err(ImageError::new("ParentLocator.LocatorType", offset, fault));
         }
         let count = usize::from(u16_at(bytes, 18));
@@ -156,7 +156,7 @@ impl ParentLocator {
     /// A path exceeds the format's limit.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, ImageError> {
         let mut bytes = vec![0; HEADER_LEN + ENTRY_LEN * self.entries.len()];
-        put(&mut bytes, 0, &VHDX_TYPE.stored());
+        put(&mut bytes, 0, &VHDX_TYPE.to_stored_bytes());
         let count = u16::try_from(self.entries.len()).unwrap_or(u16::MAX);
         put(&mut bytes, 18, &count.to_le_bytes());
         for ((key, value), offset) in self.entries.iter().zip((HEADER_LEN..).step_by(ENTRY_LEN)) {

@@ -2,8 +2,8 @@
 
 use suimon_image::{ByteRange, ImageError, ImageFault};
 
-use crate::fields::{MB, array, put, u16_at, u32_at, u64_at};
-use crate::view::View;
+use crate::fields::{MB, bytes_at, put, u16_at, u32_at, u64_at};
+use crate::view::ReplayedView;
 use crate::{Guid, ParentLocator};
 
 const TABLE_LEN: u64 = 64 << 10;
@@ -32,13 +32,13 @@ const HAS_PARENT: u32 = 2;
 /// Decoded metadata items ([MS-VHDX] 2.6.2).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Metadata {
-    pub block: u64,
+    pub block_bytes: u64,
     /// LeaveBlocksAllocated: blocks are never freed (fixed image).
     pub leave_allocated: bool,
-    pub size: u64,
+    pub disk_bytes: u64,
     pub disk_id: Guid,
-    pub logical_sector: u32,
-    pub physical_sector: u32,
+    pub logical_sector_bytes: u32,
+    pub physical_sector_bytes: u32,
     /// Parent locator; present exactly for differencing images.
     pub parent: Option<ParentLocator>,
     /// File offset of the Virtual Disk Size item, in bytes.
@@ -53,20 +53,20 @@ struct Item {
 }
 
 struct Items<'a> {
-    view: &'a View<'a>,
+    view: &'a ReplayedView<'a>,
     region: ByteRange,
     items: Vec<Item>,
 }
 
 impl Metadata {
-    pub(crate) fn read(view: &View<'_>, region: ByteRange) -> Result<Self, ImageError> {
+    pub(crate) fn read(view: &ReplayedView<'_>, region: ByteRange) -> Result<Self, ImageError> {
         let items = Items::read(view, region)?;
         let (parameters, offset) = items.content(FILE_PARAMETERS, "FileParameters", 8)?;
         let block = u64::from(u32_at(&parameters, 0));
         let flags = u32_at(&parameters, 4);
-        check_block(block).map_err(|fault| ImageError::new("BlockSize", offset, fault))?;
+        check_block_size(block).map_err(|fault| ImageError::new("BlockSize", offset, fault))?;
         if flags & !(LEAVE_ALLOCATED | HAS_PARENT) != 0 {
-            let fault = ImageFault::Unsupported { what: format!("flags {flags:#x}") };
+            let fault = ImageFault::Unsupported { feature: format!("flags {flags:#x}") };
             return Err(ImageError::new("FileParameters", offset + 4, fault));
         }
         let mut sectors = [0_u32; 2];
@@ -75,7 +75,7 @@ impl Metadata {
         {
             let (bytes, offset) = items.content(id, name, 4)?;
             let value = u32_at(&bytes, 0);
-            check_sector(value).map_err(|fault| ImageError::new(name, offset, fault))?;
+            check_sector_size(value).map_err(|fault| ImageError::new(name, offset, fault))?;
             if let Some(slot) = sectors.get_mut(sector) {
                 *slot = value;
             }
@@ -83,19 +83,19 @@ impl Metadata {
         let [logical_sector, physical_sector] = sectors;
         let (size, size_offset) = items.content(DISK_SIZE, "VirtualDiskSize", 8)?;
         let size = u64_at(&size, 0);
-        check_size(size, logical_sector)
+        check_disk_size(size, logical_sector)
             .map_err(|fault| ImageError::new("VirtualDiskSize", size_offset, fault))?;
         let (disk_id, _) = items.content(DISK_ID, "VirtualDiskId", 16)?;
         let parent = if flags & HAS_PARENT == 0 { None } else { Some(items.parent()?) };
         Ok(Self {
-            block,
+            block_bytes: block,
             leave_allocated: flags & LEAVE_ALLOCATED != 0,
-            size,
-            disk_id: Guid::from_stored(array(&disk_id, 0)),
-            logical_sector,
+            disk_bytes: size,
+            disk_id: Guid::from_stored(bytes_at(&disk_id, 0)),
+            logical_sector_bytes: logical_sector,
             // The value is corrected, because guests would reject a disk with inconsistent sector
             // sizes.
-            physical_sector: physical_sector.max(logical_sector),
+            physical_sector_bytes: physical_sector.max(logical_sector),
             parent,
             size_offset,
         })
@@ -110,15 +110,15 @@ impl Metadata {
         let flags = u32::from(self.leave_allocated) * LEAVE_ALLOCATED
             | u32::from(self.parent.is_some()) * HAS_PARENT;
         // The block size was checked to be at most 256 MB.
-        let block = u32::try_from(self.block).unwrap_or(u32::MAX);
+        let block = u32::try_from(self.block_bytes).unwrap_or(u32::MAX);
         let parameters = [block.to_le_bytes(), flags.to_le_bytes()].concat();
         let disk = IS_VIRTUAL_DISK | IS_REQUIRED;
         let mut items = vec![
             (FILE_PARAMETERS, IS_REQUIRED, parameters),
-            (DISK_SIZE, disk, self.size.to_le_bytes().to_vec()),
-            (DISK_ID, disk, self.disk_id.stored().to_vec()),
-            (LOGICAL_SECTOR, disk, self.logical_sector.to_le_bytes().to_vec()),
-            (PHYSICAL_SECTOR, disk, self.physical_sector.to_le_bytes().to_vec()),
+            (DISK_SIZE, disk, self.disk_bytes.to_le_bytes().to_vec()),
+            (DISK_ID, disk, self.disk_id.to_stored_bytes().to_vec()),
+            (LOGICAL_SECTOR, disk, self.logical_sector_bytes.to_le_bytes().to_vec()),
+            (PHYSICAL_SECTOR, disk, self.physical_sector_bytes.to_le_bytes().to_vec()),
         ];
         if let Some(parent) = &self.parent {
             items.push((PARENT_LOCATOR, IS_REQUIRED, parent.encode()?));
@@ -130,7 +130,7 @@ impl Metadata {
             let offset = bytes.len() as u32;
             bytes.extend(&content);
             bytes.resize(bytes.len().next_multiple_of(16), 0);
-            put(&mut bytes, at, &id.stored());
+            put(&mut bytes, at, &id.to_stored_bytes());
             put(&mut bytes, at + 16, &offset.to_le_bytes());
             put(&mut bytes, at + 20, &(content.len() as u32).to_le_bytes());
             put(&mut bytes, at + 24, &flags.to_le_bytes());
@@ -140,11 +140,11 @@ impl Metadata {
 }
 
 impl<'a> Items<'a> {
-    fn read(view: &'a View<'a>, region: ByteRange) -> Result<Self, ImageError> {
+    fn read(view: &'a ReplayedView<'a>, region: ByteRange) -> Result<Self, ImageError> {
         let start = region.offset();
         let (table, _) = region.split_at(TABLE_LEN);
         let bytes = view.read("MetadataTable", table)?;
-        if array(&bytes, 0) != *b"metadata" {
+        if bytes_at(&bytes, 0) != *b"metadata" {
             let fault = ImageFault::BadMagic { expected: "the signature \"metadata\"" };
             return Err(ImageError::new("MetadataTable.Signature", start, fault));
         }
@@ -157,12 +157,12 @@ impl<'a> Items<'a> {
         let entries = bytes.get(32..).unwrap_or_default().chunks_exact(32).take(count.into());
         for (index, entry) in entries.enumerate() {
             let entry_offset = start + 32 + 32 * index as u64;
-            let id = Guid::from_stored(array(entry, 0));
+            let id = Guid::from_stored(bytes_at(entry, 0));
             let (offset, len) = (u64::from(u32_at(entry, 16)), u64::from(u32_at(entry, 20)));
             let flags = u32_at(entry, 24);
             let recognized = is_known(id) && flags & IS_USER == 0;
             if !recognized && flags & IS_REQUIRED != 0 {
-                let fault = ImageFault::Unsupported { what: format!("metadata item {id}") };
+                let fault = ImageFault::Unsupported { feature: format!("metadata item {id}") };
                 return Err(ImageError::new("MetadataTableEntry.ItemId", entry_offset, fault));
             }
             let range = ByteRange::new(start.saturating_add(offset), len);
@@ -225,7 +225,7 @@ impl<'a> Items<'a> {
 }
 
 /// File range for a further parent locator, and the table entry that must refer to it.
-pub(crate) struct ParentSlot {
+pub(crate) struct ParentLocatorSlot {
     /// Range of the new item, which overlaps no other item.
     pub content: ByteRange,
     /// File offset of the entry's Offset and Length fields, in bytes.
@@ -237,11 +237,11 @@ pub(crate) struct ParentSlot {
 /// # Errors
 ///
 /// The region has no space, or the image has no parent.
-pub(crate) fn parent_slot(
-    view: &View<'_>,
+pub(crate) fn find_parent_locator_slot(
+    view: &ReplayedView<'_>,
     region: ByteRange,
     len: u64,
-) -> Result<ParentSlot, ImageError> {
+) -> Result<ParentLocatorSlot, ImageError> {
     let start = region.offset();
     let (table, _) = region.split_at(TABLE_LEN);
     let bytes = view.read("MetadataTable", table)?;
@@ -249,7 +249,7 @@ pub(crate) fn parent_slot(
     let (mut entry_offset, mut occupied) = (None, Vec::new());
     for (index, entry) in entries.take(u16_at(&bytes, 10).into()).enumerate() {
         occupied.push((u64::from(u32_at(entry, 16)), u64::from(u32_at(entry, 20))));
-        if Guid::from_stored(array(entry, 0)) == PARENT_LOCATOR {
+        if Guid::from_stored(bytes_at(entry, 0)) == PARENT_LOCATOR {
             entry_offset = Some(start + 32 + 32 * index as u64 + 16);
         }
     }
@@ -266,7 +266,7 @@ pub(crate) fn parent_slot(
     let full =
         || ImageError::new("ParentLocator", start, ImageFault::FormatLimit { limit: region.len() });
     let missing = || ImageError::new("ParentLocator", start, ImageFault::MissingStructure);
-    Ok(ParentSlot {
+    Ok(ParentLocatorSlot {
         content: content.ok_or_else(full)?,
         entry_offset: entry_offset.ok_or_else(missing)?,
     })
@@ -282,7 +282,7 @@ fn is_known(id: Guid) -> bool {
 /// # Errors
 ///
 /// The size is not supported.
-pub(crate) fn check_block(block: u64) -> Result<(), ImageFault> {
+pub(crate) fn check_block_size(block: u64) -> Result<(), ImageFault> {
     if block.is_power_of_two() && (BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX).contains(&block) {
         return Ok(());
     }
@@ -294,7 +294,7 @@ pub(crate) fn check_block(block: u64) -> Result<(), ImageFault> {
 /// # Errors
 ///
 /// The size is not supported.
-pub(crate) fn check_sector(sector: u32) -> Result<(), ImageFault> {
+pub(crate) fn check_sector_size(sector: u32) -> Result<(), ImageFault> {
     if matches!(sector, 512 | 4096) {
         return Ok(());
     }
@@ -306,7 +306,7 @@ pub(crate) fn check_sector(sector: u32) -> Result<(), ImageFault> {
 /// # Errors
 ///
 /// The size is not supported.
-pub(crate) fn check_size(size: u64, logical_sector: u32) -> Result<(), ImageFault> {
+pub(crate) fn check_disk_size(size: u64, logical_sector: u32) -> Result<(), ImageFault> {
     if size % u64::from(logical_sector) == 0 && (1..=DISK_BYTES_MAX).contains(&size) {
         return Ok(());
     }

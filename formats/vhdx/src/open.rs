@@ -9,16 +9,16 @@ use suimon_image::{
 };
 
 use crate::bat::{Bat, FaultHandler, normalize};
-use crate::fields::{MB, PAGE, PAGE_LEN, WRITTEN_MAX, round_up_mb};
-use crate::geometry::{Geometry, Slot};
-use crate::header::{HEADER_OFFSETS, HEADER_SECTION, Headers};
-use crate::log::{Replay, Writer, find};
+use crate::fields::{MB, PAGE_BYTES, PAGE_LEN, METADATA_WRITE_BYTES_MAX, round_up_mb};
+use crate::geometry::{Geometry, BatEntryTarget};
+use crate::header::{HEADER_OFFSETS, HEADER_SECTION_BYTES, Headers};
+use crate::log::{Replay, LogWriter, read_log};
 use crate::metadata::Metadata;
 use crate::region::{REGION_TABLE_OFFSETS, Regions};
 use crate::sector_bitmap::SectorBitmaps;
-use crate::space::{Occupancy, Space};
+use crate::space::{Occupancy, SpaceAllocator};
 use crate::vhdx::WriteState;
-use crate::view::{Change, Overlay, View};
+use crate::view::{LogChange, LogOverlay, ReplayedView};
 use crate::{Guid, Vhdx};
 
 /// New GUIDs that opening an image for writing records. Each must be unique.
@@ -41,7 +41,7 @@ pub(crate) struct Structures {
     pub geometry: Geometry,
     pub bat: Bat,
     pub occupancy: Occupancy,
-    pub overlay: Overlay,
+    pub overlay: LogOverlay,
     /// Ranges of changes in `overlay`: those of the log, then those of the redo record. Each range
     /// must be durable before the next one is written.
     stages: Vec<Range<usize>>,
@@ -67,37 +67,37 @@ impl Structures {
     ) -> Result<Self, ImageError> {
         let file_len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
         let headers = Headers::read(file, file_len)?;
-        let Replay { changes, file_len: len, entries } = find(file, file_len, &headers.current)?;
-        let (mut overlay, mut replayed_len) = (Overlay { changes }, len.max(file_len));
+        let Replay { changes, file_len: len, entry_count: entries } = read_log(file, file_len, &headers.current)?;
+        let (mut overlay, mut replayed_len) = (LogOverlay { changes }, len.max(file_len));
         let mut stages = Vec::from([Range { start: 0, end: overlay.changes.len() }]);
-        let mut view = View { file, file_len, len: replayed_len, overlay: &overlay };
+        let mut view = ReplayedView { file, file_len, replayed_len, overlay: &overlay };
         let regions = Regions::read(&view)?;
         let mut occupancy = Occupancy::default();
-        let header_section = ByteRange::new(0, HEADER_SECTION).map(|range| (range, 0));
+        let header_section = ByteRange::new(0, HEADER_SECTION_BYTES).map(|range| (range, 0));
         let log = Some((headers.current.log, HEADER_OFFSETS[0] + 72));
         for (range, offset) in header_section.into_iter().chain(log).chain(regions.ranges()) {
             occupancy
-                .take_range(range)
+                .occupy_range(range)
                 .map_err(|fault| ImageError::new("region", offset, fault))?;
         }
         let metadata = Metadata::read(&view, regions.metadata)?;
         let geometry = Geometry::new(&metadata);
         if is_to_redo(redo, &headers)? {
-            replayed_len = replayed_len.max(redo.opened.file_len);
-            view.len = replayed_len;
+            replayed_len = replayed_len.max(redo.identity_at_open.file_len);
+            view.replayed_len = replayed_len;
             for stage in redo_stages(redo, &view, regions.bat, &geometry)? {
                 let start = overlay.changes.len();
                 overlay.changes.extend(stage);
                 stages.push(start..overlay.changes.len());
             }
         }
-        let view = View { file, file_len, len: replayed_len, overlay: &overlay };
+        let view = ReplayedView { file, file_len, replayed_len, overlay: &overlay };
         if stays_in_memory {
             occupancy.set_logged(logged(&overlay, &regions));
         }
         let bat = Bat::read(&view, regions.bat, &geometry, &mut occupancy, faults)?;
         if stages.len() > 1 {
-            redo.check_ranges(regions.bat.offset()..regions.bat.end(), |fill| bat.has_bits(fill))?;
+            redo.check_ranges(regions.bat.offset()..regions.bat.end(), |fill| bat.contains_bitmap_range(fill))?;
         }
         Ok(Self {
             headers,
@@ -116,7 +116,7 @@ impl Structures {
 
     fn into_image(self, writing: Option<WriteState>) -> Vhdx {
         Vhdx {
-            linear: Vhdx::find_linear(&self.bat, &self.metadata),
+            linear_payload_offset: Vhdx::find_linear_payload(&self.bat, &self.metadata),
             geometry: self.geometry,
             metadata: self.metadata,
             headers: self.headers,
@@ -125,7 +125,7 @@ impl Structures {
             bitmaps: SectorBitmaps::default(),
             // Changes remain in memory only for images that are open for reading.
             overlay: self.overlay,
-            writing,
+            write_state: writing,
         }
     }
 }
@@ -133,15 +133,15 @@ impl Structures {
 /// Returns the file ranges, in megabytes, that the log changes and that payload blocks must not
 /// use. They are disjoint and in ascending order. Regions and sector bitmaps are exempt, because
 /// they are read with the changes applied.
-fn logged(overlay: &Overlay, regions: &Regions) -> Vec<(u32, u32)> {
+fn logged(overlay: &LogOverlay, regions: &Regions) -> Vec<(u32, u32)> {
     let to_mb = |bytes: u64| u32::try_from(bytes / MB).unwrap_or(u32::MAX);
     let is_metadata = |range: ByteRange| {
-        range.end() <= HEADER_SECTION
+        range.end() <= HEADER_SECTION_BYTES
             || [regions.bat, regions.metadata]
                 .iter()
                 .any(|region| region.offset() <= range.offset() && range.end() <= region.end())
     };
-    let ranges = overlay.changes.iter().map(Change::range);
+    let ranges = overlay.changes.iter().map(LogChange::range);
     let mut sorted: Vec<(u32, u32)> = ranges
         .filter(|range| !range.is_empty() && !is_metadata(*range))
         .map(|range| (to_mb(range.offset()), to_mb(round_up_mb(range.end()))))
@@ -201,25 +201,25 @@ impl Vhdx {
             read.redo(file, guids.file_write)?;
         } else if !read.headers.current.log_guid.is_nil() {
             read.headers.update(file, |header| header.file_write = guids.file_write)?;
-            read.replay(file, read.stages.get(..1).unwrap_or_default()).map_err(failed)?;
+            read.replay(file, read.stages.get(..1).unwrap_or_default()).map_err(image_error_from)?;
             read.headers.update(file, |header| header.log_guid = Guid::NIL)?;
         }
-        read.overlay = Overlay::default();
-        let space = Space::new(&read.occupancy, read.metadata.block, read.geometry.has_parent);
-        let end = space.end_bytes();
+        read.overlay = LogOverlay::default();
+        let space = SpaceAllocator::new(&read.occupancy, read.metadata.block_bytes, read.geometry.has_parent);
+        let end = space.required_file_bytes();
         // The space behind the last block is unreferenced and has unknown contents.
         let file_len = end;
         let log = read.headers.current.log;
-        let mut writer = Writer::new(log, guids.log);
+        let mut writer = LogWriter::new(log, guids.log);
         let mut steps = vec![clear_log_step(log)];
         // The log of an open image must always contain a valid entry.
-        writer.write(&[], file_len, end, &mut steps);
+        writer.append_entry(&[], file_len, end, &mut steps);
         steps.extend([Step::Flush, Step::DurableMarker]);
         let prepare = || {
             file.set_len(file_len)?;
             Commit { steps }.execute(file).map_err(|failed| failed.error)
         };
-        prepare().map_err(failed)?;
+        prepare().map_err(image_error_from)?;
         // The second update makes the other header contain the change, too.
         for _ in 0..2 {
             read.headers.update(file, |header| {
@@ -232,8 +232,8 @@ impl Vhdx {
         let writing = WriteState {
             space,
             log: writer,
-            unapplied: Vec::new(),
-            pending: BTreeMap::new(),
+            unapplied_pages: Vec::new(),
+            pending_blocks: BTreeMap::new(),
             committing: None,
             file_len,
         };
@@ -248,24 +248,24 @@ impl Vhdx {
     /// The file cannot be written; or another program has replaced its headers since it was opened
     /// for writing, in which case the file is unchanged.
     pub fn close(mut self, file: &dyn ImageFile) -> Result<(), ImageError> {
-        if self.writing.is_some() {
+        if self.write_state.is_some() {
             self.check_headers(file)?;
         }
-        if let Some(commit) = self.commit_steps() {
-            commit.execute(file).map_err(|step| failed(step.error))?;
+        if let Some(commit) = self.start_commit() {
+            commit.execute(file).map_err(|step| image_error_from(step.error))?;
             self.end_commit(CommitOutcome::Done);
         }
-        let Some(mut writing) = self.writing else { return Ok(()) };
+        let Some(mut writing) = self.write_state else { return Ok(()) };
         while let Some(freed) = writing.space.pop_released() {
-            file.zero(freed.offset(), freed.len()).map_err(failed)?;
+            file.zero(freed.offset(), freed.len()).map_err(image_error_from)?;
         }
-        file.flush().map_err(failed)?;
+        file.flush().map_err(image_error_from)?;
         for _ in 0..2 {
             self.headers.update(file, |header| header.log_guid = Guid::NIL)?;
         }
         // The log entries require the former length, so the file can be truncated only now.
-        let end = writing.space.end_bytes();
-        file.set_len(end).and_then(|()| file.flush()).map_err(failed)
+        let end = writing.space.required_file_bytes();
+        file.set_len(end).and_then(|()| file.flush()).map_err(image_error_from)
     }
 
     /// Checks that the file has the headers that this image has written.
@@ -274,11 +274,11 @@ impl Vhdx {
     ///
     /// The file was overwritten with another image, which commits and the truncation would destroy.
     fn check_headers(&self, file: &dyn ImageFile) -> Result<(), ImageError> {
-        let found = Headers::read(file, file.len().map_err(failed)?)?;
+        let found = Headers::read(file, file.len().map_err(image_error_from)?)?;
         if found.current == self.headers.current {
             return Ok(());
         }
-        let fault = ImageFault::ParentChanged { what: "another program replaced its headers" };
+        let fault = ImageFault::ImageModified { difference: "another program replaced its headers" };
         Err(ImageError::new("Header.FileWriteGuid", 0, fault))
     }
 }
@@ -290,11 +290,11 @@ impl Vhdx {
 /// # Errors
 ///
 /// The file cannot be read or is not a VHDX image, or headers or log are damaged.
-pub fn opening_ranges(file: &dyn ImageFile) -> Result<Option<[ByteRange; 2]>, ImageError> {
-    let file_len = file.len().map_err(failed)?;
+pub fn ranges_changed_by_opening(file: &dyn ImageFile) -> Result<Option<[ByteRange; 2]>, ImageError> {
+    let file_len = file.len().map_err(image_error_from)?;
     let headers = Headers::read(file, file_len)?;
     let log = headers.current.log;
-    let replay = find(file, file_len, &headers.current)?;
+    let replay = read_log(file, file_len, &headers.current)?;
     if !replay.changes.is_empty() || replay.file_len > file_len {
         return Ok(None);
     }
@@ -308,13 +308,13 @@ pub fn opening_ranges(file: &dyn ImageFile) -> Result<Option<[ByteRange; 2]>, Im
 ///
 /// Another program has opened the image for writing since they were recorded.
 fn is_to_redo(redo: &RedoChanges, headers: &Headers) -> Result<bool, ImageError> {
-    let write_id = headers.current.file_write.stored();
+    let write_id = headers.current.file_write.to_stored_bytes();
     if redo.changes.is_empty() || write_id == redo.new_write_id {
         return Ok(false);
     }
-    if write_id != redo.opened.write_id {
+    if write_id != redo.identity_at_open.write_id {
         let what = "another program opened it for writing";
-        let fault = ImageFault::ParentChanged { what };
+        let fault = ImageFault::ImageModified { difference: what };
         return Err(ImageError::new("Header.FileWriteGuid", 0, fault));
     }
     Ok(true)
@@ -325,18 +325,18 @@ fn is_to_redo(redo: &RedoChanges, headers: &Headers) -> Result<bool, ImageError>
 /// bitmaps, BAT entries of blocks.
 fn redo_stages(
     redo: &RedoChanges,
-    view: &View<'_>,
+    view: &ReplayedView<'_>,
     bat: ByteRange,
     geometry: &Geometry,
-) -> Result<[Vec<Change>; 3], ImageError> {
-    let pages = redo.pages(PAGE, normalize, |page| view.read("page that changes", page))?;
+) -> Result<[Vec<LogChange>; 3], ImageError> {
+    let pages = redo.changed_pages(PAGE_BYTES, normalize, |page| view.read("page that changes", page))?;
     let mut stages = [const { Vec::new() }; 3];
     let [first_stage, bitmaps, blocks] = &mut stages;
     for (offset, bytes) in pages {
-        let Some(range) = ByteRange::new(offset, PAGE) else { continue };
+        let Some(range) = ByteRange::new(offset, PAGE_BYTES) else { continue };
         let change = |bytes: Vec<u8>| {
             let bytes: Option<Box<[u8; PAGE_LEN]>> = bytes.into_boxed_slice().try_into().ok();
-            bytes.map(|bytes| Change::Page { range, bytes })
+            bytes.map(|bytes| LogChange::Page { range, bytes })
         };
         if !(bat.offset()..bat.end()).contains(&offset) {
             first_stage.extend(change(bytes));
@@ -346,7 +346,7 @@ fn redo_stages(
         let mut with_bitmaps = table_page.clone();
         let entries = with_bitmaps.chunks_exact_mut(8).zip(bytes.chunks_exact(8));
         for (number, (entry, after)) in ((offset - bat.offset()) / 8..).zip(entries) {
-            if matches!(geometry.slot(number), Slot::Bitmap(_)) {
+            if matches!(geometry.entry_target(number), BatEntryTarget::Bitmap(_)) {
                 entry.copy_from_slice(after);
             }
         }
@@ -363,13 +363,13 @@ impl Structures {
     /// FileWriteGuid changes. The log precedes the redo record; it is marked empty before the
     /// record is applied, so that no later opener replays it over a partially applied record.
     fn redo(&mut self, file: &dyn ImageFile, file_write: Guid) -> Result<(), ImageError> {
-        file.flush().map_err(failed)?;
+        file.flush().map_err(image_error_from)?;
         let (log, redo) = self.stages.split_at_checked(1).unwrap_or_default();
-        self.replay(file, log).map_err(failed)?;
+        self.replay(file, log).map_err(image_error_from)?;
         if !self.headers.current.log_guid.is_nil() {
             self.headers.update(file, |header| header.log_guid = Guid::NIL)?;
         }
-        self.replay(file, redo).map_err(failed)?;
+        self.replay(file, redo).map_err(image_error_from)?;
         self.headers.update(file, |header| header.file_write = file_write)
     }
 
@@ -382,10 +382,10 @@ impl Structures {
             let changes = self.overlay.changes.get(stage.clone()).unwrap_or_default();
             for change in changes {
                 match change {
-                    Change::Page { range, bytes } => {
+                    LogChange::Page { range, bytes } => {
                         file.write_at(range.offset(), bytes.as_slice())?;
                     }
-                    Change::Zero(range) => file.zero(range.offset(), range.len())?,
+                    LogChange::Zero(range) => file.zero(range.offset(), range.len())?,
                 }
             }
             if !changes.is_empty() {
@@ -400,13 +400,13 @@ impl Structures {
 /// space, so that commits do not fail when the store becomes full.
 fn clear_log_step(log: ByteRange) -> Step {
     match usize::try_from(log.len()) {
-        Ok(len) if log.len() <= WRITTEN_MAX => {
+        Ok(len) if log.len() <= METADATA_WRITE_BYTES_MAX => {
             Step::Write { offset: log.offset(), bytes: vec![0; len] }
         }
         _ => Step::Zero(log),
     }
 }
 
-pub(crate) fn failed(error: FileError) -> ImageError {
+pub(crate) fn image_error_from(error: FileError) -> ImageError {
     ImageError::new("file", 0, error)
 }

@@ -3,9 +3,9 @@
 use suimon_image::{ByteRange, ImageError, ImageFault, ImageFile};
 
 use crate::Guid;
-use crate::fields::{array, checksum, put, seal, u32_at, u64_at};
+use crate::fields::{bytes_at, checksum, put, store_checksum, u32_at, u64_at};
 use crate::header::region_range;
-use crate::view::{Overlay, View};
+use crate::view::{LogOverlay, ReplayedView};
 
 pub(crate) const REGION_TABLE_OFFSETS: [u64; 2] = [192 << 10, 256 << 10];
 pub(crate) const REGION_TABLE_LEN: u64 = 64 << 10;
@@ -47,7 +47,7 @@ impl Regions {
     /// # Errors
     ///
     /// No copy is valid, an entry is invalid, or a required region is missing or unknown.
-    pub(crate) fn read(view: &View<'_>) -> Result<Self, ImageError> {
+    pub(crate) fn read(view: &ReplayedView<'_>) -> Result<Self, ImageError> {
         let mut copy_faults = Vec::new();
         let mut copy = None;
         for offset in REGION_TABLE_OFFSETS {
@@ -72,7 +72,7 @@ impl Regions {
         let (mut bat, mut metadata) = (None, None);
         for entry in bytes.get(16..).unwrap_or_default().chunks_exact(32).take(count as usize) {
             let entry_offset = offset + 16 + 32 * regions.len() as u64;
-            let guid = Guid::from_stored(array(entry, 0));
+            let guid = Guid::from_stored(bytes_at(entry, 0));
             let len = u64::from(u32_at(entry, 24));
             let field = "RegionTableEntry.FileOffset";
             let range = region_range(field, entry_offset + 16, u64_at(entry, 16), len)?;
@@ -82,7 +82,7 @@ impl Regions {
                 BAT => &mut bat,
                 METADATA => &mut metadata,
                 _ if is_required => {
-                    let fault = ImageFault::Unsupported { what: format!("region {guid}") };
+                    let fault = ImageFault::Unsupported { feature: format!("region {guid}") };
                     return Err(ImageError::new("RegionTableEntry.Guid", entry_offset, fault));
                 }
                 _ => &mut other,
@@ -119,21 +119,21 @@ impl Regions {
         // The number does not exceed the number of parsed entries.
         put(&mut bytes, 8, &u32::try_from(self.regions.len()).unwrap_or(0).to_le_bytes());
         for (region, offset) in self.regions.iter().zip((16..).step_by(32)) {
-            put(&mut bytes, offset, &region.guid.stored());
+            put(&mut bytes, offset, &region.guid.to_stored_bytes());
             put(&mut bytes, offset + 16, &region.range.offset().to_le_bytes());
             let len = u32::try_from(region.range.len()).unwrap_or(u32::MAX);
             put(&mut bytes, offset + 24, &len.to_le_bytes());
             put(&mut bytes, offset + 28, &u32::from(region.is_required).to_le_bytes());
         }
-        seal(&mut bytes, CHECKSUM_AT);
+        store_checksum(&mut bytes, CHECKSUM_AT);
         bytes
     }
 }
 
 /// Restores damaged copies of the table from the valid one. Returns the offsets of restored copies.
 pub(crate) fn restore_copies(file: &dyn ImageFile, file_len: u64) -> Result<Vec<u64>, ImageError> {
-    let overlay = Overlay::default();
-    let view = View { file, file_len, len: file_len, overlay: &overlay };
+    let overlay = LogOverlay::default();
+    let view = ReplayedView { file, file_len, replayed_len: file_len, overlay: &overlay };
     let copies = REGION_TABLE_OFFSETS.map(|offset| (offset, read_copy(&view, offset)));
     let intact = copies.iter().find_map(|(_, copy)| copy.as_ref().ok().cloned());
     let Some(intact) = intact else { return Ok(Vec::new()) };
@@ -150,10 +150,10 @@ fn missing(field: &'static str) -> ImageError {
     ImageError::new(field, REGION_TABLE_OFFSETS[0], ImageFault::MissingStructure)
 }
 
-fn read_copy(view: &View<'_>, offset: u64) -> Result<Vec<u8>, ImageError> {
+fn read_copy(view: &ReplayedView<'_>, offset: u64) -> Result<Vec<u8>, ImageError> {
     let range = ByteRange::new(offset, REGION_TABLE_LEN).ok_or_else(|| missing("region table"))?;
     let bytes = view.read("RegionTable", range)?;
-    if array(&bytes, 0) != *b"regi" {
+    if bytes_at(&bytes, 0) != *b"regi" {
         let fault = ImageFault::BadMagic { expected: "the signature \"regi\"" };
         return Err(ImageError::new("RegionTable.Signature", offset, fault));
     }

@@ -6,12 +6,12 @@
 
 use suimon_image::{ByteRange, Commit, ImageError, ImageFault, ImageFile, Step};
 
-use crate::bat::{Bat, Entry, State};
-use crate::fields::{MB, PAGE, PAGE_LEN, put, round_up_mb, to_usize};
+use crate::bat::{Bat, BatEntry, BlockState};
+use crate::fields::{MB, PAGE_BYTES, PAGE_LEN, put, round_up_mb, to_usize};
 use crate::geometry::{Geometry, PAGE_ENTRIES};
 use crate::log::Page;
-use crate::metadata::check_size;
-use crate::open::failed;
+use crate::metadata::check_disk_size;
+use crate::open::image_error_from;
 use crate::region::{REGION_TABLE_OFFSETS, Regions};
 use crate::vhdx::WriteState;
 use crate::{ImageType, Vhdx, WriteGuids};
@@ -26,28 +26,28 @@ use crate::{ImageType, Vhdx, WriteGuids};
 /// a crash the disk has the old or the new size.
 pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(), ImageError> {
     let mut image = Vhdx::open(file, guids)?;
-    let sector = image.metadata.logical_sector;
+    let sector = image.metadata.logical_sector_bytes;
     let size_offset = image.metadata.size_offset;
-    check_size(size, sector)
+    check_disk_size(size, sector)
         .map_err(|fault| ImageError::new("VirtualDiskSize", size_offset, fault))?;
     let before = image.geometry;
     let after = Geometry { size, ..before };
     zero_end(file, &image)?;
     image.bat.resize(&after);
     let is_fixed = image.kind() == ImageType::Fixed;
-    let Some(mut writing) = image.writing.take() else { return Ok(()) };
+    let Some(mut writing) = image.write_state.take() else { return Ok(()) };
     if is_fixed {
         let added = before.blocks()..after.blocks();
         for block in added {
             let block_start = writing.space.allocate_block()?;
             writing.space.add_reference(block_start, true);
-            image.bat.set_payload(block, Entry::present(State::FullyPresent, block_start), &after);
+            image.bat.set_payload_entry(block, BatEntry::present(BlockState::FullyPresent, block_start), &after);
         }
     }
     let mut pages = changed_pages(file, size_offset, &size.to_le_bytes())?;
-    let required = after.entries() * 8;
-    let first = before.payload_entry(before.blocks().min(after.blocks())) / PAGE_ENTRIES;
-    let last = before.entries().max(after.entries()).div_ceil(PAGE_ENTRIES);
+    let required = after.entry_count() * 8;
+    let first = before.payload_entry_index(before.blocks().min(after.blocks())) / PAGE_ENTRIES;
+    let last = before.entry_count().max(after.entry_count()).div_ceil(PAGE_ENTRIES);
     if required > image.bat.region.len() {
         image.bat.region = allocate_bat(file, required, &mut writing)?;
         write_pages(file, &image.bat, 0..last, &after)?;
@@ -60,8 +60,8 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
         // Entries beyond the end of the disk are undefined, but some programs read them.
         write_pages(file, &image.bat, first..last, &after)?;
     }
-    image.bat.dirty.clear();
-    image.writing = Some(writing);
+    image.bat.dirty_pages.clear();
+    image.write_state = Some(writing);
     image.close(file)
 }
 
@@ -69,12 +69,12 @@ pub fn resize(file: &dyn ImageFile, size: u64, guids: &WriteGuids) -> Result<(),
 /// the disk if that grows.
 fn zero_end(file: &dyn ImageFile, image: &Vhdx) -> Result<(), ImageError> {
     let last = image.geometry.blocks().saturating_sub(1);
-    let (entry, len) = (image.bat.payload(last), image.geometry.block_len(last));
+    let (entry, len) = (image.bat.payload_entry(last), image.geometry.bytes_in_block(last));
     if !entry.is_present() || len == image.geometry.block_bytes() {
         return Ok(());
     }
     let (start, len) = (entry.offset() + len, image.geometry.block_bytes() - len);
-    file.zero(start, len).map_err(failed)
+    file.zero(start, len).map_err(image_error_from)
 }
 
 /// Allocates space for a BAT of `required` bytes at the end of the file.
@@ -87,7 +87,7 @@ fn allocate_bat(
     let full = || ImageError::new("BAT", 0, ImageFault::FormatLimit { limit: u64::from(u32::MAX) });
     let mb = u32::try_from(len / MB).map_err(|_| full())?;
     let offset = u64::from(writing.space.extend_for_region(mb)?) * MB;
-    file.set_len(writing.space.end_bytes().max(writing.file_len)).map_err(failed)?;
+    file.set_len(writing.space.required_file_bytes().max(writing.file_len)).map_err(image_error_from)?;
     ByteRange::new(offset, len).ok_or_else(full)
 }
 
@@ -98,12 +98,12 @@ fn write_pages(
     geometry: &Geometry,
 ) -> Result<(), ImageError> {
     for page in pages {
-        let (offset, bytes) = bat.page(page, geometry);
-        if offset.saturating_add(PAGE) <= bat.region.end() {
-            file.write_at(offset, bytes.as_slice()).map_err(failed)?;
+        let (offset, bytes) = bat.encode_page(page, geometry);
+        if offset.saturating_add(PAGE_BYTES) <= bat.region.end() {
+            file.write_at(offset, bytes.as_slice()).map_err(image_error_from)?;
         }
     }
-    file.flush().map_err(failed)
+    file.flush().map_err(image_error_from)
 }
 
 /// Returns the pages of the file that contain the bytes from `offset` on, with these replaced by
@@ -111,17 +111,17 @@ fn write_pages(
 fn changed_pages(file: &dyn ImageFile, offset: u64, bytes: &[u8]) -> Result<Vec<Page>, ImageError> {
     let mut pages = Vec::new();
     let end = offset.saturating_add(bytes.len() as u64);
-    let mut start = offset - offset % PAGE;
+    let mut start = offset - offset % PAGE_BYTES;
     while start < end {
         let mut page = Box::new([0; PAGE_LEN]);
         file.read_at(start, page.as_mut_slice())
             .map_err(|error| ImageError::new("metadata", start, error))?;
         let from = start.max(offset);
-        let to = end.min(start + PAGE);
+        let to = end.min(start + PAGE_BYTES);
         let part = bytes.get(to_usize(from - offset)..to_usize(to - offset));
         put(page.as_mut_slice(), to_usize(from - start), part.unwrap_or_default());
         pages.push((start, page));
-        start += PAGE;
+        start += PAGE_BYTES;
     }
     Ok(pages)
 }
@@ -147,15 +147,15 @@ fn write_size(
     writing: &mut WriteState,
     pages: &[Page],
 ) -> Result<(), ImageError> {
-    let file_len = writing.file_len.max(writing.space.end_bytes());
-    let mut steps = vec![Step::Extend { len: file_len, required: file_len }, Step::Flush];
-    let end = writing.space.end_bytes();
-    writing.log.write(pages, file_len, end, &mut steps);
+    let file_len = writing.file_len.max(writing.space.required_file_bytes());
+    let mut steps = vec![Step::Extend { len: file_len, required_len: file_len }, Step::Flush];
+    let end = writing.space.required_file_bytes();
+    writing.log.append_entry(pages, file_len, end, &mut steps);
     steps.extend([Step::Flush, Step::DurableMarker]);
     steps.extend(
         pages.iter().map(|(offset, page)| Step::Write { offset: *offset, bytes: page.to_vec() }),
     );
     steps.push(Step::Flush);
     writing.file_len = file_len;
-    Commit { steps }.execute(file).map_err(|step| failed(step.error))
+    Commit { steps }.execute(file).map_err(|step| image_error_from(step.error))
 }

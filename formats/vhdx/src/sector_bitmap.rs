@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_image::{ByteRange, ImageError, ImageFault, MetadataChange};
 
 use crate::bat::Bat;
-use crate::fields::{PAGE, PAGE_LEN, to_usize};
+use crate::fields::{PAGE_BYTES, PAGE_LEN, to_usize};
 use crate::geometry::{Geometry, PAGE_SECTORS_SHIFT};
 use crate::log::Page;
 
@@ -36,11 +36,11 @@ pub(crate) struct SectorBitmaps {
     /// Position in `order` of the page that is used next.
     next_use: u64,
     /// Pages that changed since they were last part of a commit.
-    pub dirty: BTreeSet<u64>,
+    pub dirty_pages: BTreeSet<u64>,
     /// Pages that are part of the commit in progress.
     pub committing: BTreeSet<u64>,
     /// Chunks whose sector bitmap is not in the file yet and reads as zeros.
-    pub fresh: BTreeSet<u64>,
+    pub new_chunks: BTreeSet<u64>,
     /// Blocks with writes in flight, and the number of these writes. The pages of these blocks are
     /// not evicted.
     pinned: BTreeMap<u64, u32>,
@@ -71,14 +71,14 @@ impl SectorBitmaps {
                 continue;
             }
             let chunk = page / CHUNK_PAGES;
-            let entry = bat.bitmap(chunk);
-            if !entry.is_present() || self.fresh.contains(&chunk) {
+            let entry = bat.bitmap_entry(chunk);
+            if !entry.is_present() || self.new_chunks.contains(&chunk) {
                 self.insert(page, Box::new([0; PAGE_LEN]), geometry);
                 continue;
             }
-            let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE);
+            let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE_BYTES);
             self.requested.insert(offset, page);
-            return ByteRange::new(offset, PAGE);
+            return ByteRange::new(offset, PAGE_BYTES);
         }
         None
     }
@@ -149,9 +149,9 @@ impl SectorBitmaps {
         let first = page << (geometry.sector_shift + PAGE_SECTORS_SHIFT);
         let last = first + ((1 << (geometry.sector_shift + PAGE_SECTORS_SHIFT)) - 1);
         let blocks = first >> geometry.block_shift..=last >> geometry.block_shift;
-        self.dirty.contains(&page)
+        self.dirty_pages.contains(&page)
             || self.committing.contains(&page)
-            || self.fresh.contains(&(page / CHUNK_PAGES))
+            || self.new_chunks.contains(&(page / CHUNK_PAGES))
             || self.pinned.range(blocks).next().is_some()
     }
 
@@ -172,7 +172,7 @@ impl SectorBitmaps {
     }
 
     /// Records that no write to a block is in flight any more.
-    pub(crate) fn release_all(&mut self, block: u64) {
+    pub(crate) fn unpin_all(&mut self, block: u64) {
         self.pinned.remove(&block);
     }
 
@@ -218,8 +218,8 @@ impl SectorBitmaps {
             if let Some(byte) = byte {
                 let bits = if is_present { *byte | mask } else { *byte & !mask };
                 // The file does not yet contain the pages of a new bitmap.
-                if bits != *byte || self.fresh.contains(&(page / CHUNK_PAGES)) {
-                    self.dirty.insert(page);
+                if bits != *byte || self.new_chunks.contains(&(page / CHUNK_PAGES)) {
+                    self.dirty_pages.insert(page);
                 }
                 is_changed |= bits != *byte;
                 *byte = bits;
@@ -247,9 +247,9 @@ impl SectorBitmaps {
             let full_sectors = (page_end - sector) / 8 * 8;
             let sectors =
                 if sector % 8 == 0 && full_sectors > 0 { full_sectors } else { 8 - sector % 8 };
-            let entry = bat.bitmap(page / CHUNK_PAGES);
+            let entry = bat.bitmap_entry(page / CHUNK_PAGES);
             let position = sector % (1 << PAGE_SECTORS_SHIFT) / 8;
-            let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE + position);
+            let offset = entry.offset().saturating_add(page % CHUNK_PAGES * PAGE_BYTES + position);
             let byte = self.pages.get(&page).and_then(|page| page.bits.get(to_usize(position)));
             if let (Some(byte), Some(bytes)) = (byte, ByteRange::new(offset, sectors.div_ceil(8))) {
                 changes.push(MetadataChange::fill(bytes, *byte));
@@ -266,9 +266,9 @@ impl SectorBitmaps {
     /// Returns file offset and contents of a cached page; `None` if it is not cached or its bitmap
     /// is not allocated.
     pub(crate) fn page(&self, page: u64, bat: &Bat) -> Option<Page> {
-        let entry = bat.bitmap(page / CHUNK_PAGES);
+        let entry = bat.bitmap_entry(page / CHUNK_PAGES);
         let bits = self.pages.get(&page).filter(|_| entry.is_present())?;
-        Some((entry.offset().saturating_add(page % CHUNK_PAGES * PAGE), bits.bits.clone()))
+        Some((entry.offset().saturating_add(page % CHUNK_PAGES * PAGE_BYTES), bits.bits.clone()))
     }
 }
 

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::bat::{Entry, State};
+use crate::bat::{BatEntry, BlockState};
 use crate::fields::MB;
 
 /// Number of disk bytes that one page covers.
@@ -17,8 +17,8 @@ fn geometry() -> Geometry {
 fn bat(geometry: &Geometry) -> Bat {
     let mut bat = Bat::empty(ByteRange::new(3 * MB, MB).unwrap(), geometry);
     for chunk in 0..geometry.chunks() {
-        let entry = Entry::present(State::FullyPresent, 10 + chunk as u32);
-        bat.set_bitmap(chunk, entry, geometry);
+        let entry = BatEntry::present(BlockState::FullyPresent, 10 + chunk as u32);
+        bat.set_bitmap_entry(chunk, entry, geometry);
     }
     bat
 }
@@ -30,8 +30,8 @@ fn page_range(page: u64) -> ByteRange {
 /// Loads a page; if it must be read, its first byte is `byte`. Returns true if it was read.
 fn load(bitmaps: &mut SectorBitmaps, page: u64, byte: u8, geometry: &Geometry, bat: &Bat) -> bool {
     let Some(required) = bitmaps.load(page_range(page), geometry, bat) else { return false };
-    let expected = bat.bitmap(page / CHUNK_PAGES).offset() + page % CHUNK_PAGES * PAGE;
-    assert_eq!((required.offset(), required.len()), (expected, PAGE));
+    let expected = bat.bitmap_entry(page / CHUNK_PAGES).offset() + page % CHUNK_PAGES * PAGE_BYTES;
+    assert_eq!((required.offset(), required.len()), (expected, PAGE_BYTES));
     let mut bytes = [0; PAGE_LEN];
     bytes[0] = byte;
     bitmaps.handle_page(required, &bytes, geometry).unwrap();
@@ -62,12 +62,12 @@ fn cache_is_bounded_and_keeps_needed_pages() {
         "a question's"
     );
     // Repeated insertion of a page has no effect.
-    let again = ByteRange::new(bat.bitmap(0).offset(), PAGE).unwrap();
+    let again = ByteRange::new(bat.bitmap_entry(0).offset(), PAGE_BYTES).unwrap();
     bitmaps.handle_page(again, &[0; PAGE_LEN], &geometry).unwrap();
     assert_eq!(bitmaps.first_run(page_range(0), &geometry), (true, 512));
     assert!(bitmaps.handle_page(again, &[0; 9], &geometry).is_err());
     bitmaps.unpin((page_range(1).offset() + PAGE_DISK - MB) >> geometry.block_shift);
-    bitmaps.dirty.clear();
+    bitmaps.dirty_pages.clear();
     assert!(!load(&mut bitmaps, PAGES - 1, 0, &geometry, &bat));
     assert!(load(&mut bitmaps, 2, 8, &geometry, &bat));
 }
@@ -96,14 +96,14 @@ fn an_insertion_into_a_full_cache_examines_few_pages() {
     );
     // With all pages in use, the cache grows, and shrinks again.
     let pages: Vec<u64> = bitmaps.pages.keys().copied().collect();
-    bitmaps.dirty.extend(pages);
+    bitmaps.dirty_pages.extend(pages);
     let mut loaded = 0;
     for page in (0..PAGES).filter(|page| page % 4 != 0).take(40) {
         loaded += usize::from(load(&mut bitmaps, page, 0, &geometry, &bat));
     }
     assert_eq!(bitmaps.examined - examined, loaded * EXAMINED_MAX);
     assert_eq!(bitmaps.pages.len(), PAGES_MAX + loaded);
-    bitmaps.dirty.clear();
+    bitmaps.dirty_pages.clear();
     for page in (0..PAGES).filter(|page| page % 4 != 0).skip(40).take(100) {
         load(&mut bitmaps, page, 0, &geometry, &bat);
     }

@@ -35,7 +35,7 @@ impl Occupancy {
     /// # Errors
     ///
     /// Name of the conflicting structure, if some are already occupied.
-    pub(crate) fn take(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
+    pub(crate) fn occupy(&mut self, from: u32, to: u32) -> Result<(), &'static str> {
         let words = (to as usize).div_ceil(64);
         if self.words.len() < words {
             self.words.resize(words, 0);
@@ -62,7 +62,7 @@ impl Occupancy {
         if self.logged.get(after).is_some_and(|&(begin, _)| begin < to) {
             return Err("a change in the log; open the image for writing once");
         }
-        self.take(from, to)
+        self.occupy(from, to)
     }
 
     /// Marks a file range that is aligned to megabytes as occupied.
@@ -70,16 +70,16 @@ impl Occupancy {
     /// # Errors
     ///
     /// As [`Occupancy::take`]; also if the range ends beyond the maximum file length.
-    pub(crate) fn take_range(&mut self, range: ByteRange) -> Result<(), ImageFault> {
+    pub(crate) fn occupy_range(&mut self, range: ByteRange) -> Result<(), ImageFault> {
         let too_far = ImageFault::FormatLimit { limit: FILE_MB_MAX * MB };
         let to = Some(range.end() / MB).filter(|end| *end <= FILE_MB_MAX);
         let to = to.and_then(|end| u32::try_from(end).ok()).ok_or(too_far)?;
         let from = u32::try_from(range.offset() / MB).unwrap_or(to);
-        self.take(from, to).map_err(|other| ImageFault::Overlap { other })
+        self.occupy(from, to).map_err(|other| ImageFault::Overlap { other })
     }
 
     /// Returns the first megabyte after the last one in use.
-    pub(crate) fn end(&self) -> u32 {
+    pub(crate) fn end_mb(&self) -> u32 {
         let last = self.words.iter().rposition(|word| *word != 0);
         last.map_or(0, |index| {
             let word = self.words.get(index).copied().unwrap_or(0);
@@ -89,7 +89,7 @@ impl Occupancy {
     }
 
     /// Returns the number of megabytes in use.
-    pub(crate) fn used(&self) -> u64 {
+    pub(crate) fn used_mb(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
 
@@ -97,7 +97,7 @@ impl Occupancy {
     pub(crate) fn gaps(&self) -> Vec<(u32, u32)> {
         let mut gaps = Vec::new();
         let mut from = None;
-        let end = self.end();
+        let end = self.end_mb();
         let mut mb = 0;
         while mb <= end && gaps.len() < GAPS_MAX {
             let word = self.words.get(mb as usize / 64).copied().unwrap_or(0) >> (mb % 64);
@@ -120,9 +120,9 @@ impl Occupancy {
 /// Allocator of space for blocks and sector bitmaps. Allocated space reads as zeros.
 ///
 /// Freed space is reusable only after the commit that frees it has ended and the space was zeroed
-/// ([`Space::poll_zeroing`]).
+/// ([`SpaceAllocator::poll_zeroing`]).
 #[derive(Debug)]
-pub(crate) struct Space {
+pub(crate) struct SpaceAllocator {
     block_mb: u32,
     has_bitmaps: bool,
     /// End of all space that was ever allocated, in megabytes.
@@ -135,10 +135,10 @@ pub(crate) struct Space {
     /// Gaps between structures, in megabytes, with unknown contents.
     gaps: Vec<(u32, u32)>,
     /// Offsets in megabytes of blocks that were freed since the last commit began.
-    pub freed: Vec<u32>,
+    pub freed_offsets_mb: Vec<u32>,
     /// Offsets in megabytes of blocks that metadata never referred to, in which a failed write may
     /// have left payload.
-    pub unreferenced: Vec<u32>,
+    pub unreferenced_offsets_mb: Vec<u32>,
     /// Ranges of freed blocks that no durable metadata refers to and that are not zeroed.
     released: RangeSet,
     zeroing: Option<Zeroing>,
@@ -155,19 +155,19 @@ struct Zeroing {
     is_gap: bool,
 }
 
-impl Space {
+impl SpaceAllocator {
     pub(crate) fn new(occupancy: &Occupancy, block_bytes: u64, has_bitmaps: bool) -> Self {
         Self {
             // Blocks have at most 256 MB.
             block_mb: u32::try_from(block_bytes / MB).unwrap_or(1),
             has_bitmaps,
-            end: occupancy.end(),
-            referenced_end: occupancy.end(),
+            end: occupancy.end_mb(),
+            referenced_end: occupancy.end_mb(),
             blocks: Vec::new(),
             slots: Vec::new(),
             gaps: occupancy.gaps(),
-            freed: Vec::new(),
-            unreferenced: Vec::new(),
+            freed_offsets_mb: Vec::new(),
+            unreferenced_offsets_mb: Vec::new(),
             released: RangeSet::default(),
             zeroing: None,
             has_failed_zeroing: false,
@@ -224,13 +224,13 @@ impl Space {
     }
 
     /// Returns the file length that metadata requires, in bytes.
-    pub(crate) fn end_bytes(&self) -> u64 {
+    pub(crate) fn required_file_bytes(&self) -> u64 {
         u64::from(self.referenced_end) * MB
     }
 
     /// Returns the file length to extend to, in bytes. It includes a reserve, so that the file does
     /// not grow with each block.
-    pub(crate) fn grown_bytes(&self) -> u64 {
+    pub(crate) fn extended_file_bytes(&self) -> u64 {
         let end = u64::from(self.end);
         let growth = (end / 16).clamp(u64::from(self.block_mb), GROWTH_MB_MAX);
         (end + growth).min(FILE_MB_MAX) * MB
@@ -261,7 +261,7 @@ impl Space {
             }
         };
         self.zeroing = Some(zeroing);
-        self.range((zeroing.from, zeroing.to))
+        self.range_from_mb((zeroing.from, zeroing.to))
     }
 
     /// Removes and returns a file range of adjacent freed blocks that are not zeroed.
@@ -278,7 +278,7 @@ impl Space {
             return self.add_zeroed((from, to));
         }
         self.has_failed_zeroing = true;
-        match self.range((from, to)) {
+        match self.range_from_mb((from, to)) {
             Some(range) if !is_gap => self.released.insert(range),
             _ => self.gaps.push((from, to)),
         }
@@ -322,11 +322,11 @@ impl Space {
 
     /// Returns the file range of the block at `mb` megabytes; `None` on overflow.
     pub(crate) fn block_range(&self, mb: u32) -> Option<ByteRange> {
-        self.range((mb, mb.saturating_add(self.block_mb)))
+        self.range_from_mb((mb, mb.saturating_add(self.block_mb)))
     }
 
     /// Returns the file range of the megabytes `from .. to`; `None` on overflow.
-    pub(crate) fn range(&self, (from, to): (u32, u32)) -> Option<ByteRange> {
+    pub(crate) fn range_from_mb(&self, (from, to): (u32, u32)) -> Option<ByteRange> {
         ByteRange::new(u64::from(from) * MB, u64::from(to.saturating_sub(from)) * MB)
     }
 }
@@ -339,14 +339,14 @@ mod tests {
     fn occupied_space_conflicts_and_gaps_are_reported() {
         let mut occupancy = Occupancy::default();
         for (from, to) in [(0, 4), (6, 8), (63, 66), (130, 131)] {
-            occupancy.take(from, to).unwrap();
+            occupancy.occupy(from, to).unwrap();
         }
-        assert_eq!(occupancy.end(), 131);
+        assert_eq!(occupancy.end_mb(), 131);
         assert_eq!(occupancy.gaps(), [(4, 6), (8, 63), (66, 130)]);
-        assert!(occupancy.clone().take(7, 9).is_err());
-        assert_eq!(occupancy.used(), 4 + 2 + 3 + 1);
+        assert!(occupancy.clone().occupy(7, 9).is_err());
+        assert_eq!(occupancy.used_mb(), 4 + 2 + 3 + 1);
         occupancy.set_logged(vec![(8, 9), (20, 21)]);
-        assert!(occupancy.clone().take(18, 22).is_ok());
+        assert!(occupancy.clone().occupy(18, 22).is_ok());
         assert!(occupancy.clone().occupy_payload(18, 22).is_err());
         assert!(occupancy.occupy_payload(9, 20).is_ok());
         assert_eq!(Occupancy::default().gaps(), []);
@@ -358,19 +358,19 @@ mod tests {
         let mut occupancy = Occupancy::default();
         let count = u32::try_from(GAPS_MAX).unwrap() + 100;
         for number in 0..count {
-            occupancy.take(2 * number + 1, 2 * number + 2).unwrap();
+            occupancy.occupy(2 * number + 1, 2 * number + 2).unwrap();
         }
         let gaps = occupancy.gaps();
         assert_eq!((gaps.len(), gaps[0], gaps[1]), (GAPS_MAX, (0, 1), (2, 3)));
-        assert_eq!(occupancy.used(), u64::from(count));
+        assert_eq!(occupancy.used_mb(), u64::from(count));
     }
 
     #[test]
     fn freed_space_is_reused_after_zeroing() {
         let mut occupancy = Occupancy::default();
-        occupancy.take(0, 4).unwrap();
-        occupancy.take(9, 10).unwrap();
-        let mut space = Space::new(&occupancy, 2 * MB, true);
+        occupancy.occupy(0, 4).unwrap();
+        occupancy.occupy(9, 10).unwrap();
+        let mut space = SpaceAllocator::new(&occupancy, 2 * MB, true);
         assert_eq!(space.allocate_block().unwrap(), 10);
         let gap = ByteRange::new(4 * MB, 5 * MB);
         assert_eq!((space.poll_zeroing(), space.poll_zeroing()), (gap, None));
@@ -385,18 +385,18 @@ mod tests {
         let blocks = [space.allocate_block().unwrap(), space.allocate_block().unwrap()];
         assert_eq!(blocks, [6, 4]);
         assert_eq!(space.allocate_block().unwrap(), 13);
-        assert_eq!(space.end_bytes(), 10 * MB, "nothing new is referred to");
+        assert_eq!(space.required_file_bytes(), 10 * MB, "nothing new is referred to");
         space.add_reference(12, false);
-        assert_eq!(space.end_bytes(), 13 * MB);
+        assert_eq!(space.required_file_bytes(), 13 * MB);
         space.add_reference(13, true);
-        assert_eq!(space.end_bytes(), 15 * MB);
+        assert_eq!(space.required_file_bytes(), 15 * MB);
     }
 
     #[test]
     fn adjacent_freed_blocks_are_zeroed_together() {
         let mut occupancy = Occupancy::default();
-        occupancy.take(0, 200).unwrap();
-        let mut space = Space::new(&occupancy, 2 * MB, false);
+        occupancy.occupy(0, 200).unwrap();
+        let mut space = SpaceAllocator::new(&occupancy, 2 * MB, false);
         let blocks: Vec<u32> = (10..110).step_by(2).chain([150]).rev().collect();
         space.release(&blocks);
         let mut zeroed = Vec::new();

@@ -6,18 +6,18 @@ use suimon_image::{
 };
 
 use crate::Vhdx;
-use crate::bat::{Entry, State};
+use crate::bat::{BatEntry, BlockState};
 use crate::geometry::PAGE_SECTORS_SHIFT;
 use crate::sector_bitmap::PAGES_PER_REQUEST_MAX;
 use crate::vhdx::{PendingBlock, WriteState};
 
 impl Image for Vhdx {
     fn disk_geometry(&self) -> DiskGeometry {
-        Self::shape(self)
+        Self::disk_geometry(self)
     }
 
     fn linear_offset(&self) -> Option<u64> {
-        self.linear
+        self.linear_payload_offset
     }
 
     #[inline]
@@ -40,7 +40,7 @@ impl Image for Vhdx {
         extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         self.geometry.check(range)?;
-        if self.writing.is_some() && self.push_present(range, extents) {
+        if self.write_state.is_some() && self.push_present(range, extents) {
             return Ok(Translation::Ready);
         }
         self.assign_blocks(range, extents)
@@ -63,7 +63,7 @@ impl Image for Vhdx {
         retained: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError> {
         self.geometry.check(range)?;
-        if self.writing.is_none() {
+        if self.write_state.is_none() {
             return Err(read_only(range));
         }
         self.discard_blocks(range, retained);
@@ -80,11 +80,11 @@ impl Image for Vhdx {
     }
 
     fn uncommitted_bytes(&self) -> u64 {
-        self.uncommitted_pages().saturating_mul(crate::fields::PAGE)
+        self.uncommitted_pages().saturating_mul(crate::fields::PAGE_BYTES)
     }
 
     fn begin_commit(&mut self) -> Option<Commit> {
-        self.commit_steps()
+        self.start_commit()
     }
 
     fn handle_commit(&mut self, outcome: CommitOutcome) {
@@ -92,21 +92,21 @@ impl Image for Vhdx {
     }
 
     fn poll_zeroing(&mut self) -> Option<ByteRange> {
-        self.writing.as_mut()?.space.poll_zeroing()
+        self.write_state.as_mut()?.space.poll_zeroing()
     }
 
     fn handle_zeroed(&mut self, is_zero: bool) {
-        if let Some(writing) = &mut self.writing {
+        if let Some(writing) = &mut self.write_state {
             writing.space.handle_zeroed(is_zero);
         }
     }
 
     fn enable_change_log(&mut self) {
-        self.bat.changes = Some(Vec::new());
+        self.bat.unrecorded_changes = Some(Vec::new());
     }
 
     fn take_logged_changes(&mut self, changes: &mut Vec<MetadataChange>) {
-        if let Some(own_changes) = &mut self.bat.changes {
+        if let Some(own_changes) = &mut self.bat.unrecorded_changes {
             changes.append(own_changes);
         }
     }
@@ -117,8 +117,8 @@ impl Image for Vhdx {
     }
 
     fn identity(&self) -> ImageIdentity {
-        let file_len = self.writing.as_ref().map_or(0, |writing| writing.space.end_bytes());
-        ImageIdentity { write_id: self.headers.current.file_write.stored(), file_len }
+        let file_len = self.write_state.as_ref().map_or(0, |writing| writing.space.required_file_bytes());
+        ImageIdentity { write_id: self.headers.current.file_write.to_stored_bytes(), file_len }
     }
 
     fn close(self: Box<Self>, file: &dyn suimon_image::ImageFile) -> Result<(), ImageError> {
@@ -132,7 +132,7 @@ impl Vhdx {
     fn is_in_present_block(&self, range: ByteRange) -> bool {
         let block = range.offset() >> self.geometry.block_shift;
         let last = range.end().wrapping_sub(1) >> self.geometry.block_shift;
-        block == last && self.bat.payload(block).is_fully_present()
+        block == last && self.bat.payload_entry(block).is_fully_present()
     }
 
     /// Appends the extent of a range within one fully present block. Returns false, without a
@@ -141,7 +141,7 @@ impl Vhdx {
     fn push_present(&self, range: ByteRange, extents: &mut Vec<ImageExtent>) -> bool {
         let is_present = self.is_in_present_block(range);
         if is_present {
-            let entry = self.bat.payload(range.offset() >> self.geometry.block_shift);
+            let entry = self.bat.payload_entry(range.offset() >> self.geometry.block_shift);
             let location = Location::File(entry.offset() + self.offset_in_block(range));
             push_extent(extents, location, range.len());
         }
@@ -164,7 +164,7 @@ impl Vhdx {
     fn load_bitmaps(
         &mut self,
         range: ByteRange,
-        is_needed: impl Fn(&Self, u64, Entry, ByteRange) -> Option<ByteRange>,
+        is_needed: impl Fn(&Self, u64, BatEntry, ByteRange) -> Option<ByteRange>,
     ) -> Result<Translation, ImageError> {
         if !self.geometry.has_parent {
             return Ok(Translation::Ready);
@@ -179,7 +179,7 @@ impl Vhdx {
             return Err(ImageError::new("request", range.offset(), fault));
         }
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
-            let Some(needed_range) = is_needed(self, block, self.bat.payload(block), part) else {
+            let Some(needed_range) = is_needed(self, block, self.bat.payload_entry(block), part) else {
                 continue;
             };
             if let Some(missing) = self.bitmaps.load(needed_range, &self.geometry, &self.bat) {
@@ -195,22 +195,22 @@ impl Vhdx {
         extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
         let located = self.load_bitmaps(range, |_, _, entry, part| {
-            (entry.state() == State::PartiallyPresent).then_some(part)
+            (entry.state() == BlockState::PartiallyPresent).then_some(part)
         })?;
         if located != Translation::Ready {
             return Ok(located);
         }
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
-            let entry = self.bat.payload(block);
+            let entry = self.bat.payload_entry(block);
             let location =
                 Location::File(entry.offset().saturating_add(self.offset_in_block(part)));
             match entry.state() {
-                State::FullyPresent => push_extent(extents, location, part.len()),
-                State::PartiallyPresent => self.push_sectors(entry, part, extents),
-                State::NotPresent if self.geometry.has_parent => {
+                BlockState::FullyPresent => push_extent(extents, location, part.len()),
+                BlockState::PartiallyPresent => self.push_sectors(entry, part, extents),
+                BlockState::NotPresent if self.geometry.has_parent => {
                     push_extent(extents, Location::Parent, part.len());
                 }
-                State::NotPresent | State::Undefined | State::Zero | State::Unmapped => {
+                BlockState::NotPresent | BlockState::Undefined | BlockState::Zero | BlockState::Unmapped => {
                     push_extent(extents, Location::Zero, part.len());
                 }
             }
@@ -220,7 +220,7 @@ impl Vhdx {
 
     /// Appends the extents of `part`, a range within one partially present block: sectors in the
     /// file and sectors in the parent.
-    fn push_sectors(&self, entry: Entry, part: ByteRange, extents: &mut Vec<ImageExtent>) {
+    fn push_sectors(&self, entry: BatEntry, part: ByteRange, extents: &mut Vec<ImageExtent>) {
         let mut remaining = part;
         while !remaining.is_empty() {
             let (is_present, len) = self.bitmaps.first_run(remaining, &self.geometry);
@@ -236,16 +236,16 @@ impl Vhdx {
 
     /// Returns true if writing `part`, a range within one block, changes the sector bitmap, because
     /// other sectors of the block are in the parent.
-    pub(crate) fn changes_bitmap(&self, block: u64, entry: Entry, part: ByteRange) -> bool {
+    pub(crate) fn changes_bitmap(&self, block: u64, entry: BatEntry, part: ByteRange) -> bool {
         self.geometry.has_parent
-            && matches!(entry.state(), State::NotPresent | State::PartiallyPresent)
+            && matches!(entry.state(), BlockState::NotPresent | BlockState::PartiallyPresent)
             && !self.covers_block(block, part)
     }
 
     /// Returns the disk range of a block.
     pub(crate) fn block_range(&self, block: u64) -> Option<ByteRange> {
         let offset = block.checked_mul(self.geometry.block_bytes())?;
-        ByteRange::new(offset, self.geometry.block_len(block)).filter(|range| !range.is_empty())
+        ByteRange::new(offset, self.geometry.bytes_in_block(block)).filter(|range| !range.is_empty())
     }
 
     fn assign_blocks(
@@ -253,7 +253,7 @@ impl Vhdx {
         range: ByteRange,
         extents: &mut Vec<ImageExtent>,
     ) -> Result<Translation, ImageError> {
-        if self.writing.is_none() {
+        if self.write_state.is_none() {
             return Err(read_only(range));
         }
         // The bits of the whole block are needed, because those of unwritten sectors are cleared.
@@ -286,17 +286,17 @@ impl Vhdx {
     ///
     /// There is no space.
     fn write_offset(&mut self, block: u64, part: ByteRange) -> Result<u64, ImageError> {
-        let entry = self.bat.payload(block);
+        let entry = self.bat.payload_entry(block);
         let needs_bitmap = self.changes_bitmap(block, entry, part);
-        let Some(writing) = &mut self.writing else { return Err(read_only(part)) };
+        let Some(writing) = &mut self.write_state else { return Err(read_only(part)) };
         if needs_bitmap {
-            let chunk = self.geometry.chunk(block);
-            if !self.bat.bitmap(chunk).is_present() {
+            let chunk = self.geometry.chunk_of_block(block);
+            if !self.bat.bitmap_entry(chunk).is_present() {
                 let mb = writing.space.allocate_bitmap()?;
                 writing.space.add_reference(mb, false);
-                let slot = Entry::present(State::FullyPresent, mb);
-                self.bat.set_bitmap(chunk, slot, &self.geometry);
-                self.bitmaps.fresh.insert(chunk);
+                let slot = BatEntry::present(BlockState::FullyPresent, mb);
+                self.bat.set_bitmap_entry(chunk, slot, &self.geometry);
+                self.bitmaps.new_chunks.insert(chunk);
             }
         }
         let offset = match entry.is_present() {
@@ -314,12 +314,12 @@ impl WriteState {
     /// Returns the space for the first write to a block, as an offset in megabytes. Concurrent
     /// first writes to the block share it.
     fn pending_space(&mut self, block: u64) -> Result<u32, ImageError> {
-        if let Some(pending) = self.pending.get_mut(&block) {
-            pending.writes = pending.writes.saturating_add(1);
-            return Ok(pending.mb);
+        if let Some(pending) = self.pending_blocks.get_mut(&block) {
+            pending.writes_in_flight = pending.writes_in_flight.saturating_add(1);
+            return Ok(pending.offset_mb);
         }
         let mb = self.space.allocate_block()?;
-        self.pending.insert(block, PendingBlock { mb, writes: 1 });
+        self.pending_blocks.insert(block, PendingBlock { offset_mb: mb, writes_in_flight: 1 });
         Ok(mb)
     }
 }

@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use suimon_image::{ByteRange, DiskGeometry};
 
 use crate::bat::Bat;
-use crate::committing::Committing;
+use crate::committing::CommitInProgress;
 use crate::geometry::Geometry;
 use crate::header::Headers;
-use crate::log::{Page, Writer};
+use crate::log::{Page, LogWriter};
 use crate::metadata::Metadata;
 use crate::region::Regions;
 use crate::sector_bitmap::SectorBitmaps;
-use crate::space::Space;
-use crate::view::Overlay;
+use crate::space::SpaceAllocator;
+use crate::view::LogOverlay;
 use crate::{Guid, ParentLocator};
 
 /// Type of a VHDX image.
@@ -31,22 +31,22 @@ pub enum ImageType {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingBlock {
     /// File offset of the space in megabytes.
-    pub mb: u32,
+    pub offset_mb: u32,
     /// Number of writes to the block that are in flight.
-    pub writes: u32,
+    pub writes_in_flight: u32,
 }
 
 /// State of an image that exists only while it is open for writing.
 #[derive(Debug)]
 pub(crate) struct WriteState {
-    pub space: Space,
-    pub log: Writer,
+    pub space: SpaceAllocator,
+    pub log: LogWriter,
     /// Pages of the last log entry, if a commit failed after the entry was durable. Some of the
     /// pages may be missing or torn at their offsets in the file. All of them are dirty.
-    pub unapplied: Vec<Page>,
+    pub unapplied_pages: Vec<Page>,
     /// Blocks whose first writes are in flight, with their space.
-    pub pending: BTreeMap<u64, PendingBlock>,
-    pub committing: Option<Committing>,
+    pub pending_blocks: BTreeMap<u64, PendingBlock>,
+    pub committing: Option<CommitInProgress>,
     /// Intended length of the file in bytes. The actual file may be shorter.
     pub file_len: u64,
 }
@@ -65,10 +65,10 @@ pub struct Vhdx {
     pub(crate) bat: Bat,
     pub(crate) bitmaps: SectorBitmaps,
     /// Changes in the log of an image that is open for reading only.
-    pub(crate) overlay: Overlay,
-    pub(crate) linear: Option<u64>,
+    pub(crate) overlay: LogOverlay,
+    pub(crate) linear_payload_offset: Option<u64>,
     /// State for writing; `None` if the image is open for reading only.
-    pub(crate) writing: Option<WriteState>,
+    pub(crate) write_state: Option<WriteState>,
 }
 
 impl Vhdx {
@@ -85,7 +85,7 @@ impl Vhdx {
     /// Returns the block size in bytes.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
-        self.metadata.block
+        self.metadata.block_bytes
     }
 
     /// Returns the identifier of the disk, which writes do not change (SCSI page 83h).
@@ -107,32 +107,32 @@ impl Vhdx {
         self.metadata.parent.as_ref()
     }
 
-    pub(crate) fn shape(&self) -> DiskGeometry {
+    pub(crate) fn disk_geometry(&self) -> DiskGeometry {
         DiskGeometry {
-            size: self.metadata.size,
-            logical_sector: self.metadata.logical_sector,
-            physical_sector: self.metadata.physical_sector,
-            block: if self.metadata.leave_allocated { 0 } else { self.metadata.block },
+            size_bytes: self.metadata.disk_bytes,
+            logical_sector_bytes: self.metadata.logical_sector_bytes,
+            physical_sector_bytes: self.metadata.physical_sector_bytes,
+            block_bytes: if self.metadata.leave_allocated { 0 } else { self.metadata.block_bytes },
         }
     }
 
     /// Returns true if `part` covers all of the block that lies within the disk.
     pub(crate) fn covers_block(&self, block: u64, part: ByteRange) -> bool {
-        part.len() == self.geometry.block_len(block)
+        part.len() == self.geometry.bytes_in_block(block)
     }
 
     /// Returns the file offset of the first block if all blocks are allocated contiguously in disk
     /// order.
-    pub(crate) fn find_linear(bat: &Bat, metadata: &Metadata) -> Option<u64> {
+    pub(crate) fn find_linear_payload(bat: &Bat, metadata: &Metadata) -> Option<u64> {
         if !metadata.leave_allocated || metadata.parent.is_some() {
             return None;
         }
         let mut entries = bat.entries();
         let first = entries.next().filter(|entry| entry.is_fully_present())?;
-        let mut end = first.offset().saturating_add(metadata.block);
+        let mut end = first.offset().saturating_add(metadata.block_bytes);
         let is_linear = entries.all(|entry| {
             let continues = entry.is_fully_present() && entry.offset() == end;
-            end = end.saturating_add(metadata.block);
+            end = end.saturating_add(metadata.block_bytes);
             continues
         });
         is_linear.then_some(first.offset())
@@ -140,15 +140,15 @@ impl Vhdx {
 
     /// Returns the number of metadata pages with changes that are not durable.
     pub(crate) fn uncommitted_pages(&self) -> u64 {
-        let committing = self.writing.as_ref().and_then(|writing| writing.committing.as_ref());
-        let under_way = committing.map_or(0, Committing::pages);
-        let dirty: [usize; 2] = [self.bat.dirty.len(), self.bitmaps.dirty.len()];
+        let committing = self.write_state.as_ref().and_then(|writing| writing.committing.as_ref());
+        let under_way = committing.map_or(0, CommitInProgress::page_count);
+        let dirty: [usize; 2] = [self.bat.dirty_pages.len(), self.bitmaps.dirty_pages.len()];
         dirty.iter().map(|pages| *pages as u64).sum::<u64>().saturating_add(under_way)
     }
 
     /// Removes and returns the numbers of the changed pages of sector bitmaps and BAT, for a
     /// commit.
-    pub(crate) fn take_dirty(&mut self) -> (BTreeSet<u64>, BTreeSet<u64>) {
-        (core::mem::take(&mut self.bitmaps.dirty), core::mem::take(&mut self.bat.dirty))
+    pub(crate) fn take_dirty_pages(&mut self) -> (BTreeSet<u64>, BTreeSet<u64>) {
+        (core::mem::take(&mut self.bitmaps.dirty_pages), core::mem::take(&mut self.bat.dirty_pages))
     }
 }

@@ -6,7 +6,7 @@ use crate::fields::{PAGE_LEN, to_usize};
 
 /// Change of the file that a log entry contains.
 #[derive(Clone, Debug)]
-pub(crate) enum Change {
+pub(crate) enum LogChange {
     /// New contents of a page.
     Page {
         /// Range of the page in the file.
@@ -18,7 +18,7 @@ pub(crate) enum Change {
     Zero(ByteRange),
 }
 
-impl Change {
+impl LogChange {
     /// Returns the changed file range.
     pub(crate) fn range(&self) -> ByteRange {
         match self {
@@ -29,11 +29,11 @@ impl Change {
 
 /// Changes of the log, in order, that have not been applied to the file.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Overlay {
-    pub changes: Vec<Change>,
+pub(crate) struct LogOverlay {
+    pub changes: Vec<LogChange>,
 }
 
-impl Overlay {
+impl LogOverlay {
     /// Applies the changes to `bytes`, which were read from the file at `offset`.
     pub(crate) fn patch(&self, offset: u64, bytes: &mut [u8]) {
         let end = offset.saturating_add(bytes.len() as u64);
@@ -46,8 +46,8 @@ impl Overlay {
             let target = bytes.get_mut(to_usize(from - offset)..to_usize(to - offset));
             let Some(target) = target else { continue };
             match change {
-                Change::Zero(_) => target.fill(0),
-                Change::Page { bytes, .. } => {
+                LogChange::Zero(_) => target.fill(0),
+                LogChange::Page { bytes, .. } => {
                     let start = range.offset();
                     let source = bytes.get(to_usize(from - start)..to_usize(to - start));
                     if let Some(source) = source {
@@ -61,16 +61,16 @@ impl Overlay {
 
 /// File as it is after applying the changes of its log.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct ReplayedView<'a> {
     pub file: &'a dyn ImageFile,
     /// Length of the file itself in bytes.
     pub file_len: u64,
     /// Length of the file after replay in bytes; at least `file_len`.
-    pub len: u64,
-    pub overlay: &'a Overlay,
+    pub replayed_len: u64,
+    pub overlay: &'a LogOverlay,
 }
 
-impl View<'_> {
+impl ReplayedView<'_> {
     /// Reads a range of the file. Checks that the file contains it before memory is allocated.
     ///
     /// # Errors
@@ -82,10 +82,10 @@ impl View<'_> {
         range: ByteRange,
     ) -> Result<Vec<u8>, ImageError> {
         let short = || {
-            let fault = ImageFault::Truncated { file_len: self.len };
+            let fault = ImageFault::Truncated { file_len: self.replayed_len };
             ImageError::new(field, range.offset(), fault)
         };
-        if !range.is_within(self.len) {
+        if !range.is_within(self.replayed_len) {
             return Err(short());
         }
         let len = usize::try_from(range.len()).map_err(|_| short())?;

@@ -3,26 +3,26 @@
 use suimon_image::ByteRange;
 
 use crate::Vhdx;
-use crate::bat::{Entry, State};
+use crate::bat::{BatEntry, BlockState};
 use crate::geometry::PAGE_SECTORS_SHIFT;
 
 impl Vhdx {
     pub(crate) fn mark_written(&mut self, range: ByteRange) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
-            let entry = self.bat.payload(block);
+            let entry = self.bat.payload_entry(block);
             let is_whole = self.covers_block(block, part);
             match entry.state() {
-                State::FullyPresent => self.bitmaps.release_all(block),
-                State::PartiallyPresent => {
+                BlockState::FullyPresent => self.bitmaps.unpin_all(block),
+                BlockState::PartiallyPresent => {
                     if !is_whole {
                         self.set_sectors(part, true);
                         self.bitmaps.unpin(block);
                     }
                     if is_whole || self.has_all_sectors(block) {
-                        self.set_present(block, State::FullyPresent, entry.mb());
+                        self.set_present(block, BlockState::FullyPresent, entry.offset_mb());
                     }
                 }
-                State::NotPresent if self.geometry.has_parent && !is_whole => {
+                BlockState::NotPresent if self.geometry.has_parent && !is_whole => {
                     let Some(mb) = self.take_pending(block) else { continue };
                     if let Some(block_range) = self.block_range(block) {
                         // The bits of a block that was not present are undefined.
@@ -30,11 +30,11 @@ impl Vhdx {
                     }
                     self.set_sectors(part, true);
                     self.bitmaps.unpin(block);
-                    self.set_present(block, State::PartiallyPresent, mb);
+                    self.set_present(block, BlockState::PartiallyPresent, mb);
                 }
-                State::NotPresent | State::Undefined | State::Zero | State::Unmapped => {
+                BlockState::NotPresent | BlockState::Undefined | BlockState::Zero | BlockState::Unmapped => {
                     let Some(mb) = self.take_pending(block) else { continue };
-                    self.set_present(block, State::FullyPresent, mb);
+                    self.set_present(block, BlockState::FullyPresent, mb);
                 }
             }
         }
@@ -46,18 +46,18 @@ impl Vhdx {
         if !self.bitmaps.set(range, is_present, &self.geometry) {
             return;
         }
-        if let Some(mut changes) = self.bat.changes.take() {
+        if let Some(mut changes) = self.bat.unrecorded_changes.take() {
             self.bitmaps.push_changes(range, &self.geometry, &self.bat, &mut changes);
-            self.bat.changes = Some(changes);
+            self.bat.unrecorded_changes = Some(changes);
         }
     }
 
     /// Implements [`Image::logged_changes_max`](suimon_image::Image::logged_changes_max) for one
     /// block.
     pub(crate) fn block_changes_max(&self, block: u64, part: ByteRange) -> u64 {
-        let state = self.bat.payload(block).state();
+        let state = self.bat.payload_entry(block).state();
         if !self.geometry.has_parent {
-            return u64::from(!matches!(state, State::FullyPresent));
+            return u64::from(!matches!(state, BlockState::FullyPresent));
         }
         // There is one fill per page of bits, and one for each partial byte at the ends.
         let fills = |range: ByteRange| {
@@ -65,8 +65,8 @@ impl Vhdx {
             ((range.end() - 1) >> shift) - (range.offset() >> shift) + 3
         };
         match state {
-            State::FullyPresent => 0,
-            State::PartiallyPresent => fills(part) + 1,
+            BlockState::FullyPresent => 0,
+            BlockState::PartiallyPresent => fills(part) + 1,
             // The changes are the entries of the block and of its sector bitmap, and the
             // initialisation of undefined bits.
             _ => self.block_range(block).map_or(0, fills) + fills(part) + 2,
@@ -76,32 +76,32 @@ impl Vhdx {
     /// Releases the space of a failed write if it was the first to its block.
     pub(crate) fn handle_failed_write(&mut self, range: ByteRange) {
         for (block, part) in range.blocks(self.geometry.block_bytes()) {
-            let entry = self.bat.payload(block);
+            let entry = self.bat.payload_entry(block);
             if self.changes_bitmap(block, entry, part) {
                 self.bitmaps.unpin(block);
             }
-            let Some(writing) = &mut self.writing else { return };
-            let Some(pending) = writing.pending.get_mut(&block) else { continue };
-            pending.writes = pending.writes.saturating_sub(1);
-            if pending.writes == 0 {
-                writing.space.unreferenced.push(pending.mb);
-                writing.pending.remove(&block);
+            let Some(writing) = &mut self.write_state else { return };
+            let Some(pending) = writing.pending_blocks.get_mut(&block) else { continue };
+            pending.writes_in_flight = pending.writes_in_flight.saturating_sub(1);
+            if pending.writes_in_flight == 0 {
+                writing.space.unreferenced_offsets_mb.push(pending.offset_mb);
+                writing.pending_blocks.remove(&block);
             }
         }
     }
 
-    fn set_present(&mut self, block: u64, state: State, mb: u32) {
-        self.bat.set_payload(block, Entry::present(state, mb), &self.geometry);
-        if let Some(writing) = &mut self.writing {
+    fn set_present(&mut self, block: u64, state: BlockState, mb: u32) {
+        self.bat.set_payload_entry(block, BatEntry::present(state, mb), &self.geometry);
+        if let Some(writing) = &mut self.write_state {
             writing.space.add_reference(mb, true);
         }
-        if state == State::FullyPresent {
-            self.bitmaps.release_all(block);
+        if state == BlockState::FullyPresent {
+            self.bitmaps.unpin_all(block);
         }
     }
 
     fn take_pending(&mut self, block: u64) -> Option<u32> {
-        self.writing.as_mut()?.pending.remove(&block).map(|pending| pending.mb)
+        self.write_state.as_mut()?.pending_blocks.remove(&block).map(|pending| pending.offset_mb)
     }
 
     /// Returns true if every sector of a partially present block is in the file, as far as its

@@ -24,9 +24,9 @@ const DIGEST_FACTOR: u64 = 0x100_0000_01b3;
 /// are equal. For a VHDX, headers and log are not included, because opening the image for writing
 /// changes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ContentMark {
+pub struct ContentFingerprint {
     /// Number of pages of 4096 bytes that are not all zeros.
-    pub pages: u64,
+    pub nonzero_pages: u64,
     /// Digest of offsets and contents of these pages.
     pub digest: u64,
     /// True for an image of format VHDX.
@@ -43,16 +43,16 @@ enum Scan {
     TooLarge,
 }
 
-impl ContentMark {
+impl ContentFingerprint {
     /// Computes the mark of a new image from its file; `None` if the file cannot be read, or
     /// exceeds the limits of this module. The file must not have cached writes that can still fail.
     /// Blocks on the file system.
     #[must_use]
-    pub fn of(file: &dyn DiskFile, format: DiskFormat) -> Option<Self> {
+    pub fn compute(file: &dyn DiskFile, format: DiskFormat) -> Option<Self> {
         let is_vhdx = matches!(format, DiskFormat::Vhdx);
         let omitted = omitted_ranges(file, is_vhdx).ok()??;
         match scan(file, &omitted, u64::MAX).ok()? {
-            Scan::Complete { pages, digest } => Some(Self { pages, digest, is_vhdx }),
+            Scan::Complete { pages, digest } => Some(Self { nonzero_pages: pages, digest, is_vhdx }),
             Scan::MorePages | Scan::TooLarge => None,
         }
     }
@@ -61,7 +61,7 @@ impl ContentMark {
     /// since; `None` if that cannot be determined. Blocks on the file system, and reads 64 MiB of
     /// data at most.
     #[must_use]
-    pub fn is_of(&self, file: &dyn DiskFile) -> Option<bool> {
+    pub fn matches(&self, file: &dyn DiskFile) -> Option<bool> {
         let omitted = match omitted_ranges(file, self.is_vhdx) {
             Ok(Some(ranges)) => ranges,
             // The log has changes, or the file is not a valid image of the format.
@@ -69,8 +69,8 @@ impl ContentMark {
             Err(ImageError { fault: ImageFault::File(_), .. }) => return None,
             Err(_) => return Some(false),
         };
-        match scan(file, &omitted, self.pages).ok()? {
-            Scan::Complete { pages, digest } => Some((pages, digest) == (self.pages, self.digest)),
+        match scan(file, &omitted, self.nonzero_pages).ok()? {
+            Scan::Complete { pages, digest } => Some((pages, digest) == (self.nonzero_pages, self.digest)),
             Scan::MorePages => Some(false),
             Scan::TooLarge => None,
         }
@@ -86,7 +86,7 @@ fn omitted_ranges(
     if !is_vhdx {
         return Ok(Some(Vec::new()));
     }
-    Ok(suimon_vhdx::opening_ranges(file.as_image_file())?.map(Vec::from))
+    Ok(suimon_vhdx::ranges_changed_by_opening(file.as_image_file())?.map(Vec::from))
 }
 
 /// Digest of pages, in ascending order.

@@ -7,11 +7,11 @@ use suimon_ports::{DiskFile, FileId, FileLockMode, FileName, StoreFault, StoreFi
 use suimon_vhd::{
     BLOCK_SIZE_DEFAULT, CreateParameters, NewVhd, Parent, ParentLocator, SizeEncoding,
 };
-use suimon_vhdx::NewImage;
+use suimon_vhdx::NewVhdx;
 
 use super::draft::IncompleteImage;
 use super::error::{DiskError, DiskFault};
-use super::layer::{Identity, OpenLayer, Opened};
+use super::layer::{Identity, OpenLayer, OpenedImage};
 use super::locate_parent::relative_path;
 use super::plan::DiskPlan;
 use super::{HostInputs, vhd_time};
@@ -30,7 +30,7 @@ pub(crate) enum ParentReference {
 /// Reference to a parent, and the parent's properties that determine those of a child.
 #[derive(Clone, Debug)]
 pub(crate) struct ParentProperties {
-    pub(crate) claim: ParentReference,
+    pub(crate) parent_reference: ParentReference,
     size: u64,
     block_bytes: Option<u64>,
     logical_sector: u32,
@@ -40,11 +40,11 @@ pub(crate) struct ParentProperties {
 pub(crate) struct NewImageSpec {
     pub(crate) format: DiskFormat,
     pub(crate) kind: DiskKind,
-    pub(crate) size: u64,
+    pub(crate) size_bytes: u64,
     pub(crate) block_bytes: u64,
-    pub(crate) logical_sector: u32,
-    pub(crate) physical_sector: u32,
-    pub(crate) claim: Option<ParentReference>,
+    pub(crate) logical_sector_bytes: u32,
+    pub(crate) physical_sector_bytes: u32,
+    pub(crate) parent_reference: Option<ParentReference>,
     /// Identifiers of the new image: those of another image with the same content, or `None` to
     /// generate new ones.
     pub(crate) identity: Identity,
@@ -56,7 +56,7 @@ pub(crate) struct NewImageSpec {
 /// The plan has no file, an object other than a regular file has the name, or the system returned
 /// an error.
 pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError> {
-    match files.status(plan.named()?) {
+    match files.status(plan.file_name()?) {
         Ok(_) => Ok(true),
         Err(error) if error.is_missing() => Ok(false),
         Err(error) => Err(error.into()),
@@ -64,7 +64,7 @@ pub fn exists(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<bool, DiskError
 }
 
 /// Complete image of a disk that does not have its final file name yet. Dropping it removes the
-/// image. After a crash, [`sweep`](super::sweep) removes it.
+/// image. After a crash, [`remove_all_incomplete`](super::sweep) removes it.
 pub struct UnnamedImage {
     draft: IncompleteImage,
     plan: DiskPlan,
@@ -97,7 +97,7 @@ impl UnnamedImage {
 
 /// Creates the image file of a disk according to a plan. The file gets its name only when it is
 /// complete and durable. After a crash or an error there is no file of this name;
-/// [`sweep`](super::sweep) removes an incomplete file.
+/// [`remove_all_incomplete`](super::sweep) removes an incomplete file.
 ///
 /// # Errors
 /// The plan is not possible, a file of that name exists, a directory is missing, the parent cannot
@@ -121,19 +121,19 @@ pub fn create_unnamed(
     seeds: &mut HostInputs<'_>,
 ) -> Result<UnnamedImage, DiskError> {
     plan.check()?;
-    let name = plan.named()?;
+    let name = plan.file_name()?;
     if exists(files.as_ref(), plan)? {
         return Err(plan.error(StoreFault::Exists));
     }
     // The parent remains open, so that it cannot be changed during the creation.
     let parent = open_parent(files.as_ref(), plan, seeds)?;
     let of_parent = match &parent {
-        Some(parent) => Some(parent_of(files.as_ref(), parent, name)?),
+        Some(parent) => Some(parent_properties(files.as_ref(), parent, name)?),
         None => None,
     };
-    let making = decide(plan, of_parent)?;
-    refuse_too_large(files.as_ref(), &making).map_err(|fault| plan.error(fault))?;
-    let draft = IncompleteImage::new(files, name, plan.unit())
+    let making = new_image_spec(plan, of_parent)?;
+    check_free_space(files.as_ref(), &making).map_err(|fault| plan.error(fault))?;
+    let draft = IncompleteImage::new(files, name, plan.io_alignment())
         .and_then(|draft| make(files.as_ref(), &draft, &making, seeds).map(|()| draft))
         .map_err(|error| of_plan(plan, error))?;
     Ok(UnnamedImage { draft, plan: plan.clone(), _parent: parent })
@@ -143,14 +143,14 @@ pub fn create_unnamed(
 fn of_plan(plan: &DiskPlan, error: DiskError) -> DiskError {
     if error.is_missing() {
         let allowed = "a name in an existing directory; create the directory";
-        return plan.refuse("file", &plan.label(), allowed);
+        return plan.invalid_value_error("file", &plan.label(), allowed);
     }
-    DiskError { file: plan.label(), ..error }.or_full()
+    DiskError { file: plan.label(), ..error }.normalize_store_full()
 }
 
 /// Rejects a fixed disk that is larger than the free space. Reserving more would fill the store
 /// temporarily and affect other disks.
-pub(crate) fn refuse_too_large(
+pub(crate) fn check_free_space(
     files: &dyn StoreFiles,
     making: &NewImageSpec,
 ) -> Result<(), DiskFault> {
@@ -158,8 +158,8 @@ pub(crate) fn refuse_too_large(
         return Ok(());
     }
     let free_bytes = files.space().map_err(|error| error.fault)?.free_bytes;
-    if free_bytes < making.size {
-        return Err(DiskFault::NoSpace { required: making.size, free: free_bytes });
+    if free_bytes < making.size_bytes {
+        return Err(DiskFault::NoSpace { required_bytes: making.size_bytes, free_bytes });
     }
     Ok(())
 }
@@ -183,75 +183,75 @@ fn open_parent(
     plan: &DiskPlan,
     seeds: &mut HostInputs<'_>,
 ) -> Result<Option<OpenLayer>, DiskError> {
-    if plan.new_kind() != DiskKind::Differencing {
+    if plan.creation_kind() != DiskKind::Differencing {
         return Ok(None);
     }
     let Some(parent) = &plan.parent else {
         let allowed = "the name of its parent's file";
         let value = "missing".to_owned();
-        return Err(plan.error(DiskFault::Plan { field: "parent", value, allowed }));
+        return Err(plan.error(DiskFault::InvalidPlan { field: "parent", value, allowed }));
     };
     let options = plan.layer_options(FileLockMode::Read);
     match OpenLayer::open(files, parent, options, seeds) {
         Err(error) if error.is_missing() => Err(plan
-            .error(DiskFault::ParentMissing { recorded: Vec::new(), tried: vec![parent.clone()] })),
+            .error(DiskFault::ParentMissing { recorded_paths: Vec::new(), searched_files: vec![parent.clone()] })),
         other => other.map(Some),
     }
 }
 
 /// Returns the reference to `parent` for a child named `child`, and the parent's properties.
-pub(crate) fn parent_of(
+pub(crate) fn parent_properties(
     files: &dyn StoreFiles,
     parent: &OpenLayer,
     child: &FileName,
 ) -> Result<ParentProperties, DiskError> {
     let path = relative_path(child, &parent.name);
     let claim = match &parent.image {
-        Opened::Vhdx(image) => {
+        OpenedImage::Vhdx(image) => {
             let linkage = image.data_write_guid();
             let locator = suimon_vhdx::ParentLocator::new(linkage).with_relative_path(&path);
             ParentReference::Vhdx(locator)
         }
-        Opened::Vhd(image) => ParentReference::Vhd(Parent {
+        OpenedImage::Vhd(image) => ParentReference::Vhd(Parent {
             unique_id: image.footer().unique_id,
-            modified: parent.modified(files)?,
+            modified_s_since_2000: parent.modified_vhd_time(files)?,
             name: parent.name.file_name().to_owned(),
             locators: vec![ParentLocator::WindowsRelative(path)],
         }),
-        Opened::Raw(_) => {
+        OpenedImage::Raw(_) => {
             let allowed = "an image of format vhd or vhdx";
             let value = "raw".to_owned();
-            let fault = DiskFault::Plan { field: "parent", value, allowed };
+            let fault = DiskFault::InvalidPlan { field: "parent", value, allowed };
             return Err(DiskError::new(&parent.name, fault));
         }
     };
-    let shape = parent.shape();
+    let shape = parent.geometry();
     Ok(ParentProperties {
-        claim,
-        size: shape.size,
+        parent_reference: claim,
+        size: shape.size_bytes,
         block_bytes: parent.block_bytes(),
-        logical_sector: shape.logical_sector,
+        logical_sector: shape.logical_sector_bytes,
     })
 }
 
 /// Determines the properties of a new image that the plan leaves open. Fails if the plan
 /// contradicts the parent.
-pub(crate) fn decide(
+pub(crate) fn new_image_spec(
     plan: &DiskPlan,
     parent: Option<ParentProperties>,
 ) -> Result<NewImageSpec, DiskError> {
     let refuse =
-        |field, value: String, allowed| Err(plan.error(DiskFault::Plan { field, value, allowed }));
+        |field, value: String, allowed| Err(plan.error(DiskFault::InvalidPlan { field, value, allowed }));
     let of_parent = parent.as_ref().map(|parent| parent.size);
-    let Some(size) = plan.size.or(of_parent) else {
+    let Some(size) = plan.size_bytes.or(of_parent) else {
         return refuse("size", "missing".to_owned(), "the size of the disk to be created");
     };
     plan.check_size(size)?;
     if let Some(parent) = &parent {
-        if parent.logical_sector != plan.logical_sector {
-            return Err(plan.error(DiskFault::Differs {
+        if parent.logical_sector != plan.logical_sector_bytes {
+            return Err(plan.error(DiskFault::PlanMismatch {
                 field: "logical_sector",
-                configured: plan.logical_sector.to_string(),
+                configured: plan.logical_sector_bytes.to_string(),
                 found: format!("{} in the parent", parent.logical_sector),
             }));
         }
@@ -267,12 +267,12 @@ pub(crate) fn decide(
     let of_parent = parent.as_ref().and_then(|parent| parent.block_bytes);
     Ok(NewImageSpec {
         format: plan.format,
-        kind: plan.new_kind(),
-        size,
+        kind: plan.creation_kind(),
+        size_bytes: size,
         block_bytes: plan.block_bytes.or(of_parent).unwrap_or(usual),
-        logical_sector: plan.logical_sector,
-        physical_sector: plan.physical_sector,
-        claim: parent.map(|parent| parent.claim),
+        logical_sector_bytes: plan.logical_sector_bytes,
+        physical_sector_bytes: plan.physical_sector_bytes,
+        parent_reference: parent.map(|parent| parent.parent_reference),
         identity: Identity::None,
     })
 }
@@ -283,9 +283,9 @@ pub(crate) fn write_image(
     making: &NewImageSpec,
     seeds: &mut HostInputs<'_>,
 ) -> Result<(), ImageError> {
-    match (making.format, &making.claim) {
+    match (making.format, &making.parent_reference) {
         (DiskFormat::Raw | DiskFormat::PassThrough, _) => file
-            .set_len(making.size)
+            .set_len(making.size_bytes)
             .and_then(|()| file.flush())
             .map_err(|error| ImageError::new("file", 0, error)),
         (DiskFormat::Vhd, claim) => {
@@ -299,13 +299,13 @@ pub(crate) fn write_image(
             };
             let image = NewVhd {
                 disk,
-                size: making.size,
+                size: making.size_bytes,
                 size_encoding: SizeEncoding::Exact,
                 unique_id: match making.identity {
                     Identity::Vhd(vhd_identity) => vhd_identity,
                     _ => (seeds.random)(),
                 },
-                created: vhd_time(seeds.now_unix_s),
+                created_s_since_2000: vhd_time(seeds.now_unix_s),
             };
             image.create(file).map(|_| ())
         }
@@ -318,11 +318,11 @@ pub(crate) fn write_image(
                 Identity::Vhdx { disk, content } => (disk, content),
                 _ => (seeds.guid(), seeds.guid()),
             };
-            let image = NewImage {
-                size: making.size,
+            let image = NewVhdx {
+                size: making.size_bytes,
                 block_bytes: making.block_bytes,
-                logical_sector: making.logical_sector,
-                physical_sector: making.physical_sector,
+                logical_sector_bytes: making.logical_sector_bytes,
+                physical_sector_bytes: making.physical_sector_bytes,
                 is_fixed: making.kind == DiskKind::Fixed,
                 parent,
                 file_write: seeds.guid(),

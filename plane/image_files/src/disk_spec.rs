@@ -14,7 +14,7 @@ pub struct DiskLayer {
 }
 
 /// Images that form a disk.
-pub struct DiskSpec {
+pub struct LayerStack {
     /// The disk's own image, followed by its parent, the parent's parent and so on. Parents are
     /// only read. Empty for a suspended disk only.
     pub layers: Vec<DiskLayer>,
@@ -22,22 +22,22 @@ pub struct DiskSpec {
 
 /// Operations of a disk that can free space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Freeing {
+pub struct DiscardSupport {
     /// True if a discard can free space, in the image or in the store.
     pub can_discard: bool,
     /// True if ranges can be zeroed without writing zeros.
     pub can_zero_fast: bool,
 }
 
-impl DiskSpec {
+impl LayerStack {
     /// Returns the operations that can free space. A disk without images has none.
     #[must_use]
-    pub fn freeing(&self) -> Freeing {
+    pub fn discard_support(&self) -> DiscardSupport {
         let top_layer = self.layers.first();
         let can_zero_fast =
-            top_layer.is_some_and(|top_layer| top_layer.file.properties().can_punch);
+            top_layer.is_some_and(|top_layer| top_layer.file.properties().can_punch_holes);
         let has_blocks =
             top_layer.is_some_and(|top_layer| top_layer.image.linear_offset().is_none());
-        Freeing { can_discard: can_zero_fast || has_blocks, can_zero_fast }
+        DiscardSupport { can_discard: can_zero_fast || has_blocks, can_zero_fast }
     }
 }

@@ -10,7 +10,7 @@ use super::error::{DiskError, DiskFault};
 pub const INCOMPLETE_SUFFIX: &str = ".suimon-new";
 
 /// File being written under a temporary name. Dropping it before it has its final name removes the
-/// file. After a crash, [`sweep`] removes it.
+/// file. After a crash, [`remove_all_incomplete`] removes it.
 pub(crate) struct IncompleteImage {
     files: Arc<dyn StoreFiles>,
     target: FileName,
@@ -52,19 +52,19 @@ impl IncompleteImage {
     }
 
     /// Closes the incomplete file without removing it, so that a later job can continue it.
-    pub(crate) fn leave(mut self) {
+    pub(crate) fn keep_for_resume(mut self) {
         self.file = None;
     }
 
     /// Returns the temporary name of the incomplete file of `target`: `.NAME.suimon-new` in the
-    /// same directory. Fails with [`DiskFault::Plan`] if that name is too long.
+    /// same directory. Fails with [`DiskFault::InvalidPlan`] if that name is too long.
     pub(crate) fn name_for(target: &FileName) -> Result<FileName, DiskError> {
         let last = target.file_name();
         target.with_file_name(&format!(".{last}{INCOMPLETE_SUFFIX}")).map_err(
             |bad: FileNameError| {
                 let value = format!("{last} ({bad})");
                 let allowed = "a name that leaves room for 12 bytes";
-                DiskError::new(target, DiskFault::Plan { field: "file", value, allowed })
+                DiskError::new(target, DiskFault::InvalidPlan { field: "file", value, allowed })
             },
         )
     }
@@ -84,7 +84,7 @@ impl IncompleteImage {
     pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), DiskError> {
         let written = self.file()?.write_at(offset, bytes);
         written.map_err(|error| {
-            DiskError::new(&self.target, suimon_image::ImageError::new("file", 0, error)).or_full()
+            DiskError::new(&self.target, suimon_image::ImageError::new("file", 0, error)).normalize_store_full()
         })
     }
 
@@ -100,7 +100,7 @@ impl IncompleteImage {
     }
 
     /// Makes the complete file durable and lets it replace the file that has the final name.
-    pub(crate) fn replace(self) -> Result<(), DiskError> {
+    pub(crate) fn replace_target(self) -> Result<(), DiskError> {
         self.finish(|files, from, to| files.replace(from, to))
     }
 
@@ -125,7 +125,7 @@ impl IncompleteImage {
 impl Drop for IncompleteImage {
     fn drop(&mut self) {
         if self.file.take().is_some() {
-            // A file that cannot be removed now is removed by `sweep`.
+            // A file that cannot be removed now is removed by `remove_all_incomplete`.
             let _ = self.files.remove(&self.name);
         }
     }
@@ -161,7 +161,7 @@ pub fn incomplete_name(target: &FileName) -> Result<FileName, DiskError> {
 ///
 /// # Errors
 /// The store cannot be read, or a file cannot be removed.
-pub fn sweep(files: &dyn StoreFiles, kept_files: &[FileName]) -> Result<Vec<FileName>, DiskError> {
+pub fn remove_all_incomplete(files: &dyn StoreFiles, kept_files: &[FileName]) -> Result<Vec<FileName>, DiskError> {
     let mut removed = Vec::new();
     let drafts = files.names(INCOMPLETE_SUFFIX)?;
     let is_incomplete =

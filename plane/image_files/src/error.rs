@@ -9,7 +9,7 @@ use thiserror::Error;
 pub enum DiskFault {
     /// A key of the disk's configuration has an invalid value.
     #[error("{field} is {value}, expected {allowed}")]
-    Plan {
+    InvalidPlan {
         /// Configuration key with the invalid value.
         field: &'static str,
         /// Invalid value, as text.
@@ -22,7 +22,7 @@ pub enum DiskFault {
         "{field} is {configured} in the configuration and {found} in the image; remove {field} from \
          the configuration, correct it, or convert the image"
     )]
-    Differs {
+    PlanMismatch {
         /// Configuration key with the contradicting value.
         field: &'static str,
         /// Value in the configuration.
@@ -34,9 +34,9 @@ pub enum DiskFault {
     #[error("parent not found: {}", search(recorded, tried))]
     ParentMissing {
         /// Paths of the parent that the image records; empty if the configuration names the parent.
-        recorded: Vec<String>,
+        recorded_paths: Vec<String>,
         /// File names that were searched; empty if no recorded path leads to a file of the store.
-        tried: Vec<FileName>,
+        searched_files: Vec<FileName>,
     },
     /// The file under the parent's name is another disk than the one that the child was created
     /// for.
@@ -110,7 +110,7 @@ pub enum DiskFault {
         "completed writes before the exit of the previous daemon are not in the image and cannot \
          be redone: {error}; to use the image without them, remove {record}"
     )]
-    NotRedone {
+    RedoFailed {
         /// File with the record of the changes.
         record: String,
         /// Error of the image when the changes were applied.
@@ -122,7 +122,7 @@ pub enum DiskFault {
         "the redo record of completed writes before the exit of the previous daemon cannot be \
          read: {error}; to use the image without them, remove {record}"
     )]
-    RecordUnusable {
+    RedoRecordUnusable {
         /// File with the record of the changes.
         record: String,
         /// Error when the record was read.
@@ -136,9 +136,9 @@ pub enum DiskFault {
     )]
     NoSpace {
         /// Size of the disk in bytes.
-        required: u64,
+        required_bytes: u64,
         /// Free bytes of the store.
-        free: u64,
+        free_bytes: u64,
     },
     /// A job has copied all data but could not close the image.
     #[error("all data was copied, but the image could not be closed: {error}; start the job again")]
@@ -153,7 +153,7 @@ pub enum DiskFault {
         /// Name of the file with the backup.
         backup: String,
         /// Difference between backup and image, with advice for the operator.
-        why: String,
+        reason: String,
     },
     /// A repair or relink of the image failed and could not be reverted.
     #[error(
@@ -161,7 +161,7 @@ pub enum DiskFault {
          repair` reverts the change and makes it again, `suimon image repair --undo {backup}` only \
          reverts it"
     )]
-    ChangeFailed {
+    MetadataChangeFailed {
         /// File with the metadata before the change.
         backup: String,
         /// Error that made the change fail.
@@ -173,7 +173,7 @@ pub enum DiskFault {
         "a change of the image's metadata is incomplete; `suimon image repair` reverts the \
          change and makes it again, `suimon image repair --undo {backup}` only reverts it"
     )]
-    ChangeUnfinished {
+    MetadataChangeIncomplete {
         /// File with the metadata before the change.
         backup: String,
     },
@@ -268,7 +268,7 @@ impl DiskError {
 
     /// Converts an error of closing the image at the end of a job. An error that states a full
     /// store becomes [`DiskFault::CloseFailed`], because a repetition of the step cannot succeed.
-    pub(crate) fn not_ended(self) -> Self {
+    pub(crate) fn into_close_failed(self) -> Self {
         if !self.is_full() {
             return self;
         }
@@ -276,7 +276,7 @@ impl DiskError {
     }
 
     /// Converts any error that states a full store to [`StoreFault::Full`].
-    pub(crate) fn or_full(self) -> Self {
+    pub(crate) fn normalize_store_full(self) -> Self {
         if self.is_full() { Self::new(self.file, StoreFault::Full) } else { self }
     }
 }
@@ -288,7 +288,7 @@ fn is_full(error: &suimon_image::FileError) -> bool {
         suimon_image::FileError::System(error) => {
             matches!(error.kind(), StorageFull | QuotaExceeded)
         }
-        suimon_image::FileError::End { .. } => false,
+        suimon_image::FileError::BeyondEnd { .. } => false,
     }
 }
 

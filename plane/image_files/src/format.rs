@@ -16,7 +16,7 @@ pub enum DiskFormat {
 impl DiskFormat {
     /// Returns the name of the format in configurations and messages, such as `vhdx`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Raw => "raw",
             Self::Vhd => "vhd",
@@ -46,7 +46,7 @@ pub enum DiskKind {
 impl DiskKind {
     /// Returns the name of the kind in configurations and messages, such as `dynamic`.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fixed => "fixed",
             Self::Dynamic => "dynamic",

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use suimon_image::{DiskGeometry, Image, ImageError, Linear, RedoChanges};
+use suimon_image::{DiskGeometry, Image, ImageError, LinearImage, RedoChanges};
 use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime, StoreFiles};
 use suimon_vhd::{Access, DiskType, OpenOptions, SizeSource, Vhd};
 use suimon_vhdx::{Guid, ImageType, Vhdx};
 
 use super::error::DiskError;
 use super::redoing::RemainingRedo;
-use super::unfinished::refuse_unfinished;
+use super::unfinished::check_no_incomplete_change;
 use super::{HostInputs, vhd_time};
 use crate::disk_spec::DiskLayer;
 use crate::format::{DiskFormat, DiskKind};
 use crate::layer_options::LayerOptions;
 
 /// Opened image, by format.
-pub(crate) enum Opened {
-    Raw(Linear),
+pub(crate) enum OpenedImage {
+    Raw(LinearImage),
     Vhd(Box<Vhd>),
     Vhdx(Box<Vhdx>),
 }
@@ -26,7 +26,7 @@ pub(crate) enum Opened {
 pub(crate) struct OpenLayer {
     pub(crate) name: FileName,
     pub(crate) file: Arc<dyn DiskFile>,
-    pub(crate) image: Opened,
+    pub(crate) image: OpenedImage,
 }
 
 /// Identifiers of a disk and of its current content; children reference them.
@@ -46,12 +46,12 @@ impl OpenLayer {
         options: LayerOptions,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        if options.used == FileLockMode::Read {
+        if options.lock_mode == FileLockMode::Read {
             Self::redo_remaining(files, name, options, seeds)?;
         } else if options.format.has_metadata() {
-            refuse_unfinished(files, name)?;
+            check_no_incomplete_change(files, name)?;
         }
-        let file = files.open(name, options.used, options.unit)?;
+        let file = files.open(name, options.lock_mode, options.io_alignment)?;
         Self::from_file(file, name, options, None, seeds)
     }
 
@@ -63,11 +63,11 @@ impl OpenLayer {
         options: LayerOptions,
         seeds: &mut HostInputs<'_>,
     ) -> Result<(), DiskError> {
-        if seeds.records.is_none() || !options.format.has_metadata() {
+        if seeds.redo_records.is_none() || !options.format.has_metadata() {
             return Ok(());
         }
-        let reading = LayerOptions { used: FileLockMode::Read, ..options };
-        let file = files.open(name, reading.used, options.unit)?;
+        let reading = LayerOptions { lock_mode: FileLockMode::Read, ..options };
+        let file = files.open(name, reading.lock_mode, options.io_alignment)?;
         if RemainingRedo::load(file.as_ref(), name, seeds)?.is_none() {
             return Ok(());
         }
@@ -75,8 +75,8 @@ impl OpenLayer {
             Identity::Vhdx { content, .. } => Some(content),
             Identity::None | Identity::Vhd(_) => None,
         };
-        let writing = LayerOptions { used: FileLockMode::Write, ..options };
-        let file = files.open(name, writing.used, options.unit)?;
+        let writing = LayerOptions { lock_mode: FileLockMode::Write, ..options };
+        let file = files.open(name, writing.lock_mode, options.io_alignment)?;
         Self::from_file(file, name, writing, content, seeds)?.close()
     }
 
@@ -91,14 +91,14 @@ impl OpenLayer {
         content: Option<Guid>,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        let remaining_redo = if options.used == FileLockMode::Write && options.format.has_metadata()
+        let remaining_redo = if options.lock_mode == FileLockMode::Write && options.format.has_metadata()
         {
             RemainingRedo::load(file.as_ref(), name, seeds)?
         } else {
             None
         };
         let nothing = RedoChanges::default();
-        let redo = remaining_redo.as_ref().map_or(&nothing, |remaining_redo| &remaining_redo.redo);
+        let redo = remaining_redo.as_ref().map_or(&nothing, |remaining_redo| &remaining_redo.changes);
         let modified = file.modified().ok();
         let image = match (open_image(file.as_ref(), options, content, redo, seeds), remaining_redo)
         {
@@ -109,7 +109,7 @@ impl OpenLayer {
             }
             (Err(error), None) => return Err(DiskError::new(name, error)),
             (Err(error), Some(remaining_redo)) => {
-                return Err(remaining_redo.failed(file.as_ref(), name, error));
+                return Err(remaining_redo.into_error(file.as_ref(), name, error));
             }
         };
         Ok(Self { name: name.clone(), file, image })
@@ -118,9 +118,9 @@ impl OpenLayer {
     /// Returns the identifiers of the disk and its content.
     pub(crate) fn identity(&self) -> Identity {
         match &self.image {
-            Opened::Raw(_) => Identity::None,
-            Opened::Vhd(image) => Identity::Vhd(image.footer().unique_id),
-            Opened::Vhdx(image) => {
+            OpenedImage::Raw(_) => Identity::None,
+            OpenedImage::Vhd(image) => Identity::Vhd(image.footer().unique_id),
+            OpenedImage::Vhdx(image) => {
                 Identity::Vhdx { disk: image.disk_id(), content: image.data_write_guid() }
             }
         }
@@ -129,13 +129,13 @@ impl OpenLayer {
     /// Returns the allocation kind of the image; `None` for a raw file, which does not record it.
     pub(crate) fn kind(&self) -> Option<DiskKind> {
         match &self.image {
-            Opened::Raw(_) => None,
-            Opened::Vhd(image) => Some(match image.footer().disk_type {
+            OpenedImage::Raw(_) => None,
+            OpenedImage::Vhd(image) => Some(match image.footer().disk_type {
                 DiskType::Fixed => DiskKind::Fixed,
                 DiskType::Dynamic => DiskKind::Dynamic,
                 DiskType::Differencing => DiskKind::Differencing,
             }),
-            Opened::Vhdx(image) => Some(match image.kind() {
+            OpenedImage::Vhdx(image) => Some(match image.kind() {
                 ImageType::Fixed => DiskKind::Fixed,
                 ImageType::Dynamic => DiskKind::Dynamic,
                 ImageType::Differencing => DiskKind::Differencing,
@@ -149,28 +149,28 @@ impl OpenLayer {
     }
 
     /// Returns the size and sector sizes that a guest sees.
-    pub(crate) fn shape(&self) -> DiskGeometry {
+    pub(crate) fn geometry(&self) -> DiskGeometry {
         match &self.image {
-            Opened::Raw(image) => image.disk_geometry(),
-            Opened::Vhd(image) => Image::disk_geometry(image.as_ref()),
-            Opened::Vhdx(image) => Image::disk_geometry(image.as_ref()),
+            OpenedImage::Raw(image) => image.disk_geometry(),
+            OpenedImage::Vhd(image) => Image::disk_geometry(image.as_ref()),
+            OpenedImage::Vhdx(image) => Image::disk_geometry(image.as_ref()),
         }
     }
 
     /// Returns the block size in bytes; `None` if the image has no blocks.
     pub(crate) fn block_bytes(&self) -> Option<u64> {
         match &self.image {
-            Opened::Vhdx(image) => Some(image.block_bytes()),
-            _ => Some(self.shape().block).filter(|block| *block != 0),
+            OpenedImage::Vhdx(image) => Some(image.block_bytes()),
+            _ => Some(self.geometry().block_bytes).filter(|block| *block != 0),
         }
     }
 
     /// Converts the layer to the form that the storage engine uses.
     pub(crate) fn into_layer(self) -> DiskLayer {
         let image: Box<dyn Image> = match self.image {
-            Opened::Raw(image) => Box::new(image),
-            Opened::Vhd(image) => image,
-            Opened::Vhdx(image) => image,
+            OpenedImage::Raw(image) => Box::new(image),
+            OpenedImage::Vhd(image) => image,
+            OpenedImage::Vhdx(image) => image,
         };
         DiskLayer { image, file: self.file }
     }
@@ -179,11 +179,11 @@ impl OpenLayer {
     pub(crate) fn close(self) -> Result<(), DiskError> {
         let name = self.name.clone();
         let DiskLayer { image, file } = self.into_layer();
-        image.close(file.as_image_file()).map_err(|error| DiskError::new(&name, error).or_full())
+        image.close(file.as_image_file()).map_err(|error| DiskError::new(&name, error).normalize_store_full())
     }
 
     /// Returns the modification time of the file in VHD time (seconds since 2000-01-01 UTC).
-    pub(crate) fn modified(&self, files: &dyn StoreFiles) -> Result<u32, DiskError> {
+    pub(crate) fn modified_vhd_time(&self, files: &dyn StoreFiles) -> Result<u32, DiskError> {
         Ok(vhd_time(files.status(&self.name)?.modified_unix_s))
     }
 }
@@ -191,8 +191,8 @@ impl OpenLayer {
 /// Restores the modification time of a VHD after opening. Children identify its content by that
 /// time, and opening only repairs metadata and zeroes unreferenced space. If the time cannot be set
 /// (the file belongs to another user), the new time must be recorded in the children.
-fn keep_modified(file: &dyn DiskFile, image: &Opened, before: Option<FileTime>) {
-    let (Opened::Vhd(_), Some(before)) = (image, before) else { return };
+fn keep_modified(file: &dyn DiskFile, image: &OpenedImage, before: Option<FileTime>) {
+    let (OpenedImage::Vhd(_), Some(before)) = (image, before) else { return };
     if file.modified().is_ok_and(|now| now != before) {
         let _ = file.set_modified(before);
     }
@@ -204,24 +204,24 @@ fn open_image(
     content: Option<Guid>,
     redo: &RedoChanges,
     seeds: &mut HostInputs<'_>,
-) -> Result<Opened, ImageError> {
-    let is_read_only = options.used == FileLockMode::Read;
+) -> Result<OpenedImage, ImageError> {
+    let is_read_only = options.lock_mode == FileLockMode::Read;
     match options.format {
         DiskFormat::Raw | DiskFormat::PassThrough => {
-            let (logical_sector, physical_sector) = options.sectors;
+            let (logical_sector, physical_sector) = options.sector_sizes;
             let len = file.len().map_err(|error| ImageError::new("file", 0, error))?;
             // A partial sector at the end is not part of the disk.
             let size = len - len % u64::from(logical_sector.max(1));
-            let shape = DiskGeometry { size, logical_sector, physical_sector, block: 0 };
-            Ok(Opened::Raw(Linear::new(shape, 0, is_read_only)))
+            let shape = DiskGeometry { size_bytes: size, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+            Ok(OpenedImage::Raw(LinearImage::new(shape, 0, is_read_only)))
         }
         DiskFormat::Vhd => {
             let access = if is_read_only { Access::Read } else { Access::Write };
             let options = OpenOptions { access, size: SizeSource::Creator };
-            Ok(Opened::Vhd(Box::new(Vhd::open_with_redo(file.as_image_file(), options, redo)?)))
+            Ok(OpenedImage::Vhd(Box::new(Vhd::open_with_redo(file.as_image_file(), options, redo)?)))
         }
         DiskFormat::Vhdx if is_read_only => {
-            Ok(Opened::Vhdx(Box::new(Vhdx::open_read_only(file.as_image_file())?)))
+            Ok(OpenedImage::Vhdx(Box::new(Vhdx::open_read_only(file.as_image_file())?)))
         }
         DiskFormat::Vhdx => {
             let mut guids = seeds.write_guids();
@@ -229,7 +229,7 @@ fn open_image(
             if !redo.changes.is_empty() {
                 guids.file_write = Guid::from_stored(redo.new_write_id);
             }
-            Ok(Opened::Vhdx(Box::new(Vhdx::open_with_redo(file.as_image_file(), &guids, redo)?)))
+            Ok(OpenedImage::Vhdx(Box::new(Vhdx::open_with_redo(file.as_image_file(), &guids, redo)?)))
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::format::DiskFormat;
 #[derive(Clone, Copy)]
 pub(crate) struct LayerOptions {
     pub(crate) format: DiskFormat,
-    pub(crate) used: FileLockMode,
-    pub(crate) unit: u32,
+    pub(crate) lock_mode: FileLockMode,
+    pub(crate) io_alignment: u32,
     /// Logical and physical sector sizes of a raw file in bytes. Other formats record their own.
-    pub(crate) sectors: (u32, u32),
+    pub(crate) sector_sizes: (u32, u32),
 }

@@ -42,14 +42,14 @@ mod redoing;
 mod unfinished;
 mod verify_metadata;
 
-pub use content_mark::ContentMark;
+pub use content_mark::ContentFingerprint;
 pub use create::{UnnamedImage, create, create_unnamed, exists};
-pub use disk_spec::{DiskLayer, DiskSpec, Freeing};
-pub use draft::{INCOMPLETE_SUFFIX, incomplete_name, remove_incomplete, sweep};
+pub use disk_spec::{DiskLayer, LayerStack, DiscardSupport};
+pub use draft::{INCOMPLETE_SUFFIX, incomplete_name, remove_incomplete, remove_all_incomplete};
 pub use error::{DiskError, DiskFault};
 pub use format::{DiskFormat, DiskKind};
 pub use links::ImageLinks;
-pub use mark::{MarkFault, StoreMarker};
+pub use mark::{StoreMarkerFault, StoreMarker};
 pub use open::{LAYERS_MAX, OpenedDisk, close, open};
 pub use plan::DiskPlan;
 pub use recorded::RecordedImage;
@@ -57,14 +57,14 @@ pub use redoing::discard_remaining_record;
 pub(crate) use redoing::has_remaining_record;
 pub use verify_metadata::verify_metadata;
 
-pub(crate) use create::{NewImageSpec, decide, parent_of, refuse_too_large, write_image};
+pub(crate) use create::{NewImageSpec, new_image_spec, parent_properties, check_free_space, write_image};
 pub(crate) use draft::IncompleteImage;
-pub(crate) use layer::{Identity, OpenLayer, Opened};
+pub(crate) use layer::{Identity, OpenLayer, OpenedImage};
 pub(crate) use locate_parent::{candidates, is_child_of, recorded_paths, relative_path, verify};
 pub(crate) use open::{LAYERS_READ_MAX, find_parent, open_layers, open_up_to};
 
 pub(crate) use layer_options::LayerOptions;
-pub(crate) use unfinished::{unfinished_backup, unfinished_name};
+pub(crate) use unfinished::{find_incomplete_change_backup, incomplete_change_backup_name};
 
 use suimon_ports::RedoRecords;
 
@@ -76,14 +76,14 @@ pub struct HostInputs<'a> {
     pub now_unix_s: u64,
     /// Redo records of the host's images. `None`: each write to newly allocated space waits for a
     /// commit.
-    pub records: Option<&'a dyn RedoRecords>,
+    pub redo_records: Option<&'a dyn RedoRecords>,
     /// Handling of redo records that a killed process left.
-    pub left: RemainingRecords,
+    pub remaining_redo_records: RemainingRecordPolicy,
 }
 
 /// Handling of the redo record of an image that a killed process left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RemainingRecords {
+pub enum RemainingRecordPolicy {
     /// The changes of the record are applied.
     #[default]
     Redo,
@@ -95,14 +95,14 @@ pub enum RemainingRecords {
 }
 
 impl HostInputs<'_> {
-    /// Returns the same inputs with [`RemainingRecords::Keep`], for reading images without writing
+    /// Returns the same inputs with [`RemainingRecordPolicy::Keep`], for reading images without writing
     /// to their files.
-    pub(crate) fn keeping_records(&mut self) -> HostInputs<'_> {
+    pub(crate) fn with_records_kept(&mut self) -> HostInputs<'_> {
         HostInputs {
             random: &mut *self.random,
             now_unix_s: self.now_unix_s,
-            records: self.records,
-            left: RemainingRecords::Keep,
+            redo_records: self.redo_records,
+            remaining_redo_records: RemainingRecordPolicy::Keep,
         }
     }
 

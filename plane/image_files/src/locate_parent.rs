@@ -5,7 +5,7 @@ use suimon_vhd::{Parent, ParentLocator, ParentMismatch};
 use suimon_vhdx::ParentLocator as VhdxLocator;
 
 use super::error::{DiskError, DiskFault};
-use super::layer::{OpenLayer, Opened};
+use super::layer::{OpenLayer, OpenedImage};
 use super::unix_time;
 
 /// File name under which a parent is searched.
@@ -62,11 +62,11 @@ pub(crate) fn recorded_paths(child: &OpenLayer) -> Vec<String> {
 }
 
 /// Returns two lists of recorded parent paths: those relative to the child, and all others.
-fn paths(image: &Opened) -> ParentPaths<'_> {
+fn paths(image: &OpenedImage) -> ParentPaths<'_> {
     match image {
-        Opened::Raw(_) => (Vec::new(), Vec::new()),
-        Opened::Vhdx(image) => image.parent_locator().map_or_else(Default::default, vhdx_paths),
-        Opened::Vhd(image) => image.parent().map_or_else(Default::default, vhd_paths),
+        OpenedImage::Raw(_) => (Vec::new(), Vec::new()),
+        OpenedImage::Vhdx(image) => image.parent_locator().map_or_else(Default::default, vhdx_paths),
+        OpenedImage::Vhd(image) => image.parent().map_or_else(Default::default, vhd_paths),
     }
 }
 
@@ -129,11 +129,11 @@ pub(crate) fn verify(
     parent: &OpenLayer,
 ) -> Result<(), DiskError> {
     let judged = match (&child.image, &parent.image) {
-        (Opened::Vhd(of_child), Opened::Vhd(of_parent)) => {
+        (OpenedImage::Vhd(of_child), OpenedImage::Vhd(of_parent)) => {
             let Some(claim) = of_child.parent() else { return Ok(()) };
-            check_vhd(claim, of_parent.footer().unique_id, parent.modified(files)?, &parent.name)
+            check_vhd(claim, of_parent.footer().unique_id, parent.modified_vhd_time(files)?, &parent.name)
         }
-        (Opened::Vhdx(of_child), Opened::Vhdx(of_parent)) => {
+        (OpenedImage::Vhdx(of_child), OpenedImage::Vhdx(of_parent)) => {
             let Some(locator) = of_child.parent_locator() else { return Ok(()) };
             let parent_guid = of_parent.data_write_guid();
             if locator.is_linked_to(parent_guid) {
@@ -158,10 +158,10 @@ pub(crate) fn verify(
 /// Returns true if `layer` references `parent` by its name and identifiers.
 pub(crate) fn is_child_of(layer: &OpenLayer, parent: &OpenLayer) -> bool {
     let is_linked = match (&layer.image, &parent.image) {
-        (Opened::Vhd(child), Opened::Vhd(parent)) => {
+        (OpenedImage::Vhd(child), OpenedImage::Vhd(parent)) => {
             child.parent().is_some_and(|claim| claim.unique_id == parent.footer().unique_id)
         }
-        (Opened::Vhdx(child), Opened::Vhdx(parent)) => child
+        (OpenedImage::Vhdx(child), OpenedImage::Vhdx(parent)) => child
             .parent_locator()
             .is_some_and(|locator| locator.is_linked_to(parent.data_write_guid())),
         _ => false,

@@ -12,7 +12,7 @@ use thiserror::Error;
 use super::draft::IncompleteImage;
 use super::error::{DiskError, DiskFault};
 
-/// Marker file, held open while this value exists. After a crash, [`sweep`](super::sweep) removes
+/// Marker file, held open while this value exists. After a crash, [`remove_all_incomplete`](super::sweep) removes
 /// the file.
 pub struct StoreMarker {
     _draft: IncompleteImage,
@@ -20,7 +20,7 @@ pub struct StoreMarker {
 
 /// Reason why two stores are not accepted as the same one.
 #[derive(Debug, Error)]
-pub enum MarkFault {
+pub enum StoreMarkerFault {
     /// The marker file does not exist.
     #[error("the test file of the other node does not exist in the store")]
     Missing,
@@ -47,13 +47,13 @@ impl StoreMarker {
     ///
     /// # Errors
     /// The stores are not verified to be the same one.
-    pub fn check(files: &dyn StoreFiles, token: &str) -> Result<(), MarkFault> {
+    pub fn check(files: &dyn StoreFiles, token: &str) -> Result<(), StoreMarkerFault> {
         let name = IncompleteImage::name_for(&target(token)?)?;
         match files.open(&name, FileLockMode::Write, 1) {
-            Ok(_) => Err(MarkFault::NotLocked),
+            Ok(_) => Err(StoreMarkerFault::NotLocked),
             Err(error) => match error.fault {
                 StoreFault::InUse { .. } => Ok(()),
-                StoreFault::Missing => Err(MarkFault::Missing),
+                StoreFault::Missing => Err(StoreMarkerFault::Missing),
                 fault => Err(DiskError::new(&name, fault).into()),
             },
         }
@@ -64,7 +64,7 @@ fn target(token: &str) -> Result<FileName, DiskError> {
     let is_token = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let name = FileName::new(&format!("mark-{token}")).ok().filter(|_| is_token);
     name.ok_or_else(|| {
-        let fault = DiskFault::Plan {
+        let fault = DiskFault::InvalidPlan {
             field: "token",
             value: token.to_owned(),
             allowed: "letters and digits",
@@ -91,11 +91,11 @@ mod tests {
         let (other, _) = store();
         let mark = StoreMarker::make(&files, TOKEN).unwrap();
         StoreMarker::check(&mark_store, TOKEN).unwrap();
-        assert!(matches!(StoreMarker::check(&other, TOKEN), Err(MarkFault::Missing)));
+        assert!(matches!(StoreMarker::check(&other, TOKEN), Err(StoreMarkerFault::Missing)));
         let other_token = TOKEN.replace('0', "1");
-        assert!(matches!(StoreMarker::check(&mark_store, &other_token), Err(MarkFault::Missing)));
+        assert!(matches!(StoreMarker::check(&mark_store, &other_token), Err(StoreMarkerFault::Missing)));
         drop(mark);
-        assert!(matches!(StoreMarker::check(&mark_store, TOKEN), Err(MarkFault::Missing)));
+        assert!(matches!(StoreMarker::check(&mark_store, TOKEN), Err(StoreMarkerFault::Missing)));
         assert!(mark_store.files().is_empty());
     }
 
@@ -107,7 +107,7 @@ mod tests {
         let copied_store = MemoryStore::with_files(
             files.names("").unwrap().into_iter().map(|name| (name, Vec::new())),
         );
-        assert!(matches!(StoreMarker::check(&copied_store, TOKEN), Err(MarkFault::NotLocked)));
+        assert!(matches!(StoreMarker::check(&copied_store, TOKEN), Err(StoreMarkerFault::NotLocked)));
         drop(mark);
     }
 
@@ -116,11 +116,11 @@ mod tests {
         let (store, files) = store();
         let name = IncompleteImage::name_for(&target(TOKEN).unwrap()).unwrap();
         let crashed_store = MemoryStore::with_files([(name, Vec::new())]);
-        crate::sweep(&crashed_store, &[]).unwrap();
+        crate::remove_all_incomplete(&crashed_store, &[]).unwrap();
         assert!(crashed_store.files().is_empty());
         // A file in use is not removed.
         let mark = StoreMarker::make(&files, TOKEN).unwrap();
-        crate::sweep(&store, &[]).unwrap();
+        crate::remove_all_incomplete(&store, &[]).unwrap();
         StoreMarker::check(&store, TOKEN).unwrap();
         drop(mark);
         let _again = StoreMarker::make(&files, TOKEN).unwrap();
@@ -132,7 +132,7 @@ mod tests {
         for token in ["", "../x", "a/b", "a.b"] {
             assert!(StoreMarker::make(&files, token).is_err(), "{token}");
             assert!(
-                matches!(StoreMarker::check(&store, token), Err(MarkFault::Store(_))),
+                matches!(StoreMarker::check(&store, token), Err(StoreMarkerFault::Store(_))),
                 "{token}"
             );
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use suimon_image::{DiskGeometry, Linear};
+use suimon_image::{DiskGeometry, LinearImage};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 use super::HostInputs;
@@ -10,8 +10,8 @@ use super::error::{DiskError, DiskFault};
 use super::layer::OpenLayer;
 use super::locate_parent::{Candidate, candidates, recorded_paths, verify};
 use super::plan::DiskPlan;
-use super::redoing::recorded;
-use crate::disk_spec::{DiskLayer, DiskSpec};
+use super::redoing::start_recording;
+use crate::disk_spec::{DiskLayer, LayerStack};
 use crate::format::{DiskFormat, DiskKind};
 use crate::layer_options::LayerOptions;
 
@@ -24,18 +24,18 @@ pub(crate) const LAYERS_READ_MAX: usize = 1024;
 /// Open disk: its images, with their properties.
 pub struct OpenedDisk {
     /// Images for the engine, which returns them for [`close`].
-    pub spec: DiskSpec,
+    pub layer_stack: LayerStack,
     /// Kind of the disk's own image. For a raw file or block device, the kind in the plan.
     pub kind: DiskKind,
     /// Size and sector sizes that a guest sees.
-    pub shape: DiskGeometry,
+    pub geometry: DiskGeometry,
     /// Bytes that the disk's own file occupies on the store; the size of a block device.
     pub allocated_bytes: u64,
     /// Files of the disk: its own, its parent's, and so on. Empty for a block device.
-    pub layers: Vec<FileName>,
+    pub layer_files: Vec<FileName>,
     /// Error because of which metadata changes are not recorded, so that each write to newly
     /// allocated space waits for a commit; `None` if they are recorded or need no record.
-    pub unrecorded: Option<io::Error>,
+    pub redo_record_error: Option<io::Error>,
 }
 
 /// Opens a disk according to a plan, and locks its files. Creates no file: a missing file is an
@@ -73,7 +73,7 @@ pub(crate) fn open_up_to(
     let (Some(top_layer), Some(name)) = (layers.first(), names.first()) else {
         return Err(plan.error(suimon_ports::StoreFault::Missing));
     };
-    let (shape, kind) = (top_layer.shape(), top_layer.kind().unwrap_or(plan.new_kind()));
+    let (shape, kind) = (top_layer.geometry(), top_layer.kind().unwrap_or(plan.creation_kind()));
     let allocated_bytes = files.status(name)?.allocated_bytes;
     let mut layers: Vec<DiskLayer> = layers.into_iter().map(OpenLayer::into_layer).collect();
     let mut unrecorded = None;
@@ -82,15 +82,15 @@ pub(crate) fn open_up_to(
         layers = layers
             .into_iter()
             .map(|top_layer| {
-                let (top_layer, failed) = recorded(top_layer, seeds);
+                let (top_layer, failed) = start_recording(top_layer, seeds);
                 unrecorded = failed;
                 top_layer
             })
             .chain(parents)
             .collect();
     }
-    let spec = DiskSpec { layers };
-    Ok(OpenedDisk { spec, kind, shape, allocated_bytes, layers: names, unrecorded })
+    let spec = LayerStack { layers };
+    Ok(OpenedDisk { layer_stack: spec, kind, geometry: shape, allocated_bytes, layer_files: names, redo_record_error: unrecorded })
 }
 
 /// Closes a disk that the engine has returned, so that its file needs no repair. `label` is its
@@ -100,32 +100,32 @@ pub(crate) fn open_up_to(
 /// The file could not be written, or a flush had failed before. In the latter case nothing is
 /// written, because metadata would refer to payload that may be lost. The image is repaired at the
 /// next opening, as after a crash of the host.
-pub fn close(spec: DiskSpec, label: &str) -> Result<(), DiskError> {
+pub fn close(spec: LayerStack, label: &str) -> Result<(), DiskError> {
     let Some(DiskLayer { mut image, file }) = spec.layers.into_iter().next() else { return Ok(()) };
-    if let Some(error) = file.failed_flush() {
+    if let Some(error) = file.first_flush_error() {
         image.handle_flush_failure();
         drop(image);
         // Without this, reads would return data from the page cache that the device may not have.
-        let _ = file.drop_cached();
+        let _ = file.drop_page_cache();
         return Err(DiskError::new(label, DiskFault::FlushFailed { error: error.to_owned() }));
     }
-    image.close(file.as_image_file()).map_err(|error| DiskError::new(label, error).or_full())
+    image.close(file.as_image_file()).map_err(|error| DiskError::new(label, error).normalize_store_full())
 }
 
 fn open_device(files: &dyn StoreFiles, plan: &DiskPlan) -> Result<OpenedDisk, DiskError> {
     let used = if plan.is_read_only { FileLockMode::Read } else { FileLockMode::Write };
-    let file = files.open_device(used, plan.unit())?;
+    let file = files.open_device(used, plan.io_alignment())?;
     let len = file.properties().len;
     let shape = DiskGeometry {
-        size: len - len % u64::from(plan.logical_sector),
-        logical_sector: plan.logical_sector,
-        physical_sector: plan.physical_sector,
-        block: 0,
+        size_bytes: len - len % u64::from(plan.logical_sector_bytes),
+        logical_sector_bytes: plan.logical_sector_bytes,
+        physical_sector_bytes: plan.physical_sector_bytes,
+        block_bytes: 0,
     };
-    let image = Box::new(Linear::new(shape, 0, plan.is_read_only));
-    let spec = DiskSpec { layers: vec![DiskLayer { image, file }] };
-    let kind = plan.new_kind();
-    Ok(OpenedDisk { spec, kind, shape, allocated_bytes: len, layers: Vec::new(), unrecorded: None })
+    let image = Box::new(LinearImage::new(shape, 0, plan.is_read_only));
+    let spec = LayerStack { layers: vec![DiskLayer { image, file }] };
+    let kind = plan.creation_kind();
+    Ok(OpenedDisk { layer_stack: spec, kind, geometry: shape, allocated_bytes: len, layer_files: Vec::new(), redo_record_error: None })
 }
 
 /// Opens the disk's own image according to the plan, and its parents for reading. Returns the
@@ -138,7 +138,7 @@ pub(crate) fn open_layers(
 ) -> Result<Vec<OpenLayer>, DiskError> {
     let used = if plan.is_read_only { FileLockMode::Read } else { FileLockMode::Write };
     let options = plan.layer_options(used);
-    let top_layer = OpenLayer::open(files, plan.named()?, options, seeds)?;
+    let top_layer = OpenLayer::open(files, plan.file_name()?, options, seeds)?;
     let mut layers = vec![top_layer];
     let opened = agree(plan, &layers).and_then(|()| {
         add_parents(files, &mut layers, plan.parent.as_ref(), options, layers_max, seeds)
@@ -159,21 +159,21 @@ pub(crate) fn open_layers(
 fn agree(plan: &DiskPlan, layers: &[OpenLayer]) -> Result<(), DiskError> {
     let Some(top_layer) = layers.first() else { return Ok(()) };
     let differs = |field, planned: String, difference: String| {
-        Err(plan.error(DiskFault::Differs { field, configured: planned, found: difference }))
+        Err(plan.error(DiskFault::PlanMismatch { field, configured: planned, found: difference }))
     };
     if let (Some(planned), Some(actual)) = (plan.kind, top_layer.kind()) {
         if planned != actual {
-            return differs("kind", planned.word().to_owned(), actual.word().to_owned());
+            return differs("kind", planned.as_str().to_owned(), actual.as_str().to_owned());
         }
     }
     if let Some(parent) = plan.parent.as_ref().filter(|_| !top_layer.is_differencing()) {
         return differs("parent", parent.to_string(), "absent".to_owned());
     }
-    let (planned, actual) = (plan.logical_sector, top_layer.shape().logical_sector);
+    let (planned, actual) = (plan.logical_sector_bytes, top_layer.geometry().logical_sector_bytes);
     if planned != actual {
         return differs("logical_sector", planned.to_string(), actual.to_string());
     }
-    if top_layer.shape().size == 0 {
+    if top_layer.geometry().size_bytes == 0 {
         return differs("size", "at least one sector".to_owned(), "0".to_owned());
     }
     Ok(())
@@ -187,7 +187,7 @@ fn add_parents(
     layers_max: usize,
     seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
-    let options = LayerOptions { used: FileLockMode::Read, ..child_options };
+    let options = LayerOptions { lock_mode: FileLockMode::Read, ..child_options };
     let mut parent_name = parent_name.cloned();
     while let Some(child) = layers.last() {
         if !child.is_differencing() {
@@ -212,9 +212,9 @@ fn add_parents(
         let candidates: Vec<Candidate> =
             candidates.into_iter().filter(|candidate| !is_layer(&candidate.name)).collect();
         let parent = find_parent(files, child, recorded, &candidates, options, seeds)?;
-        let (of_child, of_parent) = (child.shape().logical_sector, parent.shape().logical_sector);
+        let (of_child, of_parent) = (child.geometry().logical_sector_bytes, parent.geometry().logical_sector_bytes);
         if of_parent > of_child {
-            return Err(failed(DiskFault::Differs {
+            return Err(failed(DiskFault::PlanMismatch {
                 field: "LogicalSectorSize",
                 configured: format!("{of_child} in the child"),
                 found: format!("{of_parent} in its parent {}", parent.name),
@@ -248,6 +248,6 @@ pub(crate) fn find_parent(
     }
     let names = candidates.iter().map(|candidate| candidate.name.clone()).collect();
     let missing =
-        || DiskError::new(&child.name, DiskFault::ParentMissing { recorded, tried: names });
+        || DiskError::new(&child.name, DiskFault::ParentMissing { recorded_paths: recorded, searched_files: names });
     Err(first_error.unwrap_or_else(missing))
 }

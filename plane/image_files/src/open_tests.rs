@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use suimon_image::testing::WriteOutcome;
 use suimon_ports::RedoRecords;
-use suimon_ports::testing::{MemoryRecords, MemoryStore};
+use suimon_ports::testing::{MemoryRedoRecords, MemoryStore};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
 use super::draft::IncompleteImage;
@@ -24,11 +24,11 @@ pub(crate) fn plan(format: DiskFormat, kind: DiskKind, file: &str) -> DiskPlan {
         format,
         kind: Some(kind),
         file: Some(name(file)),
-        size: (kind != DiskKind::Differencing).then_some(3 * MB),
+        size_bytes: (kind != DiskKind::Differencing).then_some(3 * MB),
         parent: None,
         is_read_only: false,
-        logical_sector: 512,
-        physical_sector: 4096,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
         block_bytes: (format == DiskFormat::Vhdx).then_some(MB),
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn seeded<T>(first: u128, run: impl FnOnce(&mut HostInputs<'_>) -> T)
 /// Calls `run` with consecutive numbers from `first` as random values, and with redo records.
 pub(crate) fn recorded<T>(
     first: u128,
-    records: Option<&MemoryRecords>,
+    records: Option<&MemoryRedoRecords>,
     run: impl FnOnce(&mut HostInputs<'_>) -> T,
 ) -> T {
     let records = records.map(|records| records as &dyn RedoRecords);
@@ -57,8 +57,8 @@ pub(crate) fn recorded<T>(
     run(&mut HostInputs {
         random: &mut random,
         now_unix_s: NOW,
-        records,
-        left: RemainingRecords::Redo,
+        redo_records: records,
+        remaining_redo_records: RemainingRecordPolicy::Redo,
     })
 }
 
@@ -101,10 +101,10 @@ fn a_created_image_opens_with_its_size() {
         assert!(exists(files.as_ref(), &plan).unwrap());
         assert_eq!(fault(create_disk(&files, &plan, 1)), "Exists");
         let disk = open_disk(files.as_ref(), &plan).unwrap();
-        assert_eq!((disk.shape.size, disk.layers.len()), (3 * MB, 1), "{plan:?}");
-        assert_eq!((disk.shape.logical_sector, disk.shape.physical_sector), (512, 4096));
+        assert_eq!((disk.geometry.size_bytes, disk.layer_files.len()), (3 * MB, 1), "{plan:?}");
+        assert_eq!((disk.geometry.logical_sector_bytes, disk.geometry.physical_sector_bytes), (512, 4096));
         assert_eq!(fault(open_disk(files.as_ref(), &plan)), "InUse");
-        close(disk.spec, "disk").unwrap();
+        close(disk.layer_stack, "disk").unwrap();
         let reader = DiskPlan { is_read_only: true, ..plan };
         let (_one, _other) =
             (open_disk(&store, &reader).unwrap(), open_disk(&store, &reader).unwrap());
@@ -124,12 +124,12 @@ fn a_crash_during_creation_leaves_no_disk_or_a_complete_one() {
                 WriteOutcome::Lost,
                 WriteOutcome::Torn(0x5555_5555_5555_5555),
             ] {
-                let crashed = store.crashed(crash_point, || of_all);
-                let swept = sweep(&crashed, &[]).unwrap();
+                let crashed = store.store_after_crash(crash_point, || of_all);
+                let swept = remove_all_incomplete(&crashed, &[]).unwrap();
                 let files: Arc<dyn StoreFiles> = Arc::new(crashed.clone());
                 match open_disk(files.as_ref(), &plan) {
                     Ok(disk) => {
-                        assert_eq!((disk.shape.size, crash_point), (3 * MB, ops), "{plan:?}");
+                        assert_eq!((disk.geometry.size_bytes, crash_point), (3 * MB, ops), "{plan:?}");
                     }
                     Err(error) => {
                         assert!(
@@ -175,12 +175,12 @@ fn an_incomplete_file_is_no_disk_and_one_in_use_is_kept() {
     create_disk(&files, &plan, 1).unwrap();
     assert_eq!(store.files().keys().cloned().collect::<Vec<_>>(), [name("sub/disk")]);
     let making = files.create(&draft, 1).unwrap();
-    assert!(sweep(files.as_ref(), &[]).unwrap().is_empty());
+    assert!(remove_all_incomplete(files.as_ref(), &[]).unwrap().is_empty());
     let second_plan = DiskPlan { file: Some(name("sub/disk")), ..plan };
     files.remove(&name("sub/disk")).unwrap();
     assert_eq!(fault(create_disk(&files, &second_plan, 1)), "InUse");
     drop(making);
-    assert_eq!(sweep(files.as_ref(), &[]).unwrap(), [draft]);
+    assert_eq!(remove_all_incomplete(files.as_ref(), &[]).unwrap(), [draft]);
 }
 
 #[test]
@@ -194,25 +194,25 @@ fn errors_of_impossible_plans_state_the_permitted_values() {
         plan
     };
     for (field, plan) in [
-        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = None)),
-        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(0))),
-        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(513))),
-        ("size", changed_plan(Raw, Fixed, &|plan| plan.size = Some(u64::MAX - 511))),
-        ("size", changed_plan(Vhd, Dynamic, &|plan| plan.size = Some((2040 << 30) + 512))),
-        ("size", changed_plan(Vhdx, Dynamic, &|plan| plan.size = Some((64 << 40) + 512))),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size_bytes = None)),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size_bytes = Some(0))),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size_bytes = Some(513))),
+        ("size", changed_plan(Raw, Fixed, &|plan| plan.size_bytes = Some(u64::MAX - 511))),
+        ("size", changed_plan(Vhd, Dynamic, &|plan| plan.size_bytes = Some((2040 << 30) + 512))),
+        ("size", changed_plan(Vhdx, Dynamic, &|plan| plan.size_bytes = Some((64 << 40) + 512))),
         (
             "size",
             changed_plan(Vhdx, Dynamic, &|plan| {
-                (plan.logical_sector, plan.size) = (4096, Some(512));
+                (plan.logical_sector_bytes, plan.size_bytes) = (4096, Some(512));
             }),
         ),
-        ("logical_sector", changed_plan(Raw, Fixed, &|plan| plan.logical_sector = 1024)),
-        ("logical_sector", changed_plan(Vhd, Fixed, &|plan| plan.logical_sector = 4096)),
-        ("physical_sector", changed_plan(Raw, Fixed, &|plan| plan.physical_sector = 0)),
+        ("logical_sector", changed_plan(Raw, Fixed, &|plan| plan.logical_sector_bytes = 1024)),
+        ("logical_sector", changed_plan(Vhd, Fixed, &|plan| plan.logical_sector_bytes = 4096)),
+        ("physical_sector", changed_plan(Raw, Fixed, &|plan| plan.physical_sector_bytes = 0)),
         (
             "physical_sector",
             changed_plan(Raw, Fixed, &|plan| {
-                (plan.logical_sector, plan.physical_sector) = (4096, 512);
+                (plan.logical_sector_bytes, plan.physical_sector_bytes) = (4096, 512);
             }),
         ),
         ("block_bytes", changed_plan(Raw, Fixed, &|plan| plan.block_bytes = Some(MB))),
@@ -230,7 +230,7 @@ fn errors_of_impossible_plans_state_the_permitted_values() {
         assert!(
             matches!(
                 &*error.fault,
-                DiskFault::Plan { field: field_name, .. } if *field_name == field
+                DiskFault::InvalidPlan { field: field_name, .. } if *field_name == field
             ),
             "{field}: {error}"
         );
@@ -241,7 +241,7 @@ fn errors_of_impossible_plans_state_the_permitted_values() {
 fn an_image_that_is_not_as_planned_is_refused() {
     let (_, files) = store();
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
-        let dynamic = plan(format, DiskKind::Dynamic, format.word());
+        let dynamic = plan(format, DiskKind::Dynamic, format.as_str());
         create_disk(&files, &dynamic, 1).unwrap();
         let fixed = DiskPlan { kind: Some(DiskKind::Fixed), ..dynamic.clone() };
         assert_eq!(fault(open_disk(files.as_ref(), &fixed)), "Differs");
@@ -252,7 +252,7 @@ fn an_image_that_is_not_as_planned_is_refused() {
         let other = DiskPlan { format: other, block_bytes: None, ..dynamic.clone() };
         assert_eq!(fault(open_disk(files.as_ref(), &other)), "Image");
         if format == DiskFormat::Vhdx {
-            let sectors = DiskPlan { logical_sector: 4096, ..dynamic.clone() };
+            let sectors = DiskPlan { logical_sector_bytes: 4096, ..dynamic.clone() };
             assert_eq!(fault(open_disk(files.as_ref(), &sectors)), "Differs");
         }
         // A refused file is not locked.
@@ -276,12 +276,12 @@ fn a_chain_is_found_by_the_paths_that_its_images_record() {
         let top = child(format, "top", "sub/mid");
         for plan in [top.clone(), DiskPlan { parent: None, ..top }] {
             let disk = open_disk(files.as_ref(), &plan).unwrap();
-            assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("base")]);
-            assert_eq!(disk.shape.size, 3 * MB);
+            assert_eq!(disk.layer_files, [name("top"), name("sub/mid"), name("base")]);
+            assert_eq!(disk.geometry.size_bytes, 3 * MB);
             // Parents are opened for reading and shared.
             assert!(store.open(&name("base"), FileLockMode::Read, 1).is_ok());
             assert!(store.open(&name("base"), FileLockMode::Write, 1).is_err());
-            close(disk.spec, "top").unwrap();
+            close(disk.layer_stack, "top").unwrap();
         }
     }
 }
@@ -292,22 +292,22 @@ fn an_image_states_its_kind_where_the_plan_does_not() {
     for plan in formats().into_iter().filter(|plan| plan.format != DiskFormat::Raw) {
         create_disk(&files, &plan, 1).unwrap();
         let kind = plan.kind;
-        let plan = DiskPlan { kind: None, size: None, block_bytes: None, ..plan };
+        let plan = DiskPlan { kind: None, size_bytes: None, block_bytes: None, ..plan };
         let disk = open_disk(files.as_ref(), &plan).unwrap();
         assert_eq!(Some(disk.kind), kind);
-        close(disk.spec, "disk").unwrap();
+        close(disk.layer_stack, "disk").unwrap();
         // A planned parent contradicts an image without parent.
         let child = DiskPlan { parent: Some(name("other")), ..plan.clone() };
         let error = open_disk(files.as_ref(), &child).err().unwrap();
-        assert!(matches!(&*error.fault, DiskFault::Differs { field: "parent", .. }), "{error}");
+        assert!(matches!(&*error.fault, DiskFault::PlanMismatch { field: "parent", .. }), "{error}");
         files.remove(&name("disk")).unwrap();
     }
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let (_, files) = chain(format);
         let top = DiskPlan { kind: None, parent: None, ..child(format, "top", "sub/mid") };
         let disk = open_disk(files.as_ref(), &top).unwrap();
-        assert_eq!((disk.kind, disk.layers.len()), (DiskKind::Differencing, 3));
-        close(disk.spec, "top").unwrap();
+        assert_eq!((disk.kind, disk.layer_files.len()), (DiskKind::Differencing, 3));
+        close(disk.layer_stack, "top").unwrap();
         // A planned value that contradicts the image is refused, with the name of the key.
         let dynamic = DiskPlan { kind: Some(DiskKind::Dynamic), ..top.clone() };
         let error = open_disk(files.as_ref(), &dynamic).err().unwrap().to_string();
@@ -328,13 +328,13 @@ fn a_moved_parent_is_found_beside_the_child() {
         let (_, files) = chain(format);
         files.rename(&name("base"), &name("sub/base")).unwrap();
         let disk = open_disk(files.as_ref(), &top).unwrap();
-        assert_eq!(disk.layers, [name("top"), name("sub/mid"), name("sub/base")]);
-        close(disk.spec, "top").unwrap();
+        assert_eq!(disk.layer_files, [name("top"), name("sub/mid"), name("sub/base")]);
+        close(disk.layer_stack, "top").unwrap();
         // Another image at the former name does not hide the parent.
         create_disk(&files, &plan(format, DiskKind::Dynamic, "base"), 5000).unwrap();
         let disk = open_disk(files.as_ref(), &top).unwrap();
-        assert_eq!(disk.layers.last(), Some(&name("sub/base")));
-        close(disk.spec, "top").unwrap();
+        assert_eq!(disk.layer_files.last(), Some(&name("sub/base")));
+        close(disk.layer_stack, "top").unwrap();
         // The other image is reported if the parent exists under no name.
         files.remove(&name("sub/base")).unwrap();
         let error = open_disk(files.as_ref(), &top).err().unwrap();
@@ -370,11 +370,11 @@ fn a_parent_that_is_missing_changed_or_another_is_named() {
         let (store, files) = chain(format);
         store.set_time(NOW + 60);
         let base = open_disk(files.as_ref(), &plan(format, DiskKind::Dynamic, "base")).unwrap();
-        let file = &base.spec.layers[0].file;
+        let file = &base.layer_stack.layers[0].file;
         let mut bytes = [0; 512];
         file.read_at(0, &mut bytes).unwrap();
         file.write_at(0, &bytes).unwrap();
-        close(base.spec, "base").unwrap();
+        close(base.layer_stack, "base").unwrap();
         let error = open_disk(files.as_ref(), &top).err().unwrap();
         assert_eq!(error.file, "sub/mid");
         assert!(matches!(*error.fault, DiskFault::ParentChanged { .. }), "{error}");
@@ -412,7 +412,7 @@ fn a_cyclic_or_too_long_chain_is_an_error() {
         // Opening a parent for writing invalidates its children, so the child is opened first.
         assert_eq!(fault(open_disk(files.as_ref(), &last(LAYERS_MAX))), "TooManyLayers");
         let disk = open_disk(files.as_ref(), &last(longest)).unwrap();
-        assert_eq!(disk.layers.len(), LAYERS_MAX);
+        assert_eq!(disk.layer_files.len(), LAYERS_MAX);
     }
 }
 
@@ -425,13 +425,13 @@ fn recorded_paths_cannot_leave_the_store() {
         hostile.iter().map(|path| ParentLocator::WindowsRelative((*path).to_owned())).collect();
     // The last component is the child's own name.
     locators.push(ParentLocator::WindowsAbsolute(r"C:\elsewhere\top".to_owned()));
-    let parent = Parent { unique_id: [7; 16], modified: 0, name: "../x".to_owned(), locators };
+    let parent = Parent { unique_id: [7; 16], modified_s_since_2000: 0, name: "../x".to_owned(), locators };
     let image = NewVhd {
         disk: CreateParameters::Differencing { block_size: 2 << 20, parent },
         size: 3 * MB,
         size_encoding: SizeEncoding::Exact,
         unique_id: [8; 16],
-        created: 0,
+        created_s_since_2000: 0,
     };
     image.create(files.create(&name("top"), 512).unwrap().as_ref()).unwrap();
     let top = DiskPlan { parent: None, ..child(DiskFormat::Vhd, "top", "x") };
@@ -448,16 +448,16 @@ fn metadata_of_an_opened_image_is_verified() {
         let disk = open_disk(&store, &plan).unwrap();
         verify_metadata(&disk, &plan).unwrap();
         // One of two region tables (MS-VHDX, 2.2.3).
-        disk.spec.layers[0].file.write_at(192 << 10, &[0xff; 64 << 10]).unwrap();
+        disk.layer_stack.layers[0].file.write_at(192 << 10, &[0xff; 64 << 10]).unwrap();
         assert!(verify_metadata(&disk, &plan).is_err());
-        close(disk.spec, "disk").unwrap();
+        close(disk.layer_stack, "disk").unwrap();
         files.remove(&name("disk")).unwrap();
     }
     for plan in formats() {
         create_disk(&files, &plan, 1).unwrap();
         let disk = open_disk(&store, &plan).unwrap();
         verify_metadata(&disk, &plan).unwrap();
-        close(disk.spec, "disk").unwrap();
+        close(disk.layer_stack, "disk").unwrap();
         files.remove(&name("disk")).unwrap();
     }
 }

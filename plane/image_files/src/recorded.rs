@@ -227,7 +227,7 @@ impl RecordedImage {
         if self.unrecorded_changes.is_empty() {
             return;
         }
-        let block = self.image.disk_geometry().block;
+        let block = self.image.disk_geometry().block_bytes;
         let Some(record) = self.record.as_mut().filter(|_| !self.has_failed) else {
             // The contents of the changes are not needed any more.
             self.unrecorded_changes.clear();
@@ -316,7 +316,7 @@ impl Image for RecordedImage {
         range: ByteRange,
         kept_ranges: &mut Vec<ByteRange>,
     ) -> Result<Translation, ImageError> {
-        let (before, block) = (kept_ranges.len(), self.image.disk_geometry().block);
+        let (before, block) = (kept_ranges.len(), self.image.disk_geometry().block_bytes);
         let mut remaining = range;
         while !remaining.is_empty() {
             if block == 0 {

@@ -7,14 +7,14 @@ use suimon_ports::{DiskFile, FileLockMode, FileName, RedoRecords, StoreFault, St
 use super::error::{DiskError, DiskFault};
 use super::plan::DiskPlan;
 use super::recorded::RecordedImage;
-use super::{HostInputs, RemainingRecords};
+use super::{HostInputs, RemainingRecordPolicy};
 use crate::disk_spec::DiskLayer;
 
 /// Recorded metadata changes of an image that a killed process left.
 pub(super) struct RemainingRedo<'a> {
     records: &'a dyn RedoRecords,
     key: String,
-    pub(super) redo: RedoChanges,
+    pub(super) changes: RedoChanges,
 }
 
 impl<'a> RemainingRedo<'a> {
@@ -25,18 +25,18 @@ impl<'a> RemainingRedo<'a> {
         seeds: &HostInputs<'a>,
     ) -> Result<Option<Self>, DiskError> {
         let Some((records, key)) = location(file, seeds) else { return Ok(None) };
-        if seeds.left == RemainingRecords::Keep {
+        if seeds.remaining_redo_records == RemainingRecordPolicy::Keep {
             return Ok(None);
         }
         let failed = |error| {
             let record = records.location(&key);
-            DiskError::new(name, DiskFault::RecordUnusable { record, error })
+            DiskError::new(name, DiskFault::RedoRecordUnusable { record, error })
         };
-        if seeds.left == RemainingRecords::Discard {
+        if seeds.remaining_redo_records == RemainingRecordPolicy::Discard {
             return records.discard(&key).map(|()| None).map_err(failed);
         }
         let redo = records.load(&key).map_err(failed)?;
-        Ok(redo.map(|redo| Self { records, key, redo }))
+        Ok(redo.map(|redo| Self { records, key, changes: redo }))
     }
 
     /// Discards the record after all its changes are in the file. If the record remained, its
@@ -44,7 +44,7 @@ impl<'a> RemainingRedo<'a> {
     pub(super) fn finish(self, name: &FileName) -> Result<(), DiskError> {
         self.records.discard(&self.key).map_err(|error| {
             let record = self.records.location(&self.key);
-            DiskError::new(name, DiskFault::RecordUnusable { record, error })
+            DiskError::new(name, DiskFault::RedoRecordUnusable { record, error })
         })
     }
 
@@ -52,27 +52,27 @@ impl<'a> RemainingRedo<'a> {
     /// that the next attempt may succeed, unless the record does not match the image.
     ///
     /// If a flush has failed, the record is discarded: payload of the changes may be lost.
-    pub(super) fn failed(
+    pub(super) fn into_error(
         self,
         file: &dyn DiskFile,
         name: &FileName,
         error: ImageError,
     ) -> DiskError {
-        if let Some(error) = file.failed_flush() {
+        if let Some(error) = file.first_flush_error() {
             let _ = self.records.discard(&self.key);
             return DiskError::new(name, DiskFault::FlushFailed { error: error.to_owned() });
         }
-        if !matches!(error.fault, ImageFault::ParentChanged { .. } | ImageFault::Overlap { .. }) {
-            return DiskError::new(name, error).or_full();
+        if !matches!(error.fault, ImageFault::ImageModified { .. } | ImageFault::Overlap { .. }) {
+            return DiskError::new(name, error).normalize_store_full();
         }
         let record = self.records.location(&self.key);
-        DiskError::new(name, DiskFault::NotRedone { record, error })
+        DiskError::new(name, DiskFault::RedoFailed { record, error })
     }
 }
 
 /// Starts to record changes of an image that was opened for writing. If that is not possible,
 /// returns the reason; each write to newly allocated space then waits for a commit.
-pub(super) fn recorded(
+pub(super) fn start_recording(
     layer: DiskLayer,
     seeds: &HostInputs<'_>,
 ) -> (DiskLayer, Option<std::io::Error>) {
@@ -102,17 +102,17 @@ pub fn discard_remaining_record(
     seeds: &HostInputs<'_>,
 ) -> Result<(), DiskError> {
     let (Some(name), true) = (&plan.file, plan.format.has_metadata()) else { return Ok(()) };
-    if seeds.records.is_none() {
+    if seeds.redo_records.is_none() {
         return Ok(());
     }
-    let file = match files.open(name, FileLockMode::Read, plan.unit()) {
+    let file = match files.open(name, FileLockMode::Read, plan.io_alignment()) {
         Err(error) if matches!(error.fault, StoreFault::Missing) => return Ok(()),
         opened => opened?,
     };
     let Some((records, key)) = location(file.as_ref(), seeds) else { return Ok(()) };
     records.discard(&key).map_err(|error| {
         let record = records.location(&key);
-        DiskError::new(name, DiskFault::RecordUnusable { record, error })
+        DiskError::new(name, DiskFault::RedoRecordUnusable { record, error })
     })
 }
 
@@ -131,5 +131,5 @@ fn location<'a>(
     file: &dyn DiskFile,
     seeds: &HostInputs<'a>,
 ) -> Option<(&'a dyn RedoRecords, String)> {
-    Some((seeds.records?, file.properties().id?.to_string()))
+    Some((seeds.redo_records?, file.properties().id?.to_string()))
 }

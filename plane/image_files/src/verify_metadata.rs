@@ -13,7 +13,7 @@ use crate::format::DiskFormat;
 /// # Errors
 /// The first damage found.
 pub fn verify_metadata(opened: &OpenedDisk, plan: &DiskPlan) -> Result<(), DiskError> {
-    let Some(top_layer) = opened.spec.layers.first() else { return Ok(()) };
+    let Some(top_layer) = opened.layer_stack.layers.first() else { return Ok(()) };
     let file = top_layer.file.as_image_file();
     let damage = match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => None,

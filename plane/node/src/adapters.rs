@@ -23,7 +23,7 @@ use suimon_contract::{HostConfig, Name, PfConfig};
 use suimon_ports::{DeviceError, DeviceErrorKind, PfProperties, SriovHost};
 
 pub(crate) use self::steps::{PfStep, PfUndo, pf_steps};
-pub(crate) use self::users::user_of;
+pub(crate) use self::users::find_vf_user;
 
 /// Access to the adapters, and failures to apply their desired settings.
 pub(crate) struct Sriov {

@@ -26,14 +26,14 @@ impl Captures {
                 "operation {other} already captures frames of this port; cancel it first (`suimon \
                  operation cancel {other}`)"
             );
-            return Err(ApiError::new(ErrorCode::Conflict, text).about(key.to_string()));
+            return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(key.to_string()));
         }
         if running.len() >= CAPTURES_MAX {
             let text = format!(
                 "{CAPTURES_MAX} captures are running, the most possible; cancel one first (`suimon \
                  operation list` lists them)"
             );
-            return Err(ApiError::new(ErrorCode::Conflict, text).about(key.to_string()));
+            return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(key.to_string()));
         }
         running.push((key.clone(), operation));
         Ok(())

@@ -19,19 +19,19 @@ use suimon_ports::{CpuAffinity, StateStoreError};
 use crate::adapters::{PfStep, PfUndo, pf_steps};
 use crate::control::Controller;
 use crate::disks::{
-    DiskRollback, DiskStep, Disks, acquire_disks, disk_steps, required_disks, required_sockets,
+    DiskUndo, DiskStep, Disks, add_disk_resources, disk_steps, required_disks, required_sockets,
 };
 use crate::errors::{store_error, summarize};
 use crate::operations::OperationHandle;
-use crate::ports::{PortStep, PortUndo, RequiredPorts, acquire_ports, port_steps, required_ports};
+use crate::ports::{PortStep, PortUndo, RequiredPorts, add_port_resources, port_steps, required_ports};
 use crate::state::{Intent, StoreChange, StoredState, clear_intent, save_intent, save_state};
-use crate::transaction::{self, Acquired, ChangePhase, Participants};
+use crate::transaction::{self, AcquiredResources, ChangePhase, Participants};
 use crate::vmq::{WorkersStep, workers_step};
 use crate::vms::{VmStep, VmUndo, vm_steps};
 
 pub(crate) use self::candidate::ValidatedChange;
 pub use self::edit::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
-use self::texts::{change_failed, planned_events};
+use self::texts::{change_rolled_back_event, change_committed_events};
 
 /// Step of a change. Each variant contains the step of one resource kind.
 enum Step {
@@ -53,7 +53,7 @@ enum Undo {
     Pf(Box<PfUndo>),
     Workers,
     Tables,
-    Disk(Box<DiskRollback>),
+    Disk(Box<DiskUndo>),
 }
 
 impl Step {
@@ -61,10 +61,10 @@ impl Step {
         match self {
             Self::Vm(step) => step.phase(),
             Self::Port(step) => step.phase(),
-            Self::Pf(_) => ChangePhase::Adapters,
-            Self::Workers(_) => ChangePhase::Workers,
-            Self::Tables => ChangePhase::ForwardingTables,
-            Self::UplinkTables => ChangePhase::UplinkTables,
+            Self::Pf(_) => ChangePhase::ConfigureAdapters,
+            Self::Workers(_) => ChangePhase::ChangeWorkers,
+            Self::Tables => ChangePhase::PublishTables,
+            Self::UplinkTables => ChangePhase::PublishUplinkTables,
             Self::Disk(step) => step.phase(),
         }
     }
@@ -90,12 +90,12 @@ impl Controller {
         edit: &Edit,
         options: ChangeOptions,
     ) -> Result<(), ApiError> {
-        self.apply_with(operation, edit, options, Vec::new())
+        self.apply_with_store_changes(operation, edit, options, Vec::new())
     }
 
     /// Like [`Controller::apply`]. The store changes `store_changes` are committed together with
     /// the change.
-    pub(crate) fn apply_with(
+    pub(crate) fn apply_with_store_changes(
         &mut self,
         operation: &OperationHandle,
         edit: &Edit,
@@ -106,14 +106,14 @@ impl Controller {
         let from = self.shared.desired();
         let is_same = candidate.state.config == from.config;
         let is_same = is_same && candidate.state.file_text == from.file_text;
-        if is_same && !candidate.images.is_reopened {
+        if is_same && !candidate.images.is_created_disk_reopened {
             operation.set_plan(&Plan::default(), 0);
             self.workers_retry.reschedule(Instant::now());
             self.change_power(edit, &from.config, &from.config);
             return self.reload_files(edit);
         }
         let before = required_ports(&from.config);
-        let steps = steps(&from, &candidate, &before, &self.workers);
+        let steps = steps(&from, &candidate, &before, &self.worker_placements);
         // One additional step for the commit.
         operation.set_plan(&candidate.plan, steps.len() + 1);
         self.shared.change_ids(|ids| ids.assign(&candidate.state.config, &candidate.required));
@@ -147,11 +147,11 @@ impl Controller {
         edit: &Edit,
         store_changes: Vec<StoreChange>,
     ) -> Result<(), StateStoreError> {
-        let drafts = planned_events(change, edit);
+        let drafts = change_committed_events(change, edit);
         let mut changes = vec![save_state(&change.state)?, clear_intent()];
         changes.extend(store_changes);
-        changes.extend(self.shared.disks.records_of_removed(&change.state.config));
-        let new_disks = self.present_new_disks(&change.disks);
+        changes.extend(self.shared.disks.removed_store_record_changes(&change.state.config));
+        let new_disks = self.new_disks_among(&change.disks);
         changes.extend(self.new_disk_changes(&new_disks)?);
         let unchecked_disks = self.present_unchecked_disks(&change.disks);
         changes.extend(self.unchecked_disk_changes(&unchecked_disks)?);
@@ -160,7 +160,7 @@ impl Controller {
         self.shared.events.commit(drafts, changes)?;
         self.new_disks = new_disks;
         self.unchecked_disks = unchecked_disks;
-        self.shared.disks.end_created_images(&created);
+        self.shared.disks.forget_created_images(&created);
         Ok(())
     }
 
@@ -170,7 +170,7 @@ impl Controller {
         self.close_removed_ports(before, &change.required);
         self.finish_disks(&required_disks(&self.shared.desired().config), &change);
         self.shared.change_ids(|ids| ids.release(&change.state.config, &change.required));
-        self.devices.created.sweep(change.required.values(), &required_sockets(&change.disks));
+        self.devices.created.delete_unrequired(change.required.values(), &required_sockets(&change.disks));
         let before = self.shared.desired();
         let removed_vms = before
             .config
@@ -182,17 +182,17 @@ impl Controller {
         self.prune_bindings();
         self.shared.record_names();
         let after = self.shared.desired();
-        self.shared.follow_cluster();
+        self.shared.notify_cluster_driver();
         self.change_power(edit, &before.config, &after.config);
         self.delete_vms(&removed_vms, &before.config);
         self.notify_vms();
         // The adapters have the addresses of the new configuration before the operation succeeds.
         self.schedule_vf_query();
-        self.drive_iov();
+        self.drive_vfs();
     }
 
     pub(crate) fn report_failure(&mut self, edit: &Edit, error: &ApiError) {
-        let draft = change_failed(edit, error);
+        let draft = change_rolled_back_event(edit, error);
         if let Err(store) = self.shared.events.commit(vec![draft.clone()], vec![clear_intent()]) {
             tracing::error!(error = %store, "the failed change is still recorded as in progress");
             self.shared.events.append(vec![draft]);
@@ -289,7 +289,7 @@ impl Participants for HostChange<'_> {
             match step {
                 Undo::Port(step) => closed.extend(controller.roll_back_port(step)),
                 Undo::Vm(VmUndo::Delete(names)) => made_vms = names,
-                Undo::Vm(VmUndo::Return) => has_released = true,
+                Undo::Vm(VmUndo::ReturnDevices) => has_released = true,
                 Undo::Pf(undo_state) => controller.roll_back_pf(&undo_state),
                 Undo::Workers => {
                     if let Err(error) = controller.restore_workers(from) {
@@ -306,12 +306,12 @@ impl Participants for HostChange<'_> {
         }
         controller.reopen_ports(closed, from);
         controller.finish_rollback(disks_to_return, from);
-        if let Err(error) = controller.devices.created.note_opened(self.before.values()) {
+        if let Err(error) = controller.devices.created.record_opened(self.before.values()) {
             tracing::warn!(%error, "cannot record which sockets belong to the daemon");
         }
         controller.shared.change_ids(|ids| ids.release(from, self.before));
         let disks = required_disks(from);
-        controller.devices.created.sweep(self.before.values(), &required_sockets(&disks));
+        controller.devices.created.delete_unrequired(self.before.values(), &required_sockets(&disks));
         controller.delete_vms(&made_vms, &self.to.state.config);
         if has_released {
             controller.notify_vms();
@@ -329,9 +329,9 @@ fn steps(
 ) -> Vec<Step> {
     let (from, config) = (&from.config, &to.state.config);
     let disks_before = required_disks(from);
-    let mut acquired = Acquired::default();
-    acquire_ports(&mut acquired, before, &to.required);
-    acquire_disks(&mut acquired, &disks_before, &to.disks);
+    let mut acquired = AcquiredResources::default();
+    add_port_resources(&mut acquired, before, &to.required);
+    add_disk_resources(&mut acquired, &disks_before, &to.disks);
     let ports = port_steps(before, &to.required, &acquired);
     let opens_uplink = ports.iter().any(PortStep::opens_uplink);
     let vms = vm_steps(from, (before, &disks_before), to, &acquired);
@@ -350,7 +350,7 @@ fn steps(
 
 /// Splits the reversals into those of other kinds (first) and those of disks (second), each in the
 /// given order.
-fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskRollback>) {
+fn split(undo: Vec<Undo>) -> (Vec<Undo>, Vec<DiskUndo>) {
     let (mut others, mut of_disks) = (Vec::new(), Vec::new());
     for step in undo {
         match step {

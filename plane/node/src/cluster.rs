@@ -54,7 +54,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub use self::connector::{CLUSTER_TIMEOUT, ClusterStores, cluster_prefix};
+pub use self::connector::{CLUSTER_TIMEOUT, ClusterStoreConnector, cluster_prefix};
 pub(crate) use self::covered::{Minimums, disk_minimum_key, policy_minimum_key};
 use self::inbox::Inbox;
 pub(crate) use self::sharing::shared_stores;
@@ -62,7 +62,7 @@ use self::status::PublishedClusterStatus;
 
 /// Cluster state of the node.
 pub(crate) struct Cluster {
-    stores: Arc<dyn ClusterStores>,
+    stores: Arc<dyn ClusterStoreConnector>,
     inbox: Arc<Inbox>,
     view: Mutex<PublishedClusterStatus>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -85,7 +85,7 @@ impl Drop for ChangeGuard<'_> {
 }
 
 impl Cluster {
-    pub(crate) fn new(stores: Arc<dyn ClusterStores>) -> Self {
+    pub(crate) fn new(stores: Arc<dyn ClusterStoreConnector>) -> Self {
         let (inbox, view) = (Arc::default(), Mutex::default());
         let (threads, changing, changed) = Default::default();
         Self { stores, inbox, view, threads, changing, changed }

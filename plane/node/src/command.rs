@@ -7,7 +7,7 @@ use suimon_contract::{IncomingMigrationRequest, MeasureStoreRequest, Name};
 use suimon_ports::NbdNotice;
 use suimon_quantity::{QueueId, WorkerId};
 
-use crate::device_notices::{AnnounceNotices, DeviceNotices};
+use crate::device_notices::{NoticeAnnouncer, DeviceNotices};
 use crate::operations::OperationHandle;
 use crate::{ChangeOptions, DiskFileJob, Edit};
 
@@ -25,10 +25,10 @@ pub(crate) enum Command {
     },
     /// A device has queued notices.
     DeviceNotices(Arc<DeviceNotices>),
-    DiskWork {
+    RunDiskFileJob {
         operation: OperationHandle,
         disk: Name,
-        work: DiskFileJob,
+        job: DiskFileJob,
     },
     MeasureStore {
         operation: OperationHandle,
@@ -46,13 +46,13 @@ pub(crate) enum Command {
         operation: OperationHandle,
         /// Operation of the migration, which this command ends; `None` if no operation is in
         /// progress.
-        waiting: Option<OperationHandle>,
+        migration_operation: Option<OperationHandle>,
         vm: Name,
-        with_file: bool,
+        deletes_files: bool,
     },
     /// Returns a disk to service after a migration to another node was not completed. The disk is
     /// opened, or marked as failed with the given reason.
-    ReturnDisk {
+    ReturnDiskToService {
         disk: Name,
         failure: Option<String>,
     },
@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Stop,
 }
 
-impl AnnounceNotices for SyncSender<Command> {
+impl NoticeAnnouncer for SyncSender<Command> {
     fn announce(&self, notices: Arc<DeviceNotices>) -> bool {
         !matches!(self.try_send(Command::DeviceNotices(notices)), Err(TrySendError::Full(_)))
     }

@@ -19,7 +19,7 @@ use crate::ports::Devices;
 use crate::retry::RetryState;
 use crate::shared::Shared;
 use crate::teams::TeamThreads;
-use crate::virtual_functions::IovController;
+use crate::virtual_functions::VfController;
 use crate::vms::HostAutostart;
 
 /// Interval at which notices of the plane are polled.
@@ -40,7 +40,7 @@ pub(crate) struct Controller {
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) devices: Devices,
     /// Current placements of the workers.
-    pub(crate) workers: Vec<CpuAffinity>,
+    pub(crate) worker_placements: Vec<CpuAffinity>,
     /// Failures to change the workers to the configured set.
     pub(crate) workers_retry: RetryState,
     /// Events to be committed together at the end of the iteration.
@@ -48,12 +48,12 @@ pub(crate) struct Controller {
     pub(crate) plane_polled_at: Option<Instant>,
     pub(crate) pfs_checked_at: Instant,
     pub(crate) stores_queried_at: Instant,
-    pub(crate) state_store: StateStoreWatch,
+    pub(crate) state_store_watch: StateStoreWatch,
     /// Stores that were reported as nearly full.
-    pub(crate) nearly_full: BTreeSet<Name>,
+    pub(crate) nearly_full_stores: BTreeSet<Name>,
     /// Stores that were reported as failed.
     pub(crate) failed_stores: BTreeSet<Name>,
-    pub(crate) iov: IovController,
+    pub(crate) vf_controller: VfController,
     /// Threads that drive the NIC teams.
     pub(crate) teams: TeamThreads,
     /// Disk jobs in progress, each with its own thread.
@@ -68,7 +68,7 @@ pub(crate) struct Controller {
     /// Measurements of stores in progress, each with its own thread.
     pub(crate) measurements: Vec<RunningMeasurement>,
     /// NICs of VMs that other nodes run, according to the tables published last.
-    pub(crate) nics_away: BTreeSet<Name>,
+    pub(crate) nics_on_other_nodes: BTreeSet<Name>,
     /// Autostart of VMs, until it is recorded.
     pub(crate) autostart: HostAutostart,
     /// VM that the change in progress takes over from another node.
@@ -85,7 +85,7 @@ impl Controller {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => stop = true,
             }
-            for notices in self.shared.late_notices.take() {
+            for notices in self.shared.unannounced_notices.take() {
                 self.handle_device_notices(&notices);
             }
             self.publish_moved_nics();
@@ -97,16 +97,16 @@ impl Controller {
                 self.pfs_checked_at = Instant::now();
             }
             if self.stores_queried_at.elapsed() >= STORES_QUERY {
-                self.query_stores();
+                self.report_store_space();
                 self.stores_queried_at = Instant::now();
             }
             self.continue_autostart();
             self.watch_state_store();
-            self.drive_iov();
-            self.end_openings();
+            self.drive_vfs();
+            self.poll_openings();
             self.retry_disks();
-            self.end_disk_jobs();
-            self.end_measurements();
+            self.poll_disk_jobs();
+            self.poll_measurements();
             self.watch_cpus();
             self.report_rejections();
             let drafts = std::mem::take(&mut self.drafts);
@@ -115,15 +115,15 @@ impl Controller {
                 break;
             }
         }
-        self.end();
+        self.shut_down();
     }
 
     /// Stops the threads that the controller has started and closes all devices. TAPs and VMs
     /// remain.
-    pub(crate) fn end(mut self) {
+    pub(crate) fn shut_down(mut self) {
         self.report_rejections();
         self.write_drafts();
-        self.shared.events.append_all();
+        self.shared.events.flush_withheld();
         self.shared.events.append(vec![EventDraft::new(
             EventKind::DaemonStopping,
             "host",
@@ -132,7 +132,7 @@ impl Controller {
         self.detach_vms();
         self.stop_disk_jobs();
         self.stop_measurements();
-        self.end_power();
+        self.restore_power_settings();
         // LACP partners are informed while frames still pass.
         self.teams.stop();
         for port in self.shared.ports.all() {
@@ -168,7 +168,7 @@ impl Controller {
                         operation.end(&result);
                     }
                 }
-                Command::DiskWork { operation, disk, work } => {
+                Command::RunDiskFileJob { operation, disk, job: work } => {
                     self.write_drafts();
                     self.begin_disk_operation(operation, &disk, &work);
                     self.write_drafts();
@@ -181,8 +181,8 @@ impl Controller {
                 Command::CreateIncomingVm { operation, request } => {
                     self.create_incoming_vm(operation, &request);
                 }
-                Command::ReturnDisk { disk, failure } => self.return_disk(&disk, failure),
-                Command::DeleteMigratedVm { operation, waiting, vm, with_file } => {
+                Command::ReturnDiskToService { disk, failure } => self.return_disk(&disk, failure),
+                Command::DeleteMigratedVm { operation, migration_operation: waiting, vm, deletes_files: with_file } => {
                     self.delete_migrated_vm(&operation, vm, with_file);
                     if let Some(waiting) = waiting {
                         waiting.end(&Ok(()));
@@ -217,7 +217,7 @@ impl Controller {
     fn report_rejections(&mut self) {
         let refusals = self.shared.disks.exports.take_rejections();
         let drafts =
-            refusals.into_iter().map(|(last, count)| nbd_event(last).repeated_times(count));
+            refusals.into_iter().map(|(last, count)| nbd_event(last).rate_limited_times(count));
         self.drafts.extend(drafts);
     }
 
@@ -233,13 +233,13 @@ impl Controller {
         let now = Instant::now();
         let retries = self.shared.ports.all().into_iter().filter_map(|port| {
             let state = port.lock();
-            state.retry.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
+            state.retry.current_failure.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
         });
         let disks = self.shared.disks.all().into_iter().filter_map(|disk| {
             let state = disk.lock();
-            state.retry.now.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
+            state.retry.current_failure.as_ref().map(|f| f.retry_at.saturating_duration_since(now))
         });
-        let workers = self.workers_retry.now.as_ref();
+        let workers = self.workers_retry.current_failure.as_ref();
         let workers = workers.map(|f| f.retry_at.saturating_duration_since(now));
         retries.chain(disks).chain(workers).fold(PLANE_POLL, Duration::min)
     }
@@ -257,7 +257,7 @@ impl Controller {
         }
         self.shared.refresh_kernel_paths();
         // Bounded, so that a flood of notices does not delay changes.
-        let left_before = self.shared.bound_addresses.recently_left();
+        let left_before = self.shared.bound_addresses.recently_disconnected();
         let mut has_more = true;
         for _ in 0..NOTICES_PER_COMMIT {
             let Some(notice) = self.shared.plane.poll_notice() else {
@@ -267,7 +267,7 @@ impl Controller {
             self.handle_plane_notice(notice);
         }
         if !has_more {
-            self.shared.bound_addresses.forget_recently_left(&left_before);
+            self.shared.bound_addresses.clear_recently_disconnected(&left_before);
         }
         self.write_bindings();
         self.devices.negotiated_features.write();

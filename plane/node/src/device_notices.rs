@@ -11,7 +11,7 @@ use suimon_ports::DeviceNotice;
 use suimon_quantity::{DiskId, PortId};
 
 /// Maximum number of queued notices of a device.
-pub(crate) const WAITING_MAX: usize = 32;
+pub(crate) const QUEUED_NOTICES_MAX: usize = 32;
 
 /// Port or disk that a device belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) enum DeviceOwner {
 }
 
 /// Queue of the control thread, as far as device notices use it.
-pub(crate) trait AnnounceNotices: Send + Sync {
+pub(crate) trait NoticeAnnouncer: Send + Sync {
     /// Queues a command to handle the notices of a device. Returns false if the control thread's
     /// queue is full.
     fn announce(&self, notices: Arc<DeviceNotices>) -> bool;
@@ -32,7 +32,7 @@ pub(crate) struct DeviceNotices {
     pub(crate) owner: DeviceOwner,
     /// Generation of the device when it was opened.
     pub(crate) generation: u64,
-    commands: Box<dyn AnnounceNotices>,
+    commands: Box<dyn NoticeAnnouncer>,
     late: Arc<UnannouncedNotices>,
     waiting: Mutex<Waiting>,
 }
@@ -65,7 +65,7 @@ impl DeviceNotices {
     pub(crate) fn new(
         owner: DeviceOwner,
         generation: u64,
-        commands: impl AnnounceNotices + 'static,
+        commands: impl NoticeAnnouncer + 'static,
         late: Arc<UnannouncedNotices>,
     ) -> Arc<Self> {
         let commands = Box::new(commands);
@@ -78,9 +78,9 @@ impl DeviceNotices {
     pub(crate) fn put(self: &Arc<Self>, notice: DeviceNotice) {
         let mut waiting = self.lock();
         waiting.notices.retain(|before| !is_superseded(before, &notice));
-        if waiting.notices.len() == WAITING_MAX {
+        if waiting.notices.len() == QUEUED_NOTICES_MAX {
             let is_event = |other: &DeviceNotice| {
-                !matches!(other, DeviceNotice::Lost { .. } | DeviceNotice::FeaturesCommitted(_))
+                !matches!(other, DeviceNotice::DeviceLost { .. } | DeviceNotice::FeaturesCommitted(_))
             };
             let oldest = waiting.notices.iter().position(is_event).unwrap_or(0);
             waiting.notices.remove(oldest);
@@ -101,7 +101,7 @@ impl DeviceNotices {
 
     /// Like [`take`](Self::take), called when the queued command is handled. The next notice queues
     /// another command.
-    pub(crate) fn take_queued(&self) -> VecDeque<DeviceNotice> {
+    pub(crate) fn take_announced(&self) -> VecDeque<DeviceNotice> {
         let mut waiting = self.lock();
         waiting.is_queued = false;
         std::mem::take(&mut waiting.notices)

@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 use suimon_ports::{DeviceNotice, NegotiatedFeatures};
 use suimon_quantity::PortId;
 
-use super::{DeviceNotices, DeviceOwner, UnannouncedNotices, WAITING_MAX};
+use super::{DeviceNotices, DeviceOwner, UnannouncedNotices, QUEUED_NOTICES_MAX};
 use crate::command::Command;
 
 fn late() -> Arc<UnannouncedNotices> {
@@ -32,8 +32,8 @@ fn many_notices_of_a_device_queue_one_command() {
     }
     other.put(DeviceNotice::LinkUp);
     assert_eq!(receiver.try_iter().count(), 2);
-    assert_eq!(hostile.take_queued(), [features_committed(2), negotiated(2)]);
-    assert_eq!(other.take_queued(), [DeviceNotice::LinkUp]);
+    assert_eq!(hostile.take_announced(), [features_committed(2), negotiated(2)]);
+    assert_eq!(other.take_announced(), [DeviceNotice::LinkUp]);
     other.put(DeviceNotice::LinkUp);
     assert_eq!(receiver.try_iter().count(), 1);
 }
@@ -42,7 +42,7 @@ fn many_notices_of_a_device_queue_one_command() {
 fn the_newest_notices_and_those_about_the_device_state_are_kept() {
     let (commands, _receiver) = sync_channel::<Command>(1);
     let notices = DeviceNotices::new(DeviceOwner::Port(PortId(1)), 1, commands, late());
-    let lost = DeviceNotice::Lost { reason: "gone".to_owned() };
+    let lost = DeviceNotice::DeviceLost { reason: "gone".to_owned() };
     notices.put(features_committed(1));
     notices.put(lost.clone());
     let down = |round: usize| DeviceNotice::LinkDown { reason: round.to_string() };
@@ -52,10 +52,10 @@ fn the_newest_notices_and_those_about_the_device_state_are_kept() {
     }
     notices.put(DeviceNotice::LinkUp);
     let kept_notices = Vec::from(notices.take());
-    assert_eq!(kept_notices.len(), WAITING_MAX);
+    assert_eq!(kept_notices.len(), QUEUED_NOTICES_MAX);
     assert_eq!(kept_notices[..2], [features_committed(1), lost]);
     assert_eq!(
-        kept_notices[WAITING_MAX - 3..],
+        kept_notices[QUEUED_NOTICES_MAX - 3..],
         [DeviceNotice::LinkUp, down(999), DeviceNotice::LinkUp]
     );
 }
@@ -70,15 +70,15 @@ fn notices_without_room_in_the_queue_are_polled() {
     let lost = DeviceNotices::new(DeviceOwner::Port(PortId(2)), 1, commands, late_notices.clone());
     first.put(DeviceNotice::LinkUp);
     let reason = "it was removed".to_owned();
-    lost.put(DeviceNotice::Lost { reason: reason.clone() });
+    lost.put(DeviceNotice::DeviceLost { reason: reason.clone() });
     // The device is contained once, however many notices it has.
     (0..1000).for_each(|_| lost.put(features_committed(1)));
     assert_eq!(receiver.try_iter().count(), 1);
     let late_devices = late_notices.take();
     assert_eq!(late_devices.len(), 1);
     assert_eq!(
-        late_devices[0].take_queued(),
-        [DeviceNotice::Lost { reason }, features_committed(1)]
+        late_devices[0].take_announced(),
+        [DeviceNotice::DeviceLost { reason }, features_committed(1)]
     );
     assert!(late_notices.take().is_empty());
     lost.put(DeviceNotice::LinkUp);

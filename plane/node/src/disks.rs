@@ -51,7 +51,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
-use suimon_ports::{DiskDevices, FileIoSource, RedoRecords, StoreFiles, StoreSource};
+use suimon_ports::{DiskDeviceFactory, FileIoFactory, RedoRecords, StoreFiles, StoreOpener};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_qos::PolicyId;
 
@@ -65,7 +65,7 @@ pub(crate) use self::full_stores::QueuedWrites;
 use self::full_stores::StoreSpaces;
 pub(crate) use self::handing::OutgoingDisk;
 pub(crate) use self::jobs::RunningJob;
-pub(crate) use self::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
+pub(crate) use self::left_locks::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use self::limits::PublishedStore;
 pub(crate) use self::limits::check_minimums_fit;
 pub(crate) use self::measuring::RunningMeasurement;
@@ -75,14 +75,14 @@ pub(crate) use self::nbd_servers::nbd_event;
 use self::open_stores::OpenStores;
 pub(crate) use self::opening::{disk_error, store_file_error};
 pub use self::plane::DiskPlane;
-pub(crate) use self::planning::{acquire_disks, disk_steps};
+pub(crate) use self::planning::{add_disk_resources, disk_steps};
 pub(crate) use self::required::{
     RequiredDisk, RequiredDisks, disk_format, file_name, required_disks, required_sockets,
     taken_over_sockets,
 };
-pub(crate) use self::shared_stores::ReservedMark;
-pub(crate) use self::steps::{DiskRollback, DiskStep};
-use self::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};
+pub(crate) use self::shared_stores::CreatedStoreMarker;
+pub(crate) use self::steps::{DiskUndo, DiskStep};
+use self::store_threads::{StoreOperationError, STORE_TIMEOUT, StoreThreads};
 pub(crate) use self::unfinished::UnfinishedJobs;
 pub use self::work::DiskFileJob;
 use crate::RandomSource;
@@ -95,16 +95,16 @@ pub struct DiskDependencies {
     /// Storage plane, which serves disks.
     pub plane: Arc<dyn DiskPlane>,
     /// Factory of front-ends (vhost-user devices, NBD servers).
-    pub devices: Arc<dyn DiskDevices>,
+    pub devices: Arc<dyn DiskDeviceFactory>,
     /// Factory of stores, which contain the image files.
-    pub stores: Arc<dyn StoreSource>,
+    pub stores: Arc<dyn StoreOpener>,
     /// File I/O for measurements, equal to that of workers.
-    pub io: Arc<dyn FileIoSource>,
+    pub file_io: Arc<dyn FileIoFactory>,
     /// Source of identifiers of new images.
     pub random: RandomSource,
     /// Redo records of image metadata that survive a crash of the daemon. If `None`, each write to
     /// unallocated space of a dynamic or differencing image waits for a commit of its metadata.
-    pub records: Option<Arc<dyn RedoRecords>>,
+    pub redo_records: Option<Arc<dyn RedoRecords>>,
 }
 
 /// Desired disks and their open resources.
@@ -223,13 +223,13 @@ impl Disks {
         let (stores, store) = (self.stores.clone(), path.to_owned());
         let query_files = move || stores.files(&store).map(|files| query(files.as_ref()));
         let answer = self.threads.run(path, limit, query_files, drop);
-        let answer = answer.map_err(NoResult::abandon)?;
+        let answer = answer.map_err(StoreOperationError::abandon)?;
         answer.map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))
     }
 
     /// Returns the size of a disk in bytes; `None` if the disk is not in service.
-    pub(crate) fn size_of(&self, name: &Name) -> Option<u64> {
-        self.find(name)?.lock().open.as_ref().map(|open| open.shape.size)
+    pub(crate) fn disk_size_bytes(&self, name: &Name) -> Option<u64> {
+        self.find(name)?.lock().open.as_ref().map(|open| open.geometry.size_bytes)
     }
 
     /// Sets the disks of the desired state, or of the change that is being carried out.
@@ -290,7 +290,7 @@ impl Disks {
     }
 
     /// Returns the names of disks (first) and of stores (second), by number.
-    pub(crate) fn names(&self) -> (BTreeMap<u32, String>, BTreeMap<u32, String>) {
+    pub(crate) fn disk_and_store_names(&self) -> (BTreeMap<u32, String>, BTreeMap<u32, String>) {
         let names = |table: &NumberTable| {
             table.by_name.iter().map(|(name, number)| (*number, name.to_string())).collect()
         };
@@ -340,7 +340,7 @@ impl Disks {
     }
 
     /// Closes stores on which no disk is required, so that their file systems can be unmounted.
-    pub(crate) fn release_stores(&self, required: &RequiredDisks) {
+    pub(crate) fn close_unused_stores(&self, required: &RequiredDisks) {
         self.stores.retain(|path| required.values().any(|disk| disk.store.path == path));
     }
 }

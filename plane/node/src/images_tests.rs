@@ -13,7 +13,7 @@ const DISK: &str = "[[disk]]\nname = \"data\"\nstore = \"fast\"\nformat = \"vhdx
 
 fn request(file: &str) -> ImageRequest {
     let file = file.parse().unwrap();
-    ImageRequest { file, format: None, parent: None, undo: None, dry_run: false }
+    ImageRequest { file, format: None, parent: None, undo_backup: None, dry_run: false }
 }
 
 /// Damages the first of the two headers of the image.
@@ -35,23 +35,23 @@ fn an_image_in_service_is_rejected_and_repaired_out_of_service() {
     assert_eq!((info.size_bytes, info.file.as_str()), (8 << 20, "data.vhdx"));
 
     damage(&harness);
-    let check = harness.node.image_check(&store, &image).unwrap();
+    let check = harness.node.check_image(&store, &image).unwrap();
     assert_eq!(check.verdict, ImageVerdict::Damaged);
     let dry = ImageRequest { dry_run: true, ..image.clone() };
-    let planned = harness.node.image_repair(&store, &dry).unwrap();
+    let planned = harness.node.repair_image(&store, &dry).unwrap();
     assert!(planned.backup.is_none() && planned.check.verdict == ImageVerdict::Sound);
-    let changes = harness.node.image_repair(&store, &image).unwrap();
+    let changes = harness.node.repair_image(&store, &image).unwrap();
     assert_eq!((changes.actions, changes.check.verdict), (planned.actions, ImageVerdict::Sound));
     harness.wait_events(EventKind::ImageRepaired.id(), 1);
     let undo = ImageRequest {
-        undo: changes.backup.map(|backup| backup.parse().unwrap()),
+        undo_backup: changes.backup.map(|backup| backup.parse().unwrap()),
         ..image.clone()
     };
-    let undone = harness.node.image_repair(&store, &undo).unwrap();
+    let undone = harness.node.repair_image(&store, &undo).unwrap();
     assert_eq!(undone.check.verdict, ImageVerdict::Damaged);
-    let repeated = harness.node.image_repair(&store, &image).unwrap();
+    let repeated = harness.node.repair_image(&store, &image).unwrap();
     assert!(
-        repeated.backup.is_some() && repeated.backup != undo.undo.map(|backup| backup.to_string())
+        repeated.backup.is_some() && repeated.backup != undo.undo_backup.map(|backup| backup.to_string())
     );
     harness.apply_ok(&host(&format!("{STORE}{DISK}")));
     assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Ready);
@@ -64,10 +64,10 @@ fn a_briefly_locked_image_is_waited_for() {
     harness.apply_ok(&host(STORE));
     let files = harness.disks.store(DISK_STORE);
     let locked = files.open(&FileName::new("data.vhdx").unwrap(), FileLockMode::Write, 1).unwrap();
-    let before = files.open_conflicts();
+    let before = files.open_conflict_count();
     std::thread::scope(|scope| {
         let info = scope.spawn(|| harness.node.image_info(&name("fast"), &request("data.vhdx")));
-        wait_until("the image is found locked", || files.open_conflicts() > before);
+        wait_until("the image is found locked", || files.open_conflict_count() > before);
         drop(locked);
         assert_eq!(info.join().unwrap().unwrap().size_bytes, 8 << 20);
     });
@@ -79,9 +79,9 @@ fn contradictory_image_requests_are_rejected() {
     harness.apply_ok(&host(STORE));
     let error = harness.node.image_info(&name("slow"), &request("a.vhdx")).unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound, "{error}");
-    let error = harness.node.image_check(&name("fast"), &request("a.vhdx")).unwrap_err();
+    let error = harness.node.check_image(&name("fast"), &request("a.vhdx")).unwrap_err();
     assert_eq!(error.code, ErrorCode::DeviceMissing, "{error}");
-    let error = harness.node.image_set_parent(&name("fast"), &request("a.vhdx")).unwrap_err();
+    let error = harness.node.set_image_parent(&name("fast"), &request("a.vhdx")).unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::MissingKey, Some("parent")));
 }
 
@@ -107,7 +107,7 @@ fn an_image_that_is_handed_over_to_another_node_is_refused() {
     let (store, image) = (name("fast"), request("data.vhdx"));
     let outgoing = OutgoingDisk::begin(harness.node.shared(), &name("data")).unwrap();
     outgoing.release().unwrap();
-    let error = harness.node.image_repair(&store, &image).unwrap_err();
+    let error = harness.node.repair_image(&store, &image).unwrap_err();
     assert_eq!((error.code, error.resource.as_deref()), (ErrorCode::Conflict, Some("disk/data")));
     assert!(error.message.contains("has taken over the disk"), "{error}");
     outgoing.reclaim().unwrap();

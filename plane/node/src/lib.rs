@@ -69,7 +69,7 @@ use suimon_node_core::{errors, events, operations, retry, state, transaction};
 
 pub use captures::{CAPTURES_MAX, Capture};
 pub use change::{ChangeOptions, ClusterEdit, Edit, PowerEdit, ResourceEdit};
-pub use cluster::{CLUSTER_TIMEOUT, ClusterStores, cluster_prefix};
+pub use cluster::{CLUSTER_TIMEOUT, ClusterStoreConnector, cluster_prefix};
 pub use disks::{DiskDependencies, DiskFileJob, DiskMirror, DiskPlane, ServedDisk};
 pub use host::{ConfinementReader, DeniedCall, RefusedAccess};
 pub use node::{Node, NodeDependencies, stored_host};

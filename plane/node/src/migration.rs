@@ -32,7 +32,7 @@ mod tests;
 mod vf_tests;
 
 pub(crate) use self::arrival::{
-    Abandoned, IncomingRequest, IncomingRequestMessage, IncomingResponse, incoming_vm_spec, uuid_of,
+    AbandonedMigrations, IncomingRequest, IncomingRequestMessage, IncomingResponse, incoming_vm_spec, parse_vm_uuid,
 };
-pub(crate) use self::departure::{arrival_request, disks_to_hand_over};
+pub(crate) use self::departure::{incoming_migration_request, disks_to_hand_over};
 pub(crate) use self::log_limit::LogLimit;

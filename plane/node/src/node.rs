@@ -15,7 +15,7 @@ use suimon_ports::{
     StateStoreError,
 };
 use suimon_quantity::{QueueId, WorkerId};
-use suimon_recording::Sink;
+use suimon_recording::RecordSink;
 use suimon_switch::CaptureBufferLimits;
 
 use crate::captures::Capture;
@@ -31,7 +31,7 @@ use crate::start_up::{NodeError, start_up};
 use crate::state::{DeferringStore, load_state};
 use crate::teams::Teams;
 use crate::{
-    ChangeOptions, ClusterStores, DiskDependencies, DiskFileJob, Edit, NodeListener, PeerNodes,
+    ChangeOptions, ClusterStoreConnector, DiskDependencies, DiskFileJob, Edit, NodeListener, PeerNodes,
     PortKey, QueueSide, SwitchPlane, UnixClock, VmAction, VmDependencies,
 };
 
@@ -48,7 +48,7 @@ pub struct NodeDependencies {
     /// Factory of the devices under ports.
     pub devices: Arc<dyn DeviceFactory>,
     /// Access to LACPDUs and announcements on the devices of team members.
-    pub members: Arc<dyn MemberDevices>,
+    pub team_member_devices: Arc<dyn MemberDevices>,
     /// Dependencies of the disk subsystem.
     pub disks: DiskDependencies,
     /// Dependencies of the VM subsystem.
@@ -58,9 +58,9 @@ pub struct NodeDependencies {
     /// Access to network adapters with SR-IOV.
     pub sriov: Arc<dyn SriovHost>,
     /// Connector to the API of other nodes.
-    pub far_nodes: Arc<dyn PeerNodes>,
+    pub peer_nodes: Arc<dyn PeerNodes>,
     /// Connector to the stores (etcd) of clusters.
-    pub clusters: Arc<dyn ClusterStores>,
+    pub cluster_connector: Arc<dyn ClusterStoreConnector>,
     /// Identification and removal of stale socket files.
     pub socket_files: Arc<dyn SocketFiles>,
     /// Switching plane, which forwards frames.
@@ -70,11 +70,11 @@ pub struct NodeDependencies {
     /// Receiver of notifications about new events and operation changes.
     pub listener: Arc<dyn NodeListener>,
     /// Sink for recordings of policy inputs and decisions; `None` if recording is off.
-    pub recording: Option<Arc<dyn Sink>>,
+    pub recording: Option<Arc<dyn RecordSink>>,
     /// Logical CPUs permitted for workers, ascending, not empty.
     pub cpus: Vec<u16>,
     /// Topology (core, NUMA node) of the CPUs in `cpus`, for VMQ.
-    pub cpu_places: Vec<CpuTopology>,
+    pub cpu_topology: Vec<CpuTopology>,
     /// Host name used if the configuration names none.
     pub host_name: String,
     /// Reader of the confinement (seccomp, Landlock, capabilities) of the daemon's threads.
@@ -121,14 +121,14 @@ impl Node {
             guest_reconnect_window: parts.guest_reconnect_window,
             plane: parts.plane,
             devices: parts.devices,
-            members: parts.members,
+            team_member_devices: parts.team_member_devices,
             teams: Arc::new(Teams::new().map_err(NodeError::Thread)?),
             disks: parts.disks,
             vms: parts.vms,
             power: PowerTable::load(parts.power, store.clone(), parts.retry_first)?,
             sriov: parts.sriov,
-            far_nodes: parts.far_nodes,
-            clusters: parts.clusters,
+            peer_nodes: parts.peer_nodes,
+            cluster_connector: parts.cluster_connector,
             socket_files: parts.socket_files,
             events,
             store: store.clone(),
@@ -136,7 +136,7 @@ impl Node {
             recording: parts.recording,
             clock: parts.clock,
             cpus: parts.cpus,
-            cpu_places: parts.cpu_places,
+            cpu_topology: parts.cpu_topology,
             host_name: parts.host_name,
             confinement: parts.confinement,
             progress: parts.progress,
@@ -206,9 +206,9 @@ impl Node {
             operation.set_plan(&candidate.plan, candidate.plan.steps.len());
             let (from, to) = (self.shared.desired(), &candidate.state.config);
             let configs = (&from.config, to);
-            match self.shared.query_cluster(&edit, configs, options.force, &operation) {
+            match self.shared.prepare_cluster_change(&edit, configs, options.forces_minimums, &operation) {
                 Ok(pending) if pending.is_empty() => {}
-                Ok(pending) => operation.report(pending),
+                Ok(pending) => operation.set_report(pending),
                 Err(error) => {
                     operation.withdraw();
                     return Err(vec![error]);
@@ -271,7 +271,7 @@ impl Node {
         if !self.shared.plane.workers().iter().any(|view| view.id.0 == worker) {
             let text =
                 format!("there is no worker {worker}; `suimon worker list` lists the workers");
-            return Err(ApiError::new(ErrorCode::NotFound, text).field("worker"));
+            return Err(ApiError::new(ErrorCode::NotFound, text).with_field("worker"));
         }
         let operation = self.shared.operations.add("queue move", &format!("queue/{port}"), true)?;
         let id = operation.id();
@@ -298,7 +298,7 @@ impl Node {
         let kind = format!("disk {}", work.verb());
         let operation = self.shared.operations.add(&kind, &format!("disk/{disk}"), true)?;
         let id = operation.id();
-        let command = Command::DiskWork { operation, disk: disk.clone(), work };
+        let command = Command::RunDiskFileJob { operation, disk: disk.clone(), job: work };
         self.send(command).map_err(crate::errors::summarize)?;
         self.operation(id).ok_or_else(expired_operation)
     }
@@ -353,12 +353,12 @@ impl Node {
     ///
     /// # Errors
     /// The store or the file does not exist, or the file is in use.
-    pub fn image_check(
+    pub fn check_image(
         &self,
         store: &Name,
         request: &ImageRequest,
     ) -> Result<ImageCheck, ApiError> {
-        self.shared.image_check(store, request)
+        self.shared.check_image(store, request)
     }
 
     /// Repairs the metadata of an image file in a store, or reverts a repair.
@@ -366,12 +366,12 @@ impl Node {
     /// # Errors
     /// The store or the file does not exist, or the file is in use, cannot be repaired or cannot be
     /// written.
-    pub fn image_repair(
+    pub fn repair_image(
         &self,
         store: &Name,
         request: &ImageRequest,
     ) -> Result<ImageChanges, ApiError> {
-        self.shared.image_repair(store, request)
+        self.shared.repair_image(store, request)
     }
 
     /// Writes a new location of the parent into an image file in a store.
@@ -379,19 +379,19 @@ impl Node {
     /// # Errors
     /// The store or the file does not exist, the file is in use, or the given parent is not its
     /// parent.
-    pub fn image_set_parent(
+    pub fn set_image_parent(
         &self,
         store: &Name,
         request: &ImageRequest,
     ) -> Result<ImageChanges, ApiError> {
-        self.shared.image_set_parent(store, request)
+        self.shared.set_image_parent(store, request)
     }
 
     fn find_queue(&self, port: &str, side: QueueSide, index: u16) -> Result<QueueId, ApiError> {
         let missing = || {
             let text = "there is no such queue; `suimon queue list` lists the queues (if ports \
                         share a name, write it like `nic:web/rx/0`)";
-            ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))
+            ApiError::new(ErrorCode::NotFound, text).with_resource(format!("queue/{port}"))
         };
         let port = self.shared.port_by_label(port).ok_or_else(missing)?;
         let id = QueueId { port: port.id, direction: side.direction(&port.key), index };
@@ -487,8 +487,8 @@ impl Node {
     }
 
     /// Appends an event about requests that were refused because of wrong credentials.
-    pub fn report_rejected_access(&self, refused: &RefusedAccess) {
-        self.shared.events.append(vec![refused_access::event(refused)]);
+    pub fn report_refused_access(&self, refused: &RefusedAccess) {
+        self.shared.events.append(vec![refused_access::refused_access_event(refused)]);
     }
 
     /// Requests cancellation of an operation and returns its current state; `None` if the operation
@@ -509,7 +509,7 @@ impl Node {
         self.shared.stop_cluster();
         match result {
             // Again, if the threads of the cluster have emitted events meanwhile.
-            Ok(()) => self.shared.events.release(),
+            Ok(()) => self.shared.events.release_unused_sequences(),
             Err(_) => tracing::error!("the control thread panicked"),
         }
     }
@@ -548,11 +548,11 @@ fn run_controller(
         let ends = ends;
         if let Some(controller) = take_controller(&controller_slot) {
             controller.run(&commands);
-            ends.0.events.release();
+            ends.0.events.release_unused_sequences();
         }
     });
     if thread.is_err() {
-        take_controller(&waiting).into_iter().for_each(Controller::end);
+        take_controller(&waiting).into_iter().for_each(Controller::shut_down);
     }
     thread
 }

@@ -7,7 +7,7 @@ use suimon_contract::{
 };
 use suimon_frame::Offloads;
 use suimon_offload::{
-    CapabilityStatus, OffloadCapability, OffloadReason, Performer, PerformerChoice, PortKind, Side,
+    CapabilityStatus, OffloadCapability, OffloadReason, Performer, PerformerChoice, PortKind, FrameDirection,
     effective, is_supported, performer, performer_at_device,
 };
 use suimon_ports::{
@@ -39,17 +39,17 @@ fn guest_offloads(
     backend: NicBackend,
     offload: &OffloadConfig,
 ) -> Vec<OffloadStatus> {
-    let switches = offload_switches(offload);
+    let switches = offload_toggles(offload);
     let mut statuses = Vec::new();
-    for (side, supported) in [(Side::Ingress, device.ingress), (Side::Egress, device.egress)] {
-        for finding in effective(supported, &switches, PortKind::Nic, side).findings {
+    for (side, supported) in [(FrameDirection::Ingress, device.ingress_offloads), (FrameDirection::Egress, device.egress_offloads)] {
+        for finding in effective_offloads(supported, &switches, PortKind::Nic, side).capability_statuses {
             let is_supported = other_side_can(finding.capability, supported);
             let (effective, performer, reason) =
                 nic_finding(side, &finding, is_supported, device, backend);
             // Drivers are not offered disabled features, so their support is unknown.
             let is_unknown = finding.capability != OffloadCapability::IpChecksum
                 && match finding.reason {
-                    OffloadReason::SwitchedOff { .. } | OffloadReason::Needs { .. } => {
+                    OffloadReason::SwitchedOff { .. } | OffloadReason::RequiresOther { .. } => {
                         backend == NicBackend::VhostUser
                     }
                     _ => !is_connected(device) && backend != NicBackend::Legacy,
@@ -59,7 +59,7 @@ fn guest_offloads(
                 supported: (is_supported || !is_unknown).then_some(is_supported),
                 enabled: switches.is_on(PortKind::Nic.toggle_for(side, finding.capability)),
                 effective,
-                by: performer,
+                performer,
                 reason,
             });
         }
@@ -74,7 +74,7 @@ fn is_connected(device: &DeviceStatus) -> bool {
 /// Returns whether a supported or unsupported offload is in effect, the component that performs it,
 /// and the reason as text.
 fn nic_finding(
-    side: Side,
+    side: FrameDirection,
     finding: &CapabilityStatus,
     is_supported: bool,
     device: &DeviceStatus,
@@ -93,7 +93,7 @@ fn nic_finding(
     }
     // Offloads of frames to the guest change at once. A driver may use a negotiated offload of
     // frames from the guest until its next negotiation.
-    let lingers = side == Side::Ingress
+    let lingers = side == FrameDirection::Ingress
         && backend == NicBackend::VhostUser
         && is_supported
         && !finding.is_on();
@@ -112,12 +112,12 @@ pub(crate) fn uplink_offloads(
     uplink: &UplinkConfig,
     feature_result: &DeviceFeatureResult,
 ) -> Vec<OffloadStatus> {
-    let switches = offload_switches(&uplink.offload);
+    let switches = offload_toggles(&uplink.offload);
     let (ingress, egress) =
-        device.map_or((Offloads::NONE, Offloads::NONE), |device| (device.ingress, device.egress));
+        device.map_or((Offloads::NONE, Offloads::NONE), |device| (device.ingress_offloads, device.egress_offloads));
     let mut statuses = Vec::new();
-    for (side, supported) in [(Side::Egress, egress), (Side::Ingress, ingress)] {
-        for mut finding in effective(supported, &switches, PortKind::Uplink, side).findings {
+    for (side, supported) in [(FrameDirection::Egress, egress), (FrameDirection::Ingress, ingress)] {
+        for mut finding in effective_offloads(supported, &switches, PortKind::Uplink, side).capability_statuses {
             let capability = finding.capability;
             if capability == OffloadCapability::ReceiveCoalescing {
                 finding.reason = uplink_coalescing(&switches);
@@ -138,7 +138,7 @@ pub(crate) fn uplink_offloads(
                 },
                 enabled: switches.is_on(PortKind::Uplink.toggle_for(side, capability)),
                 effective: device.is_some() && finding.is_on(),
-                by: performer,
+                performer,
                 reason,
             });
         }
@@ -149,7 +149,7 @@ pub(crate) fn uplink_offloads(
 /// Returns the state of receive coalescing at an uplink. The switch coalesces segments in software,
 /// so only the uplink's settings matter, not the frames that the device can carry.
 pub(crate) fn uplink_coalescing(switches: &OffloadToggles) -> OffloadReason {
-    let received = effective(Offloads::TCP, switches, PortKind::Uplink, Side::Ingress);
+    let received = effective_offloads(Offloads::TCP, switches, PortKind::Uplink, FrameDirection::Ingress);
     received.reason(OffloadCapability::ReceiveCoalescing).unwrap_or(OffloadReason::NotNegotiated)
 }
 
@@ -161,18 +161,18 @@ pub(crate) fn device_features(feature_result: &DeviceFeatureResult) -> DeviceFea
     };
     match feature_result {
         Ok(features) => DeviceFeaturesStatus {
-            unknown: None,
+            unknown_reason: None,
             features: features.iter().flat_map(DeviceFeatures::iter).map(in_words).collect(),
         },
         Err(error) => {
-            DeviceFeaturesStatus { unknown: Some(error.to_string()), features: Vec::new() }
+            DeviceFeaturesStatus { unknown_reason: Some(error.to_string()), features: Vec::new() }
         }
     }
 }
 
 /// Returns the component that performs an offload at an open uplink, and the reason as text.
 fn performer_and_reason(
-    side: Side,
+    side: FrameDirection,
     finding: &CapabilityStatus,
     uplink: &UplinkConfig,
     feature_result: &DeviceFeatureResult,
@@ -215,14 +215,14 @@ const fn offload_performer(doer: Performer) -> OffloadPerformer {
         Performer::Nic => OffloadPerformer::Nic,
         Performer::Kernel => OffloadPerformer::Kernel,
         Performer::Software => OffloadPerformer::Software,
-        Performer::Egress => OffloadPerformer::Egress,
+        Performer::DeterminedAtEgress => OffloadPerformer::Egress,
         Performer::NotDone => OffloadPerformer::None,
     }
 }
 
 /// Returns the API name of an offload: `tx_checksum`, `rx_tcp4_segmentation`, …, with the direction
 /// as seen by the guest or host at the port.
-fn name(kind: PortKind, side: Side, capability: OffloadCapability) -> String {
+fn name(kind: PortKind, side: FrameDirection, capability: OffloadCapability) -> String {
     let name = match capability {
         OffloadCapability::Checksum => "checksum",
         OffloadCapability::IpChecksum => "ip_checksum",
@@ -232,7 +232,7 @@ fn name(kind: PortKind, side: Side, capability: OffloadCapability) -> String {
         OffloadCapability::UdpSegmentation => "udp_segmentation",
         OffloadCapability::ReceiveCoalescing => return "receive_coalescing".to_owned(),
     };
-    format!("{}_{name}", if kind.receives(side) { "rx" } else { "tx" })
+    format!("{}_{name}", if kind.is_receive_direction(side) { "rx" } else { "tx" })
 }
 
 fn other_side_can(capacity: OffloadCapability, supported: Offloads) -> bool {
@@ -250,7 +250,7 @@ fn other_side_can(capacity: OffloadCapability, supported: Offloads) -> bool {
 }
 
 /// Converts the configured offloads of a port to the switches of its device.
-pub(crate) fn offload_switches(offload: &OffloadConfig) -> OffloadToggles {
+pub(crate) fn offload_toggles(offload: &OffloadConfig) -> OffloadToggles {
     OffloadToggles {
         tx_checksum: offload.tx_checksum,
         rx_checksum: offload.rx_checksum,

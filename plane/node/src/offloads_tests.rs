@@ -18,7 +18,7 @@ fn nic(backend: &str, offload: OffloadConfig) -> NicConfig {
 
 fn open() -> DeviceStatus {
     let (ingress, egress) = (Offloads::TCP, Offloads::TCP);
-    DeviceStatus { link_up: true, ingress, egress, ..DeviceStatus::default() }
+    DeviceStatus { link_up: true, ingress_offloads: ingress, egress_offloads: egress, ..DeviceStatus::default() }
 }
 
 fn features(active: &[DeviceFeature]) -> DeviceFeatures {
@@ -38,7 +38,7 @@ fn lines(offloads: &[OffloadStatus]) -> Vec<String> {
     let line = |offload: &OffloadStatus| {
         let supported = offload.supported.map_or('?', mark);
         let (enabled, effective) = (mark(offload.enabled), mark(offload.effective));
-        let OffloadStatus { name, by: performer, reason, .. } = offload;
+        let OffloadStatus { name, performer, reason, .. } = offload;
         format!("{name} {supported}{enabled}{effective} {performer}: {reason}")
     };
     offloads.iter().map(line).collect()
@@ -46,7 +46,7 @@ fn lines(offloads: &[OffloadStatus]) -> Vec<String> {
 
 #[test]
 fn offloads_of_an_uplink_are_performed_by_device_kernel_or_software() {
-    let active = [DeviceFeature::TxTcp4, DeviceFeature::TxChecksum, DeviceFeature::RxGro];
+    let active = [DeviceFeature::TxTcp4Segmentation, DeviceFeature::TxChecksum, DeviceFeature::RxGro];
     let result = Ok(Some(features(&active)));
     let uplink = uplink("receive_coalescing = false");
     assert_eq!(
@@ -75,7 +75,7 @@ fn offloads_of_an_uplink_are_performed_by_device_kernel_or_software() {
 #[test]
 fn segments_are_coalesced_whether_or_not_the_uplink_carries_large_frames() {
     let result = Ok(Some(features(&[])));
-    let small = DeviceStatus { ingress: Offloads::NONE, egress: Offloads::NONE, ..open() };
+    let small = DeviceStatus { ingress_offloads: Offloads::NONE, egress_offloads: Offloads::NONE, ..open() };
     let coalescing = |device: &DeviceStatus, offload: &str| {
         let lines = lines(&uplink_offloads(Some(device), &uplink(offload), &result));
         lines.last().unwrap().clone()
@@ -115,7 +115,7 @@ fn offloads_of_a_device_that_cannot_be_queried_are_unknown() {
     assert_eq!(offloads[2], format!("tx_tcp4_segmentation ?++ kernel: {unknown}"));
     assert_eq!(offloads[12], "receive_coalescing +++ software: on");
     let status = device_features(&result);
-    assert_eq!(status.unknown.as_deref(), Some("this kernel cannot be asked"));
+    assert_eq!(status.unknown_reason.as_deref(), Some("this kernel cannot be asked"));
     assert!(status.features.is_empty());
 }
 
@@ -126,10 +126,10 @@ fn offloads_of_a_tap_uplink_are_performed_by_the_kernel_and_of_a_closed_one_by_n
     assert_eq!(offloads[0], "tx_checksum +++ kernel: on");
     assert_eq!(offloads[6], "rx_checksum +-- kernel: switched off by rx_checksum");
     assert_eq!(device_features(&Ok(None)), DeviceFeaturesStatus::default());
-    let result = Ok(Some(features(&[DeviceFeature::TxTcp4])));
+    let result = Ok(Some(features(&[DeviceFeature::TxTcp4Segmentation])));
     for offload in uplink_offloads(None, &uplink(""), &result) {
         assert!(!offload.effective && offload.enabled, "{offload:?}");
-        let performer_and_reason = (offload.by, offload.reason.as_str());
+        let performer_and_reason = (offload.performer, offload.reason.as_str());
         assert_eq!(performer_and_reason, (OffloadPerformer::None, "the uplink is not open"));
     }
 }
@@ -141,7 +141,7 @@ fn features_that_were_not_offered_are_not_reported_as_unsupported() {
     let features = Some(1);
     let vm = DeviceStatus {
         link_up: true,
-        egress,
+        egress_offloads: egress,
         virtio_features: features,
         ..DeviceStatus::default()
     };
@@ -152,7 +152,7 @@ fn features_that_were_not_offered_are_not_reported_as_unsupported() {
     assert_eq!(offloads[11], "rx_udp_segmentation -+- software: not negotiated by the guest");
     assert_eq!(offloads[12], "receive_coalescing +++ software: on");
 
-    let negotiated = DeviceStatus { ingress: Offloads::TCP, ..vm };
+    let negotiated = DeviceStatus { ingress_offloads: Offloads::TCP, ..vm };
     let offloads = lines(&nic_offloads(&negotiated, &nic("vhost-user", offload)));
     let lingers = "in use until the guest's driver is reset";
     assert_eq!(
@@ -186,10 +186,10 @@ fn the_status_contains_the_features_reported_by_the_kernel() {
     harness.apply_ok(&host(HOST));
     let performers = |uplink: &str| {
         let status = harness.node.uplink(uplink).unwrap();
-        (status.offloads[2].by, status.device.features.len())
+        (status.offloads[2].performer, status.device_features.features.len())
     };
     let feature_count = DeviceFeature::ALL.len();
-    harness.devices.set_features(Ok(features(&[DeviceFeature::TxTcp4])));
+    harness.devices.set_features(Ok(features(&[DeviceFeature::TxTcp4Segmentation])));
     assert_eq!(
         (performers("wan"), performers("spare")),
         ((OffloadPerformer::Nic, feature_count), (OffloadPerformer::None, feature_count))

@@ -37,18 +37,18 @@ mod topology;
 pub(crate) use self::assigned_addresses::assign_addresses;
 pub(crate) use self::bound_addresses::BoundAddresses;
 #[cfg(test)]
-pub(crate) use self::claims::tap_of;
-pub(crate) use self::claims::{resource_of, socket_of};
+pub(crate) use self::claims::created_tap;
+pub(crate) use self::claims::{exclusive_resource, created_socket};
 pub(crate) use self::desired::{
-    RequiredPorts, required_ports, required_teams, switch_of, uplink_spec,
+    RequiredPorts, required_ports, required_teams, find_using_switch, uplink_spec,
 };
 pub(crate) use self::devices::Devices;
 pub(crate) use self::kernel_path::PublishedKernelPaths;
 pub use self::key::PortKey;
 pub use self::queue_names::QueueSide;
 pub(crate) use self::queue_names::queue_name;
-pub(crate) use self::steps::{PortStep, PortUndo, acquire_ports, port_steps};
+pub(crate) use self::steps::{PortStep, PortUndo, add_port_resources, port_steps};
 pub use self::switch_plane::{FrameCapture, SwitchPlane, placements};
 pub(crate) use self::table::{Port, PortTable};
-pub(crate) use self::texts::{device_error, failed};
+pub(crate) use self::texts::{device_error, port_failed_event};
 pub(crate) use self::topology::{PlaneIds, member_id, smallest_mtu, topology};

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{CpuTopology, DeviceFactory, MemberDevices, SocketFiles, SriovHost};
-use suimon_recording::{Names, Sink, StreamId, encode_names};
+use suimon_recording::{ObjectNames, RecordSink, StreamId, encode_names};
 
 use crate::adapters::Sriov;
 use crate::captures::Captures;
@@ -16,7 +16,7 @@ use crate::drain::Drain;
 use crate::events::EventLog;
 use crate::host::ConfinementReader;
 use crate::images::ImageRequests;
-use crate::migration::{Abandoned, LogLimit};
+use crate::migration::{AbandonedMigrations, LogLimit};
 use crate::operations::Operations;
 use crate::ports::{BoundAddresses, PlaneIds, PortTable, PublishedKernelPaths};
 use crate::power::PowerTable;
@@ -26,13 +26,13 @@ use crate::teams::Teams;
 use crate::virtual_functions::VfAssignments;
 use crate::vmq::{SteeringPlan, VmqTable};
 use crate::vms::{VmDependencies, Vms};
-use crate::{ClusterStores, NodeListener, PeerNodes, PortKey, SwitchPlane, UnixClock};
+use crate::{ClusterStoreConnector, NodeListener, PeerNodes, PortKey, SwitchPlane, UnixClock};
 
 /// State and interfaces of a node that exist for its whole lifetime.
 pub(crate) struct Shared {
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
-    pub(crate) members: Arc<dyn MemberDevices>,
+    pub(crate) team_member_devices: Arc<dyn MemberDevices>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) store: Arc<DeferringStore>,
@@ -42,16 +42,16 @@ pub(crate) struct Shared {
     /// Requests about image files in progress.
     pub(crate) image_requests: ImageRequests,
     pub(crate) vms: Vms,
-    pub(crate) abandoned: Abandoned,
+    pub(crate) abandoned_migrations: AbandonedMigrations,
     /// Limit of log entries about requests of source nodes to prepare a migration that cannot be
     /// read.
-    pub(crate) unreadable_arrivals: LogLimit,
-    pub(crate) late_notices: Arc<UnannouncedNotices>,
+    pub(crate) unreadable_request_log_limit: LogLimit,
+    pub(crate) unannounced_notices: Arc<UnannouncedNotices>,
     pub(crate) drain: Drain,
     pub(crate) cluster: Cluster,
     pub(crate) sriov: Sriov,
-    pub(crate) iov: VfAssignments,
-    pub(crate) far_nodes: Arc<dyn PeerNodes>,
+    pub(crate) vf_assignments: VfAssignments,
+    pub(crate) peer_nodes: Arc<dyn PeerNodes>,
     pub(crate) node_queries: Queries,
     pub(crate) captures: Arc<Captures>,
     pub(crate) bound_addresses: BoundAddresses,
@@ -62,12 +62,12 @@ pub(crate) struct Shared {
     pub(crate) teams: Arc<Teams>,
     pub(crate) listener: Arc<dyn NodeListener>,
     /// Sink for recordings of policy decisions; `None` if recording is off.
-    pub(crate) recording: Option<Arc<dyn Sink>>,
+    pub(crate) recording: Option<Arc<dyn RecordSink>>,
     pub(crate) clock: UnixClock,
     /// Logical CPUs permitted for workers, ascending.
     pub(crate) cpus: Vec<u16>,
     /// Topology (core, NUMA node) of the CPUs in `cpus`.
-    pub(crate) cpu_places: Vec<CpuTopology>,
+    pub(crate) cpu_topology: Vec<CpuTopology>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
     /// Called after each attempt to open an object.
@@ -83,22 +83,22 @@ pub(crate) struct SharedDependencies {
     pub(crate) guest_reconnect_window: Duration,
     pub(crate) plane: Arc<dyn SwitchPlane>,
     pub(crate) devices: Arc<dyn DeviceFactory>,
-    pub(crate) members: Arc<dyn MemberDevices>,
+    pub(crate) team_member_devices: Arc<dyn MemberDevices>,
     pub(crate) teams: Arc<Teams>,
     pub(crate) disks: DiskDependencies,
     pub(crate) vms: VmDependencies,
     pub(crate) power: PowerTable,
     pub(crate) sriov: Arc<dyn SriovHost>,
-    pub(crate) far_nodes: Arc<dyn PeerNodes>,
-    pub(crate) clusters: Arc<dyn ClusterStores>,
+    pub(crate) peer_nodes: Arc<dyn PeerNodes>,
+    pub(crate) cluster_connector: Arc<dyn ClusterStoreConnector>,
     pub(crate) socket_files: Arc<dyn SocketFiles>,
     pub(crate) events: EventLog,
     pub(crate) store: Arc<DeferringStore>,
     pub(crate) listener: Arc<dyn NodeListener>,
-    pub(crate) recording: Option<Arc<dyn Sink>>,
+    pub(crate) recording: Option<Arc<dyn RecordSink>>,
     pub(crate) clock: UnixClock,
     pub(crate) cpus: Vec<u16>,
-    pub(crate) cpu_places: Vec<CpuTopology>,
+    pub(crate) cpu_topology: Vec<CpuTopology>,
     pub(crate) host_name: String,
     pub(crate) confinement: ConfinementReader,
     pub(crate) progress: Arc<dyn Fn() + Send + Sync>,
@@ -114,7 +114,7 @@ impl Shared {
             operations: Arc::new(Operations::new(parts.clock.clone(), parts.listener.clone())),
             plane: parts.plane,
             devices: parts.devices,
-            members: parts.members,
+            team_member_devices: parts.team_member_devices,
             teams: parts.teams,
             socket_files: parts.socket_files,
             events: parts.events,
@@ -123,14 +123,14 @@ impl Shared {
             disks,
             image_requests: ImageRequests::default(),
             vms: Vms::new(parts.vms),
-            abandoned: Abandoned::default(),
-            unreadable_arrivals: LogLimit::default(),
-            late_notices: Arc::default(),
+            abandoned_migrations: AbandonedMigrations::default(),
+            unreadable_request_log_limit: LogLimit::default(),
+            unannounced_notices: Arc::default(),
             drain: Drain::default(),
-            cluster: Cluster::new(parts.clusters),
+            cluster: Cluster::new(parts.cluster_connector),
             sriov: Sriov::new(parts.sriov),
-            iov: VfAssignments::default(),
-            far_nodes: parts.far_nodes,
+            vf_assignments: VfAssignments::default(),
+            peer_nodes: parts.peer_nodes,
             node_queries: Queries::default(),
             captures: Arc::default(),
             bound_addresses: BoundAddresses::new(parts.guest_reconnect_window),
@@ -143,7 +143,7 @@ impl Shared {
             started_at: Instant::now(),
             clock: parts.clock,
             cpus: parts.cpus,
-            cpu_places: parts.cpu_places,
+            cpu_topology: parts.cpu_topology,
             host_name: parts.host_name,
             confinement: parts.confinement,
             progress: parts.progress,
@@ -171,8 +171,8 @@ impl Shared {
     /// Writes the names of disks, stores and ports into the recording, if one is active.
     pub(crate) fn record_names(&self) {
         let Some(sink) = &self.recording else { return };
-        let (disks, stores) = self.disks.names();
-        let names = Names { disks, stores, ports: self.ids().port_names() };
+        let (disks, stores) = self.disks.disk_and_store_names();
+        let names = ObjectNames { disks, stores, ports: self.ids().port_names() };
         sink.accept_block(StreamId::default(), encode_names(&names));
     }
 

@@ -15,13 +15,13 @@ use crate::disks::{UnfinishedJobs, required_disks, required_sockets, taken_over_
 use crate::events::EventDraft;
 use crate::host::StateStoreWatch;
 use crate::host::confinement;
-use crate::ports::{Devices, Port, failed, required_ports};
+use crate::ports::{Devices, Port, port_failed_event, required_ports};
 use crate::retry::RetryState;
 use crate::shared::Shared;
 use crate::state::{Intent, StoredState, clear_intent, load_intent};
 use crate::teams::TeamThreads;
-use crate::virtual_functions::IovController;
-use crate::vms::{HostAutostart, disks_elsewhere};
+use crate::virtual_functions::VfController;
+use crate::vms::{HostAutostart, disks_on_other_nodes};
 
 /// Error at the start of a node.
 #[derive(Debug, Error)]
@@ -56,23 +56,23 @@ pub(crate) fn start_up(
         shared: shared.clone(),
         store,
         devices,
-        workers: shared.plane.workers().into_iter().map(|view| view.placement).collect(),
+        worker_placements: shared.plane.workers().into_iter().map(|view| view.placement).collect(),
         workers_retry: RetryState::default(),
         drafts: vec![store_opened(&state, is_new)],
         plane_polled_at: None,
         pfs_checked_at: Instant::now(),
         stores_queried_at: Instant::now(),
-        state_store: StateStoreWatch::default(),
-        nearly_full: BTreeSet::new(),
+        state_store_watch: StateStoreWatch::default(),
+        nearly_full_stores: BTreeSet::new(),
         failed_stores: BTreeSet::new(),
-        iov: IovController::default(),
+        vf_controller: VfController::default(),
         teams: TeamThreads::start(shared, retry_first).map_err(NodeError::Thread)?,
         disk_jobs: Vec::new(),
         unfinished: UnfinishedJobs::new(),
         new_disks: BTreeSet::new(),
         unchecked_disks: BTreeSet::new(),
         measurements: Vec::new(),
-        nics_away: BTreeSet::new(),
+        nics_on_other_nodes: BTreeSet::new(),
         autostart: HostAutostart::default(),
         incoming_vm: None,
     };
@@ -82,7 +82,7 @@ pub(crate) fn start_up(
     match controller.restore(&state) {
         Ok(()) => Ok(controller),
         Err(error) => {
-            controller.end();
+            controller.shut_down();
             Err(error)
         }
     }
@@ -103,7 +103,7 @@ impl Controller {
         }
         let disks = required_disks(&state.config);
         let sockets = required_sockets(&disks);
-        self.devices.created.sweep(required.values(), &taken_over_sockets(&disks));
+        self.devices.created.delete_unrequired(required.values(), &taken_over_sockets(&disks));
         self.devices.created.record(required.values())?;
         self.devices.created.record_sockets(sockets)?;
         // Before uplinks are opened, because their device may be a virtual function.
@@ -121,14 +121,14 @@ impl Controller {
             shared.ports.insert(port.clone());
             if let Err(error) = self.devices.open(&port) {
                 let reason = error.to_string();
-                self.drafts.push(failed(&port.key, &reason));
+                self.drafts.push(port_failed_event(&port.key, &reason));
                 self.devices.fail(&port, reason);
             }
         }
-        self.devices.created.note_opened(required.values())?;
-        self.open_stored(&state.config, disks, &disks_elsewhere(&vms))?;
+        self.devices.created.record_opened(required.values())?;
+        self.open_stored(&state.config, disks, &disks_on_other_nodes(&vms))?;
         self.delete_recorded_files(&state.config)?;
-        self.drive_stored_vms(vms)?;
+        self.start_stored_vm_drivers(vms)?;
         // Second time, with the MTU of uplinks without a configured MTU.
         self.publish(&state.config).map_err(|error| NodeError::Tables(error.to_string()))?;
         shared.record_names();

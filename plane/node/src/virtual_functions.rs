@@ -5,7 +5,7 @@
 //! are slow; the VM's driver thread performs them (`vms/vfs.rs`) and reports the results here.
 //!
 //! ```text
-//! adapters, desired state ─► IovController ─► policy/failover
+//! adapters, desired state ─► VfController ─► policy/failover
 //!            ▲                 │ VfOrder ─────► VM driver ──► launcher, QEMU
 //!            │                 └ path ────────► switch tables, embedded switch of the adapter
 //!            └── VfReport ◄──────────────────── VM driver
@@ -26,8 +26,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use suimon_contract::Name;
 use suimon_quantity::PciAddress;
 
-pub(crate) use self::controller::IovController;
-pub(crate) use self::place::{StoredVfId, VfAddress, settings_for_nic, settings_unused};
+pub(crate) use self::controller::VfController;
+pub(crate) use self::place::{StoredVfId, VfAddress, settings_for_nic, unassigned_settings};
 
 /// Report of a VM's driver about the VF of a NIC.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -57,9 +57,9 @@ pub(crate) use self::change_steps::{VmStep, VmUndo, vm_steps};
 pub(crate) use self::entry::VmEntry;
 pub(crate) use self::inbox::Message;
 #[cfg(test)]
-pub(crate) use self::killing::{KilledWithoutDriver, NOT_PERMITTED};
-pub(crate) use self::records::{StoredRun, has_arrived};
-pub(crate) use self::steps::{RecordedVm, disks_elsewhere, no_user_left};
+pub(crate) use self::killing::{DirectKillResult, KILL_NOT_PERMITTED};
+pub(crate) use self::records::{StoredRun, is_migration_activated};
+pub(crate) use self::steps::{RecordedVm, disks_on_other_nodes, no_free_user_error};
 pub(crate) use self::vfs::VfOrder;
 pub use self::work::VmAction;
 
@@ -97,8 +97,8 @@ impl Vms {
     }
 
     /// Returns an unused user ID for the process of a new VM; `None` if all are in use.
-    pub(crate) fn free_user(&self) -> Option<u32> {
-        let used: BTreeSet<u32> = self.all().iter().map(|entry| entry.user).collect();
+    pub(crate) fn unused_user_id(&self) -> Option<u32> {
+        let used: BTreeSet<u32> = self.all().iter().map(|entry| entry.user_id).collect();
         (USER_FIRST..=USER_LAST).find(|user| !used.contains(user))
     }
 

@@ -35,16 +35,16 @@ pub fn store_error(error: &StateStoreError) -> ApiError {
 
 /// Returns the error for a resource that does not exist.
 pub fn not_found(kind: ResourceKind, name: impl std::fmt::Display) -> ApiError {
-    let command = kind.command();
+    let command = kind.command_words();
     let text = format!(
         "there is no {command} of this name; `suimon {command} list` lists the existing ones"
     );
-    ApiError::new(ErrorCode::NotFound, text).about(format!("{}/{name}", kind.noun()))
+    ApiError::new(ErrorCode::NotFound, text).with_resource(format!("{}/{name}", kind.noun()))
 }
 
 /// Returns the error of a cluster request on a host without a cluster.
 pub fn no_cluster() -> ApiError {
     let text = "this host is in no cluster; join one with `suimon cluster join`, or create one \
                 with `suimon cluster init`";
-    ApiError::new(ErrorCode::NotFound, text).about("cluster")
+    ApiError::new(ErrorCode::NotFound, text).with_resource("cluster")
 }

@@ -32,19 +32,19 @@ pub use draft::EventDraft;
 pub use recent::EVENTS_MAX;
 use recent::RecentEvents;
 use record::Record;
-use repeats::Repeats;
+use repeats::EventRateLimiter;
 
 /// Section of the log, as returned to a reader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventPage {
     /// Number of events that the reader has missed: dropped from the log before this section was
     /// read, or refused by the store before a crash. An upper bound if sequences have a gap.
-    pub lost: u64,
+    pub missed_count: u64,
     /// Events of the section, ascending by sequence.
     pub events: Vec<Event>,
     /// Last sequence examined, including events that the filter excluded. The next read continues
     /// after it.
-    pub seen: u64,
+    pub last_examined: u64,
 }
 
 /// Event log in memory, backed by the state store.
@@ -55,7 +55,7 @@ pub struct EventLog {
     /// Held during writes to the store, so that sequences are written in order.
     writer: Mutex<Writer>,
     /// Not held during writes to the store.
-    repeats: Mutex<Repeats>,
+    repeats: Mutex<EventRateLimiter>,
     recent: Mutex<RecentEvents>,
     grown: Condvar,
     /// Sequences that an earlier process may have assigned to events which the store does not
@@ -122,7 +122,7 @@ impl EventLog {
 
     /// Releases the sequences that are reserved and not used. Called at the end of the daemon,
     /// after its last event. Has no effect while the store refuses events.
-    pub fn release(&self) {
+    pub fn release_unused_sequences(&self) {
         let mut writer = lock(&self.writer);
         let last = writer.next.saturating_sub(1);
         if !writer.unsaved.is_empty() || writer.reserved == last {
@@ -160,11 +160,11 @@ impl EventLog {
         let mut repeats = lock(&self.repeats);
         let mut reported = repeats.end_windows(now);
         for draft in drafts {
-            let mut draft = draft.shortened();
-            reported.extend(match draft.repeats.take() {
+            let mut draft = draft.into_shortened();
+            reported.extend(match draft.rate_limit.take() {
                 Some(repeat) => {
                     draft.time_unix_ms = Some((self.clock)());
-                    repeats.take(draft, repeat, now)
+                    repeats.admit(draft, repeat, now)
                 }
                 None => Some(draft),
             });
@@ -181,8 +181,8 @@ impl EventLog {
 
     /// Appends the merged events that are held back and disables merging. Called at the end of the
     /// daemon.
-    pub fn append_all(&self) {
-        let withheld = lock(&self.repeats).end();
+    pub fn flush_withheld(&self) {
+        let withheld = lock(&self.repeats).disable();
         self.append_now(withheld);
     }
 
@@ -197,7 +197,7 @@ impl EventLog {
             Err(error) => return tracing::error!(%error, "cannot save events"),
         };
         if let Err(error) = self.save(&mut writer, &records, Vec::new()) {
-            if writer.failure.is_new(&error) {
+            if writer.failure.record_failure(&error) {
                 tracing::error!(%error, "events are kept only in memory until they can be saved");
             }
             let reserved = events.partition_point(|event| event.sequence <= writer.reserved);
@@ -233,12 +233,12 @@ impl EventLog {
         let now_unix_ms = (self.clock)();
         drafts
             .into_iter()
-            .map(EventDraft::shortened)
+            .map(EventDraft::into_shortened)
             .zip(next..)
             .map(|(draft, sequence)| Event {
                 sequence,
                 time_unix_ms: draft.time_unix_ms.unwrap_or(now_unix_ms),
-                id: draft.kind.id(),
+                kind_number: draft.kind.id(),
                 severity: draft.kind.severity(),
                 subject: draft.subject,
                 text: draft.text,
@@ -262,7 +262,7 @@ impl EventLog {
         self.store.commit(&changes)?;
         writer.unsaved.clear();
         writer.dropped.clear();
-        writer.failure.end();
+        writer.failure.record_success();
         writer.reserved = reservation.unwrap_or(writer.reserved);
         Ok(())
     }
@@ -341,7 +341,7 @@ struct Records {
 impl Records {
     fn page(self) -> EventPage {
         let events = self.records.iter().filter_map(Record::event).collect();
-        EventPage { lost: self.lost, events, seen: self.seen }
+        EventPage { missed_count: self.lost, events, last_examined: self.seen }
     }
 }
 
@@ -366,7 +366,7 @@ fn records(recent: &VecDeque<Record>, after: u64, limit: usize, filter: &EventFi
 }
 
 fn trace(event: &Event) {
-    let Event { id, subject, text, .. } = event;
+    let Event { kind_number: id, subject, text, .. } = event;
     match event.severity {
         Severity::Info => tracing::info!(id, %subject, "{text}"),
         Severity::Warning => tracing::warn!(id, %subject, "{text}"),

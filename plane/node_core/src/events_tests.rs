@@ -17,7 +17,7 @@ fn failure(text: &str) -> EventDraft {
 }
 
 fn errors() -> EventFilter {
-    EventFilter { severity: Severity::Error, ..EventFilter::default() }
+    EventFilter { severity_min: Severity::Error, ..EventFilter::default() }
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn sequences_survive_a_restart() {
     let store = Arc::new(MemoryStore::default());
     let log = open(store.clone());
     log.append(vec![draft("1"), draft("2")]);
-    log.release();
+    log.release_unused_sequences();
     let log = open(store);
     log.append(vec![draft("3")]);
     let events = log.page(0, 10, &EventFilter::default()).events;
@@ -42,8 +42,8 @@ fn the_log_is_bounded_and_a_slow_reader_is_told() {
     }
     assert_eq!(store.keys(EVENTS).len(), EVENTS_MAX);
     let page = log.page(500, 10, &EventFilter::default());
-    assert_eq!((page.lost, page.events.len(), page.events[0].sequence), (500, 10, 1001));
-    assert_eq!(log.page(page.seen, 10, &EventFilter::default()).lost, 0);
+    assert_eq!((page.missed_count, page.events.len(), page.events[0].sequence), (500, 10, 1001));
+    assert_eq!(log.page(page.last_examined, 10, &EventFilter::default()).missed_count, 0);
     // The log is the same after a restart.
     let log = open(store);
     assert_eq!(log.page(0, 1, &EventFilter::default()).events[0].sequence, 1001);
@@ -74,7 +74,7 @@ fn a_long_event_is_shortened_and_does_not_prevent_later_commits() {
     let long = "\u{1}ä".repeat(2 << 20);
     let drafts = || {
         let draft = (0..40).fold(draft(&long), |draft, nth| draft.with(&nth.to_string(), &long));
-        vec![EventDraft { subject: long.clone(), ..draft.clone() }, draft.repeated()]
+        vec![EventDraft { subject: long.clone(), ..draft.clone() }, draft.rate_limited()]
     };
     log.append(drafts());
     log.commit(drafts(), Vec::new()).unwrap();
@@ -90,9 +90,9 @@ fn filtered_events_count_as_examined() {
     let log = open(Arc::default());
     log.append(vec![draft("1"), failure("2"), draft("3")]);
     let page = log.page(0, 10, &errors());
-    assert_eq!((page.events.len(), page.seen), (1, 3));
+    assert_eq!((page.events.len(), page.last_examined), (1, 3));
     let page = log.tail(1, &errors());
-    assert_eq!((page.events[0].sequence, page.seen), (2, 3));
+    assert_eq!((page.events[0].sequence, page.last_examined), (2, 3));
 }
 
 #[test]
@@ -123,19 +123,19 @@ fn sequences_of_refused_events_are_not_assigned_again() {
     store.arm(StoreFailure::RefuseFrom(0));
     log.append(vec![draft("refused"), draft("refused too")]);
     // The end of a daemon whose store refuses events releases nothing.
-    log.release();
-    let last_sequence = log.page(1, 1, &filter).seen;
+    log.release_unused_sequences();
+    let last_sequence = log.page(1, 1, &filter).last_examined;
     assert_eq!(last_sequence, 2);
     let log = open(Arc::new(store.surviving()));
     log.append(vec![draft("next")]);
     let page = log.page(last_sequence, 10, &filter);
     assert_eq!(page.events.len(), 1, "{page:?}");
     assert_eq!(page.events[0].text, "next");
-    assert!(page.lost >= 1, "{page:?}");
+    assert!(page.missed_count >= 1, "{page:?}");
     // One that has seen only saved events misses none of those.
     let page = log.page(1, 10, &filter);
-    assert_eq!((page.lost, page.events[0].text.as_str()), (0, "next"));
-    assert_eq!(log.page(page.seen, 10, &filter).lost, 0);
+    assert_eq!((page.missed_count, page.events[0].text.as_str()), (0, "next"));
+    assert_eq!(log.page(page.last_examined, 10, &filter).missed_count, 0);
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn events_that_the_store_refuses_are_bounded_in_memory_and_written_later() {
     for _ in 0..30 {
         log.append((0..1000).map(|_| draft("refused")).collect());
     }
-    let last = log.page(0, usize::MAX, &filter).seen;
+    let last = log.page(0, usize::MAX, &filter).last_examined;
     assert!(last <= EVENTS_MAX as u64 + 1, "published beyond the reservation: {last}");
     assert!(last > EVENTS_MAX as u64 / 2, "{last}");
     // Another process assigns none of these sequences.

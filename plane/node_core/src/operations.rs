@@ -96,8 +96,8 @@ impl Operations {
             subject: subject.to_owned(),
             state: OperationState::Running,
             steps_done: 0,
-            steps: 1,
-            step: serialised.then(|| WAITING.to_owned()),
+            steps_total: 1,
+            current_step: serialised.then(|| WAITING.to_owned()),
             plan: None,
             report: Vec::new(),
             warnings: Vec::new(),
@@ -242,7 +242,7 @@ impl OperationHandle {
         let mut has_started = false;
         self.table.update(self.id, |entry| {
             entry.has_started = true;
-            entry.operation.step = None;
+            entry.operation.current_step = None;
             has_started = is_running(entry);
         });
         has_started
@@ -254,31 +254,31 @@ impl OperationHandle {
         self.table.update(self.id, |entry| {
             if is_running(entry) {
                 entry.operation.plan = Some(plan.clone());
-                entry.operation.steps = steps;
+                entry.operation.steps_total = steps;
             }
         });
     }
 
     /// Reports the start of a step after `steps_done` completed ones.
-    pub fn step(&self, steps_done: usize, step: &str) {
+    pub fn report_step(&self, steps_done: usize, step: &str) {
         self.table.update(self.id, |entry| {
             entry.operation.steps_done = steps_done;
-            entry.operation.step = Some(step.to_owned());
+            entry.operation.current_step = Some(step.to_owned());
         });
     }
 
     /// Reports the start of a step, like [`Self::step`], and sets the current total number of
     /// steps. For operations whose number of steps is not known in advance.
-    pub fn progress(&self, steps_done: usize, steps: usize, step: &str) {
+    pub fn report_progress(&self, steps_done: usize, steps: usize, step: &str) {
         self.table.update(self.id, |entry| {
             entry.operation.steps_done = steps_done;
-            entry.operation.steps = steps;
-            entry.operation.step = Some(step.to_owned());
+            entry.operation.steps_total = steps;
+            entry.operation.current_step = Some(step.to_owned());
         });
     }
 
     /// Replaces the operation's report, a list of text lines. Has no effect after the end.
-    pub fn report(&self, lines: Vec<String>) {
+    pub fn set_report(&self, lines: Vec<String>) {
         self.table.update(self.id, |entry| {
             if is_running(entry) {
                 entry.operation.report = lines;
@@ -331,12 +331,12 @@ impl Inner {
             return;
         };
         let operation = &mut entry.operation;
-        operation.step = None;
+        operation.current_step = None;
         operation.ended_unix_ms = Some(now);
         operation.error = result.as_ref().err().cloned();
         operation.state = match result {
             Ok(()) => {
-                operation.steps_done = operation.steps;
+                operation.steps_done = operation.steps_total;
                 OperationState::Succeeded
             }
             Err(error) if error.code == ErrorCode::Cancelled => OperationState::Cancelled,

@@ -47,12 +47,12 @@ fn details_of_the_oldest_ended_operations_are_dropped_beyond_their_bound() {
     for number in 0..30 {
         let handle = table.add("disk check", "disk/b", false).unwrap();
         handle.set_plan(&Plan::default(), 2);
-        handle.report(report());
+        handle.set_report(report());
         handle.end(&if number % 2 == 0 { Ok(()) } else { error("a block is damaged") });
         // A report after the end would not be counted.
-        handle.report(vec![String::new()]);
+        handle.set_report(vec![String::new()]);
     }
-    long.report(report());
+    long.set_report(report());
     long.end(&Ok(()));
     assert!(listed_bytes(&table) <= DETAIL_BYTES_MAX);
     assert_eq!(counted_bytes(&table), listed_bytes(&table));

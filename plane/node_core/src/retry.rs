@@ -19,7 +19,7 @@ pub struct RetryFailure {
 #[derive(Debug, Default)]
 pub struct RetryState {
     /// Current failure; `None` while the object works.
-    pub now: Option<RetryFailure>,
+    pub current_failure: Option<RetryFailure>,
     count: u32,
     last: Option<Instant>,
 }
@@ -32,19 +32,19 @@ impl RetryState {
         self.count = if calm { 1 } else { self.count.saturating_add(1) };
         self.last = Some(now);
         let factor = 1_u32.checked_shl(self.count - 1).unwrap_or(u32::MAX).min(30);
-        self.now = Some(RetryFailure { reason, retry_at: now + first * factor });
+        self.current_failure = Some(RetryFailure { reason, retry_at: now + first * factor });
     }
 
     /// Changes the retry time of the current failure, if any.
     pub fn reschedule(&mut self, retry_at: Instant) {
-        if let Some(failure) = &mut self.now {
+        if let Some(failure) = &mut self.current_failure {
             failure.retry_at = retry_at;
         }
     }
 
     /// Returns true if the retry time of the current failure has passed.
     pub fn is_due(&self, now: Instant) -> bool {
-        self.now.as_ref().is_some_and(|failure| failure.retry_at <= now)
+        self.current_failure.as_ref().is_some_and(|failure| failure.retry_at <= now)
     }
 }
 

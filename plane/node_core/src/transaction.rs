@@ -10,6 +10,6 @@ mod claims;
 mod order;
 mod run;
 
-pub use self::claims::{Acquired, ExclusiveResource, Tap, clean};
+pub use self::claims::{AcquiredResources, ExclusiveResource, NetworkDeviceId, normalize_path};
 pub use self::order::ChangePhase;
 pub use self::run::{Participants, run};

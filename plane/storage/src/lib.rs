@@ -27,9 +27,9 @@ mod worker;
 
 pub use command::queue_key::QueueKey;
 pub use plane::StoragePlane;
-pub use plane::error::{NotServed, PlaneError};
-pub use plane::mirroring::copied_disk;
+pub use plane::error::{AddDiskError, PlaneError};
+pub use plane::mirroring::disk_of_copy;
 pub use plane::notices::PlaneNotice;
-pub use plane::suspension::NotResumed;
+pub use plane::suspension::ResumeDiskError;
 pub use plane::views::VIEW_WAIT_MAX;
 pub use worker::snapshot::{DiskView, StoreView};

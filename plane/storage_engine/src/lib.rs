@@ -57,7 +57,7 @@
 //!   dispatches the requests that it had fetched grants for before.
 //! - Requests queued for one disk's maximum do not block other disks' queues. Requests that
 //!   cannot be queued remain in their virtqueue or connection.
-//! - A request for which its store has no space is queued if [`FullPolicy`] permits it,
+//! - A request for which its store has no space is queued if [`FullStorePolicy`] permits it,
 //!   separately from all other queues, and repeated from the start. Other requests of the disk
 //!   continue. The number of such requests is bounded by the tags of the queues that brought them.
 //! - A change of a disk that is being copied is marked ([`DirtyMap`]) before its completion.
@@ -86,16 +86,16 @@ mod tests;
 pub use commit::idle::IDLE_AFTER;
 pub use disk::counters::{DiskIoCounters, OpCounters};
 pub use disk::dirty_map::DirtyMap;
-pub use disk::latency::{Latencies, LatencyCounts};
-pub use disk::location::DiskLocation;
+pub use disk::latency::{LatencyPercentiles, LatencyHistogram};
+pub use disk::location::StoreDiskSlot;
 pub use disk::rejected::RejectedDisk;
 pub use disk::stall::STALLED_AFTER;
-pub use engine::notices::{FAULT_NOTICE_INTERVAL, FullChange, NOTICES_MAX, StorageNotice};
+pub use engine::notices::{FAULT_NOTICE_INTERVAL, SpaceChange, NOTICES_MAX, StorageNotice};
 pub use engine::{REQUESTS_MAX, StorageEngine};
-pub use full_store::queueing::FULL_RETRY_EVERY;
-pub use full_store::{FullPolicy, FullView};
+pub use full_store::queueing::FULL_STORE_RETRY_INTERVAL;
+pub use full_store::{FullStorePolicy, FullStoreView};
 pub use queue::QueueKind;
-pub use request::FoundFull;
+pub use request::NoSpaceRequests;
 pub use scheduling::store::status::{StoreRole, WorkerStoreStatus};
 pub use shared_budget::SharedBudget;
 pub use shared_budget::changes::add_pending_change;

@@ -50,7 +50,7 @@ impl CapturedFrame {
 }
 
 /// Worker side of a capture.
-pub(crate) struct CaptureTap {
+pub(crate) struct CaptureWriter {
     snaplen: usize,
     free: ArrayQueue<Box<CapturedFrame>>,
     filled: ArrayQueue<Box<CapturedFrame>>,
@@ -58,7 +58,7 @@ pub(crate) struct CaptureTap {
     closed: AtomicBool,
 }
 
-impl CaptureTap {
+impl CaptureWriter {
     fn new(options: CaptureBufferLimits) -> Self {
         let snaplen = options.snaplen.clamp(64, 65_600) as usize;
         let slots = (options.ring_bytes / snaplen).clamp(16, 65_536);
@@ -83,7 +83,7 @@ impl CaptureTap {
 
     /// Captures the beginning of the frame, or counts the frame as dropped. The frame must have no
     /// tail: only gathered bytes are captured.
-    pub(crate) fn take(&self, now: Time, direction: Direction, frame: &Frame) {
+    pub(crate) fn capture_frame(&self, now: Time, direction: Direction, frame: &Frame) {
         let Some(mut slot) = self.free.pop() else {
             self.dropped.add(1);
             return;
@@ -93,7 +93,7 @@ impl CaptureTap {
         slot.direction = direction;
         slot.original_len = u32::try_from(wire.wire_len()).unwrap_or(u32::MAX);
         slot.bytes.clear();
-        for part in [wire.front, wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]), wire.rest] {
+        for part in [wire.before_tag, wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]), wire.after_tag] {
             let remaining = self.snaplen - slot.bytes.len();
             slot.bytes.extend_from_slice(&part[..part.len().min(remaining)]);
         }
@@ -108,7 +108,7 @@ impl CaptureTap {
 
 /// Reader side of a capture. Dropping it ends the capture.
 pub struct CaptureReader {
-    tap: Arc<CaptureTap>,
+    tap: Arc<CaptureWriter>,
     on_drop: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -116,12 +116,12 @@ pub struct CaptureReader {
 const READ_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl CaptureReader {
-    pub(crate) fn new(options: CaptureBufferLimits) -> (Self, Arc<CaptureTap>) {
-        let tap = Arc::new(CaptureTap::new(options));
+    pub(crate) fn new(options: CaptureBufferLimits) -> (Self, Arc<CaptureWriter>) {
+        let tap = Arc::new(CaptureWriter::new(options));
         (Self { tap: Arc::clone(&tap), on_drop: None }, tap)
     }
 
-    pub(crate) fn on_drop(&mut self, action: Box<dyn FnOnce() + Send>) {
+    pub(crate) fn set_drop_action(&mut self, action: Box<dyn FnOnce() + Send>) {
         self.on_drop = Some(action);
     }
 
@@ -150,7 +150,7 @@ impl CaptureReader {
     }
 
     /// Returns the number of frames that passed while no buffer was free.
-    pub fn dropped(&self) -> u64 {
+    pub fn dropped_frames(&self) -> u64 {
         self.tap.dropped.value()
     }
 }
@@ -174,8 +174,8 @@ mod tests {
         let (reader, tap) = CaptureReader::new(options);
         let mut frame = Frame::new(0);
         for number in 0..20_u8 {
-            frame.fill(&[number; 100]);
-            tap.take(Time::from_ns(u64::from(number)), Direction::Egress, &frame);
+            frame.set_bytes(&[number; 100]);
+            tap.capture_frame(Time::from_ns(u64::from(number)), Direction::Egress, &frame);
         }
         let mut numbers = Vec::new();
         let count = reader.read(Duration::ZERO, 100, |captured| {
@@ -185,8 +185,8 @@ mod tests {
         });
         assert_eq!(count, 16);
         assert_eq!(numbers, (0..16).collect::<Vec<u8>>());
-        assert_eq!(reader.dropped(), 4);
-        tap.take(Time::ZERO, Direction::Egress, &frame);
+        assert_eq!(reader.dropped_frames(), 4);
+        tap.capture_frame(Time::ZERO, Direction::Egress, &frame);
         assert_eq!(reader.read(Duration::ZERO, 100, |_| ()), 1);
         drop(reader);
         assert!(tap.is_closed());

@@ -6,18 +6,18 @@
 //! coalesced that the egress does not accept, and is segmented there into the same segments.
 
 use suimon_forwarding::{PortSlot, Verdict};
-use suimon_frame::{CoalesceTarget, Coalesced, Frame, Offloads, coalesce};
+use suimon_frame::{CoalesceTarget, CoalesceResult, Frame, Offloads, coalesce};
 
-use crate::published::{PortRuntime, Published};
+use crate::published::{PortRuntime, PublishedTables};
 
 /// Coalesces the TCP segments of a batch that go to the same port, and adds to the counters of that
 /// port. Frames that the result marks as merged into another one must not be delivered.
 #[inline]
-pub(crate) fn coalesce_decided(
-    published: &Published,
+pub(crate) fn coalesce_by_verdict(
+    published: &PublishedTables,
     verdicts: &[Verdict],
     frames: &mut [Frame],
-) -> Coalesced {
+) -> CoalesceResult {
     let coalesced = coalesce(frames, |index| {
         verdicts.get(index).map_or(CoalesceTarget::Excluded, |verdict| lane(published, verdict))
     });
@@ -27,7 +27,7 @@ pub(crate) fn coalesce_decided(
     coalesced
 }
 
-fn lane(published: &Published, verdict: &Verdict) -> CoalesceTarget {
+fn lane(published: &PublishedTables, verdict: &Verdict) -> CoalesceTarget {
     match verdict {
         Verdict::Flood { .. } => CoalesceTarget::Multiple,
         Verdict::Drop(_) => CoalesceTarget::Excluded,
@@ -48,29 +48,29 @@ fn lane(published: &Published, verdict: &Verdict) -> CoalesceTarget {
 /// members with egress queues accept: the member by which a frame leaves is chosen after
 /// coalescing.
 #[inline]
-fn forms(published: &Published, port: &PortRuntime) -> Offloads {
-    let Some(team) = port.team.and_then(|team| published.teams.get(team)) else {
-        return port.shared.egress_forms.get();
+fn forms(published: &PublishedTables, port: &PortRuntime) -> Offloads {
+    let Some(team) = port.team_index.and_then(|team| published.teams.get(team)) else {
+        return port.shared.accepted_offloads.get();
     };
     let members = team.members.iter().filter_map(|(_, index)| published.ports.get(*index));
-    let attached = members.filter(|member| !member.egress.is_empty());
-    let bits = attached.map(|member| member.shared.egress_forms.get().to_bits());
+    let attached = members.filter(|member| !member.egress_queues.is_empty());
+    let bits = attached.map(|member| member.shared.accepted_offloads.get().to_bits());
     bits.reduce(|common, bits| common & bits).map_or(Offloads::NONE, Offloads::from_bits)
 }
 
 /// Adds to the ports' counters once for each run of consecutive frames to one port, because the
 /// counters are shared by all workers.
-fn count(published: &Published, verdicts: &[Verdict], coalesced: Coalesced) {
+fn count(published: &PublishedTables, verdicts: &[Verdict], coalesced: CoalesceResult) {
     let mut run: Option<(PortSlot, u64, u64)> = None;
     let add = |run: Option<(PortSlot, u64, u64)>| {
         let Some((slot, segments, units)) = run else { return };
         if let Some(port) = published.ports.get(slot.index()) {
             port.shared.counters.coalesced_segments.add(segments);
-            port.shared.counters.coalesced_units.add(units);
+            port.shared.counters.coalesced_frames.add(units);
         }
     };
     for (index, verdict) in verdicts.iter().enumerate() {
-        let is_merged = coalesced.is_merged(index);
+        let is_merged = coalesced.is_merge_target(index);
         let Verdict::Unicast { egress } = *verdict else { continue };
         if !is_merged && !coalesced.was_merged_away(index) {
             continue;

@@ -7,18 +7,18 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec, Tables};
 use suimon_frame::{FrameBatch, Offloads, Sum, VnetHeader, complete_checksum, segment};
-use suimon_ports::{FrameSink, PortFault, TransmitResult};
+use suimon_ports::{FrameSink, QueueFault, TransmitResult};
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time, WorkerId};
 
 use super::*;
 use crate::egress_forms::AcceptedOffloads;
 use crate::engine::Engine;
-use crate::link::{Link, LinkMessage, Links};
+use crate::link::{WorkerMailbox, WorkerMessage, WorkerMailboxes};
 use crate::notice::Notices;
 use crate::owned::OwnedSink;
 use crate::published::{PortRuntime, SharedPortState};
 use crate::queue_record::QueueRecord;
-use crate::stages::Probe;
+use crate::stages::StageProbe;
 
 /// Port from which the frames are received.
 const SENDER: u8 = 0;
@@ -41,14 +41,14 @@ struct MemorySink {
 }
 
 impl FrameSink for MemorySink {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         let mut copy = Frame::new(0);
         copy.copy_from(frame);
         self.sunk.lock().unwrap().push(copy);
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         Ok(())
     }
 
@@ -61,7 +61,7 @@ impl FrameSink for MemorySink {
 struct World {
     engine: Engine,
     other: Engine,
-    links: [Arc<Link>; 2],
+    links: [Arc<WorkerMailbox>; 2],
     shared: Vec<Arc<SharedPortState>>,
     offloads: Vec<Arc<AcceptedOffloads>>,
     sunk: Vec<Sunk>,
@@ -69,7 +69,7 @@ struct World {
 
 impl World {
     fn new(receive_coalescing: bool) -> Self {
-        let links = [0, 1].map(|id| Arc::new(Link::new(WorkerId(id), id.into())));
+        let links = [0, 1].map(|id| Arc::new(WorkerMailbox::new(WorkerId(id), id.into())));
         let shared: Vec<_> =
             (0..PORTS).map(|id| Arc::new(SharedPortState::new(PortId(id.into())))).collect();
         // Tables with queues are published after the queues have been attached.
@@ -107,19 +107,19 @@ impl World {
     fn set_receive_coalescing(&mut self, is_on: bool) {
         let published = publish(&self.shared, is_on);
         let links = all_links(&self.links);
-        self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
-        self.other.adopt(published, links);
+        self.engine.adopt_tables(Arc::clone(&published), Arc::clone(&links));
+        self.other.adopt_tables(published, links);
     }
 
     /// Makes the sending port an uplink.
     fn set_handing_over_joined(&mut self, is_on: bool) {
         let mut published = publish(&self.shared, true);
         let new = Arc::get_mut(&mut published).unwrap();
-        let slot = new.tables.slot(PortId(SENDER.into())).unwrap().index();
+        let slot = new.forwarding_tables.slot(PortId(SENDER.into())).unwrap().index();
         (new.ports[slot].is_uplink, new.ports[slot].forwards_coalesced) = (true, is_on);
         let links = all_links(&self.links);
-        self.engine.adopt(Arc::clone(&published), Arc::clone(&links));
-        self.other.adopt(published, links);
+        self.engine.adopt_tables(Arc::clone(&published), Arc::clone(&links));
+        self.other.adopt_tables(published, links);
     }
 
     fn send(&mut self, orders: &[Order]) {
@@ -130,19 +130,19 @@ impl World {
         let mut batch = FrameBatch::new();
         let mut sent = BTreeMap::new();
         for order in orders {
-            let frame = batch.spare().expect("room in the batch");
+            let frame = batch.next_free_frame().expect("room in the batch");
             order.write(from, sent.entry((order.to, order.flow)).or_default(), frame);
             batch.commit();
         }
         let ingress = self.engine.published().ingress(PortId(from.into())).unwrap();
-        self.engine.handle_batch(Time::ZERO, ingress, &mut batch, &mut Probe::none());
+        self.engine.handle_batch(Time::ZERO, ingress, &mut batch, &mut StageProbe::none());
         self.engine.flush();
         while let Some(message) = self.links[1].poll_message() {
             match message {
-                LinkMessage::FrameMessage(frame_message) => {
-                    self.other.handle_frame_message(frame_message, &mut Probe::none());
+                WorkerMessage::FrameMessage(frame_message) => {
+                    self.other.handle_frame_message(frame_message, &mut StageProbe::none());
                 }
-                LinkMessage::Learned(learned) => self.other.handle_learned(Time::ZERO, learned),
+                WorkerMessage::AddressSighting(learned) => self.other.handle_address_sighting(Time::ZERO, learned),
                 _ => panic!("message of a move"),
             }
         }
@@ -156,7 +156,7 @@ impl World {
 
     fn coalesced(&self, port: u8) -> (u64, u64) {
         let tally = &self.shared[usize::from(port)].counters;
-        (tally.coalesced_segments.value(), tally.coalesced_units.value())
+        (tally.coalesced_segments.value(), tally.coalesced_frames.value())
     }
 }
 
@@ -164,11 +164,11 @@ fn queue(id: u8) -> QueueId {
     QueueId { port: PortId(id.into()), direction: Direction::Egress, index: 0 }
 }
 
-fn all_links(links: &[Arc<Link>; 2]) -> Arc<Links> {
+fn all_links(links: &[Arc<WorkerMailbox>; 2]) -> Arc<WorkerMailboxes> {
     Arc::new(links.iter().cloned().map(Some).collect())
 }
 
-fn publish(shared: &[Arc<SharedPortState>], receive_coalescing: bool) -> Arc<Published> {
+fn publish(shared: &[Arc<SharedPortState>], receive_coalescing: bool) -> Arc<PublishedTables> {
     let ids = 0..shared.len() as u8;
     let spec = |id: u8| ForwardingPortSpec::new(PortId(id.into()), SwitchId(1), PortRole::Nic);
     let specs: Vec<_> = ids.clone().map(spec).collect();
@@ -180,22 +180,22 @@ fn publish(shared: &[Arc<SharedPortState>], receive_coalescing: bool) -> Arc<Pub
             let slot = tables.slot(PortId(id.into())).unwrap().index();
             let runtime = PortRuntime {
                 shared: Arc::clone(&shared[usize::from(id)]),
-                bandwidth: None,
-                storm: None,
+                bandwidth_limit: None,
+                storm_limit: None,
                 receive_coalescing: receive_coalescing && id != REFUSER,
                 forwards_coalesced: true,
                 is_uplink: false,
                 binds_source: false,
                 capture: None,
-                egress: usize::from(id)..usize::from(id) + 1,
-                team: None,
+                egress_queues: usize::from(id)..usize::from(id) + 1,
+                team_index: None,
             };
             (slot, runtime)
         })
         .collect();
     ports.sort_by_key(|(slot, _)| *slot);
-    Arc::new(Published {
-        tables: Arc::new(tables),
+    Arc::new(PublishedTables {
+        forwarding_tables: Arc::new(tables),
         ports: ports.into_iter().map(|(_, runtime)| runtime).collect(),
         members: Vec::new(),
         teams: Vec::new(),
@@ -241,7 +241,7 @@ impl Order {
         bytes.extend((0..self.payload_bytes).map(|index| (index as u32 + sent.0) as u8));
         let segments = if self.is_large { self.payload_bytes.div_ceil(1000) as u16 } else { 1 };
         *sent = (sent.0 + self.payload_bytes as u32, sent.1 + segments);
-        frame.fill(&bytes);
+        frame.set_bytes(&bytes);
         let header = VnetHeader {
             flags: VnetHeader::NEEDS_CSUM,
             gso_type: if self.is_large { VnetHeader::GSO_TCPV4 } else { VnetHeader::GSO_NONE },

@@ -7,11 +7,11 @@
 
 use std::time::{Duration, Instant};
 
-use suimon_ports::{AlreadyDetached, DetachingQueue};
+use suimon_ports::{CompletedDetachment, DetachingQueue};
 use suimon_quantity::{Direction, QueueId};
 
 use crate::latch::RESPONSE_TIMEOUT;
-use crate::link::Command;
+use crate::link::WorkerCommand;
 use crate::plane::DataPlane;
 use crate::queue_record::QueueRecord;
 
@@ -38,8 +38,8 @@ impl DetachingQueue for DetachingPort {
                  worker's CPU"
             );
             // Another worker has the queue if a move was in progress.
-            for link in self.plane.registry().links() {
-                link.command(Command::Detach(self.id));
+            for link in self.plane.registry().mailboxes() {
+                link.send_command(WorkerCommand::DetachQueue(self.id));
             }
         }
         is_dropped
@@ -60,7 +60,7 @@ impl DataPlane {
     pub(crate) fn begin_detach_queue(&self, id: QueueId) -> Box<dyn DetachingQueue> {
         match self.request_back(id) {
             Some(detaching) => Box::new(detaching),
-            None => Box::new(AlreadyDetached),
+            None => Box::new(CompletedDetachment),
         }
     }
 
@@ -75,8 +75,8 @@ impl DataPlane {
                     // The workers first stop sending to the queue, then it is dropped.
                     registry.republish_or_log();
                 }
-                if let Some(link) = registry.link(record.owner) {
-                    link.command(Command::Detach(id));
+                if let Some(link) = registry.mailbox(record.owner) {
+                    link.send_command(WorkerCommand::DetachQueue(id));
                 }
                 record
             }

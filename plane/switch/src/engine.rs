@@ -20,23 +20,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use suimon_forwarding::{AddressSighting, Forwarder, Verdict};
-use suimon_frame::{BATCH_FRAMES_MAX, Coalesced, EgressForm, Frame, FrameBatch};
+use suimon_frame::{BATCH_FRAMES_MAX, CoalesceResult, EgressForm, Frame, FrameBatch};
 use suimon_quantity::{Direction, QueueId, Time};
 
-use crate::coalescing::coalesce_decided;
+use crate::coalescing::coalesce_by_verdict;
 use crate::latch::Latch;
 use crate::ledger::QueueAccounting;
-use crate::link::{FrameMessage, Link, Links};
+use crate::link::{FrameMessage, WorkerMailbox, WorkerMailboxes};
 use crate::notice::{Notices, SwitchNotice};
-use crate::outbox::LinkOutbox;
-use crate::published::{Ingress, PortRuntime, Published};
+use crate::outbox::WorkerOutbox;
+use crate::published::{Ingress, PortRuntime, PublishedTables};
 use crate::stage::Stage;
-use crate::stages::Probe;
+use crate::stages::StageProbe;
 
 use self::arrivals::ReceivingMember;
-use self::batch::Batch;
+use self::batch::BatchContext;
 use self::egress::Egress;
-use self::teams::Teams;
+use self::teams::TeamStates;
 
 /// Maximum number of addresses that one worker learns over all switches; an address occupies 32
 /// bytes.
@@ -48,9 +48,9 @@ const ADDRESSES_MAX: usize = 131_072;
 /// the egress side. The tables' reference count is in a cache line that all workers share, so it is
 /// not touched per batch.
 pub(crate) struct Engine {
-    published: Arc<Published>,
-    links: Arc<Links>,
-    teams: Teams,
+    published: Arc<PublishedTables>,
+    links: Arc<WorkerMailboxes>,
+    teams: TeamStates,
     forwarder: Forwarder,
     verdicts: [Verdict; BATCH_FRAMES_MAX],
     expected: BTreeMap<QueueId, Latch>,
@@ -59,25 +59,25 @@ pub(crate) struct Engine {
 
 impl Engine {
     pub(crate) fn new(
-        link: Arc<Link>,
-        published: Arc<Published>,
-        links: Arc<Links>,
+        link: Arc<WorkerMailbox>,
+        published: Arc<PublishedTables>,
+        links: Arc<WorkerMailboxes>,
         notices: Arc<Notices>,
     ) -> Self {
         let mut engine = Self {
             published: Arc::clone(&published),
             links: Arc::clone(&links),
-            teams: Teams::default(),
+            teams: TeamStates::default(),
             forwarder: Forwarder::new(ADDRESSES_MAX),
             verdicts: [Verdict::default(); BATCH_FRAMES_MAX],
             expected: BTreeMap::new(),
             egress: Egress::new(link, notices),
         };
-        engine.adopt(published, links);
+        engine.adopt_tables(published, links);
         engine
     }
 
-    pub(crate) fn published(&self) -> &Published {
+    pub(crate) fn published(&self) -> &PublishedTables {
         &self.published
     }
 
@@ -90,7 +90,7 @@ impl Engine {
         self.forwarder.next_deadline()
     }
 
-    pub(crate) fn outbox(&mut self) -> &mut LinkOutbox {
+    pub(crate) fn outbox(&mut self) -> &mut WorkerOutbox {
         &mut self.egress.outbox
     }
 
@@ -100,11 +100,11 @@ impl Engine {
     }
 
     /// Returns true if frames were passed to a sink since the last [`Engine::flush`].
-    pub(crate) fn has_to_flush(&self) -> bool {
-        self.egress.has_to_flush()
+    pub(crate) fn needs_flush(&self) -> bool {
+        self.egress.needs_flush()
     }
 
-    pub(crate) fn sinks(&self) -> usize {
+    pub(crate) fn sink_count(&self) -> usize {
         self.egress.sink_by_queue.len()
     }
 
@@ -114,12 +114,12 @@ impl Engine {
         now: Time,
         Ingress { slot: ingress, member }: Ingress,
         batch: &mut FrameBatch,
-        probe: &mut Probe<'_>,
+        probe: &mut StageProbe<'_>,
     ) {
         let Self { published, links, teams, forwarder, verdicts, egress, .. } = self;
         let published = &**published;
         let Some(port) = published.ports.get(ingress.index()) else { return };
-        let arrival = member.and_then(|member| ReceivingMember::of(teams, published, member));
+        let arrival = member.and_then(|member| ReceivingMember::from_slot(teams, published, member));
         let mut frames = batch.frames_mut();
         if let Some(arrival) = &arrival {
             capture_ingress(arrival.port, now, frames);
@@ -127,7 +127,7 @@ impl Engine {
             frames = &mut frames[..accepted];
         }
         capture_ingress(port, now, frames);
-        probe.mark(Stage::CopyIn);
+        probe.end_stage(Stage::CopyIn);
         if port.is_uplink {
             for frame in frames.iter_mut() {
                 frame.meta.is_coalesced = frame.meta.gso.is_some();
@@ -136,20 +136,20 @@ impl Engine {
                 }
             }
         }
-        forwarder.decide(&published.tables, now, ingress, frames, verdicts);
+        forwarder.decide(&published.forwarding_tables, now, ingress, frames, verdicts);
         if let Some(arrival) = &arrival {
-            arrival.drop_for_other_members(published, &mut verdicts[..frames.len()]);
+            arrival.drop_frames_of_other_members(published, &mut verdicts[..frames.len()]);
         }
-        probe.mark(Stage::Classify);
+        probe.end_stage(Stage::Classify);
         let coalesced = if port.forwards_coalesced {
-            coalesce_decided(published, verdicts, frames)
+            coalesce_by_verdict(published, verdicts, frames)
         } else {
-            Coalesced::default()
+            CoalesceResult::default()
         };
-        probe.mark(Stage::Coalesce);
+        probe.end_stage(Stage::Coalesce);
         let from = port.shared.id;
         let context =
-            Batch { now, published, ingress, port, from, teams, receiving_member: arrival };
+            BatchContext { now, published, ingress, port, port_id: from, teams, receiving_member: arrival };
         for (index, frame) in frames.iter_mut().enumerate() {
             if coalesced.was_merged_away(index) {
                 continue;
@@ -160,10 +160,10 @@ impl Engine {
                 Verdict::Drop(reason) => egress.handle_drop(&context, reason, frame),
             }
         }
-        probe.mark(Stage::CopyOut);
+        probe.end_stage(Stage::CopyOut);
         egress.send_frame_messages(links);
         self.report_learned(now);
-        probe.mark(Stage::Notify);
+        probe.end_stage(Stage::Notify);
     }
 
     /// Sends the addresses learned here to the other workers, and reports address moves and new
@@ -172,8 +172,8 @@ impl Engine {
         while let Some(learned) = self.forwarder.poll_announcement() {
             self.report_source(now, &learned);
             for link in self.links.iter() {
-                if link.id != self.egress.link.id {
-                    link.send_learned(learned);
+                if link.id != self.egress.mailbox.id {
+                    link.send_address_sighting(learned);
                 }
             }
         }
@@ -183,20 +183,20 @@ impl Engine {
         let Some(port) = self.published.port(learned.port) else { return };
         let (shared, mac, notices) = (&port.shared, learned.mac, &self.egress.notices);
         if let Some(from) = learned.moved_from {
-            shared.moves.fetch_add(1, Relaxed);
-            if shared.move_reports.is_due(now) {
-                let moves = shared.moves.swap(0, Relaxed);
-                notices.send(SwitchNotice::AddressMoved { mac, from, to: shared.id, moves });
+            shared.address_moves.fetch_add(1, Relaxed);
+            if shared.move_reports.try_report(now) {
+                let moves = shared.address_moves.swap(0, Relaxed);
+                notices.send(SwitchNotice::AddressMoved { mac, from, to: shared.id, move_count: moves });
             }
         }
         // The port may not claim an address that is in use on another port.
-        if port.binds_source && learned.is_first && shared.source_reports.is_due(now) {
+        if port.binds_source && learned.is_first && shared.new_source_reports.try_report(now) {
             notices.send(SwitchNotice::NewSource { port: shared.id, mac });
         }
     }
 
-    pub(crate) fn handle_learned(&mut self, now: Time, learned: AddressSighting) {
-        self.forwarder.handle_learned(&self.published.tables, now, learned);
+    pub(crate) fn handle_address_sighting(&mut self, now: Time, learned: AddressSighting) {
+        self.forwarder.handle_announcement(&self.published.forwarding_tables, now, learned);
     }
 
     /// Makes all frames passed to sinks since the last flush visible to their receivers.
@@ -206,7 +206,7 @@ impl Engine {
 
     /// Delivers frames for which another worker has made the forwarding decision to a queue of this
     /// worker.
-    pub(crate) fn handle_frame_message(&mut self, message: FrameMessage, probe: &mut Probe<'_>) {
+    pub(crate) fn handle_frame_message(&mut self, message: FrameMessage, probe: &mut StageProbe<'_>) {
         self.egress.handle_frame_message(&self.published, message, probe);
     }
 }
@@ -216,6 +216,6 @@ fn capture_ingress(port: &PortRuntime, now: Time, frames: &mut [Frame]) {
     let Some(tap) = &port.capture else { return };
     for frame in frames {
         frame.linearize();
-        tap.take(now, Direction::Ingress, frame);
+        tap.capture_frame(now, Direction::Ingress, frame);
     }
 }

@@ -34,7 +34,7 @@ use suimon_quantity::{QueueId, WorkerId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum QueueLocation {
     /// This worker owns the queue.
-    Here,
+    ThisWorker,
     /// Put the frame into the mailbox of this worker.
     OtherWorker(WorkerId),
     /// Buffer the frame: the queue is being moved to this worker.
@@ -46,7 +46,7 @@ pub(crate) enum QueueLocation {
 /// Fence to put into the mailbox of worker `to`, the former owner of `queue`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PendingFence {
-    pub to: WorkerId,
+    pub former_owner: WorkerId,
     pub queue: QueueId,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct QueueLocations<Held> {
 pub(crate) struct AdoptionResult<Held> {
     pub fences: Vec<PendingFence>,
     /// Queues to send to their new owners at once, each with its new owner.
-    pub departing: Vec<(QueueId, WorkerId)>,
+    pub queues_to_send: Vec<(QueueId, WorkerId)>,
     /// Buffered frames for queues that no longer exist.
     pub orphaned_messages: Vec<Held>,
 }
@@ -100,7 +100,7 @@ impl<Held> QueueLocations<Held> {
         let mut before = std::mem::take(&mut self.states);
         let mut adopted = AdoptionResult {
             fences: Vec::new(),
-            departing: Vec::new(),
+            queues_to_send: Vec::new(),
             orphaned_messages: Vec::new(),
         };
         for &(queue, owner) in owners {
@@ -110,7 +110,7 @@ impl<Held> QueueLocations<Held> {
                 None if is_here(queue) => State::Here,
                 None => self.moving_in(queue),
                 Some(State::OtherWorker(from)) if from != owner => {
-                    adopted.fences.push(PendingFence { to: from, queue });
+                    adopted.fences.push(PendingFence { former_owner: from, queue });
                     if is_mine { self.moving_in(queue) } else { State::OtherWorker(owner) }
                 }
                 Some(State::Here) if !is_mine => {
@@ -147,7 +147,7 @@ impl<Held> QueueLocations<Held> {
         let early_count = self.early_fences.remove(&queue).unwrap_or(0);
         match other_workers.saturating_sub(early_count) {
             0 => {
-                adopted.departing.push((queue, to));
+                adopted.queues_to_send.push((queue, to));
                 State::OtherWorker(to)
             }
             fences_due => State::MovingOut { to, fences_due },
@@ -176,7 +176,7 @@ impl<Held> QueueLocations<Held> {
 
     /// Records that a queue has been moved to this worker. Returns the frames buffered for it, in
     /// order.
-    pub(crate) fn handle_arrival(&mut self, queue: QueueId) -> Vec<Held> {
+    pub(crate) fn handle_queue_arrival(&mut self, queue: QueueId) -> Vec<Held> {
         match self.states.insert(queue, State::Here) {
             Some(State::MovingIn { queued }) => queued,
             _ => Vec::new(),
@@ -207,10 +207,10 @@ impl<Held> QueueLocations<Held> {
     }
 
     /// Returns the destination of a frame that this worker received from an ingress queue.
-    pub(crate) fn route(&self, queue: QueueId) -> QueueLocation {
+    pub(crate) fn location(&self, queue: QueueId) -> QueueLocation {
         match self.states.get(&queue) {
             None => QueueLocation::UnknownQueue,
-            Some(State::Here) => QueueLocation::Here,
+            Some(State::Here) => QueueLocation::ThisWorker,
             Some(State::OtherWorker(owner) | State::MovingOut { to: owner, .. }) => {
                 QueueLocation::OtherWorker(*owner)
             }
@@ -223,9 +223,9 @@ impl<Held> QueueLocations<Held> {
     /// has adopted tables with a move to this worker that this worker has not adopted yet.
     pub(crate) fn location_for_received(&self, queue: QueueId) -> QueueLocation {
         match self.states.get(&queue) {
-            Some(State::MovingOut { .. }) => QueueLocation::Here,
+            Some(State::MovingOut { .. }) => QueueLocation::ThisWorker,
             Some(State::OtherWorker(_)) => QueueLocation::MovingHere,
-            _ => self.route(queue),
+            _ => self.location(queue),
         }
     }
 }

@@ -61,8 +61,8 @@ impl World {
         let actor = &mut self.actors[index];
         let frame = (index as u16, actor.sent);
         actor.sent += 1;
-        match actor.routes.route(QUEUE) {
-            QueueLocation::Here => self.deliver(index, frame),
+        match actor.routes.location(QUEUE) {
+            QueueLocation::ThisWorker => self.deliver(index, frame),
             QueueLocation::OtherWorker(owner) => self.actors[usize::from(owner.0)]
                 .mailbox
                 .push_back(Mail::Frame { from: frame.0, number: frame.1 }),
@@ -84,9 +84,9 @@ impl World {
         let adopted = actor.routes.adopt(&[(QUEUE, owner)], other_actors, |_| has_queue);
         assert_eq!(adopted.orphaned_messages, []);
         for fence in adopted.fences {
-            self.actors[usize::from(fence.to.0)].mailbox.push_back(Mail::Fence);
+            self.actors[usize::from(fence.former_owner.0)].mailbox.push_back(Mail::Fence);
         }
-        for (_, to) in adopted.departing {
+        for (_, to) in adopted.queues_to_send {
             self.depart(index, to);
         }
     }
@@ -96,7 +96,7 @@ impl World {
         match message {
             Mail::Frame { from, number } => {
                 match self.actors[index].routes.location_for_received(QUEUE) {
-                    QueueLocation::Here => self.deliver(index, (from, number)),
+                    QueueLocation::ThisWorker => self.deliver(index, (from, number)),
                     QueueLocation::MovingHere => {
                         self.actors[index]
                             .routes
@@ -114,7 +114,7 @@ impl World {
             Mail::Queue => {
                 self.actors[index].has_queue = true;
                 self.arrivals += 1;
-                for frame in self.actors[index].routes.handle_arrival(QUEUE) {
+                for frame in self.actors[index].routes.handle_queue_arrival(QUEUE) {
                     self.deliver(index, frame);
                 }
             }
@@ -192,18 +192,18 @@ fn buffered_frames_are_bounded() {
     assert_eq!(routes.buffer(QUEUE, 'x', 8), Err('x'), "the queue does not exist");
     routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);
     routes.adopt(&[(QUEUE, WorkerId(1))], 1, |_| false);
-    assert_eq!(routes.route(QUEUE), QueueLocation::MovingHere);
+    assert_eq!(routes.location(QUEUE), QueueLocation::MovingHere);
     assert_eq!(routes.buffer(QUEUE, 'a', 1), Ok(()));
     assert_eq!(routes.buffer(QUEUE, 'b', 1), Err('b'));
-    assert_eq!(routes.handle_arrival(QUEUE), ['a']);
-    assert_eq!(routes.route(QUEUE), QueueLocation::Here);
+    assert_eq!(routes.handle_queue_arrival(QUEUE), ['a']);
+    assert_eq!(routes.location(QUEUE), QueueLocation::ThisWorker);
 }
 
 #[test]
 fn a_removed_queue_has_no_location() {
     let mut routes = QueueLocations::new(WorkerId(0));
     routes.adopt(&[(QUEUE, WorkerId(0))], 0, |_| true);
-    assert_eq!(routes.route(QUEUE), QueueLocation::Here);
+    assert_eq!(routes.location(QUEUE), QueueLocation::ThisWorker);
     assert!(routes.adopt(&[], 0, |_| true).orphaned_messages.is_empty());
     routes.adopt(&[(QUEUE, WorkerId(1))], 1, |_| false);
     assert_eq!(routes.buffer(QUEUE, 'a', 8), Ok(()), "the sender knew first");
@@ -211,6 +211,6 @@ fn a_removed_queue_has_no_location() {
     routes.adopt(&[(QUEUE, WorkerId(0))], 1, |_| false);
     assert_eq!(routes.buffer(QUEUE, 'b', 8), Ok(()));
     assert_eq!(routes.adopt(&[], 0, |_| true).orphaned_messages, ['b']);
-    assert_eq!(routes.route(QUEUE), QueueLocation::UnknownQueue);
+    assert_eq!(routes.location(QUEUE), QueueLocation::UnknownQueue);
     assert_eq!(routes.handle_fence(QUEUE), None);
 }

@@ -92,7 +92,7 @@ pub(crate) struct QueueAccounting {
 
 impl QueueAccounting {
     /// Adds an entry for a queue attached to this worker. The attributed time is added to `tally`.
-    pub(crate) fn open(&mut self, cost: &mut QueueCost, tally: &Arc<QueueCounters>) {
+    pub(crate) fn add_queue(&mut self, cost: &mut QueueCost, tally: &Arc<QueueCounters>) {
         let slot = self.entries.iter().position(Option::is_none).unwrap_or(self.entries.len());
         if slot == self.entries.len() {
             self.entries.push(None);
@@ -106,8 +106,8 @@ impl QueueAccounting {
     }
 
     /// Divides the pending time, and removes the entry of a queue. Its estimate remains in `cost`.
-    pub(crate) fn close(&mut self, cost: &mut QueueCost) {
-        self.settle();
+    pub(crate) fn remove_queue(&mut self, cost: &mut QueueCost) {
+        self.divide_pending_time();
         let Some(slot) = cost.slot.take() else { return };
         if let Some(entry) = self.entries.get_mut(slot).and_then(Option::take) {
             cost.rate = entry.rate;
@@ -141,7 +141,7 @@ impl QueueAccounting {
 
     /// Updates the estimate of an ingress queue from a timed batch: `ns` from receipt to decision,
     /// and `posted_ns` for its delivery if all of it went to other workers, otherwise 0.
-    pub(crate) fn learn_ingress(
+    pub(crate) fn update_ingress_estimate(
         &mut self,
         cost: &QueueCost,
         (frames, bytes): (u64, u64),
@@ -157,7 +157,7 @@ impl QueueAccounting {
 
     /// Updates the estimates of this round's egress queues. `ns`: measured duration of all egress
     /// work of the round.
-    pub(crate) fn learn_egress(&mut self, ns: u64) {
+    pub(crate) fn update_egress_estimates(&mut self, ns: u64) {
         let expected: f64 = self.egress.iter().map(|(_, weight)| weight).sum();
         if expected <= 0.0 {
             return;
@@ -183,7 +183,7 @@ impl QueueAccounting {
 
     /// Divides the duration of rounds in proportion to the queues' weights, and adds it to their
     /// counters.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn divide_pending_time(&mut self) {
         if self.unsplit_ns == 0 || self.unsettled.is_empty() {
             return;
         }

@@ -16,7 +16,7 @@ impl Bench {
         };
         for _ in 0..queues {
             let (mut cost, tally) = (QueueCost::default(), Arc::<QueueCounters>::default());
-            bench.accounting.open(&mut cost, &tally);
+            bench.accounting.add_queue(&mut cost, &tally);
             bench.costs.push(cost);
             bench.counters.push(tally);
         }
@@ -37,17 +37,17 @@ impl Bench {
         for queue in egress {
             self.accounting.charge_egress(&self.costs[*queue], 32, 2048);
         }
-        self.accounting.learn_egress(ns);
+        self.accounting.update_egress_estimates(ns);
         self.accounting.end_round(ns);
     }
 
     fn learn(&mut self, queue: usize, ns: u64) {
-        self.accounting.learn_ingress(&self.costs[queue], (32, 2048), ns, 0);
+        self.accounting.update_ingress_estimate(&self.costs[queue], (32, 2048), ns, 0);
     }
 
     /// Returns the total time attributed to each queue, in ns.
     fn total(&mut self) -> Vec<u64> {
-        self.accounting.settle();
+        self.accounting.divide_pending_time();
         self.counters.iter().map(|tally| tally.busy_ns.value()).collect()
     }
 }
@@ -117,10 +117,10 @@ fn egress_to_other_workers_is_charged_to_the_ingress_queue() {
     let mut bench = Bench::new(2);
     for _ in 0..100 {
         bench.accounting.charge_ingress(&bench.costs[0], 32, 2048);
-        bench.accounting.learn_ingress(&bench.costs[0], (32, 2048), 1000, 2000);
+        bench.accounting.update_ingress_estimate(&bench.costs[0], (32, 2048), 1000, 2000);
         bench.accounting.charge_egress(&bench.costs[1], 32, 2048);
         // A third of the egress time was for queues of other workers.
-        bench.accounting.learn_egress(3000);
+        bench.accounting.update_egress_estimates(3000);
         bench.accounting.end_round(4000);
     }
     let before = bench.total();
@@ -165,14 +165,14 @@ fn learned_costs_move_with_a_queue() {
         bench.learn(1, 3000);
     }
     bench.round(&[0, 1], 4000);
-    bench.accounting.close(&mut bench.costs[0]);
-    bench.accounting.close(&mut bench.costs[1]);
+    bench.accounting.remove_queue(&mut bench.costs[0]);
+    bench.accounting.remove_queue(&mut bench.costs[1]);
     let [first, second] = [0, 1].map(|queue: usize| bench.counters[queue].busy_ns.value());
     assert!(are_as(&[first, second], &[1, 3]), "settled when they left");
     // The queues are added again in the other order, so that each gets the other's index.
     for queue in [1, 0] {
         let tally = Arc::clone(&bench.counters[queue]);
-        bench.accounting.open(&mut bench.costs[queue], &tally);
+        bench.accounting.add_queue(&mut bench.costs[queue], &tally);
     }
     bench.round(&[0, 1], 400_000);
     assert!(are_as(&bench.total(), &[1, 3]));
@@ -183,11 +183,11 @@ fn a_queue_that_left_in_the_middle_of_a_round_leaves_its_part_to_others() {
     let mut bench = Bench::new(2);
     bench.accounting.charge_ingress(&bench.costs[0], 32, 2048);
     bench.accounting.charge_egress(&bench.costs[1], 32, 2048);
-    bench.accounting.close(&mut bench.costs[1]);
+    bench.accounting.remove_queue(&mut bench.costs[1]);
     let added = Arc::<QueueCounters>::default();
     let mut cost = QueueCost::default();
-    bench.accounting.open(&mut cost, &added);
-    bench.accounting.learn_egress(500);
+    bench.accounting.add_queue(&mut cost, &added);
+    bench.accounting.update_egress_estimates(500);
     bench.accounting.end_round(1000);
     assert_eq!(bench.total(), [1000, 0]);
     assert_eq!(added.busy_ns.value(), 0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crossbeam_queue::ArrayQueue;
 use suimon_frame::MacAddr;
-use suimon_ports::{PortFault, ServedDevice};
+use suimon_ports::{QueueFault, ServedDevice};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
 use crate::attachment::{Attachment, DropReporter};
@@ -20,7 +20,7 @@ pub enum SwitchNotice {
         /// Id of the queue that was dropped.
         queue: QueueId,
         /// Reason why the queue is not serviced any more.
-        fault: PortFault,
+        fault: QueueFault,
     },
     /// A worker has not finished a round for [`STALLED_AFTER`](crate::STALLED_AFTER): its queues
     /// are not served.
@@ -30,7 +30,7 @@ pub enum SwitchNotice {
         /// Device that the worker serves, if it is known.
         device: Option<ServedDevice>,
         /// Time since the start of the round.
-        round: Duration,
+        round_duration: Duration,
     },
     /// A stalled worker proceeds.
     WorkerResumed {
@@ -61,7 +61,7 @@ pub enum SwitchNotice {
         /// Port on which the address was observed last.
         to: PortId,
         /// Moves to the port `to` since the last report, this one included.
-        moves: u64,
+        move_count: u64,
     },
     /// A port with `binds_source` sent from an address that was not learned on any port. Reported
     /// at most once in [`NOTICE_INTERVAL`] per port, and at once if `binds_source` was set anew.
@@ -102,7 +102,7 @@ impl Notices {
     }
 
     /// Queues the notice of a queue's fault, with the attachment of the queue that had it.
-    pub(crate) fn report_fault(&self, queue: QueueId, attached: &DropReporter, fault: PortFault) {
+    pub(crate) fn report_fault(&self, queue: QueueId, attached: &DropReporter, fault: QueueFault) {
         let attachment = Some((queue, Arc::clone(attached.attachment())));
         self.push(Queued { notice: SwitchNotice::QueueFault { queue, fault }, attachment });
     }
@@ -142,7 +142,7 @@ impl ReportLimiter {
 
     /// Returns true if the condition must be reported now; the next report is then due after
     /// [`NOTICE_INTERVAL`].
-    pub(crate) fn is_due(&self, now: Time) -> bool {
+    pub(crate) fn try_report(&self, now: Time) -> bool {
         let next = self.0.load(Relaxed);
         let after = (now + NOTICE_INTERVAL).as_ns();
         now.as_ns() >= next && self.0.compare_exchange(next, after, Relaxed, Relaxed).is_ok()

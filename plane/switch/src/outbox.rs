@@ -5,27 +5,27 @@ use std::sync::Arc;
 
 use suimon_quantity::WorkerId;
 
-use crate::link::{Link, LinkMessage};
+use crate::link::{WorkerMailbox, WorkerMessage};
 
 /// Messages for workers whose mailboxes are full. A receiver has an entry only while messages for
 /// it are queued, so the cost of sending depends on the number of full receivers, not on the number
 /// of messages.
 #[derive(Default)]
-pub(crate) struct LinkOutbox(BTreeMap<WorkerId, Queued>);
+pub(crate) struct WorkerOutbox(BTreeMap<WorkerId, Queued>);
 
 /// Messages for one worker, oldest first.
 struct Queued {
-    to: Arc<Link>,
-    messages: VecDeque<LinkMessage>,
+    to: Arc<WorkerMailbox>,
+    messages: VecDeque<WorkerMessage>,
 }
 
-impl LinkOutbox {
+impl WorkerOutbox {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Sends a message now, or queues it behind earlier messages to the same worker.
-    pub(crate) fn send(&mut self, link: &Arc<Link>, message: LinkMessage) {
+    pub(crate) fn send(&mut self, link: &Arc<WorkerMailbox>, message: WorkerMessage) {
         if let Some(queued) = self.0.get_mut(&link.id) {
             queued.messages.push_back(message);
         } else if let Err(message) = link.send(message) {
@@ -60,15 +60,15 @@ mod tests {
 
     use super::*;
 
-    fn fence(port: u32) -> LinkMessage {
-        LinkMessage::Fence(QueueId { port: PortId(port), direction: Direction::Egress, index: 0 })
+    fn fence(port: u32) -> WorkerMessage {
+        WorkerMessage::Fence(QueueId { port: PortId(port), direction: Direction::Egress, index: 0 })
     }
 
-    fn ports(link: &Link) -> Vec<u32> {
+    fn ports(link: &WorkerMailbox) -> Vec<u32> {
         let fences = std::iter::from_fn(|| link.poll_message());
         fences
             .map(|message| match message {
-                LinkMessage::Fence(queue) => queue.port.0,
+                WorkerMessage::Fence(queue) => queue.port.0,
                 _ => panic!("message of another kind"),
             })
             .collect()
@@ -76,8 +76,8 @@ mod tests {
 
     #[test]
     fn messages_of_a_full_receiver_stay_in_order_and_do_not_delay_others() {
-        let [full, quick] = [1, 2].map(|id| Arc::new(Link::new(WorkerId(id), id.into())));
-        let mut outbox = LinkOutbox::default();
+        let [full, quick] = [1, 2].map(|id| Arc::new(WorkerMailbox::new(WorkerId(id), id.into())));
+        let mut outbox = WorkerOutbox::default();
         let mut sent = 0;
         while outbox.is_empty() {
             outbox.send(&full, fence(sent));
@@ -94,7 +94,7 @@ mod tests {
         let mut read: Vec<u32> = Vec::new();
         for _ in 0..3 {
             match full.poll_message() {
-                Some(LinkMessage::Fence(queue)) => read.push(queue.port.0),
+                Some(WorkerMessage::Fence(queue)) => read.push(queue.port.0),
                 _ => panic!("no fence"),
             }
         }

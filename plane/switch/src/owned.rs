@@ -5,7 +5,7 @@ use std::sync::Arc;
 use suimon_forwarding::DropReason;
 use suimon_frame::{Frame, Offloads, complete_checksum, segment};
 use suimon_offload::{EgressStep, plan};
-use suimon_ports::{FaultKind, FrameSink, FrameSource, PortFault, TransmitResult};
+use suimon_ports::{FaultKind, FrameSink, FrameSource, QueueFault, TransmitResult};
 use suimon_quantity::{QueueId, Time};
 
 use crate::attachment::DropReporter;
@@ -13,7 +13,7 @@ use crate::ledger::QueueCost;
 use crate::published::{Ingress, SharedPortState};
 use crate::queue_record::QueueRecord;
 use crate::stage::Stage;
-use crate::stages::Probe;
+use crate::stages::StageProbe;
 use crate::tally::QueueCounters;
 
 /// State of an ingress queue between polling and sleeping.
@@ -40,7 +40,7 @@ pub(crate) struct OwnedSource {
     pub ingress: Option<Ingress>,
     pub cost: QueueCost,
     malformed: u64,
-    pub attached: DropReporter,
+    pub drop_reporter: DropReporter,
 }
 
 impl OwnedSource {
@@ -59,7 +59,7 @@ impl OwnedSource {
             ingress: None,
             cost: QueueCost::default(),
             malformed: 0,
-            attached: DropReporter::new(&record.attachment),
+            drop_reporter: DropReporter::new(&record.attachment),
         }
     }
 
@@ -73,10 +73,10 @@ impl OwnedSource {
 
     /// Counts frames that the source has dropped as malformed since the last call.
     pub(crate) fn count_malformed(&mut self) {
-        let malformed = self.source.malformed();
+        let malformed = self.source.malformed_frames();
         self.shared
             .counters
-            .drop_rx(DropReason::Malformed, malformed.saturating_sub(self.malformed));
+            .count_rx_drop(DropReason::Malformed, malformed.saturating_sub(self.malformed));
         self.malformed = malformed;
     }
 }
@@ -94,7 +94,7 @@ pub(crate) struct OwnedSink {
     discarded: u64,
     /// Offloads that this worker has last reported to other workers.
     reported: Offloads,
-    pub attached: DropReporter,
+    pub drop_reporter: DropReporter,
 }
 
 /// Frames passed to a sink since its last flush.
@@ -113,9 +113,9 @@ impl OwnedSink {
         shared: Arc<SharedPortState>,
         record: &QueueRecord,
     ) -> Self {
-        let discarded = sink.discarded();
+        let discarded = sink.discarded_frames();
         let offloads = sink.offloads();
-        shared.egress_forms.set(offloads);
+        shared.accepted_offloads.set(offloads);
         Self {
             id,
             sink,
@@ -126,17 +126,17 @@ impl OwnedSink {
             unflushed: Unflushed::default(),
             discarded,
             reported: offloads,
-            attached: DropReporter::new(&record.attachment),
+            drop_reporter: DropReporter::new(&record.attachment),
         }
     }
 
     /// Returns true if [`OwnedSink::flush`] has work to do.
-    pub(crate) fn is_touched(&self) -> bool {
+    pub(crate) fn needs_flush(&self) -> bool {
         self.unflushed.touched
     }
 
     /// Returns frames and bytes that the next [`OwnedSink::flush`] makes visible.
-    pub(crate) fn unflushed(&self) -> (u64, u64) {
+    pub(crate) fn unflushed_frames_and_bytes(&self) -> (u64, u64) {
         (self.unflushed.frames, self.unflushed.bytes)
     }
 
@@ -145,8 +145,8 @@ impl OwnedSink {
     pub(crate) fn transmit(
         &mut self,
         frame: &mut Frame,
-        probe: &mut Probe<'_>,
-    ) -> Result<(), PortFault> {
+        probe: &mut StageProbe<'_>,
+    ) -> Result<(), QueueFault> {
         let is_plain = frame.meta.gso.is_none()
             && !matches!(frame.meta.checksum, suimon_frame::Checksum::Partial { .. });
         if is_plain {
@@ -156,17 +156,17 @@ impl OwnedSink {
         if frame.meta.is_coalesced && !self.accepts_coalesced {
             offloads = offloads.without_segmentation();
         }
-        match plan(&frame.meta, offloads) {
+        match egress_step(&frame.meta, offloads) {
             EgressStep::AsIs => self.hand_over_as_it_is(frame),
             EgressStep::CompleteChecksum => {
-                probe.mark(Stage::CopyOut);
+                probe.end_stage(Stage::CopyOut);
                 complete_checksum(frame);
-                probe.mark(Stage::Checksum);
+                probe.end_stage(Stage::Checksum);
                 self.shared.counters.software_checksummed.add(1);
                 self.hand_over(frame)
             }
-            EgressStep::Segment { partial_checksum } => {
-                probe.mark(Stage::CopyOut);
+            EgressStep::Segment { keeps_partial_checksum: partial_checksum } => {
+                probe.end_stage(Stage::CopyOut);
                 self.segment(frame, partial_checksum, probe)
             }
         }
@@ -176,36 +176,36 @@ impl OwnedSink {
         &mut self,
         frame: &mut Frame,
         partial_checksum: bool,
-        probe: &mut Probe<'_>,
-    ) -> Result<(), PortFault> {
+        probe: &mut StageProbe<'_>,
+    ) -> Result<(), QueueFault> {
         match segment(frame, partial_checksum) {
             Ok(mut segments) => {
                 self.shared.counters.software_segmented.add(1);
                 // A partial checksum is part of the header.
                 let stage = if partial_checksum { Stage::Segment } else { Stage::Checksum };
-                while let Some(segment) = segments.next_segment_timed(|| probe.mark(Stage::Segment))
+                while let Some(segment) = segments.next_segment_timed(|| probe.end_stage(Stage::Segment))
                 {
-                    probe.mark(stage);
+                    probe.end_stage(stage);
                     self.hand_over(segment)?;
-                    probe.mark(Stage::CopyOut);
+                    probe.end_stage(Stage::CopyOut);
                 }
             }
             // Sources only accept frames that can be segmented.
-            Err(_) => self.shared.counters.drop_tx(DropReason::Malformed, 1),
+            Err(_) => self.shared.counters.count_tx_drop(DropReason::Malformed, 1),
         }
         Ok(())
     }
 
     /// Transmits a frame without modification; only such a frame may still have a tail.
     #[inline]
-    fn hand_over_as_it_is(&mut self, frame: &mut Frame) -> Result<(), PortFault> {
+    fn hand_over_as_it_is(&mut self, frame: &mut Frame) -> Result<(), QueueFault> {
         if frame.has_tail() && !self.sink.reads_tails() {
             frame.linearize();
         }
         self.hand_over(frame)
     }
 
-    fn hand_over(&mut self, frame: &Frame) -> Result<(), PortFault> {
+    fn hand_over(&mut self, frame: &Frame) -> Result<(), QueueFault> {
         self.unflushed.touched = true;
         match self.sink.transmit(frame)? {
             TransmitResult::Accepted => {
@@ -219,31 +219,31 @@ impl OwnedSink {
 
     /// Makes all transmitted frames visible to the receiver, and counts them. Fails if the queue
     /// has failed permanently.
-    pub(crate) fn flush(&mut self) -> Result<(), PortFault> {
+    pub(crate) fn flush(&mut self) -> Result<(), QueueFault> {
         let flushed = self.sink.flush();
         let offloads = self.sink.offloads();
         if offloads != self.reported {
             self.reported = offloads;
-            self.shared.egress_forms.set(offloads);
+            self.shared.accepted_offloads.set(offloads);
         }
         let unflushed = std::mem::take(&mut self.unflushed);
-        let discarded = self.sink.discarded();
+        let discarded = self.sink.discarded_frames();
         self.shared
             .counters
-            .drop_tx(DropReason::EgressDown, discarded.saturating_sub(self.discarded));
+            .count_tx_drop(DropReason::EgressDown, discarded.saturating_sub(self.discarded));
         self.discarded = discarded;
         self.counters.frames.add(unflushed.frames);
         self.counters.bytes.add(unflushed.bytes);
-        self.counters.full.add(unflushed.full);
-        self.shared.counters.drop_tx(DropReason::EgressFull, unflushed.full);
+        self.counters.dropped_full.add(unflushed.full);
+        self.shared.counters.count_tx_drop(DropReason::EgressFull, unflushed.full);
         flushed
     }
 }
 
 /// Creates the fault of a queue whose descriptor cannot be watched.
-pub(crate) fn unwatchable(error: &std::io::Error) -> PortFault {
-    PortFault {
-        kind: FaultKind::Host,
+pub(crate) fn watch_fault(error: &std::io::Error) -> QueueFault {
+    QueueFault {
+        kind: FaultKind::SystemCallFailed,
         detail: format!("the descriptor of the queue cannot be polled: {error}"),
     }
 }

@@ -11,14 +11,14 @@ use std::time::Duration;
 use suimon_forwarding::{AddressSighting, VlanMode};
 use suimon_ports::{
     CpuAffinity, DetachingQueue, FrameSink, FrameSource, NoTasks, QueueHost, ServedDevice,
-    WorkerRuntime, WorkerTasks,
+    WorkerRuntime, WorkerTaskFactory,
 };
 use suimon_quantity::{Direction, PortId, QueueId, SwitchId, Time, WorkerId};
 use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use crate::capture::{CaptureBufferLimits, CaptureReader};
 use crate::latch::RESPONSE_TIMEOUT;
-use crate::link::Command;
+use crate::link::WorkerCommand;
 use crate::notice::{Notices, SwitchNotice};
 use crate::owned::{OwnedSink, OwnedSource};
 use crate::published::SharedPortState;
@@ -47,7 +47,7 @@ impl DataPlane {
         placements: &[P],
         runtime: Arc<dyn WorkerRuntime>,
     ) -> io::Result<Self> {
-        Self::start_with(placements, runtime, Arc::new(NoTasks))
+        Self::start_with_tasks(placements, runtime, Arc::new(NoTasks))
     }
 
     /// Starts workers that have a [`WorkerTask`](suimon_ports::WorkerTask) besides frames, created
@@ -55,10 +55,10 @@ impl DataPlane {
     ///
     /// # Errors
     /// As [`DataPlane::start`].
-    pub fn start_with<P: Copy + Into<CpuAffinity>>(
+    pub fn start_with_tasks<P: Copy + Into<CpuAffinity>>(
         placements: &[P],
         runtime: Arc<dyn WorkerRuntime>,
-        works: Arc<dyn WorkerTasks>,
+        works: Arc<dyn WorkerTaskFactory>,
     ) -> io::Result<Self> {
         let placements: Vec<CpuAffinity> =
             placements.iter().map(|placement| (*placement).into()).collect();
@@ -67,7 +67,7 @@ impl DataPlane {
             tasks: works,
             notices: Notices::new(),
             polling_time: Arc::default(),
-            watched: Arc::default(),
+            stall_detector: Arc::default(),
         };
         let registry = Registry::start(&placements, &parts)?;
         Ok(Self(Arc::new(Inner { parts, registry: Mutex::new(registry) })))
@@ -153,7 +153,7 @@ impl DataPlane {
                 worker: record.owner,
                 frames: record.counters.frames.value(),
                 bytes: record.counters.bytes.value(),
-                full: record.counters.full.value(),
+                dropped_full: record.counters.dropped_full.value(),
                 moves: record.counters.moves.value(),
                 busy_ns: record.counters.busy_ns.value(),
             })
@@ -179,8 +179,8 @@ impl DataPlane {
         let (mut addresses, replies) = {
             let registry = self.registry();
             let (sender, replies) = mpsc::channel();
-            for link in registry.links() {
-                link.command(Command::Addresses(sender.clone()));
+            for link in registry.mailboxes() {
+                link.send_command(WorkerCommand::ReportAddresses(sender.clone()));
             }
             (fixed_addresses(&registry.topology, switch), replies)
         };
@@ -211,18 +211,18 @@ impl DataPlane {
     /// have no effect.
     pub fn refresh_addresses(&self, addresses: Vec<AddressSighting>) {
         let addresses: Arc<[AddressSighting]> = addresses.into();
-        for link in self.registry().links() {
-            link.command(Command::RefreshAddresses(Arc::clone(&addresses)));
+        for link in self.registry().mailboxes() {
+            link.send_command(WorkerCommand::RefreshAddresses(Arc::clone(&addresses)));
         }
     }
 
     /// Starts a capture of a port. A previous capture of the port ends. The capture ends when the
     /// returned reader is dropped.
-    pub fn capture(&self, port: PortId, options: CaptureBufferLimits) -> CaptureReader {
+    pub fn start_capture(&self, port: PortId, options: CaptureBufferLimits) -> CaptureReader {
         let (mut reader, tap) = CaptureReader::new(options);
         self.registry().set_capture(port, tap);
         let plane = self.clone();
-        reader.on_drop(Box::new(move || plane.registry().forget_closed_captures()));
+        reader.set_drop_action(Box::new(move || plane.registry().remove_closed_captures()));
         reader
     }
 
@@ -236,7 +236,7 @@ impl DataPlane {
     /// current round and the device that its worker serves. Does not wait for changes or workers;
     /// to be called about once a second.
     pub fn check_workers(&self) -> (Duration, Option<ServedDevice>) {
-        self.0.parts.watched.check(self.now(), &self.0.parts.notices)
+        self.0.parts.stall_detector.check(self.now(), &self.0.parts.notices)
     }
 
     /// Returns the oldest queued notice; `None` if there is none.
@@ -255,7 +255,7 @@ impl DataPlane {
     fn attach(
         &self,
         id: QueueId,
-        command: impl FnOnce(Arc<SharedPortState>, QueueRecord) -> Command,
+        command: impl FnOnce(Arc<SharedPortState>, QueueRecord) -> WorkerCommand,
     ) {
         self.detach_queue(id);
         let mut registry = self.registry();
@@ -264,9 +264,9 @@ impl DataPlane {
             return;
         };
         let record = QueueRecord::new(link.id);
-        let shared = registry.shared(id.port);
+        let shared = registry.shared_port_state(id.port);
         registry.queues.insert(id, record.clone());
-        link.command(command(shared, record));
+        link.send_command(command(shared, record));
         if id.direction == Direction::Egress {
             registry.republish_or_log();
         }
@@ -292,13 +292,13 @@ fn fixed_addresses(topology: &Topology, switch: SwitchId) -> Vec<AddressView> {
 impl QueueHost for DataPlane {
     fn attach_source(&self, id: QueueId, source: Box<dyn FrameSource>) {
         self.attach(id, |shared, record| {
-            Command::AttachSource(Box::new(OwnedSource::new(id, source, shared, &record)))
+            WorkerCommand::AttachSource(Box::new(OwnedSource::new(id, source, shared, &record)))
         });
     }
 
     fn attach_sink(&self, id: QueueId, sink: Box<dyn FrameSink>) {
         self.attach(id, |shared, record| {
-            Command::AttachSink(Box::new(OwnedSink::new(id, sink, shared, &record)))
+            WorkerCommand::AttachSink(Box::new(OwnedSink::new(id, sink, shared, &record)))
         });
     }
 

@@ -56,14 +56,14 @@ const BACKOFF_MAX: Duration = Duration::from_secs(1);
 /// decreases to the time for rings. While other threads compete for the CPU, completions are not
 /// polled.
 #[derive(Debug, Default)]
-pub(crate) struct Polling {
+pub(crate) struct CompletionPolling {
     completion_poll_budget: Duration,
     /// Time at which the worker last ran again after a yield.
     resumed_at: Time,
     backoff_until: Time,
 }
 
-impl Polling {
+impl CompletionPolling {
     /// Returns how long after the last work completions are polled; zero during a pause in polling.
     /// `polling_time`: time to poll rings.
     pub(crate) fn completion_poll_budget(&self, now: Time, polling_time: Duration) -> Duration {
@@ -120,8 +120,8 @@ mod tests {
 
     #[test]
     fn fast_completions_are_polled_for_and_slow_ones_are_not() {
-        let mut polling = Polling::default();
-        let polls_for = |polling: &Polling| polling.completion_poll_budget(NOW, POLL_BUDGET);
+        let mut polling = CompletionPolling::default();
+        let polls_for = |polling: &CompletionPolling| polling.completion_poll_budget(NOW, POLL_BUDGET);
         assert_eq!(polls_for(&polling), POLL_BUDGET, "nothing is known");
         polling.handle_slept(us(60), POLL_BUDGET);
         assert_eq!(polls_for(&polling), us(120));
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn completions_are_not_polled_without_a_poll_budget() {
-        let mut polling = Polling::default();
+        let mut polling = CompletionPolling::default();
         polling.handle_slept(us(60), POLL_BUDGET);
         assert_eq!(polling.completion_poll_budget(NOW, Duration::ZERO), Duration::ZERO);
         polling.handle_slept(us(60), Duration::ZERO);
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_short_yield_continues_polling_and_yields_again() {
-        let mut polling = Polling::default();
+        let mut polling = CompletionPolling::default();
         assert!(polling.should_yield(NOW));
         let returned_at = NOW + us(60);
         assert_eq!(polling.handle_yield_end(NOW, returned_at), None);
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_long_yield_pauses_polling_and_keeps_the_estimate() {
-        let mut polling = Polling::default();
+        let mut polling = CompletionPolling::default();
         polling.handle_slept(us(60), POLL_BUDGET);
         let returned_at = NOW + us(3000);
         assert_eq!(polling.handle_yield_end(NOW, returned_at), Some(returned_at + us(150_000)));

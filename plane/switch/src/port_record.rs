@@ -68,26 +68,26 @@ impl PortRecord {
     }
 
     /// Adds the frames and bytes of a queue that was detached.
-    pub(crate) fn retire(&mut self, direction: Direction, queue: &QueueCounters) {
+    pub(crate) fn add_detached_traffic(&mut self, direction: Direction, queue: &QueueCounters) {
         self.detached_traffic =
             self.detached_traffic + TrafficCounters::from_queue(direction, queue);
     }
 
     /// Returns the port's counters, with `counters` as its frames and bytes.
-    pub(crate) fn counters(&self, counters: TrafficCounters) -> PortCountersView {
+    pub(crate) fn counters_with_traffic(&self, counters: TrafficCounters) -> PortCountersView {
         let tally = &self.shared.counters;
         PortCountersView {
             rx_frames: counters.rx[0],
             rx_bytes: counters.rx[1],
             tx_frames: counters.tx[0],
             tx_bytes: counters.tx[1],
-            rx_dropped: tally.dropped_rx(),
-            tx_dropped: tally.dropped_tx(),
+            rx_dropped: tally.rx_dropped(),
+            tx_dropped: tally.tx_dropped(),
             flooded: tally.flooded.value(),
             software_segmented: tally.software_segmented.value(),
             software_checksummed: tally.software_checksummed.value(),
             software_coalesced_segments: tally.coalesced_segments.value(),
-            software_coalesced_frames: tally.coalesced_units.value(),
+            software_coalesced_frames: tally.coalesced_frames.value(),
         }
     }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use suimon_frame::{BATCH_FRAMES_MAX, Frame};
 use suimon_quantity::{QueueId, WorkerId};
 
-use crate::link::{FRAME_MESSAGES_MAX, FrameMessage, Link, LinkMessage, Links, return_to_owner};
-use crate::outbox::LinkOutbox;
+use crate::link::{FRAME_MESSAGES_MAX, FrameMessage, WorkerMailbox, WorkerMessage, WorkerMailboxes, return_to_sender};
+use crate::outbox::WorkerOutbox;
 
 /// Maximum number of shared frames in flight to other workers, in addition to [`OWN_FRAMES`] for
 /// each: the capacity of a large ring. Frames beyond it are dropped as if the egress queue were
@@ -27,7 +27,7 @@ const SHARE: usize = 3;
 
 /// Outgoing frames of one worker to other workers.
 pub(crate) struct FrameSender {
-    owner: Arc<Link>,
+    owner: Arc<WorkerMailbox>,
     /// Messages being filled, in order of creation.
     open: Vec<FrameMessage>,
     spare_messages: Vec<FrameMessage>,
@@ -41,7 +41,7 @@ pub(crate) struct FrameSender {
 }
 
 impl FrameSender {
-    pub(crate) fn new(owner: Arc<Link>) -> Self {
+    pub(crate) fn new(owner: Arc<WorkerMailbox>) -> Self {
         Self {
             owner,
             open: Vec::with_capacity(BATCH_FRAMES_MAX),
@@ -57,7 +57,7 @@ impl FrameSender {
     /// Creates a message with this frame for a queue of another worker. Returns `None` if too many
     /// frames are in flight to it. With `is_only`, the frame has no other destination, so its
     /// buffer may be taken.
-    pub(crate) fn message_for(
+    pub(crate) fn create_message(
         &mut self,
         to: WorkerId,
         queue: QueueId,
@@ -73,7 +73,7 @@ impl FrameSender {
     }
 
     /// Adds a frame to the message for its queue. Returns false, with nothing added, if too many
-    /// frames are in flight to the owner. `is_only`: see [`FrameSender::message_for`].
+    /// frames are in flight to the owner. `is_only`: see [`FrameSender::create_message`].
     pub(crate) fn add(
         &mut self,
         owner: WorkerId,
@@ -86,7 +86,7 @@ impl FrameSender {
             .iter()
             .rposition(|message| message.queue == queue && message.frames.len() < BATCH_FRAMES_MAX);
         let Some(index) = open else {
-            let Some(message) = self.message_for(owner, queue, frame, is_only) else {
+            let Some(message) = self.create_message(owner, queue, frame, is_only) else {
                 return false;
             };
             self.open.push(message);
@@ -100,20 +100,20 @@ impl FrameSender {
 
     /// Sends all messages being filled. Of the messages for one queue, only the last one has room,
     /// so their order is irrelevant.
-    pub(crate) fn send_all(&mut self, links: &Links, outbox: &mut LinkOutbox) {
+    pub(crate) fn send_all(&mut self, links: &WorkerMailboxes, outbox: &mut WorkerOutbox) {
         for message in self.open.drain(..) {
-            match links.link_of(message.to) {
-                Some(link) => outbox.send(link, LinkMessage::FrameMessage(message)),
-                None => return_to_owner(message),
+            match links.mailbox_of(message.receiver) {
+                Some(link) => outbox.send(link, WorkerMessage::FrameMessage(message)),
+                None => return_to_sender(message),
             }
         }
     }
 
     fn put(&mut self, message: &mut FrameMessage, frame: &mut Frame, is_only: bool) -> bool {
-        if !self.has_room(message.to) {
+        if !self.has_room(message.receiver) {
             return false;
         }
-        let under_way = &mut self.in_flight[usize::from(message.to.0)];
+        let under_way = &mut self.in_flight[usize::from(message.receiver.0)];
         self.shared += usize::from(*under_way >= OWN_FRAMES);
         *under_way += 1;
         let mut buffer = self.spare_frame();
@@ -161,7 +161,7 @@ impl FrameSender {
             self.collect_returns();
         }
         if let Some(mut message) = self.spare_messages.pop() {
-            (message.to, message.queue) = (to, queue);
+            (message.receiver, message.queue) = (to, queue);
             return Some(message);
         }
         if self.messages_made == FRAME_MESSAGES_MAX {
@@ -169,12 +169,12 @@ impl FrameSender {
         }
         self.messages_made += 1;
         let frames = Vec::with_capacity(BATCH_FRAMES_MAX);
-        Some(FrameMessage { owner: Arc::clone(&self.owner), to, queue, frames })
+        Some(FrameMessage { sender: Arc::clone(&self.owner), receiver: to, queue, frames })
     }
 
     fn collect_returns(&mut self) {
-        while let Some(mut message) = self.owner.returns.pop() {
-            let under_way = &mut self.in_flight[usize::from(message.to.0)];
+        while let Some(mut message) = self.owner.returned_messages.pop() {
+            let under_way = &mut self.in_flight[usize::from(message.receiver.0)];
             self.shared -= message.frames.len().min(under_way.saturating_sub(OWN_FRAMES));
             *under_way -= message.frames.len();
             self.frames.append(&mut message.frames);

@@ -9,7 +9,7 @@ const STARVED: WorkerId = WorkerId(1);
 const QUICK: WorkerId = WorkerId(2);
 
 fn new_sender() -> FrameSender {
-    FrameSender::new(Arc::new(Link::new(HOME, 0.into())))
+    FrameSender::new(Arc::new(WorkerMailbox::new(HOME, 0.into())))
 }
 
 fn queue(port: u32) -> QueueId {
@@ -35,11 +35,11 @@ fn a_starved_worker_leaves_buffers_for_the_others() {
     assert!(count >= FRAMES_MAX / 2, "{count}");
     for _ in 0..100 {
         assert_eq!(add(&mut frame_sender, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
-        take_messages(&mut frame_sender).into_iter().for_each(return_to_owner);
+        take_messages(&mut frame_sender).into_iter().for_each(return_to_sender);
         assert_eq!(add(&mut frame_sender, STARVED, queue(1), BATCH_FRAMES_MAX), 0);
     }
     // The worker finally reads its messages.
-    messages.into_iter().for_each(return_to_owner);
+    messages.into_iter().for_each(return_to_sender);
     assert_eq!(add(&mut frame_sender, STARVED, queue(1), FRAMES_MAX * 2), count);
 }
 
@@ -56,7 +56,7 @@ fn seven_starved_workers_leave_a_batch_for_another() {
     }
     for _ in 0..100 {
         assert_eq!(add(&mut frame_sender, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);
-        take_messages(&mut frame_sender).into_iter().for_each(return_to_owner);
+        take_messages(&mut frame_sender).into_iter().for_each(return_to_sender);
     }
 }
 
@@ -65,7 +65,7 @@ fn frames_that_are_held_here_leave_buffers_too() {
     let mut frame_sender = new_sender();
     let mut frame = Frame::new(0);
     let messages: Vec<FrameMessage> =
-        std::iter::from_fn(|| frame_sender.message_for(HOME, queue(1), &mut frame, false))
+        std::iter::from_fn(|| frame_sender.create_message(HOME, queue(1), &mut frame, false))
             .collect();
     assert!(messages.len() >= FRAMES_MAX / 2, "{}", messages.len());
     assert_eq!(add(&mut frame_sender, QUICK, queue(2), BATCH_FRAMES_MAX), BATCH_FRAMES_MAX);

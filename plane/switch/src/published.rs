@@ -8,15 +8,15 @@ use suimon_forwarding::{PortSlot, RateLimit, RateLimitState, Tables};
 use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 use suimon_teaming::{Distribution, MemberId};
 
-use crate::capture::CaptureTap;
+use crate::capture::CaptureWriter;
 use crate::egress_forms::AcceptedOffloads;
 use crate::notice::ReportLimiter;
 use crate::tally::PortCounters;
 use crate::team_shared::SharedTeamState;
 
 /// One immutable generation of the tables that all workers use, created by the registry.
-pub(crate) struct Published {
-    pub tables: Arc<Tables>,
+pub(crate) struct PublishedTables {
+    pub forwarding_tables: Arc<Tables>,
     /// Ports by slot of `tables`, followed by the devices of team members. Other tables refer to a
     /// port by its index in this list.
     pub ports: Vec<PortRuntime>,
@@ -27,13 +27,13 @@ pub(crate) struct Published {
     pub owners: Vec<(QueueId, WorkerId)>,
 }
 
-impl Published {
+impl PublishedTables {
     /// Returns the properties of a switch port or of a team member's device; `None` if neither has
     /// this id.
     pub(crate) fn port(&self, port: PortId) -> Option<&PortRuntime> {
-        let index = match self.tables.slot(port) {
+        let index = match self.forwarding_tables.slot(port) {
             Some(slot) => slot.index(),
-            None => self.member(port)?.slot,
+            None => self.member(port)?.port_index,
         };
         self.ports.get(index)
     }
@@ -46,11 +46,11 @@ impl Published {
     /// Returns slot and member that frames from the device with this port are attributed to; `None`
     /// if the tables do not contain it.
     pub(crate) fn ingress(&self, port: PortId) -> Option<Ingress> {
-        if let Some(slot) = self.tables.slot(port) {
+        if let Some(slot) = self.forwarding_tables.slot(port) {
             return Some(Ingress { slot, member: None });
         }
         let member = self.member(port)?;
-        Some(Ingress { slot: self.teams.get(member.team)?.slot, member: Some(member) })
+        Some(Ingress { slot: self.teams.get(member.team_index)?.slot, member: Some(member) })
     }
 }
 
@@ -65,12 +65,12 @@ pub(crate) struct Ingress {
 /// Location of a team's member in one generation of the tables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberTableSlot {
-    /// Index in [`Published::teams`].
-    pub team: usize,
+    /// Index in [`PublishedTables::teams`].
+    pub team_index: usize,
     /// Index in [`TeamRuntime::members`].
     pub member_index: usize,
-    /// Index in [`Published::ports`].
-    pub slot: usize,
+    /// Index in [`PublishedTables::ports`].
+    pub port_index: usize,
 }
 
 /// Properties of a team that workers need.
@@ -78,9 +78,9 @@ pub(crate) struct TeamRuntime {
     pub slot: PortSlot,
     pub members: Vec<(MemberId, usize)>,
     /// Distribution at the time of publication; workers may have a later one from
-    /// [`Command::Distribute`].
+    /// [`WorkerCommand::SetDistribution`].
     ///
-    /// [`Command::Distribute`]: crate::link::Command::Distribute
+    /// [`WorkerCommand::SetDistribution`]: crate::link::Command::Distribute
     pub distribution: Arc<Distribution>,
     pub shared: Arc<SharedTeamState>,
 }
@@ -88,8 +88,8 @@ pub(crate) struct TeamRuntime {
 /// Port properties that workers need in addition to the forwarding tables.
 pub(crate) struct PortRuntime {
     pub shared: Arc<SharedPortState>,
-    pub bandwidth: Option<PortLimit>,
-    pub storm: Option<PortLimit>,
+    pub bandwidth_limit: Option<PortLimit>,
+    pub storm_limit: Option<PortLimit>,
     /// True if the port accepts coalesced frames.
     pub receive_coalescing: bool,
     /// True if frames received from the port may be forwarded coalesced.
@@ -98,11 +98,11 @@ pub(crate) struct PortRuntime {
     /// True if the control plane receives a notice of each address that is first observed on the
     /// port.
     pub binds_source: bool,
-    pub capture: Option<Arc<CaptureTap>>,
-    /// Indices of its egress queues in [`Published::owners`].
-    pub egress: Range<usize>,
-    /// Index in [`Published::teams`]; `None` if the port is not a team.
-    pub team: Option<usize>,
+    pub capture: Option<Arc<CaptureWriter>>,
+    /// Indices of its egress queues in [`PublishedTables::owners`].
+    pub egress_queues: Range<usize>,
+    /// Index in [`PublishedTables::teams`]; `None` if the port is not a team.
+    pub team_index: Option<usize>,
 }
 
 /// State of one port that all workers share. It continues when new tables are published.
@@ -110,15 +110,15 @@ pub(crate) struct PortRuntime {
 pub(crate) struct SharedPortState {
     pub id: PortId,
     pub counters: PortCounters,
-    pub egress_forms: AcceptedOffloads,
-    pub bandwidth: CurrentLimit,
-    pub storm: CurrentLimit,
+    pub accepted_offloads: AcceptedOffloads,
+    pub bandwidth_limit: CurrentLimit,
+    pub storm_limit: CurrentLimit,
     pub storm_reports: ReportLimiter,
     pub spoofing_reports: ReportLimiter,
     /// Number of addresses that moved to this port since the last report.
-    pub moves: AtomicU64,
+    pub address_moves: AtomicU64,
     pub move_reports: ReportLimiter,
-    pub source_reports: ReportLimiter,
+    pub new_source_reports: ReportLimiter,
 }
 
 impl SharedPortState {
@@ -126,14 +126,14 @@ impl SharedPortState {
         Self {
             id,
             counters: PortCounters::default(),
-            egress_forms: AcceptedOffloads::default(),
-            bandwidth: CurrentLimit::default(),
-            storm: CurrentLimit::default(),
+            accepted_offloads: AcceptedOffloads::default(),
+            bandwidth_limit: CurrentLimit::default(),
+            storm_limit: CurrentLimit::default(),
             storm_reports: ReportLimiter::default(),
             spoofing_reports: ReportLimiter::default(),
-            moves: AtomicU64::new(0),
+            address_moves: AtomicU64::new(0),
             move_reports: ReportLimiter::default(),
-            source_reports: ReportLimiter::default(),
+            new_source_reports: ReportLimiter::default(),
         }
     }
 }
@@ -182,7 +182,7 @@ pub(crate) struct CurrentLimit(Mutex<Option<PortLimit>>);
 impl CurrentLimit {
     /// Returns `limit` with the state of the current limit if both are equal, and otherwise with a
     /// full burst.
-    pub(crate) fn follow(&self, limit: Option<RateLimit>) -> Option<PortLimit> {
+    pub(crate) fn replace(&self, limit: Option<RateLimit>) -> Option<PortLimit> {
         let mut current = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if current.as_ref().map(|current| current.limit) != limit {
             *current = limit.map(|limit| PortLimit { limit, state: Arc::default() });

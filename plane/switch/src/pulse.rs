@@ -18,24 +18,24 @@ pub(crate) struct RoundProgress {
     /// Start of the round in ns; 0 while the worker sleeps or before its first round.
     started: AtomicU64,
     /// Device that the worker serves at this moment, for reports of a stall.
-    pub serving: Arc<ServedDeviceCell>,
+    pub served_device: Arc<ServedDeviceCell>,
     /// True if the worker was reported as stalled.
-    pub is_reported: AtomicBool,
+    pub is_stall_reported: AtomicBool,
 }
 
 impl RoundProgress {
     /// Publishes that a round begins.
-    pub(crate) fn begin(&self, now: Time) {
+    pub(crate) fn begin_round(&self, now: Time) {
         self.started.store(now.as_ns().max(1), Relaxed);
     }
 
     /// Ends the last round; the worker sleeps, or has stopped.
-    pub(crate) fn sleep(&self) {
+    pub(crate) fn end_round(&self) {
         self.started.store(0, Relaxed);
     }
 
     /// Returns how long the current round has taken; zero while the worker sleeps.
-    pub(crate) fn round(&self, now: Time) -> Duration {
+    pub(crate) fn round_duration(&self, now: Time) -> Duration {
         match self.started.load(Relaxed) {
             0 => Duration::ZERO,
             started_ns => now.since(Time::from_ns(started_ns)),

@@ -11,12 +11,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use suimon_forwarding::Tables;
-use suimon_ports::{CpuAffinity, Waker, WorkerRuntime, WorkerTasks};
+use suimon_ports::{CpuAffinity, Waker, WorkerRuntime, WorkerTaskFactory};
 use suimon_quantity::{Direction, PortId, QueueId, Time, WorkerId};
 
-use crate::capture::CaptureTap;
+use crate::capture::CaptureWriter;
 use crate::latch::{Latch, RESPONSE_TIMEOUT};
-use crate::link::{Command, Link, Links};
+use crate::link::{WorkerCommand, WorkerMailbox, WorkerMailboxes};
 use crate::notice::Notices;
 use crate::polling_time::PollingTime;
 use crate::port_record::PortRecord;
@@ -27,20 +27,20 @@ use crate::view::{PortCountersView, WorkerStatus};
 use crate::watched::StallDetector;
 use crate::worker::WorkerLoop;
 
-use self::teams::Teams;
+use self::teams::TeamRecords;
 
 /// Services shared by all workers, with which a worker is created.
 #[derive(Clone)]
 pub(crate) struct WorkerServices {
     pub runtime: Arc<dyn WorkerRuntime>,
-    pub tasks: Arc<dyn WorkerTasks>,
+    pub tasks: Arc<dyn WorkerTaskFactory>,
     pub notices: Arc<Notices>,
     pub polling_time: Arc<PollingTime>,
-    pub watched: Arc<StallDetector>,
+    pub stall_detector: Arc<StallDetector>,
 }
 
 struct RunningWorker {
-    link: Arc<Link>,
+    link: Arc<WorkerMailbox>,
     join: Box<dyn FnOnce() + Send>,
 }
 
@@ -55,10 +55,10 @@ pub(crate) struct Registry {
     /// Forwarding tables of `topology`; `None` before they are built.
     tables: Option<Arc<Tables>>,
     ports: BTreeMap<PortId, PortRecord>,
-    captures: BTreeMap<PortId, Arc<CaptureTap>>,
+    captures: BTreeMap<PortId, Arc<CaptureWriter>>,
     /// Workers on which new queues start, by port.
     pub initial_workers: BTreeMap<PortId, WorkerId>,
-    teams: Teams,
+    teams: TeamRecords,
 }
 
 impl Registry {
@@ -80,40 +80,40 @@ impl Registry {
             ports: BTreeMap::new(),
             captures: BTreeMap::new(),
             initial_workers: BTreeMap::new(),
-            teams: Teams::default(),
+            teams: TeamRecords::default(),
         }
     }
 
-    pub(crate) fn links(&self) -> impl Iterator<Item = &Arc<Link>> {
+    pub(crate) fn mailboxes(&self) -> impl Iterator<Item = &Arc<WorkerMailbox>> {
         self.running.iter().flatten().map(|running| &running.link)
     }
 
     /// Returns the mailboxes of all workers by their ids.
-    fn all_links(&self) -> Links {
+    fn all_links(&self) -> WorkerMailboxes {
         let link = |worker: &RunningWorker| Arc::clone(&worker.link);
         self.running.iter().map(|running| running.as_ref().map(link)).collect()
     }
 
-    pub(crate) fn link(&self, id: WorkerId) -> Option<Arc<Link>> {
+    pub(crate) fn mailbox(&self, id: WorkerId) -> Option<Arc<WorkerMailbox>> {
         let running = self.running.get(usize::from(id.0))?.as_ref()?;
         Some(Arc::clone(&running.link))
     }
 
     /// Returns the worker on which a new queue of a port starts: the configured one if it runs,
     /// otherwise the worker with the fewest queues; `None` if no worker runs.
-    pub(crate) fn initial_worker(&self, port: PortId) -> Option<Arc<Link>> {
-        let chosen = self.initial_workers.get(&port).and_then(|id| self.link(*id));
+    pub(crate) fn initial_worker(&self, port: PortId) -> Option<Arc<WorkerMailbox>> {
+        let chosen = self.initial_workers.get(&port).and_then(|id| self.mailbox(*id));
         chosen.or_else(|| self.least_loaded(|_| true))
     }
 
-    fn least_loaded(&self, is_wanted: impl Fn(&Link) -> bool) -> Option<Arc<Link>> {
+    fn least_loaded(&self, is_wanted: impl Fn(&WorkerMailbox) -> bool) -> Option<Arc<WorkerMailbox>> {
         let owned = |id| self.queues.values().filter(|record| record.owner == id).count();
-        let links = self.links().filter(|link| is_wanted(link));
+        let links = self.mailboxes().filter(|link| is_wanted(link));
         links.min_by_key(|link| (owned(link.id), link.id)).map(Arc::clone)
     }
 
     /// Returns the shared state of a port; creates it on first use.
-    pub(crate) fn shared(&mut self, port: PortId) -> Arc<SharedPortState> {
+    pub(crate) fn shared_port_state(&mut self, port: PortId) -> Arc<SharedPortState> {
         Arc::clone(&self.ports.entry(port).or_insert_with(|| PortRecord::new(port)).shared)
     }
 
@@ -129,14 +129,14 @@ impl Registry {
         let is_it = |queue: &QueueRecord| queue.belongs_to(&record.attachment);
         if self.detaching.get(&id).is_some_and(is_it) {
             self.detaching.remove(&id);
-            self.retire(id, record);
+            self.add_detached_counters(id, record);
         }
     }
 
     /// Adds the counters of a detached queue to the counters of its port.
-    pub(crate) fn retire(&mut self, id: QueueId, record: &QueueRecord) {
+    pub(crate) fn add_detached_counters(&mut self, id: QueueId, record: &QueueRecord) {
         if let Some(port) = self.ports.get_mut(&id.port) {
-            port.retire(id.direction, &record.counters);
+            port.add_detached_traffic(id.direction, &record.counters);
         }
     }
 
@@ -167,12 +167,12 @@ impl Registry {
     /// # Errors
     /// The topology is invalid, or a worker did not adopt the tables within [`RESPONSE_TIMEOUT`].
     pub(crate) fn republish(&mut self) -> Result<(), TopologyError> {
-        let published = Arc::new(self.published()?);
+        let published = Arc::new(self.build_tables()?);
         let links = Arc::new(self.all_links());
         let latch = Latch::new(links.iter().count());
         for link in links.iter() {
             let (published, links) = (Arc::clone(&published), Arc::clone(&links));
-            link.command(Command::Adopt(published, links, latch.clone()));
+            link.send_command(WorkerCommand::AdoptTables(published, links, latch.clone()));
         }
         if links.iter().next().is_some() && !latch.wait(RESPONSE_TIMEOUT) {
             return Err(TopologyError::Timeout(RESPONSE_TIMEOUT.as_secs()));
@@ -188,18 +188,18 @@ impl Registry {
         }
     }
 
-    pub(crate) fn set_capture(&mut self, port: PortId, tap: Arc<CaptureTap>) {
+    pub(crate) fn set_capture(&mut self, port: PortId, tap: Arc<CaptureWriter>) {
         self.captures.insert(port, tap);
         self.republish_or_log();
     }
 
-    pub(crate) fn forget_closed_captures(&mut self) {
+    pub(crate) fn remove_closed_captures(&mut self) {
         self.captures.retain(|_, tap| !tap.is_closed());
         self.republish_or_log();
     }
 
     pub(crate) fn move_queue(&mut self, id: QueueId, to: WorkerId) -> Result<(), MoveError> {
-        let target = self.link(to).ok_or(MoveError::NoSuchWorker(to))?;
+        let target = self.mailbox(to).ok_or(MoveError::NoSuchWorker(to))?;
         let record = self.queues.get_mut(&id).ok_or(MoveError::NoSuchQueue(id))?;
         let from = record.owner;
         if from == to {
@@ -209,12 +209,12 @@ impl Registry {
         let latch = Latch::new(1);
         match id.direction {
             Direction::Ingress => {
-                if let Some(link) = self.link(from) {
-                    link.command(Command::MoveSource(id, to, latch.clone()));
+                if let Some(link) = self.mailbox(from) {
+                    link.send_command(WorkerCommand::MoveSource(id, to, latch.clone()));
                 }
             }
             Direction::Egress => {
-                target.command(Command::ExpectSink(id, latch.clone()));
+                target.send_command(WorkerCommand::CountDownOnSink(id, latch.clone()));
                 self.republish_or_log();
             }
         }
@@ -232,7 +232,7 @@ impl Registry {
             self.republish_or_log();
         }
         let surplus = self.surplus(placements);
-        let kept = if surplus.is_empty() { Vec::new() } else { parts.tasks.retire(&surplus) };
+        let kept = if surplus.is_empty() { Vec::new() } else { parts.tasks.retire_workers(&surplus) };
         let retiring: Vec<WorkerId> =
             surplus.iter().copied().filter(|id| !kept.contains(id)).collect();
         for id in &retiring {
@@ -255,7 +255,7 @@ impl Registry {
     /// placement, those started last are returned.
     fn surplus(&self, placements: &[CpuAffinity]) -> Vec<WorkerId> {
         let mut requested = placements.to_vec();
-        let surplus = self.links().filter(|link| {
+        let surplus = self.mailboxes().filter(|link| {
             let index = requested.iter().position(|placement| *placement == link.placement);
             index.map(|index| requested.swap_remove(index)).is_none()
         });
@@ -270,7 +270,7 @@ impl Registry {
         parts: &WorkerServices,
     ) -> io::Result<usize> {
         let mut started = Vec::new();
-        let mut running: Vec<CpuAffinity> = self.links().map(|link| link.placement).collect();
+        let mut running: Vec<CpuAffinity> = self.mailboxes().map(|link| link.placement).collect();
         for placement in placements {
             if let Some(index) = running.iter().position(|running| running == placement) {
                 running.swap_remove(index);
@@ -292,7 +292,7 @@ impl Registry {
                         started.iter().filter_map(|slot| self.running[*slot].take()).collect(),
                     );
                     // Their tasks have ended; no disk may be moved to them.
-                    let _ = parts.tasks.retire(&ids);
+                    let _ = parts.tasks.retire_workers(&ids);
                     return Err(error);
                 }
             }
@@ -306,12 +306,12 @@ impl Registry {
         placement: CpuAffinity,
         parts: &WorkerServices,
     ) -> io::Result<RunningWorker> {
-        let link = Arc::new(Link::new(id, placement));
-        let published = Arc::new(self.published().map_err(io::Error::other)?);
+        let link = Arc::new(WorkerMailbox::new(id, placement));
+        let published = Arc::new(self.build_tables().map_err(io::Error::other)?);
         let links = Arc::new(self.all_links());
         let mut work = parts.tasks.create(id, Arc::clone(&link) as Arc<dyn Waker>);
-        work.set_serving(Arc::clone(&link.pulse.serving));
-        parts.watched.add(&link);
+        work.set_serving(Arc::clone(&link.round_progress.served_device));
+        parts.stall_detector.add(&link);
         let body = {
             let (link, notices) = (Arc::clone(&link), Arc::clone(&parts.notices));
             let polling_time = Arc::clone(&parts.polling_time);
@@ -346,14 +346,14 @@ impl Registry {
         stop_all(std::mem::take(&mut self.running).into_iter().flatten().collect());
         let queues = std::mem::take(&mut self.queues);
         for (id, record) in queues.into_iter().chain(std::mem::take(&mut self.detaching)) {
-            self.retire(id, &record);
+            self.add_detached_counters(id, &record);
         }
     }
 
     /// Returns the status of all workers in ascending order. `now`: current time of the workers'
     /// clock.
     pub(crate) fn workers(&self, now: Time) -> Vec<WorkerStatus> {
-        let views = self.links().map(|link| {
+        let views = self.mailboxes().map(|link| {
             let (stages, asleep) = link.counters.stages.read(now);
             WorkerStatus {
                 id: link.id,
@@ -365,9 +365,9 @@ impl Registry {
                 batches: link.counters.batches.value(),
                 frames: link.counters.frames.value(),
                 sleeps: link.counters.sleeps.value(),
-                asleep,
-                polling_pauses: link.counters.backoffs.value(),
-                is_polling_paused: link.counters.is_backing_off(now),
+                is_asleep: asleep,
+                polling_pauses: link.counters.polling_pauses.value(),
+                is_polling_paused: link.counters.is_polling_paused(now),
             }
         });
         views.collect()
@@ -375,7 +375,7 @@ impl Registry {
 
     pub(crate) fn port_counters(&self, port: PortId) -> PortCountersView {
         let Some(record) = self.ports.get(&port) else { return PortCountersView::default() };
-        record.counters(self.carried(port) + self.team_traffic_counters(port))
+        record.counters_with_traffic(self.port_traffic_counters(port) + self.team_traffic_counters(port))
     }
 }
 
@@ -391,7 +391,7 @@ fn not_stopped(workers: &[WorkerId]) -> io::Error {
 
 fn stop_all(workers: Vec<RunningWorker>) {
     for worker in &workers {
-        worker.link.command(Command::Stop);
+        worker.link.send_command(WorkerCommand::Stop);
     }
     for worker in workers {
         (worker.join)();

@@ -6,7 +6,7 @@ use suimon_quantity::{QueueId, WorkerId};
 
 use crate::handover::{QueueLocation, QueueLocations};
 use crate::link::FrameMessage;
-use crate::published::Published;
+use crate::published::PublishedTables;
 
 /// Action for frames to one egress queue.
 #[derive(Clone, Copy)]
@@ -17,7 +17,7 @@ pub(crate) enum Route {
     OtherWorker(WorkerId),
     /// Buffer the frames: the queue is being moved to this worker.
     MovingHere,
-    Nowhere,
+    Drop,
 }
 
 /// Action for frames to a port.
@@ -34,35 +34,35 @@ pub(crate) enum EgressTarget {
 
 #[derive(Default)]
 pub(crate) struct Routes {
-    /// Routes by index in [`Published::owners`].
+    /// Routes by index in [`PublishedTables::owners`].
     by_queue: Vec<Route>,
-    /// Actions by index in [`Published::ports`].
+    /// Actions by index in [`PublishedTables::ports`].
     egress_targets: Vec<EgressTarget>,
 }
 
 impl Routes {
     /// Computes the routes of all egress queues for this worker. `routes`: locations of the queues;
     /// `sink_of`: indices of this worker's sinks.
-    pub(crate) fn find(
+    pub(crate) fn recompute(
         &mut self,
-        published: &Published,
+        published: &PublishedTables,
         routes: &QueueLocations<FrameMessage>,
         sink_of: &BTreeMap<QueueId, usize>,
     ) {
         self.by_queue.clear();
         self.by_queue.extend(published.owners.iter().map(
-            |(queue, _)| match routes.route(*queue) {
-                QueueLocation::Here => {
-                    sink_of.get(queue).map_or(Route::Nowhere, |index| Route::Sink(*index))
+            |(queue, _)| match routes.location(*queue) {
+                QueueLocation::ThisWorker => {
+                    sink_of.get(queue).map_or(Route::Drop, |index| Route::Sink(*index))
                 }
                 QueueLocation::OtherWorker(owner) => Route::OtherWorker(owner),
                 QueueLocation::MovingHere => Route::MovingHere,
-                QueueLocation::UnknownQueue => Route::Nowhere,
+                QueueLocation::UnknownQueue => Route::Drop,
             },
         ));
         self.egress_targets.clear();
         self.egress_targets.extend(published.ports.iter().map(|port| {
-            match (port.team, self.by_queue.get(port.egress.clone())) {
+            match (port.team_index, self.by_queue.get(port.egress_queues.clone())) {
                 // Numbers of sinks and teams are far below 2^32.
                 (Some(team), _) => EgressTarget::Team(team as u32),
                 (None, Some(&[Route::Sink(index)])) if port.capture.is_none() => {
@@ -73,12 +73,12 @@ impl Routes {
         }));
     }
 
-    /// Returns the route of the egress queue at an index of [`Published::owners`].
+    /// Returns the route of the egress queue at an index of [`PublishedTables::owners`].
     pub(crate) fn queue_route(&self, index: usize) -> Route {
-        self.by_queue.get(index).copied().unwrap_or(Route::Nowhere)
+        self.by_queue.get(index).copied().unwrap_or(Route::Drop)
     }
 
-    /// Returns the action for the port at an index of [`Published::ports`].
+    /// Returns the action for the port at an index of [`PublishedTables::ports`].
     #[inline]
     pub(crate) fn egress_target(&self, index: usize) -> EgressTarget {
         self.egress_targets.get(index).copied().unwrap_or(EgressTarget::Queues)

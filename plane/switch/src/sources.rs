@@ -10,7 +10,7 @@ use crate::owned::{OwnedSource, Readiness};
 
 /// Queue with its polling state.
 pub(crate) struct PolledSource {
-    pub owned: Box<OwnedSource>,
+    pub source: Box<OwnedSource>,
     /// Number of polls since the queue last returned a frame.
     pub empty_polls: u32,
     /// True if its token is in [`Sources::active`].
@@ -24,7 +24,7 @@ pub(crate) struct Sources {
     /// Queues by token; `None` for unused tokens.
     slots: Vec<Option<PolledSource>>,
     /// Tokens of all queues that do not wait, each once. After a change it may contain waiting
-    /// queues, until [`Sources::forget_waiting`].
+    /// queues, until [`Sources::remove_waiting_from_active`].
     active: Vec<usize>,
     /// True if `active` contains a waiting queue.
     is_stale: bool,
@@ -42,7 +42,7 @@ impl Sources {
     }
 
     /// Returns the number of tokens to poll, for [`Sources::active_token`].
-    pub(crate) fn active(&self) -> usize {
+    pub(crate) fn active_count(&self) -> usize {
         self.active.len()
     }
 
@@ -53,11 +53,11 @@ impl Sources {
     /// Returns the queues that are polled or throttled.
     pub(crate) fn iter_active(&self) -> impl Iterator<Item = &OwnedSource> + '_ {
         let sources = self.active.iter().filter_map(|token| self.slots.get(*token)?.as_ref());
-        sources.map(|source| &*source.owned)
+        sources.map(|source| &*source.source)
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut OwnedSource> + '_ {
-        self.slots.iter_mut().flatten().map(|source| &mut *source.owned)
+        self.slots.iter_mut().flatten().map(|source| &mut *source.source)
     }
 
     #[inline]
@@ -68,7 +68,7 @@ impl Sources {
     pub(crate) fn token(&self, queue: QueueId) -> Option<usize> {
         self.slots
             .iter()
-            .position(|source| matches!(source, Some(source) if source.owned.id == queue))
+            .position(|source| matches!(source, Some(source) if source.source.id == queue))
     }
 
     /// Adds a queue in the polling state. Returns its token.
@@ -78,7 +78,7 @@ impl Sources {
         if token == self.slots.len() {
             self.slots.push(None);
         }
-        self.slots[token] = Some(PolledSource { owned, empty_polls: 0, is_active: true });
+        self.slots[token] = Some(PolledSource { source: owned, empty_polls: 0, is_active: true });
         self.active.push(token);
         self.len += 1;
         token
@@ -88,13 +88,13 @@ impl Sources {
         let source = self.slots.get_mut(token)?.take()?;
         self.active.retain(|active| *active != token);
         self.len -= 1;
-        Some(source.owned)
+        Some(source.source)
     }
 
     /// Enables the notification of a queue and stops polling it, unless frames have just arrived.
     pub(crate) fn arm(&mut self, token: usize) -> ArmResult {
         let Some(source) = self.get_mut(token) else { return ArmResult::Armed };
-        let owned = &mut source.owned;
+        let owned = &mut source.source;
         // The source may have dropped all frames that arrived since the last poll.
         owned.count_malformed();
         let wakeup = owned.source.arm();
@@ -115,37 +115,37 @@ impl Sources {
             let Some(token) = self.active_token(index) else { break };
             let is_polled = self
                 .get_mut(token)
-                .is_some_and(|source| source.owned.readiness == Readiness::Polling);
+                .is_some_and(|source| source.source.readiness == Readiness::Polling);
             if is_polled && self.arm(token) == ArmResult::Pending {
                 all_quiet = false;
             }
         }
-        self.forget_waiting();
+        self.remove_waiting_from_active();
         all_quiet
     }
 
     /// Makes a waiting queue polled again.
     pub(crate) fn wake(&mut self, token: usize) {
         let Some(source) = self.get_mut(token) else { return };
-        if source.owned.readiness != Readiness::Waiting {
+        if source.source.readiness != Readiness::Waiting {
             return;
         }
-        source.owned.source.disarm();
-        source.owned.readiness = Readiness::Polling;
+        source.source.source.disarm();
+        source.source.readiness = Readiness::Polling;
         if !std::mem::replace(&mut source.is_active, true) {
             self.active.push(token);
         }
     }
 
     /// Removes the tokens of waiting queues from `active`.
-    pub(crate) fn forget_waiting(&mut self) {
+    pub(crate) fn remove_waiting_from_active(&mut self) {
         if !std::mem::take(&mut self.is_stale) {
             return;
         }
         let slots = &mut self.slots;
         self.active.retain(|token| {
             let Some(Some(source)) = slots.get_mut(*token) else { return false };
-            source.is_active = source.owned.readiness != Readiness::Waiting;
+            source.is_active = source.source.readiness != Readiness::Waiting;
             source.is_active
         });
     }

@@ -51,4 +51,4 @@ impl Stage {
 }
 
 /// Nanoseconds spent in each stage, indexed by [`Stage`].
-pub(crate) type Nanoseconds = [u64; Stage::COUNT];
+pub(crate) type StageNanoseconds = [u64; Stage::COUNT];

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use suimon_quantity::Time;
 
-use crate::stage::{Nanoseconds, Stage};
+use crate::stage::{StageNanoseconds, Stage};
 use crate::view::StageTimes;
 
 /// Maximum number of read attempts. They only fail repeatedly if the worker was preempted between a
@@ -33,13 +33,13 @@ pub(crate) struct PublishedStageTimes {
 #[derive(Clone, Copy, Debug, Default)]
 struct Snapshot {
     version: u64,
-    times: Nanoseconds,
+    times: StageNanoseconds,
     is_asleep: bool,
 }
 
 impl PublishedStageTimes {
     /// Writes a snapshot. Must be called by the worker's thread only.
-    pub(crate) fn publish(&self, totals: &Nanoseconds, complete_until: Time, is_asleep: bool) {
+    pub(crate) fn publish(&self, totals: &StageNanoseconds, complete_until: Time, is_asleep: bool) {
         let version = self.version.load(Ordering::Relaxed);
         self.version.store(version.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
@@ -94,7 +94,7 @@ impl PublishedStageTimes {
         is_whole.then_some(Snapshot { version, times, is_asleep })
     }
 
-    fn load(&self) -> Nanoseconds {
+    fn load(&self) -> StageNanoseconds {
         std::array::from_fn(|index| self.ns[index].load(Ordering::Relaxed))
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_sleeping_worker_is_idle_until_the_query() {
         let tally = PublishedStageTimes::default();
-        let mut totals = Nanoseconds::default();
+        let mut totals = StageNanoseconds::default();
         totals[Stage::Poll.index()] = 600;
         totals[Stage::Idle.index()] = 400;
         tally.publish(&totals, Time::from_ns(1000), true);

@@ -16,10 +16,10 @@
 //! Gaps between timed rounds vary, so that no traffic pattern can synchronise with them. They
 //! follow a fixed sequence: the same rounds give the same result.
 
-use suimon_ports::Wait;
+use suimon_ports::WaitSet;
 use suimon_quantity::Time;
 
-use crate::stage::{Nanoseconds, Stage};
+use crate::stage::{StageNanoseconds, Stage};
 use crate::stage_tally::PublishedStageTimes;
 
 /// Time of a timed round that was spent on its ingress and on its egress queues, in ns.
@@ -51,7 +51,7 @@ struct Class {
     /// Duration of rounds in this class that is not yet attributed to stages, in ns.
     unsplit_ns: u64,
     /// Weighted durations of its timed rounds by stage, used as proportions.
-    proportions: Nanoseconds,
+    proportions: StageNanoseconds,
     /// End of the last timed round in ns.
     timed_until_ns: u64,
 }
@@ -67,9 +67,9 @@ impl Class {
         now.as_ns().saturating_sub(self.timed_until_ns) > MEMORY_NS
     }
 
-    fn learn(&mut self, spent: &Nanoseconds, now: Time) {
+    fn learn(&mut self, spent: &StageNanoseconds, now: Time) {
         if self.is_forgotten(now) {
-            self.proportions = Nanoseconds::default();
+            self.proportions = StageNanoseconds::default();
         }
         self.timed_until_ns = now.as_ns();
         for (proportion, spent) in self.proportions.iter_mut().zip(spent) {
@@ -83,7 +83,7 @@ impl Class {
 /// Time accounting of one worker, used by its own thread.
 pub(crate) struct StageClock {
     /// Time in ns by stage since the worker started, without the `unsplit_ns` of the classes.
-    totals: Nanoseconds,
+    totals: StageNanoseconds,
     classes: [Class; CLASSES],
     /// Index of the class of the last timed round, whose proportions are the best estimate for
     /// classes without proportions.
@@ -93,7 +93,7 @@ pub(crate) struct StageClock {
     is_timed: bool,
     /// In a timed round: time of the last mark.
     marked: Time,
-    spent: Nanoseconds,
+    spent: StageNanoseconds,
     rounds_to_timed: u64,
     gaps: Gaps,
     /// Duration of one clock read in ns, which is attributed to no stage.
@@ -101,17 +101,17 @@ pub(crate) struct StageClock {
 }
 
 impl StageClock {
-    pub(crate) fn new(clock: &dyn Wait) -> Self {
+    pub(crate) fn new(clock: &dyn WaitSet) -> Self {
         let look_ns = clock_read_ns(clock);
         let now = clock.now();
         Self {
-            totals: Nanoseconds::default(),
+            totals: StageNanoseconds::default(),
             classes: [Class::default(); CLASSES],
             latest: 0,
             round_began: now,
             is_timed: true,
             marked: now,
-            spent: Nanoseconds::default(),
+            spent: StageNanoseconds::default(),
             rounds_to_timed: 0,
             gaps: Gaps::default(),
             clock_read_ns: look_ns,
@@ -120,8 +120,8 @@ impl StageClock {
 
     /// Returns a probe for this round. Its marks have an effect only if the round is timed.
     #[inline]
-    pub(crate) fn probe<'a>(&'a mut self, clock: &'a dyn Wait) -> Probe<'a> {
-        Probe(if self.is_timed { Some((self, clock)) } else { None })
+    pub(crate) fn probe<'a>(&'a mut self, clock: &'a dyn WaitSet) -> StageProbe<'a> {
+        StageProbe(if self.is_timed { Some((self, clock)) } else { None })
     }
 
     fn mark(&mut self, stage: Stage, now: Time) {
@@ -149,7 +149,7 @@ impl StageClock {
         } else {
             self.totals[Stage::Poll.index()] += ns;
             if self.is_timed {
-                self.spent = Nanoseconds::default();
+                self.spent = StageNanoseconds::default();
             }
         }
         self.round_began = now;
@@ -208,7 +208,7 @@ impl StageClock {
 }
 
 /// Adds `ns` to `totals` in these `proportions`. The sum is exact.
-fn split_like(ns: u64, proportions: &Nanoseconds, totals: &mut Nanoseconds) {
+fn split_like(ns: u64, proportions: &StageNanoseconds, totals: &mut StageNanoseconds) {
     let sum: f64 = proportions.iter().map(|ns| *ns as f64).sum();
     let mut remaining = ns;
     if sum > 0.0 {
@@ -224,9 +224,9 @@ fn split_like(ns: u64, proportions: &Nanoseconds, totals: &mut Nanoseconds) {
 }
 
 /// Marks the ends of stages in a round. Without effect in a round that is not timed.
-pub(crate) struct Probe<'a>(Option<(&'a mut StageClock, &'a dyn Wait)>);
+pub(crate) struct StageProbe<'a>(Option<(&'a mut StageClock, &'a dyn WaitSet)>);
 
-impl Probe<'_> {
+impl StageProbe<'_> {
     /// Creates a probe without effect.
     #[cfg(test)]
     pub(crate) const fn none() -> Self {
@@ -235,7 +235,7 @@ impl Probe<'_> {
 
     /// Attributes the time since the last mark, or the beginning of the round, to a stage.
     #[inline]
-    pub(crate) fn mark(&mut self, stage: Stage) {
+    pub(crate) fn end_stage(&mut self, stage: Stage) {
         if let Some((stages, clock)) = &mut self.0 {
             stages.mark(stage, clock.now());
         }
@@ -256,7 +256,7 @@ impl Gaps {
 }
 
 /// Returns the shortest duration of several clock reads in ns.
-fn clock_read_ns(clock: &dyn Wait) -> u64 {
+fn clock_read_ns(clock: &dyn WaitSet) -> u64 {
     let durations = (0..16).map(|_| ns_between(clock.now(), clock.now()));
     durations.min().unwrap_or(0)
 }

@@ -21,7 +21,7 @@ impl Clock {
     }
 }
 
-impl Wait for Clock {
+impl WaitSet for Clock {
     fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
         Ok(())
     }
@@ -50,7 +50,7 @@ struct Script {
     counters: PublishedStageTimes,
     started_at: Time,
     /// True times by stage in ns, without clock reads.
-    done: Nanoseconds,
+    done: StageNanoseconds,
 }
 
 impl Script {
@@ -63,7 +63,7 @@ impl Script {
             stages,
             counters: PublishedStageTimes::default(),
             started_at,
-            done: Nanoseconds::default(),
+            done: StageNanoseconds::default(),
         }
     }
 
@@ -73,7 +73,7 @@ impl Script {
         for (stage, ns) in work {
             self.clock.pass(*ns);
             self.done[stage.index()] += ns;
-            self.stages.probe(&self.clock).mark(*stage);
+            self.stages.probe(&self.clock).end_stage(*stage);
         }
         let moved = work.iter().any(|(stage, _)| *stage != Stage::Poll);
         self.stages.end_round(self.clock.now(), moved);

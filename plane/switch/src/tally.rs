@@ -27,9 +27,9 @@ impl SharedCounter {
 /// message that moves a queue synchronises its old and new owner. No locked instruction is needed,
 /// each of which costs as much as a frame's lookup.
 #[derive(Debug, Default)]
-pub(crate) struct OwnedCounter(AtomicU64);
+pub(crate) struct SingleWriterCounter(AtomicU64);
 
-impl OwnedCounter {
+impl SingleWriterCounter {
     pub(crate) fn add(&self, count: u64) {
         self.0.store(self.value().wrapping_add(count), Relaxed);
     }
@@ -42,12 +42,12 @@ impl OwnedCounter {
 /// Counters of one queue since it was attached.
 #[derive(Debug, Default)]
 pub(crate) struct QueueCounters {
-    pub frames: OwnedCounter,
-    pub bytes: OwnedCounter,
-    pub full: OwnedCounter,
-    pub moves: OwnedCounter,
+    pub frames: SingleWriterCounter,
+    pub bytes: SingleWriterCounter,
+    pub dropped_full: SingleWriterCounter,
+    pub moves: SingleWriterCounter,
     /// Worker time attributed to the queue in ns; see [`crate::ledger`].
-    pub busy_ns: OwnedCounter,
+    pub busy_ns: SingleWriterCounter,
 }
 
 /// Counters of one port since it was created, over all its queues and their owners and all restarts
@@ -58,7 +58,7 @@ pub(crate) struct PortCounters {
     pub software_segmented: SharedCounter,
     pub software_checksummed: SharedCounter,
     pub coalesced_segments: SharedCounter,
-    pub coalesced_units: SharedCounter,
+    pub coalesced_frames: SharedCounter,
     rx_dropped: [SharedCounter; DropReason::COUNT],
     tx_dropped: [SharedCounter; DropReason::COUNT],
 }
@@ -70,7 +70,7 @@ impl Default for PortCounters {
             software_segmented: SharedCounter::default(),
             software_checksummed: SharedCounter::default(),
             coalesced_segments: SharedCounter::default(),
-            coalesced_units: SharedCounter::default(),
+            coalesced_frames: SharedCounter::default(),
             rx_dropped: std::array::from_fn(|_| SharedCounter::default()),
             tx_dropped: std::array::from_fn(|_| SharedCounter::default()),
         }
@@ -79,22 +79,22 @@ impl Default for PortCounters {
 
 impl PortCounters {
     /// Counts `frames` frames received from the port as dropped.
-    pub(crate) fn drop_rx(&self, reason: DropReason, frames: u64) {
+    pub(crate) fn count_rx_drop(&self, reason: DropReason, frames: u64) {
         self.rx_dropped[reason.index()].add(frames);
     }
 
     /// Counts `frames` frames for transmission to the port as dropped.
-    pub(crate) fn drop_tx(&self, reason: DropReason, frames: u64) {
+    pub(crate) fn count_tx_drop(&self, reason: DropReason, frames: u64) {
         self.tx_dropped[reason.index()].add(frames);
     }
 
     /// Returns the drop reasons that occurred for received frames, with the number of frames.
-    pub(crate) fn dropped_rx(&self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn rx_dropped(&self) -> Vec<(&'static str, u64)> {
         occurred(&self.rx_dropped)
     }
 
     /// Returns the drop reasons that occurred for frames to transmit, with the number of frames.
-    pub(crate) fn dropped_tx(&self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn tx_dropped(&self) -> Vec<(&'static str, u64)> {
         occurred(&self.tx_dropped)
     }
 }
@@ -110,15 +110,15 @@ fn occurred(counters: &[SharedCounter; DropReason::COUNT]) -> Vec<(&'static str,
 /// Counters of one worker since it started.
 #[derive(Debug, Default)]
 pub(crate) struct WorkerCounters {
-    pub batches: OwnedCounter,
-    pub frames: OwnedCounter,
-    pub sleeps: OwnedCounter,
+    pub batches: SingleWriterCounter,
+    pub frames: SingleWriterCounter,
+    pub sleeps: SingleWriterCounter,
     /// Number of pauses in polling because other threads compete for the CPU.
-    pub backoffs: OwnedCounter,
+    pub polling_pauses: SingleWriterCounter,
     /// End of the last pause in polling by the workers' clock, in ns.
     backoff_until_ns: AtomicU64,
     /// Duration in ns of rounds that moved frames or requests.
-    pub working_ns: OwnedCounter,
+    pub working_ns: SingleWriterCounter,
     /// CPU time of the thread in ns, as last published by the thread itself.
     pub cpu_time_ns: AtomicU64,
     pub queues: AtomicU64,
@@ -127,13 +127,13 @@ pub(crate) struct WorkerCounters {
 
 impl WorkerCounters {
     /// Records a pause in polling that ends at `deadline`.
-    pub(crate) fn set_backoff_end(&self, deadline: Time) {
-        self.backoffs.add(1);
+    pub(crate) fn set_polling_pause_end(&self, deadline: Time) {
+        self.polling_pauses.add(1);
         self.backoff_until_ns.store(deadline.as_ns(), Relaxed);
     }
 
     /// Returns true while polling is paused.
-    pub(crate) fn is_backing_off(&self, now: Time) -> bool {
+    pub(crate) fn is_polling_paused(&self, now: Time) -> bool {
         now.as_ns() < self.backoff_until_ns.load(Relaxed)
     }
 }

@@ -7,11 +7,11 @@ use suimon_frame::MacAddr;
 use suimon_quantity::{Time, WorkerId};
 use suimon_teaming::{BUCKETS, Bucket, BucketLoad, FlowletState};
 
-use crate::tally::OwnedCounter;
+use crate::tally::SingleWriterCounter;
 use crate::topology::WORKERS_MAX;
 
 /// Bytes that one worker has transmitted through a team, by bucket of flows.
-pub(crate) type BucketCounters = Arc<[OwnedCounter]>;
+pub(crate) type BucketCounters = Arc<[SingleWriterCounter]>;
 
 /// Flowlets, loads and recent source addresses of a team.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl SharedTeamState {
 
     /// Returns the byte counters of the worker numbered `processor`.
     pub(crate) fn bucket_counters(&self, processor: WorkerId) -> BucketCounters {
-        let new = || (0..BUCKETS).map(|_| OwnedCounter::default()).collect();
+        let new = || (0..BUCKETS).map(|_| SingleWriterCounter::default()).collect();
         // Worker ids are below WORKERS_MAX.
         self.carried
             .get(usize::from(processor.0))

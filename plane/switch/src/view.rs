@@ -6,7 +6,7 @@ use suimon_frame::{MacAddr, VlanId};
 use suimon_ports::CpuAffinity;
 use suimon_quantity::{PortId, QueueId, WorkerId};
 
-use crate::stage::{Nanoseconds, Stage};
+use crate::stage::{StageNanoseconds, Stage};
 
 /// Status of one queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct QueueView {
     /// Bytes moved since the queue was attached.
     pub bytes: u64,
     /// Frames dropped because the peer's queue was full.
-    pub full: u64,
+    pub dropped_full: u64,
     /// Number of moves to another worker since the queue was attached.
     pub moves: u64,
     /// Time in ns that its owners spent on it since it was attached, up to about one millisecond of
@@ -55,7 +55,7 @@ pub struct WorkerStatus {
     /// Number of times the worker went to sleep.
     pub sleeps: u64,
     /// True if the worker sleeps.
-    pub asleep: bool,
+    pub is_asleep: bool,
     /// Number of times the worker paused polling for completions of devices, because other threads
     /// compete for its CPU.
     pub polling_pauses: u64,
@@ -65,10 +65,10 @@ pub struct WorkerStatus {
 
 /// Time of a worker by stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StageTimes(Nanoseconds);
+pub struct StageTimes(StageNanoseconds);
 
 impl StageTimes {
-    pub(crate) const fn new(times: Nanoseconds) -> Self {
+    pub(crate) const fn new(times: StageNanoseconds) -> Self {
         Self(times)
     }
 

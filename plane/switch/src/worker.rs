@@ -21,15 +21,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use suimon_frame::FrameBatch;
-use suimon_ports::{ExpectedInput, TaskDescriptors, Wait, WorkerTask};
+use suimon_ports::{ExpectedInput, TaskDescriptors, WaitSet, WorkerTask};
 use suimon_quantity::Time;
 
 use crate::engine::Engine;
-use crate::link::{Link, LinkMessage, Links};
+use crate::link::{WorkerMailbox, WorkerMessage, WorkerMailboxes};
 use crate::notice::Notices;
-use crate::owned::{OwnedSource, Readiness, unwatchable};
-use crate::polling_time::{Polling, PollingTime};
-use crate::published::Published;
+use crate::owned::{OwnedSource, Readiness, watch_fault};
+use crate::polling_time::{CompletionPolling, PollingTime};
+use crate::published::PublishedTables;
 use crate::sources::Sources;
 use crate::stage::Stage;
 use crate::stages::StageClock;
@@ -71,8 +71,8 @@ enum Next {
 
 /// State of one worker, used by its own thread.
 pub(crate) struct WorkerLoop {
-    link: Arc<Link>,
-    wait: Box<dyn Wait>,
+    link: Arc<WorkerMailbox>,
+    wait: Box<dyn WaitSet>,
     engine: Engine,
     sources: Sources,
     /// Work of the thread other than forwarding, such as disk I/O.
@@ -93,16 +93,16 @@ pub(crate) struct WorkerLoop {
     /// Time at which descriptors were last checked.
     descriptors_checked_at: Time,
     polling_time: Arc<PollingTime>,
-    polling: Polling,
+    polling: CompletionPolling,
     /// True if the worker has slept with requests in flight since its last work.
     has_slept_in_flight: bool,
 }
 
 impl WorkerLoop {
     pub(crate) fn new(
-        link: Arc<Link>,
-        wait: Box<dyn Wait>,
-        (published, links): (Arc<Published>, Arc<Links>),
+        link: Arc<WorkerMailbox>,
+        wait: Box<dyn WaitSet>,
+        (published, links): (Arc<PublishedTables>, Arc<WorkerMailboxes>),
         notices: Arc<Notices>,
         work: Box<dyn WorkerTask>,
         polling_time: Arc<PollingTime>,
@@ -127,16 +127,16 @@ impl WorkerLoop {
             stages,
             descriptors_checked_at: now,
             polling_time,
-            polling: Polling::default(),
+            polling: CompletionPolling::default(),
             has_slept_in_flight: false,
         }
     }
 
-    /// Runs the worker until it receives [`Command::Stop`](crate::link::Command::Stop).
+    /// Runs the worker until it receives [`WorkerCommand::Stop`](crate::link::Command::Stop).
     pub(crate) fn run(mut self) {
         loop {
             self.now = self.wait.now();
-            self.link.pulse.begin(self.now);
+            self.link.round_progress.begin_round(self.now);
             if self.has_moved {
                 // At the end of the round, which may have taken longer than the polling time.
                 self.last_work = self.now;
@@ -146,7 +146,7 @@ impl WorkerLoop {
             while let Some(command) = self.link.poll_command() {
                 self.last_work = self.now;
                 if let Next::Stop = self.handle_command(command) {
-                    self.link.pulse.sleep();
+                    self.link.round_progress.end_round();
                     return;
                 }
             }
@@ -155,11 +155,11 @@ impl WorkerLoop {
             let had_frames = self.poll_sources();
             let had_traffic = had_mail || had_frames;
             self.engine.flush();
-            self.link.pulse.serving.clear();
+            self.link.round_progress.served_device.clear();
             if had_traffic {
                 self.mark(Stage::Notify);
                 if let Some(sides) = self.stages.ingress_egress_times() {
-                    self.engine.accounting().learn_egress(sides.egress_ns);
+                    self.engine.accounting().update_egress_estimates(sides.egress_ns);
                 }
             }
             let had_work = self.poll_work();
@@ -174,7 +174,7 @@ impl WorkerLoop {
                 if self.has_waiting()
                     && self.now.since(self.descriptors_checked_at) >= DESCRIPTOR_POLL_INTERVAL
                 {
-                    self.poll();
+                    self.poll_descriptors();
                 }
                 if !is_busy {
                     self.relax();
@@ -183,7 +183,7 @@ impl WorkerLoop {
                 if self.work.arm() {
                     self.sleep();
                 } else {
-                    self.poll();
+                    self.poll_descriptors();
                 }
             }
         }
@@ -208,7 +208,7 @@ impl WorkerLoop {
     fn poll_work(&mut self) -> bool {
         let watches = &mut TaskDescriptors::new(&mut *self.wait);
         let had_work = self.work.poll(self.now, self.has_moved, watches);
-        self.link.pulse.serving.clear();
+        self.link.round_progress.served_device.clear();
         if had_work {
             self.mark(Stage::Storage);
         }
@@ -217,7 +217,7 @@ impl WorkerLoop {
 
     /// Returns true if descriptors must be checked in addition to polling.
     fn has_waiting(&self) -> bool {
-        self.sources.has_waiting() || self.work.is_waiting()
+        self.sources.has_waiting() || self.work.needs_descriptor_check()
     }
 
     /// Ends a round and begins the next one.
@@ -234,12 +234,12 @@ impl WorkerLoop {
 
     /// Attributes the time since the last mark of this round to a stage.
     fn mark(&mut self, stage: Stage) {
-        self.stages.probe(&*self.wait).mark(stage);
+        self.stages.probe(&*self.wait).end_stage(stage);
     }
 
     /// Returns true if the worker should keep polling, because work may arrive soon.
     fn may_spin(&self) -> bool {
-        let expects = self.work.expects();
+        let expects = self.work.expected_input();
         let idle = self.now.since(self.last_work);
         let polling_time = self.polling_time.get();
         let may_for_work = match expects {
@@ -255,12 +255,12 @@ impl WorkerLoop {
     /// Pauses between two rounds without work: yields the CPU if completions are expected and a
     /// yield is due, and otherwise executes a spin-loop hint.
     fn relax(&mut self) {
-        if self.work.expects() == ExpectedInput::Completions && self.polling.should_yield(self.now)
+        if self.work.expected_input() == ExpectedInput::Completions && self.polling.should_yield(self.now)
         {
             let yielded_at = self.wait.now();
             self.wait.yield_now();
             if let Some(backoff_end) = self.polling.handle_yield_end(yielded_at, self.wait.now()) {
-                self.link.counters.set_backoff_end(backoff_end);
+                self.link.counters.set_polling_pause_end(backoff_end);
             }
         } else {
             std::hint::spin_loop();
@@ -277,18 +277,18 @@ impl WorkerLoop {
         for read in 0..MESSAGES_PER_ROUND {
             let mut probe = self.stages.probe(&*self.wait);
             let Some(message) = self.link.poll_message() else { return read > 0 };
-            probe.mark(Stage::Poll);
+            probe.end_stage(Stage::Poll);
             match message {
-                LinkMessage::FrameMessage(frame_message) => {
+                WorkerMessage::FrameMessage(frame_message) => {
                     self.engine.handle_frame_message(frame_message, &mut probe);
-                    probe.mark(Stage::CopyOut);
+                    probe.end_stage(Stage::CopyOut);
                 }
-                LinkMessage::Fence(queue) => self.engine.handle_fence(queue),
-                LinkMessage::Sink(queue, sink) => {
-                    self.engine.handle_arrival(queue, sink, &mut probe);
+                WorkerMessage::Fence(queue) => self.engine.handle_fence(queue),
+                WorkerMessage::MovedSink(queue, sink) => {
+                    self.engine.handle_queue_arrival(queue, sink, &mut probe);
                 }
-                LinkMessage::Learned(learned) => self.engine.handle_learned(self.now, learned),
-                LinkMessage::Source(source, latch) => {
+                WorkerMessage::AddressSighting(learned) => self.engine.handle_address_sighting(self.now, learned),
+                WorkerMessage::MovedSource(source, latch) => {
                     source.counters.moves.add(1);
                     self.attach_source(source);
                     latch.count_down();
@@ -307,13 +307,13 @@ impl WorkerLoop {
         self.cpu_time_taken = self.now;
         self.link.counters.cpu_time_ns.store(duration_ns(self.wait.cpu_time()), Relaxed);
         self.stages.publish(&self.link.counters.stages, false);
-        self.engine.accounting().settle();
+        self.engine.accounting().divide_pending_time();
         self.engine.forwarder().sweep_expired(self.now);
     }
 
-    fn abandon(&mut self, token: usize, fault: suimon_ports::PortFault) {
+    fn abandon(&mut self, token: usize, fault: suimon_ports::QueueFault) {
         if let Some(source) = self.take_source(token) {
-            self.notices.report_fault(source.id, &source.attached, fault);
+            self.notices.report_fault(source.id, &source.drop_reporter, fault);
         }
     }
 
@@ -322,29 +322,29 @@ impl WorkerLoop {
         source.source.disarm();
         self.wait.unwatch(source.source.wake_fd());
         source.readiness = Readiness::Polling;
-        self.engine.accounting().close(&mut source.cost);
+        self.engine.accounting().remove_queue(&mut source.cost);
         self.count_queues();
         Some(source)
     }
 
     /// Takes ownership of a queue, and drops it if its detachment was requested meanwhile.
     fn attach_source(&mut self, mut owned: Box<OwnedSource>) {
-        if owned.attached.is_revoked() {
+        if owned.drop_reporter.is_revoked() {
             return;
         }
         owned.ingress = self.engine.published().ingress(owned.id.port);
-        self.engine.accounting().open(&mut owned.cost, &owned.counters);
+        self.engine.accounting().add_queue(&mut owned.cost, &owned.counters);
         let token = self.sources.insert(owned);
         let Some(source) = self.sources.get_mut(token) else { return };
-        let watched = self.wait.watch(source.owned.source.wake_fd(), token as u64);
+        let watched = self.wait.watch(source.source.source.wake_fd(), token as u64);
         if let Err(error) = watched {
-            self.abandon(token, unwatchable(&error));
+            self.abandon(token, watch_fault(&error));
         }
         self.count_queues();
     }
 
     fn count_queues(&self) {
-        let queues = self.sources.len() + self.engine.sinks();
+        let queues = self.sources.len() + self.engine.sink_count();
         self.link.counters.queues.store(queues as u64, Relaxed);
     }
 }

@@ -45,14 +45,14 @@ pub(crate) struct GrantHeader {
 
 /// Grants that one node may still apply: the last one acknowledged and all later ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct GrantAccount {
     entries: Vec<Entry>,
 }
 
-impl Account {
+impl GrantAccount {
     /// Creates the account from the last grant record of an earlier leader. The time of that grant
     /// is unknown, so its lease is counted from the election.
-    pub(crate) fn inherited(grant: &NodeGrant, share: &NodeShare, expires: Time) -> Self {
+    pub(crate) fn from_record(grant: &NodeGrant, share: &NodeShare, expires: Time) -> Self {
         let id = grant.id;
         // The last record contains the totals of the grants before it.
         let before = GrantId { number: id.number.saturating_sub(1), ..id };
@@ -60,14 +60,14 @@ impl Account {
             id: before,
             // The incarnation is unknown; restarts must not end the lease early.
             incarnation: u64::MAX,
-            leased: share.leased_held_iops,
+            leased: share.leased_outstanding_iops,
             expires,
-            reserved: share.reserved_held_iops,
-            fallback: share.late_held_iops,
+            reserved: share.reserved_outstanding_iops,
+            fallback: share.fallback_outstanding_iops,
         };
         let last = Entry {
             id,
-            incarnation: grant.answers.incarnation,
+            incarnation: grant.answered_report.incarnation,
             leased: share.leased_iops,
             expires,
             reserved: share.reserved_iops,
@@ -79,7 +79,7 @@ impl Account {
     /// Adds an entry for a reservation of `reserved` that the node reports and that exceeds all
     /// recorded grants, so that it counts in the upper bounds. Replaces such an entry of an earlier
     /// report after the same grant, because the node never returns to a smaller one of them.
-    pub(crate) fn add_unaccounted(&mut self, reserved: u64) {
+    pub(crate) fn add_unrecorded_reservation(&mut self, reserved: u64) {
         if let Some(last) = self.entries.last_mut().filter(|entry| entry.is_unaccounted()) {
             last.reserved = reserved;
             return;
@@ -103,9 +103,9 @@ impl Account {
         self.forget_leases(now);
         self.entries.push(Entry { id, incarnation, leased, expires, reserved, fallback });
         NodeShare {
-            leased_held_iops: self.leased(now),
-            reserved_held_iops: self.reserved(),
-            late_held_iops: self.fallback(),
+            leased_outstanding_iops: self.leased_iops_max(now),
+            reserved_outstanding_iops: self.reserved_iops_max(),
+            fallback_outstanding_iops: self.fallback_iops_max(),
             ..share
         }
     }
@@ -118,7 +118,7 @@ impl Account {
 
     /// Ends the leases of grants to earlier incarnations of the node, which the restarted node does
     /// not apply.
-    pub(crate) fn restart(&mut self, incarnation: u64) {
+    pub(crate) fn handle_node_restart(&mut self, incarnation: u64) {
         for entry in self.entries.iter_mut().filter(|entry| entry.incarnation < incarnation) {
             entry.expires = Time::ZERO;
         }
@@ -148,46 +148,46 @@ impl Account {
     }
 
     /// Returns the largest leased rate among the grants whose leases are still in force at `time`.
-    pub(crate) fn leased(&self, time: Time) -> u64 {
+    pub(crate) fn leased_iops_max(&self, time: Time) -> u64 {
         self.largest(|entry| if entry.expires > time { entry.leased } else { 0 })
     }
 
     /// Returns the largest reserved rate of all entries. Reserved rates apply without a lease.
-    pub(crate) fn reserved(&self) -> u64 {
+    pub(crate) fn reserved_iops_max(&self) -> u64 {
         self.largest(|entry| entry.reserved)
     }
 
     /// Returns the smallest reserved rate of all entries: whichever grant the node applies, it may
     /// use at least this.
-    pub(crate) fn reserved_min(&self) -> u64 {
+    pub(crate) fn reserved_iops_min(&self) -> u64 {
         self.entries.iter().map(|entry| entry.reserved).min().unwrap_or_default()
     }
 
     /// Returns the largest fallback rate of all entries.
-    pub(crate) fn fallback(&self) -> u64 {
+    pub(crate) fn fallback_iops_max(&self) -> u64 {
         self.largest(|entry| entry.fallback)
     }
 
     /// Returns the largest rate that the node may use once all leases have ended, including its
     /// fallback rate.
-    pub(crate) fn end(&self) -> u64 {
-        self.reserved().max(self.fallback())
+    pub(crate) fn iops_max_after_leases(&self) -> u64 {
+        self.reserved_iops_max().max(self.fallback_iops_max())
     }
 
     /// Returns the largest rate that the node may use at `time`, excluding its fallback rate.
-    pub(crate) fn total_at(&self, time: Time) -> u64 {
-        self.leased(time).max(self.reserved())
+    pub(crate) fn iops_max_at(&self, time: Time) -> u64 {
+        self.leased_iops_max(time).max(self.reserved_iops_max())
     }
 
     /// Returns the leased rate of the first entry: that of the grant which the node's last report
     /// acknowledged.
-    pub(crate) fn acknowledged_leased(&self) -> u64 {
+    pub(crate) fn acknowledged_leased_iops(&self) -> u64 {
         self.entries.first().map_or(0, |entry| entry.leased)
     }
 
     /// Returns the share of the newest grant, with all `*_held_iops` 0; all rates are 0 if there is
     /// none.
-    pub(crate) fn last(&self) -> NodeShare {
+    pub(crate) fn newest_share(&self) -> NodeShare {
         self.entries.last().map_or_else(NodeShare::default, |entry| NodeShare {
             leased_iops: entry.leased,
             reserved_iops: entry.reserved,
@@ -209,11 +209,11 @@ mod tests {
     /// A node can report a higher reservation with each report, between two grants.
     #[test]
     fn reservations_that_no_grant_explains_are_one_entry() {
-        let mut account = Account::default();
+        let mut account = GrantAccount::default();
         for reserved in 1..=1000 {
-            account.add_unaccounted(reserved);
+            account.add_unrecorded_reservation(reserved);
         }
-        assert_eq!((account.entries.len(), account.reserved()), (1, 1000));
+        assert_eq!((account.entries.len(), account.reserved_iops_max()), (1, 1000));
         let header = GrantHeader {
             id: GrantId { number: 7, ..GrantId::default() },
             incarnation: 1,
@@ -222,10 +222,10 @@ mod tests {
         let share = NodeShare { leased_iops: 50, reserved_iops: 20, ..NodeShare::default() };
         account.add_grant(Time::ZERO, header, share);
         for reserved in 1001..=2000 {
-            account.add_unaccounted(reserved);
+            account.add_unrecorded_reservation(reserved);
         }
-        assert_eq!((account.entries.len(), account.reserved()), (3, 2000));
+        assert_eq!((account.entries.len(), account.reserved_iops_max()), (3, 2000));
         // The grant stays, because the node may apply it.
-        assert_eq!((account.reserved_min(), account.leased(Time::ZERO)), (20, 50));
+        assert_eq!((account.reserved_iops_min(), account.leased_iops_max(Time::ZERO)), (20, 50));
     }
 }

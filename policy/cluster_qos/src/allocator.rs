@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
-use crate::account::Account;
-use crate::estimate::Estimate;
+use crate::account::GrantAccount;
+use crate::estimate::CapacityEstimator;
 use crate::external_users::ExternalUsers;
 use crate::grant::NodeGrant;
 use crate::ledger::Ledger;
-use crate::load::{LoadReport, POLICIES_MAX, PolicyLoad, VERSION};
+use crate::load::{LoadReport, POLICIES_MAX, PolicyLoad, PROTOCOL_VERSION};
 use crate::node_state::NodeState;
 use crate::notice::{ExternalUser, Notice};
 use crate::unmet_minimums::UnmetMinimums;
@@ -59,7 +59,8 @@ pub enum AllocatorEvent {
         report: LoadReport,
     },
     /// The records of the last [`AllocatorAction::Write`] were committed.
-    Written,
+    #[serde(rename = "written")]
+    GrantsWritten,
     /// The last [`AllocatorAction::Write`] failed, or its outcome is unknown. The leader resigns.
     WriteFailed,
     /// The capacity of the store changed.
@@ -92,7 +93,8 @@ pub enum AllocatorEvent {
     #[serde(rename = "stranger_seen")]
     ExternalUserDetected {
         /// External user that was detected.
-        stranger: ExternalUser,
+        #[serde(rename = "stranger")]
+        external_user: ExternalUser,
     },
 }
 
@@ -101,7 +103,7 @@ pub enum AllocatorEvent {
 #[serde(tag = "action", rename_all = "snake_case")]
 pub enum AllocatorAction {
     /// Write these records if this node is still the leader of the term, then report
-    /// [`AllocatorEvent::Written`] or [`AllocatorEvent::WriteFailed`]. The write may be split into
+    /// [`AllocatorEvent::GrantsWritten`] or [`AllocatorEvent::WriteFailed`]. The write may be split into
     /// several transactions, each of which must fail if the term is over. Nodes read their grants
     /// from these records. Later actions must not be written before this one.
     Write {
@@ -110,7 +112,8 @@ pub enum AllocatorAction {
         /// Grants, which replace the earlier grants of the nodes.
         grants: Vec<(NodeId, NodeGrant)>,
         /// Nodes that stopped using the store, whose grant records are to be deleted.
-        forgotten: Vec<NodeId>,
+        #[serde(rename = "forgotten")]
+        removed_nodes: Vec<NodeId>,
     },
     /// Resign as the leader of the store. The outcome of the last write is unknown; the next leader
     /// reads the records.
@@ -130,27 +133,27 @@ pub enum AllocatorAction {
 #[derive(Clone, Debug)]
 pub(crate) struct LeaderState {
     pub(crate) term: Term,
-    pub(crate) next_number: u64,
+    pub(crate) next_grant_number: u64,
     pub(crate) nodes: BTreeMap<NodeId, NodeState>,
-    pub(crate) store: Ledger,
-    pub(crate) shared: BTreeMap<PolicyKey, Ledger>,
+    pub(crate) store_ledger: Ledger,
+    pub(crate) policy_ledgers: BTreeMap<PolicyKey, Ledger>,
     pub(crate) policies: BTreeMap<PolicyKey, PolicyLimits>,
     /// Policies that the operator deleted and that disks still use.
-    pub(crate) removing: BTreeSet<PolicyKey>,
+    pub(crate) policies_in_removal: BTreeSet<PolicyKey>,
     /// Nodes whose last report has another protocol version, with that version. A notice reports it
     /// when it changes.
     pub(crate) other_versions: BTreeMap<NodeId, u16>,
     /// Policies that nodes report and that do not exist.
-    pub(crate) unknown: BTreeSet<PolicyKey>,
-    pub(crate) forgotten: BTreeSet<NodeId>,
-    pub(crate) estimate: Estimate,
-    pub(crate) users: ExternalUsers,
-    pub(crate) unmet: UnmetMinimums,
-    pub(crate) elected: Time,
+    pub(crate) unknown_policies: BTreeSet<PolicyKey>,
+    pub(crate) removed_nodes: BTreeSet<NodeId>,
+    pub(crate) estimate: CapacityEstimator,
+    pub(crate) external_users: ExternalUsers,
+    pub(crate) unmet_minimums: UnmetMinimums,
+    pub(crate) elected_at: Time,
     pub(crate) is_writing: bool,
     /// True if grants are to be recalculated: a report or a periodic evaluation came since the last
     /// round.
-    pub(crate) is_due: bool,
+    pub(crate) is_round_due: bool,
     /// True if the last round granted a node less than its target, because other nodes may still
     /// use the capacity.
     pub(crate) has_pending_demand: bool,
@@ -161,7 +164,7 @@ pub(crate) struct LeaderState {
 /// See the crate documentation.
 #[derive(Clone, Debug)]
 pub struct Allocator {
-    pub(crate) terms: Parameters,
+    pub(crate) parameters: Parameters,
     pub(crate) now: Time,
     pub(crate) highest_term: Term,
     pub(crate) leader_state: Option<LeaderState>,
@@ -172,7 +175,7 @@ impl Allocator {
     /// Creates an allocator of a node that is not the leader.
     pub const fn new(terms: Parameters) -> Self {
         Self {
-            terms,
+            parameters: terms,
             now: Time::ZERO,
             highest_term: Term(0),
             leader_state: None,
@@ -217,8 +220,8 @@ impl Allocator {
         if leader_state.is_writing {
             return Some(evaluation);
         }
-        let round = leader_state.last_round.map_or(self.now, |last| last + self.terms.round_pause);
-        if leader_state.is_due {
+        let round = leader_state.last_round.map_or(self.now, |last| last + self.parameters.round_interval_min);
+        if leader_state.is_round_due {
             return Some(round.min(evaluation));
         }
         let expiry = leader_state.next_expiry(self.now);
@@ -242,38 +245,38 @@ impl Allocator {
             return;
         }
         self.highest_term = term;
-        let expires = self.now + self.terms.max_elapsed(self.terms.lease);
+        let expires = self.now + self.parameters.max_elapsed(self.parameters.lease);
         let (mut store, mut shared) = (Ledger::default(), BTreeMap::<_, Ledger>::new());
         let mut nodes = BTreeMap::new();
         for (node, grant) in records {
-            store.accounts.insert(*node, Account::inherited(grant, &grant.store, expires));
+            store.accounts.insert(*node, GrantAccount::from_record(grant, &grant.store, expires));
             for share in &grant.policies {
                 let Some(max) = &share.max else { continue };
-                let account = Account::inherited(grant, max, expires);
+                let account = GrantAccount::from_record(grant, max, expires);
                 shared.entry(share.policy).or_default().accounts.insert(*node, account);
             }
             let (admitted, admitted_fallback) =
                 (grant.store.reserved_iops, grant.store.fallback_iops);
             nodes.insert(*node, NodeState { admitted, admitted_fallback, ..NodeState::default() });
         }
-        let proved = records.iter().map(|(_, grant)| grant.limit_iops).max().unwrap_or_default();
+        let proved = records.iter().map(|(_, grant)| grant.store_limit_iops).max().unwrap_or_default();
         self.leader_state = Some(LeaderState {
             term,
-            next_number: 1,
+            next_grant_number: 1,
             nodes,
-            store,
-            shared,
+            store_ledger: store,
+            policy_ledgers: shared,
             policies: policies.iter().copied().take(POLICIES_MAX).collect(),
-            removing: BTreeSet::new(),
+            policies_in_removal: BTreeSet::new(),
             other_versions: BTreeMap::new(),
-            unknown: BTreeSet::new(),
-            forgotten: BTreeSet::new(),
-            estimate: Estimate::new(self.now, capability, proved),
-            users: ExternalUsers::default(),
-            unmet: UnmetMinimums::default(),
-            elected: self.now,
+            unknown_policies: BTreeSet::new(),
+            removed_nodes: BTreeSet::new(),
+            estimate: CapacityEstimator::new(self.now, capability, proved),
+            external_users: ExternalUsers::default(),
+            unmet_minimums: UnmetMinimums::default(),
+            elected_at: self.now,
             is_writing: false,
-            is_due: false,
+            is_round_due: false,
             has_pending_demand: false,
             last_round: None,
         });
@@ -298,10 +301,10 @@ impl Allocator {
     fn continue_term(&mut self) {
         let Some(leader_state) = &mut self.leader_state else { return };
         if self.now >= leader_state.estimate.next_evaluation() {
-            leader_state.evaluate(&self.terms, self.now, &mut self.actions);
+            leader_state.evaluate_reports(&self.parameters, self.now, &mut self.actions);
         }
         let last = leader_state.last_round;
-        let is_pause = last.is_some_and(|last| self.now.since(last) < self.terms.round_pause);
+        let is_pause = last.is_some_and(|last| self.now.since(last) < self.parameters.round_interval_min);
         if leader_state.is_writing || is_pause {
             return;
         }
@@ -310,8 +313,8 @@ impl Allocator {
             .filter(|_| leader_state.has_pending_demand)
             .and_then(|last| leader_state.next_expiry(last));
         let has_ended = ends.is_some_and(|end| end <= self.now);
-        if leader_state.is_due || has_ended {
-            leader_state.round(&self.terms, self.now, &mut self.actions);
+        if leader_state.is_round_due || has_ended {
+            leader_state.run_round(&self.parameters, self.now, &mut self.actions);
         }
     }
 }
@@ -324,7 +327,7 @@ impl LeaderState {
         actions: &mut VecDeque<AllocatorAction>,
     ) {
         match event {
-            AllocatorEvent::Written => self.is_writing = false,
+            AllocatorEvent::GrantsWritten => self.is_writing = false,
             AllocatorEvent::CapacitySet { capacity: capability } => {
                 self.estimate.set_capacity(*capability);
             }
@@ -334,21 +337,21 @@ impl LeaderState {
                     return;
                 }
                 self.policies.insert(*policy, *limits);
-                self.removing.remove(policy);
-                self.unknown.remove(policy);
+                self.policies_in_removal.remove(policy);
+                self.unknown_policies.remove(policy);
             }
             AllocatorEvent::PolicyRemoved { policy } => self.remove_policy(*policy, actions),
             AllocatorEvent::NodeGone { node } => {
                 self.nodes.remove(node);
                 self.other_versions.remove(node);
-                for ledger in self.shared.values_mut().chain([&mut self.store]) {
+                for ledger in self.policy_ledgers.values_mut().chain([&mut self.store_ledger]) {
                     ledger.accounts.remove(node);
                 }
-                self.unmet.forget(*node);
-                self.forgotten.insert(*node);
+                self.unmet_minimums.forget(*node);
+                self.removed_nodes.insert(*node);
             }
-            AllocatorEvent::ExternalUserDetected { stranger } => {
-                if self.users.insert(now, stranger) {
+            AllocatorEvent::ExternalUserDetected { external_user: stranger } => {
+                if self.external_users.insert(now, stranger) {
                     let notice = Notice::ExternalUserDetected(stranger.clone());
                     actions.push_back(AllocatorAction::Notify { notice });
                 }
@@ -358,19 +361,19 @@ impl LeaderState {
             | AllocatorEvent::WriteFailed
             | AllocatorEvent::Reported { .. } => return,
         }
-        self.is_due = true;
+        self.is_round_due = true;
     }
 
     /// Returns the first lease expiry after `after` on any node, of the store or of a policy;
     /// `None` if there is none.
     fn next_expiry(&self, after: Time) -> Option<Time> {
-        let ledgers = self.shared.values().chain([&self.store]);
+        let ledgers = self.policy_ledgers.values().chain([&self.store_ledger]);
         let accounts = ledgers.flat_map(|ledger| ledger.accounts.values());
         accounts.filter_map(|account| account.next_expiry(after)).min()
     }
 
     /// Returns the nodes whose last report contains disks of `policy`, in ascending order.
-    pub(crate) fn nodes_with(&self, policy: PolicyKey) -> impl Iterator<Item = NodeId> + '_ {
+    pub(crate) fn nodes_with_policy(&self, policy: PolicyKey) -> impl Iterator<Item = NodeId> + '_ {
         let predicate = move |state: &NodeState| {
             let report = state.report.as_ref();
             report.is_some_and(|(report, _)| report.policy_load(policy).is_some())
@@ -379,10 +382,10 @@ impl LeaderState {
     }
 
     fn remove_policy(&mut self, policy: PolicyKey, actions: &mut VecDeque<AllocatorAction>) {
-        let user = self.nodes_with(policy).next();
+        let user = self.nodes_with_policy(policy).next();
         match user {
             Some(node) => {
-                self.removing.insert(policy);
+                self.policies_in_removal.insert(policy);
                 let notice = Notice::PolicyInUse { policy, node };
                 actions.push_back(AllocatorAction::Notify { notice });
             }
@@ -395,7 +398,7 @@ impl LeaderState {
     fn process(&mut self, now: Time, report: &LoadReport, actions: &mut VecDeque<AllocatorAction>) {
         let node = report.node;
         let mut notify = |notice| actions.push_back(AllocatorAction::Notify { notice });
-        if report.version != VERSION {
+        if report.version != PROTOCOL_VERSION {
             if self.other_versions.insert(node, report.version) != Some(report.version) {
                 notify(Notice::OtherVersion { node, version: report.version });
             }
@@ -403,24 +406,24 @@ impl LeaderState {
         }
         self.other_versions.remove(&node);
         // A node that had withdrawn uses the store again: its grant replaces the record.
-        self.forgotten.remove(&node);
+        self.removed_nodes.remove(&node);
         let state = self.nodes.entry(node).or_default();
         let before = state.report.as_ref().map(|(report, _)| report.id);
         if before.is_some_and(|before| report.id <= before) {
             return;
         }
         let is_restart = before.is_some_and(|before| before.incarnation < report.id.incarnation);
-        let account = self.store.accounts.entry(node).or_default();
-        let known_iops = account.reserved();
+        let account = self.store_ledger.accounts.entry(node).or_default();
+        let known_iops = account.reserved_iops_max();
         if report.reserved_iops > known_iops {
-            account.add_unaccounted(report.reserved_iops);
+            account.add_unrecorded_reservation(report.reserved_iops);
             let reserved_iops = report.reserved_iops;
             notify(Notice::Unaccounted { node, reserved_iops, known_iops });
         }
-        let ledgers = self.shared.values_mut().chain([&mut self.store]);
+        let ledgers = self.policy_ledgers.values_mut().chain([&mut self.store_ledger]);
         for account in ledgers.filter_map(|ledger| ledger.accounts.get_mut(&node)) {
             if is_restart {
-                account.restart(report.id.incarnation);
+                account.handle_node_restart(report.id.incarnation);
             }
             if let Some(acknowledged) = report.acknowledged {
                 account.acknowledge(acknowledged);
@@ -431,10 +434,10 @@ impl LeaderState {
         }
         state.is_silent = false;
         let report = report.bounded();
-        let notices = self.unmet.handle_report(now, &report);
+        let notices = self.unmet_minimums.handle_report(now, &report);
         let loads = report.policies.clone();
         state.report = Some((report, now));
-        self.is_due = true;
+        self.is_round_due = true;
         for policy in self.record_unknown(&loads) {
             let notice = Notice::PolicyUnknown { policy, node };
             actions.push_back(AllocatorAction::Notify { notice });
@@ -447,16 +450,16 @@ impl LeaderState {
     /// Records the policies of a report that do not exist. Returns those that were not recorded
     /// before.
     fn record_unknown(&mut self, loads: &[PolicyLoad]) -> Vec<PolicyKey> {
-        if self.unknown.len() >= UNKNOWN_MAX {
+        if self.unknown_policies.len() >= UNKNOWN_MAX {
             let reports = self.nodes.values().filter_map(|state| state.report.as_ref());
             let used: BTreeSet<PolicyKey> =
                 reports.flat_map(|(report, _)| &report.policies).map(|load| load.policy).collect();
-            self.unknown.retain(|policy| used.contains(policy));
+            self.unknown_policies.retain(|policy| used.contains(policy));
         }
         let mut new = Vec::new();
         for PolicyLoad { policy, .. } in loads {
-            let has_room = self.unknown.len() < UNKNOWN_MAX;
-            if has_room && !self.policies.contains_key(policy) && self.unknown.insert(*policy) {
+            let has_room = self.unknown_policies.len() < UNKNOWN_MAX;
+            if has_room && !self.policies.contains_key(policy) && self.unknown_policies.insert(*policy) {
                 new.push(*policy);
             }
         }

@@ -31,7 +31,7 @@ pub struct Candidacy {
 impl Candidacy {
     /// Records that the store has had no leader since `now`, and sets the pause before this node
     /// stands for election.
-    pub fn handle_vacant(&mut self, now: Time) {
+    pub fn handle_leader_absent(&mut self, now: Time) {
         let is_soon = self.ended_at.is_some_and(|end| now.since(end) < SHORT_TERM + self.pause());
         self.short = if is_soon { self.short.saturating_add(1) } else { 1 };
         self.ended_at = Some(now);
@@ -63,7 +63,7 @@ mod tests {
         let (mut candidacy, mut now) = (Candidacy::default(), Time::from_ns(1 << 50));
         let wait = |term: &u64| {
             now = now + Duration::from_secs(*term);
-            candidacy.handle_vacant(now);
+            candidacy.handle_leader_absent(now);
             let pause = candidacy.campaign_at().since(now);
             now = candidacy.campaign_at();
             pause.as_secs()

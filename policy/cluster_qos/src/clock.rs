@@ -38,7 +38,7 @@ impl ClockCheck {
     /// Processes a grant received at `now`: its term, the time on the leader's clock at which it
     /// was given, and the time on this node's clock at which the answered report was made. Returns
     /// true if the lease may be used, false while the clock of this node is distrusted.
-    pub(crate) fn process(
+    pub(crate) fn check_grant(
         &mut self,
         terms: &Parameters,
         now: Time,

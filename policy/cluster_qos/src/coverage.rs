@@ -11,11 +11,11 @@
 /// A policy with disks on several nodes does not count: its part on this node
 /// ([`PolicyCap`](crate::PolicyCap)) is reserved by the grant that contains it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Coverage {
+pub struct ReservationCoverage {
     is_whole: bool,
 }
 
-impl Coverage {
+impl ReservationCoverage {
     /// Compares the sum of `minimums`, in normalised operations per second, with the reservation.
     pub fn new(reserved_iops: u64, minimums: impl IntoIterator<Item = u64>) -> Self {
         let sum = minimums.into_iter().fold(0_u64, u64::saturating_add);
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn uncovered_minimums_are_not_in_effect_and_previous_ones_stay() {
         let in_effect = |reserved, minimums: [(u64, u64); 3]| {
-            let coverage = Coverage::new(reserved, minimums.map(|(min, _)| min));
+            let coverage = ReservationCoverage::new(reserved, minimums.map(|(min, _)| min));
             minimums.map(|(min, before)| coverage.minimum_in_effect(min, before))
         };
         let raised = [(2000, 2000), (900, 500), (100, 0)];

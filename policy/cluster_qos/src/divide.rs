@@ -25,7 +25,7 @@ pub(crate) struct Claimant<'a> {
     pub(crate) claims: &'a [WeightedDemand],
     /// Rate that the participant already has from another source and that counts towards its
     /// claims.
-    pub(crate) other_supply: u64,
+    pub(crate) other_supply_iops: u64,
     /// Lower bound of the share, even if the claims are smaller.
     pub(crate) share_min: u64,
     /// Upper bound of the share, even if the claims are larger.
@@ -35,7 +35,7 @@ pub(crate) struct Claimant<'a> {
 impl<'a> Claimant<'a> {
     /// Creates a claimant without other sources and bounds, whose share depends only on its claims.
     pub(crate) const fn new(claims: &'a [WeightedDemand]) -> Self {
-        Self { claims, other_supply: 0, share_min: 0, share_max: u64::MAX }
+        Self { claims, other_supply_iops: 0, share_min: 0, share_max: u64::MAX }
     }
 
     fn share_at_level(&self, level: u128) -> u64 {
@@ -44,7 +44,7 @@ impl<'a> Claimant<'a> {
             u64::try_from(by_weight).unwrap_or(u64::MAX).min(claim.demand_iops)
         };
         let total = self.claims.iter().fold(0_u64, |sum, claim| sum.saturating_add(share(claim)));
-        total.saturating_sub(self.other_supply).min(self.share_max).max(self.share_min)
+        total.saturating_sub(self.other_supply_iops).min(self.share_max).max(self.share_min)
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn divide(total: u64, claimants: &[Claimant<'_>]) -> Vec<u64> {
         sum <= u128::from(total)
     };
     // Level at which every demand is satisfied, or one claimant has the total.
-    let max_held = claimants.iter().map(|claimant| claimant.other_supply).max().unwrap_or_default();
+    let max_held = claimants.iter().map(|claimant| claimant.other_supply_iops).max().unwrap_or_default();
     let top = (u128::from(total) + u128::from(max_held) + 1) << LEVEL_BITS;
     let (mut low, mut high) = (0, top);
     while low < high {
@@ -119,7 +119,7 @@ mod tests {
     fn a_small_demand_with_a_large_weight_gets_only_its_demand() {
         let [first, second] = [[claim(1 << 60, 100), claim(50, 5000)], [claim(1 << 60, 25); 2]];
         let claimants =
-            [Claimant::new(&first), Claimant { other_supply: 20, ..Claimant::new(&second) }];
+            [Claimant::new(&first), Claimant { other_supply_iops: 20, ..Claimant::new(&second) }];
         // 1 × 100 + 50 beside 2 × 25 − 20, at a level of 1.
         assert_eq!(divide(180, &claimants), [150, 30]);
         let with_minimum = [claimants[0], Claimant { share_min: 100, ..claimants[1] }];
@@ -138,13 +138,13 @@ mod tests {
         ) {
             let claims: Vec<_> = claims.into_iter().map(|(demand, weight)| claim(demand, weight)).collect();
             let claimants: Vec<_> = claims.chunks(2).zip(&pairs)
-                .map(|(claims, (assigned, is_open))| Claimant { other_supply: if *is_open { 0 } else { *assigned }, ..Claimant::new(claims) })
+                .map(|(claims, (assigned, is_open))| Claimant { other_supply_iops: if *is_open { 0 } else { *assigned }, ..Claimant::new(claims) })
                 .collect();
             let shares = divide(total, &claimants);
             let sum: u128 = shares.iter().map(|share| u128::from(*share)).sum();
             let demand_of = |claimant: &Claimant<'_>| {
                 let demand_sum: u64 = claimant.claims.iter().map(|claim| claim.demand_iops).sum();
-                demand_sum.saturating_sub(claimant.other_supply)
+                demand_sum.saturating_sub(claimant.other_supply_iops)
             };
             let demand_sum: u128 = claimants.iter().map(|claimant| u128::from(demand_of(claimant))).sum();
             prop_assert_eq!(sum, demand_sum.min(u128::from(total)));

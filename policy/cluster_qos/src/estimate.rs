@@ -12,7 +12,7 @@ use suimon_quantity::Time;
 use crate::SharedStoreCapacity;
 
 /// Interval between evaluations of the observed throughput.
-pub(crate) const EVALUATE_EVERY: Duration = Duration::from_secs(1);
+pub(crate) const EVALUATION_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for which a delivered throughput proves that the store has at least that capacity.
 const PROOF_LIFETIME: Duration = Duration::from_secs(10);
 /// Time after a reduction of the estimate during which it is not increased step by step.
@@ -32,11 +32,11 @@ const LOW_PERCENT: u64 = 95;
 /// normalised operations per second.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Observation {
-    pub(crate) delivered: u64,
+    pub(crate) delivered_iops: u64,
     /// Sum of the leased shares of the nodes with requests queued at the store.
-    pub(crate) saturated_share: u64,
+    pub(crate) saturated_share_iops: u64,
     /// Throughput of the nodes with requests queued at the store.
-    pub(crate) saturated_delivered: u64,
+    pub(crate) saturated_delivered_iops: u64,
     /// True if the demand of any node exceeds its leased share and no requests of that node are
     /// queued at the store itself.
     pub(crate) is_limited_by_grant: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Observation {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Estimate {
+pub(crate) struct CapacityEstimator {
     capacity: SharedStoreCapacity,
     iops: u64,
     /// Recent evaluations: time, estimate before the evaluation, and delivered throughput of all
@@ -61,7 +61,7 @@ pub(crate) struct Estimate {
     is_low: bool,
 }
 
-impl Estimate {
+impl CapacityEstimator {
     pub(crate) fn new(now: Time, capability: SharedStoreCapacity, proved: u64) -> Self {
         let iops = match capability {
             SharedStoreCapacity::Declared(iops) => iops,
@@ -97,15 +97,15 @@ impl Estimate {
     }
 
     /// Returns the upper bound of all shares together: the largest recent estimate. New grants are
-    /// based on [`Estimate::iops`]; the sum reaches that once leases have ended or nodes have
+    /// based on [`CapacityEstimator::iops`]; the sum reaches that once leases have ended or nodes have
     /// acknowledged lower grants.
-    pub(crate) fn bound(&self) -> u64 {
+    pub(crate) fn iops_upper_bound(&self) -> u64 {
         let recent = self.proved.iter().map(|(_, iops, _)| *iops).max().unwrap_or_default();
         self.capacity.iops().max(self.iops).max(recent)
     }
 
     pub(crate) fn next_evaluation(&self) -> Time {
-        self.evaluated_at + EVALUATE_EVERY
+        self.evaluated_at + EVALUATION_INTERVAL
     }
 
     /// Updates the estimate from observations. Returns `Some(true)` if a low capacity is to be
@@ -114,18 +114,18 @@ impl Estimate {
     pub(crate) fn evaluate(&mut self, now: Time, observation: Observation) -> Option<bool> {
         self.evaluated_at = now;
         self.proved.retain(|(time, ..)| now.since(*time) < PROOF_LIFETIME);
-        self.proved.push_back((now, self.iops, observation.delivered));
+        self.proved.push_back((now, self.iops, observation.delivered_iops));
         let proved = self.proved.iter().map(|(.., iops)| *iops).max().unwrap_or_default();
         if observation.latency_ns > 0 {
             self.best_latency_ns = self.best_latency_ns.min(observation.latency_ns);
         }
         let is_slow = observation.latency_ns / FULL_PERCENT * 100 > self.best_latency_ns;
-        let falls_short = u128::from(observation.saturated_delivered) * 100
-            < u128::from(observation.saturated_share) * u128::from(LOW_PERCENT);
+        let falls_short = u128::from(observation.saturated_delivered_iops) * 100
+            < u128::from(observation.saturated_share_iops) * u128::from(LOW_PERCENT);
         if is_slow && falls_short {
             self.evaluations += 1;
             if self.evaluations >= AGREEING_EVALUATIONS {
-                self.lower(now, observation.delivered, proved);
+                self.lower(now, observation.delivered_iops, proved);
             }
         } else {
             self.evaluations = 0;

@@ -21,15 +21,18 @@ pub struct NodeShare {
     pub fallback_iops: u64,
     /// Largest leased rate of all grants still in force, including this one. Read by the next
     /// leader.
-    pub leased_held_iops: u64,
+    #[serde(rename = "leased_held_iops")]
+    pub leased_outstanding_iops: u64,
     /// Largest reserved rate of all grants the node may still apply. Read by the next leader.
-    pub reserved_held_iops: u64,
+    #[serde(rename = "reserved_held_iops")]
+    pub reserved_outstanding_iops: u64,
     /// Largest fallback rate of all grants the node may still apply. Read by the next leader.
-    pub late_held_iops: u64,
+    #[serde(rename = "late_held_iops")]
+    pub fallback_outstanding_iops: u64,
 }
 
 /// Share that the leader intends to grant to each node.
-pub(crate) type Targets = BTreeMap<NodeId, NodeShare>;
+pub(crate) type TargetShares = BTreeMap<NodeId, NodeShare>;
 
 /// Node's share of the minimum and maximum of a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,20 +48,23 @@ pub struct PolicyShare {
 /// Grant of a leader: rates a node may use until it receives another grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeGrant {
-    /// Protocol version, [`crate::VERSION`].
+    /// Protocol version, [`crate::PROTOCOL_VERSION`].
     pub version: u16,
     /// Identifier of the grant, increasing across leaders.
     pub id: GrantId,
     /// Report that the grant answers. The duration of the lease counts from the time at which the
     /// node made that report.
-    pub answers: ReportId,
+    #[serde(rename = "answers")]
+    pub answered_report: ReportId,
     /// Time at which the grant was given, on the leader's clock.
-    pub at: Time,
+    #[serde(rename = "at")]
+    pub granted_at: Time,
     /// Duration of the lease, counted from the time at which the node made the answered report.
     pub lease: Duration,
     /// Estimated capacity of the store: intended maximum rate of all nodes together, in normalised
     /// operations per second.
-    pub limit_iops: u64,
+    #[serde(rename = "limit_iops")]
+    pub store_limit_iops: u64,
     /// Share of the store's capacity.
     pub store: NodeShare,
     /// Shares of policies, in ascending order of policies.
@@ -66,5 +72,6 @@ pub struct NodeGrant {
     /// Admission calculation if the node's requested reservation was rejected. It stays rejected
     /// until other nodes reduce their guarantees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub refused: Option<AdmissionCheck>,
+    #[serde(rename = "refused")]
+    pub refusal: Option<AdmissionCheck>,
 }

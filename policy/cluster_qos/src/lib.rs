@@ -7,7 +7,7 @@
 //! - [`Allocator`] is the side of the store's leader. It processes reports and issues
 //!   [`NodeGrant`]s.
 //! - [`Candidacy`] determines when a node stands for election while a store has no leader.
-//! - [`Coverage`] determines which minimums of a node are in effect while its reservation does not
+//! - [`ReservationCoverage`] determines which minimums of a node are in effect while its reservation does not
 //!   cover them.
 //!
 //! The first two are state machines: `handle` takes events, `poll_action` returns actions, and the
@@ -108,18 +108,18 @@ mod watch;
 pub use admission::{AdmissionCheck, GUARANTEED_PERCENT_MAX, SharedStoreCapacity};
 pub use allocator::{Allocator, AllocatorAction, AllocatorEvent, PolicyLimits};
 pub use candidacy::Candidacy;
-pub use coverage::Coverage;
+pub use coverage::ReservationCoverage;
 pub use divide::WeightedDemand;
 pub use grant::{NodeGrant, NodeShare, PolicyShare};
 pub use id::{DiskKey, GrantId, NodeId, PolicyKey, ReportId, Term};
 pub use load::{
-    CLAIMS_MAX, Demand, DiskLoad, LoadReport, NAMED_DISKS_MAX, NamedDisk, NodeLoad, POLICIES_MAX,
-    PolicyLoad, UNLIMITED_DEMAND_IOPS, VERSION,
+    WEIGHTED_DEMANDS_MAX, Demand, DiskLoad, LoadReport, REPORTED_DISKS_MAX, ReportedDisk, NodeLoad, POLICIES_MAX,
+    PolicyLoad, UNLIMITED_DEMAND_IOPS, PROTOCOL_VERSION,
 };
 pub use member::{
     DurableShare, DurableState, Member, MemberAction, MemberEvent, MemberNotice, PolicyCap,
 };
-pub use notice::{AGGRESSORS_MAX, Cause, ExternalUser, Notice, OverGuaranteeDisk, UnmetDisk};
+pub use notice::{DISKS_OVER_GUARANTEE_MAX, UnmetMinimumCause, ExternalUser, Notice, OverGuaranteeDisk, DiskBelowMinimum};
 pub use suimon_quantity::TimedRateLimit;
 pub use terms::{Parameters, ParametersError};
-pub use watch::REPORT_AFTER;
+pub use watch::UNMET_REPORT_DELAY;

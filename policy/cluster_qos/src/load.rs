@@ -8,16 +8,16 @@ use crate::divide::WeightedDemand;
 use crate::{DiskKey, GrantId, NodeId, PolicyKey, ReportId};
 
 /// Version of reports and grants. Other versions are rejected.
-pub const VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 2;
 /// Maximum length of each of the two disk lists in a report: [`LoadReport::largest`] and
 /// [`LoadReport::unmet`].
-pub const NAMED_DISKS_MAX: usize = 8;
+pub const REPORTED_DISKS_MAX: usize = 8;
 /// Maximum number of policies of a cluster, and thereby of loads of policies in a report and of
 /// shares of policies in a grant.
 pub const POLICIES_MAX: usize = 4096;
 /// Maximum number of claims in a report. Claims are grouped by powers of four of the demand per
 /// weight.
-pub const CLAIMS_MAX: usize = 34;
+pub const WEIGHTED_DEMANDS_MAX: usize = 34;
 /// Demand that counts as unlimited, in normalised operations per second.
 pub const UNLIMITED_DEMAND_IOPS: u64 = u64::MAX / 4;
 /// Delivered rate, in percent of the guaranteed rate, below which a minimum is unmet.
@@ -54,7 +54,8 @@ pub struct DiskLoad {
     /// True if requests were in flight nearly all the time. The client may then submit more
     /// requests once completions are faster.
     #[serde(default)]
-    pub is_busy: bool,
+    #[serde(rename = "is_busy")]
+    pub is_fully_utilised: bool,
 }
 
 impl DiskLoad {
@@ -85,7 +86,7 @@ impl DiskLoad {
     /// if that is lower and certain. 0 for a disk with a policy.
     pub(crate) fn guaranteed_iops(&self) -> u64 {
         let is_own = self.policy.is_none();
-        let is_open = self.waits_for_grant || self.is_busy;
+        let is_open = self.waits_for_grant || self.is_fully_utilised;
         let demand = if is_open { UNLIMITED_DEMAND_IOPS } else { self.demand_iops };
         if is_own { demand.min(self.min_iops) } else { 0 }
     }
@@ -93,24 +94,25 @@ impl DiskLoad {
 
 /// Disk named in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NamedDisk {
+pub struct ReportedDisk {
     /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
     /// Guaranteed part of the demand, in normalised operations per second.
     #[serde(rename = "entitled_iops")]
     pub guaranteed_iops: u64,
     /// Demand, in normalised operations per second.
-    pub demanded_iops: u64,
+    #[serde(rename = "demanded_iops")]
+    pub demand_iops: u64,
     /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
 }
 
-impl From<&DiskLoad> for NamedDisk {
+impl From<&DiskLoad> for ReportedDisk {
     fn from(load: &DiskLoad) -> Self {
         Self {
             disk: load.disk,
             guaranteed_iops: load.guaranteed_iops(),
-            demanded_iops: load.demand_iops,
+            demand_iops: load.demand_iops,
             delivered_iops: load.delivered_iops,
         }
     }
@@ -159,7 +161,7 @@ pub struct NodeLoad {
 /// Report of a node to the leader of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadReport {
-    /// Protocol version, [`VERSION`].
+    /// Protocol version, [`PROTOCOL_VERSION`].
     pub version: u16,
     /// Node that made the report.
     pub node: NodeId,
@@ -171,7 +173,8 @@ pub struct LoadReport {
     /// Reserved rate of the node's current grant, in normalised operations per second.
     pub reserved_iops: u64,
     /// True if the node applies leases; false while its clock is found to be slow.
-    pub takes_leases: bool,
+    #[serde(rename = "takes_leases")]
+    pub applies_leases: bool,
     /// Load of all disks together.
     pub load: NodeLoad,
     /// Demand of the disks within and beyond their minimums. Reports of version 1 lack it; the
@@ -181,11 +184,13 @@ pub struct LoadReport {
     pub demand: Demand,
     /// Loads of shared policies, each once, in ascending order, at most [`POLICIES_MAX`].
     pub policies: Vec<PolicyLoad>,
-    /// Disks that deliver more than their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest
+    /// Disks that deliver more than their guaranteed rate, at most [`REPORTED_DISKS_MAX`], largest
     /// excess first.
-    pub largest: Vec<NamedDisk>,
-    /// Disks below their guaranteed rate, at most [`NAMED_DISKS_MAX`], largest deficit first.
-    pub unmet: Vec<NamedDisk>,
+    #[serde(rename = "largest")]
+    pub disks_over_guarantee: Vec<ReportedDisk>,
+    /// Disks below their guaranteed rate, at most [`REPORTED_DISKS_MAX`], largest deficit first.
+    #[serde(rename = "unmet")]
+    pub disks_below_guarantee: Vec<ReportedDisk>,
 }
 
 impl LoadReport {
@@ -196,19 +201,19 @@ impl LoadReport {
         let mut policies = first(&self.policies, POLICIES_MAX);
         policies.sort_by_key(|load| load.policy);
         policies.dedup_by_key(|load| load.policy);
-        let beyond_minimums = first(&self.demand.beyond_minimums, CLAIMS_MAX);
+        let beyond_minimums = first(&self.demand.beyond_minimums, WEIGHTED_DEMANDS_MAX);
         Self {
             version: self.version,
             node: self.node,
             id: self.id,
             acknowledged: self.acknowledged,
             reserved_iops: self.reserved_iops,
-            takes_leases: self.takes_leases,
+            applies_leases: self.applies_leases,
             load: self.load,
             demand: Demand { beyond_minimums, ..self.demand },
             policies,
-            largest: first(&self.largest, NAMED_DISKS_MAX),
-            unmet: first(&self.unmet, NAMED_DISKS_MAX),
+            disks_over_guarantee: first(&self.disks_over_guarantee, REPORTED_DISKS_MAX),
+            disks_below_guarantee: first(&self.disks_below_guarantee, REPORTED_DISKS_MAX),
         }
     }
 
@@ -230,17 +235,17 @@ impl LoadReport {
     /// Returns a report of a node without disks, with the first report identifier.
     pub(crate) fn empty(node: NodeId) -> Self {
         Self {
-            version: VERSION,
+            version: PROTOCOL_VERSION,
             node,
             id: ReportId { incarnation: 1, number: 2 },
             acknowledged: None,
             reserved_iops: 0,
-            takes_leases: true,
+            applies_leases: true,
             load: NodeLoad::default(),
             demand: Demand::default(),
             policies: Vec::new(),
-            largest: Vec::new(),
-            unmet: Vec::new(),
+            disks_over_guarantee: Vec::new(),
+            disks_below_guarantee: Vec::new(),
         }
     }
 }
@@ -275,7 +280,7 @@ pub(crate) fn sum(disks: &[DiskLoad], latency_ns: u64) -> NodeLoad {
 pub struct Demand {
     /// Sum of the demands up to each disk's minimum, in normalised operations per second.
     pub within_minimums_iops: u64,
-    /// Demands beyond the minimums, at most [`CLAIMS_MAX`] claims. Disks with similar demand per
+    /// Demands beyond the minimums, at most [`WEIGHTED_DEMANDS_MAX`] claims. Disks with similar demand per
     /// weight form one claim, so that a disk with a large weight and a small demand does not
     /// increase the share of another.
     pub beyond_minimums: Vec<WeightedDemand>,
@@ -306,7 +311,7 @@ pub(crate) fn demand(disks: &[DiskLoad]) -> Demand {
 }
 
 /// Returns the sum of the loads of each policy's disks, in ascending order of policies.
-pub(crate) fn by_policy(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
+pub(crate) fn policy_loads(disks: &[DiskLoad]) -> Vec<PolicyLoad> {
     let mut loads = BTreeMap::new();
     for disk in disks {
         let Some(policy) = disk.policy else { continue };
@@ -329,18 +334,18 @@ pub(crate) fn is_met(delivered_iops: u64, guaranteed_iops: u64) -> bool {
 }
 
 /// Returns the disks to name in a report: first those with the most throughput above their
-/// guaranteed rate, second those with the largest deficit, at most [`NAMED_DISKS_MAX`] each.
-pub(crate) fn named(disks: &[DiskLoad]) -> (Vec<NamedDisk>, Vec<NamedDisk>) {
-    let named = disks.iter().map(NamedDisk::from);
-    let excess = |disk: &NamedDisk| disk.delivered_iops.saturating_sub(disk.guaranteed_iops);
+/// guaranteed rate, second those with the largest deficit, at most [`REPORTED_DISKS_MAX`] each.
+pub(crate) fn disks_to_report(disks: &[DiskLoad]) -> (Vec<ReportedDisk>, Vec<ReportedDisk>) {
+    let named = disks.iter().map(ReportedDisk::from);
+    let excess = |disk: &ReportedDisk| disk.delivered_iops.saturating_sub(disk.guaranteed_iops);
     let mut largest: Vec<_> = named.clone().filter(|disk| excess(disk) > 0).collect();
     largest.sort_by_key(|disk| (core::cmp::Reverse(excess(disk)), disk.disk));
-    largest.truncate(NAMED_DISKS_MAX);
-    let lacks = |disk: &NamedDisk| disk.guaranteed_iops.saturating_sub(disk.delivered_iops);
-    let is_unmet = |disk: &NamedDisk| !is_met(disk.delivered_iops, disk.guaranteed_iops);
+    largest.truncate(REPORTED_DISKS_MAX);
+    let lacks = |disk: &ReportedDisk| disk.guaranteed_iops.saturating_sub(disk.delivered_iops);
+    let is_unmet = |disk: &ReportedDisk| !is_met(disk.delivered_iops, disk.guaranteed_iops);
     let mut unmet: Vec<_> = named.filter(is_unmet).collect();
     unmet.sort_by_key(|disk| (core::cmp::Reverse(lacks(disk)), disk.disk));
-    unmet.truncate(NAMED_DISKS_MAX);
+    unmet.truncate(REPORTED_DISKS_MAX);
     (largest, unmet)
 }
 
@@ -360,7 +365,7 @@ mod tests {
             delivered_iops,
             waits_for_grant: waits,
             waits_for_store: false,
-            is_busy: waits,
+            is_fully_utilised: waits,
         }
     }
 
@@ -378,7 +383,7 @@ mod tests {
         let result = demand(&[satisfied, disk(9, 100, 0, false)]);
         assert_eq!((result.beyond_minimums, result.within_minimums_iops), (vec![], 46));
         let loads = (0..64).map(|bit| DiskLoad { max_iops: Some(1 << bit), ..disk(1, 0, 1, true) });
-        assert!(demand(&loads.collect::<Vec<_>>()).beyond_minimums.len() <= CLAIMS_MAX);
+        assert!(demand(&loads.collect::<Vec<_>>()).beyond_minimums.len() <= WEIGHTED_DEMANDS_MAX);
     }
 
     /// The leader reports the unsupported version, which requires that it can decode the report.
@@ -393,7 +398,7 @@ mod tests {
     /// The leader stores the report of each node.
     #[test]
     fn lists_of_a_report_are_cut_to_the_lengths_that_nodes_keep_to() {
-        let named = NamedDisk::from(&disk(1, 0, 1, false));
+        let named = ReportedDisk::from(&disk(1, 0, 1, false));
         let load = |policy| PolicyLoad {
             policy: PolicyKey(policy),
             demand_iops: 1,
@@ -404,8 +409,8 @@ mod tests {
         let report = LoadReport {
             demand: Demand { within_minimums_iops: 7, beyond_minimums: vec![claim; 1000] },
             policies: (0..10_000).rev().map(load).collect(),
-            largest: vec![named; 1000],
-            unmet: vec![named; 1000],
+            disks_over_guarantee: vec![named; 1000],
+            disks_below_guarantee: vec![named; 1000],
             ..LoadReport::empty(NodeId(3))
         };
         let bounded = report.bounded();
@@ -413,8 +418,8 @@ mod tests {
         assert!(bounded.policies.is_sorted_by_key(|load| load.policy));
         assert_eq!(bounded.policy_load(PolicyKey(9999)), Some(&load(9999)));
         assert_eq!(bounded.policy_load(PolicyKey(0)), None);
-        assert_eq!((bounded.largest.len(), bounded.unmet.len()), (8, 8));
-        assert_eq!(bounded.demand.beyond_minimums.len(), CLAIMS_MAX);
+        assert_eq!((bounded.disks_over_guarantee.len(), bounded.disks_below_guarantee.len()), (8, 8));
+        assert_eq!(bounded.demand.beyond_minimums.len(), WEIGHTED_DEMANDS_MAX);
         assert_eq!(bounded.demand.within_minimums_iops, 7);
         // Nothing else changes.
         assert_eq!(LoadReport::empty(NodeId(3)).bounded(), LoadReport::empty(NodeId(3)));

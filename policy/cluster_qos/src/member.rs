@@ -7,7 +7,7 @@ use suimon_quantity::{Time, TimedRateLimit};
 
 use crate::clock::ClockCheck;
 use crate::grant::{NodeGrant, NodeShare, PolicyShare};
-use crate::load::{self, Demand, DiskLoad, LoadReport, NamedDisk, NodeLoad, PolicyLoad, VERSION};
+use crate::load::{self, Demand, DiskLoad, LoadReport, ReportedDisk, NodeLoad, PolicyLoad, PROTOCOL_VERSION};
 use crate::{GrantId, NodeId, Parameters, PolicyKey, ReportId};
 
 /// Input of the [`Member`]: sampled loads or a received grant.
@@ -87,7 +87,8 @@ pub struct DurableShare {
     /// Reserved rate, as [`NodeShare::reserved_iops`].
     pub reserved_iops: u64,
     /// Fallback rate, as [`NodeShare::fallback_iops`].
-    pub late_iops: u64,
+    #[serde(rename = "late_iops")]
+    pub fallback_iops: u64,
 }
 
 /// Notice about the lease or clock of a node.
@@ -95,9 +96,11 @@ pub struct DurableShare {
 #[serde(rename_all = "snake_case")]
 pub enum MemberNotice {
     /// The node received a grant with a lease and had none before.
-    Leased,
+    #[serde(rename = "leased")]
+    LeaseObtained,
     /// The lease ended without a new one; the node is limited to its reservation.
-    Lapsed,
+    #[serde(rename = "lapsed")]
+    LeaseExpired,
     /// The node's clock is slower than the leader's by more than [`Parameters::drift_ppm`]. The
     /// node uses no lease until the clocks agree.
     ClockSlow,
@@ -123,8 +126,8 @@ pub struct Member {
     load: Option<NodeLoad>,
     demand: Demand,
     by_policy: Vec<PolicyLoad>,
-    largest: Vec<NamedDisk>,
-    unmet: Vec<NamedDisk>,
+    largest: Vec<ReportedDisk>,
+    unmet: Vec<ReportedDisk>,
     reported: Option<(Time, NodeLoad)>,
     is_urgent: bool,
     is_leased: bool,
@@ -147,7 +150,7 @@ impl Member {
     ) -> Self {
         let share = |durable_share: DurableShare| NodeShare {
             reserved_iops: durable_share.reserved_iops,
-            fallback_iops: durable_share.late_iops,
+            fallback_iops: durable_share.fallback_iops,
             ..NodeShare::default()
         };
         let policies = durable.policies.iter().map(|(policy, min_iops, max)| PolicyShare {
@@ -219,9 +222,9 @@ impl Member {
 
     fn cap_of(&self, share: &NodeShare) -> TimedRateLimit {
         TimedRateLimit {
-            leased: self.leased_until.map(|expiry| (share.leased_iops, expiry)),
+            leased_iops_until: self.leased_until.map(|expiry| (share.leased_iops, expiry)),
             reserved_iops: share.reserved_iops,
-            later: (share.fallback_iops > 0).then_some((share.fallback_iops, self.fallback_from)),
+            next_iops_from: (share.fallback_iops > 0).then_some((share.fallback_iops, self.fallback_from)),
         }
     }
 
@@ -239,7 +242,7 @@ impl Member {
         self.now = self.now.max(now);
         if self.is_leased && self.leased_until.is_none_or(|expiry| self.now >= expiry) {
             self.is_leased = false;
-            self.notify(MemberNotice::Lapsed);
+            self.notify(MemberNotice::LeaseExpired);
         }
     }
 
@@ -249,7 +252,7 @@ impl Member {
 
     fn process_loads(&mut self, disks: &[DiskLoad], latency_ns: u64) {
         let load = load::sum(disks, latency_ns);
-        let by_policy = load::by_policy(disks);
+        let by_policy = load::policy_loads(disks);
         let policies =
             |loads: &[PolicyLoad]| loads.iter().map(|load| load.policy).collect::<Vec<_>>();
         let is_other = self.load.is_none_or(|before| {
@@ -266,22 +269,22 @@ impl Member {
         let is_spare = leased > self.store.reserved_iops && load.demand_iops < leased / 2;
         let is_less = is_spare && reported_iops >= leased;
         self.is_urgent |= is_other || is_more || is_less;
-        (self.largest, self.unmet) = load::named(disks);
+        (self.largest, self.unmet) = load::disks_to_report(disks);
         self.demand = load::demand(disks);
         self.by_policy = by_policy;
         self.load = Some(load);
     }
 
     fn process_grant(&mut self, grant: &NodeGrant) {
-        if grant.version != VERSION {
+        if grant.version != PROTOCOL_VERSION {
             if self.other_version.replace(grant.version) != Some(grant.version) {
                 self.notify(MemberNotice::OtherVersion(grant.version));
             }
             return;
         }
         self.other_version = None;
-        let is_mine = grant.answers.incarnation == self.next_report.incarnation
-            && grant.answers < self.next_report;
+        let is_mine = grant.answered_report.incarnation == self.next_report.incarnation
+            && grant.answered_report < self.next_report;
         if !is_mine || self.acknowledged.is_some_and(|acknowledged| grant.id <= acknowledged) {
             return;
         }
@@ -291,10 +294,10 @@ impl Member {
         let reported_at = self
             .reported_at
             .iter()
-            .find(|(id, _)| *id == grant.answers)
+            .find(|(id, _)| *id == grant.answered_report)
             .map(|(_, reported_at)| *reported_at);
         let clock = reported_at.map(|reported_at| {
-            self.clock.process(&self.terms, self.now, (grant.id.term, grant.at), reported_at)
+            self.clock.check_grant(&self.terms, self.now, (grant.id.term, grant.granted_at), reported_at)
         });
         if clock == Some(false) && !self.is_slow {
             self.notify(MemberNotice::ClockSlow);
@@ -308,7 +311,7 @@ impl Member {
         self.policies.clone_from(&grant.policies);
         if self.leased_until.is_some() != self.is_leased {
             self.is_leased = self.leased_until.is_some();
-            let notice = if self.is_leased { MemberNotice::Leased } else { MemberNotice::Lapsed };
+            let notice = if self.is_leased { MemberNotice::LeaseObtained } else { MemberNotice::LeaseExpired };
             self.notify(notice);
         }
         // What is in effect and shown survives a crash of the daemon.
@@ -323,7 +326,7 @@ impl Member {
     fn persist_if_changed(&mut self) -> bool {
         let to_durable = |share: &NodeShare| DurableShare {
             reserved_iops: share.reserved_iops,
-            late_iops: share.fallback_iops,
+            fallback_iops: share.fallback_iops,
         };
         let policies = self.policies.iter();
         let policies = policies
@@ -346,11 +349,11 @@ impl Member {
             || load.minimums_iops > self.store.reserved_iops
             || !self.by_policy.is_empty();
         let after = if self.is_urgent {
-            self.terms.report_pause
+            self.terms.report_interval_min
         } else if is_active {
-            self.terms.report_every
+            self.terms.active_report_interval
         } else {
-            self.terms.idle_every
+            self.terms.idle_report_interval
         };
         last + after
     }
@@ -365,17 +368,17 @@ impl Member {
         self.reported = Some((self.now, load));
         self.is_urgent = false;
         let report = LoadReport {
-            version: VERSION,
+            version: PROTOCOL_VERSION,
             node: self.node,
             id,
             acknowledged: self.acknowledged,
             reserved_iops: self.store.reserved_iops,
-            takes_leases: !self.is_slow,
+            applies_leases: !self.is_slow,
             load,
             demand: self.demand.clone(),
             policies: self.by_policy.clone(),
-            largest: self.largest.clone(),
-            unmet: self.unmet.clone(),
+            disks_over_guarantee: self.largest.clone(),
+            disks_below_guarantee: self.unmet.clone(),
         };
         self.actions.push_back(MemberAction::Send { report });
     }

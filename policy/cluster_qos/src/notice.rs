@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{AdmissionCheck, DiskKey, NodeId, PolicyKey};
 
 /// Maximum number of disks named as causes of an unmet minimum.
-pub const AGGRESSORS_MAX: usize = 8;
+pub const DISKS_OVER_GUARANTEE_MAX: usize = 8;
 
 /// Disk that got more than its guaranteed rate while another disk's minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,13 +26,14 @@ pub struct OverGuaranteeDisk {
 /// Cause of an unmet minimum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum UnmetMinimumCause {
     /// The minimum was not admitted, because the guarantees would exceed the capacity.
     NotAdmitted,
     /// Other nodes have not yet released enough of their shares.
     OtherNodes,
     /// The cap of the node is sufficient and used up by its other disks.
-    OwnNode,
+    #[serde(rename = "own_node")]
+    OtherDisksOnNode,
     /// The store delivers less than its capacity: it has external load or has become slower.
     #[serde(rename = "foreign_load")]
     ExternalLoad,
@@ -42,24 +43,27 @@ pub enum Cause {
 
 /// Unmet minimum of a disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnmetDisk {
+pub struct DiskBelowMinimum {
     /// Node on which the disk is open.
     pub node: NodeId,
     /// Identifier of the disk, unique in the cluster.
     pub disk: DiskKey,
     /// Duration for which the minimum has been unmet.
-    pub lasting: Duration,
+    #[serde(rename = "lasting")]
+    pub unmet_for: Duration,
     /// Guaranteed part of the demand, in normalised operations per second.
     #[serde(rename = "entitled_iops")]
     pub guaranteed_iops: u64,
     /// Demand, in normalised operations per second.
-    pub demanded_iops: u64,
+    #[serde(rename = "demanded_iops")]
+    pub demand_iops: u64,
     /// Delivered rate, in normalised operations per second.
     pub delivered_iops: u64,
     /// Cause of the deficit, as far as known.
-    pub cause: Cause,
+    pub cause: UnmetMinimumCause,
     /// Disks on any node above their guaranteed rate, largest excess first.
-    pub aggressors: Vec<OverGuaranteeDisk>,
+    #[serde(rename = "aggressors")]
+    pub disks_over_guarantee: Vec<OverGuaranteeDisk>,
 }
 
 /// External user of the store, outside this cluster, detected on the store itself.
@@ -77,7 +81,8 @@ pub struct ExternalUser {
 #[serde(rename_all = "snake_case")]
 pub enum Notice {
     /// A requested minimum exceeds the capacity. The node keeps its previous reservation.
-    Refused {
+    #[serde(rename = "refused")]
+    ReservationRefused {
         /// Node that requested the reservation.
         node: NodeId,
         /// Admission calculation that shows the excess.
@@ -85,7 +90,7 @@ pub enum Notice {
         admission: AdmissionCheck,
     },
     /// A minimum has been unmet for a minute.
-    MinimumUnmet(UnmetDisk),
+    MinimumUnmet(DiskBelowMinimum),
     /// A minimum that was reported as unmet is now met or the disk demands less.
     MinimumMet {
         /// Node on which the disk is open.
@@ -102,9 +107,11 @@ pub enum Notice {
         #[serde(rename = "capability_iops")]
         capacity_iops: u64,
         /// External users detected on the store.
-        strangers: Vec<ExternalUser>,
+        #[serde(rename = "strangers")]
+        external_users: Vec<ExternalUser>,
         /// Nodes that send no reports but may still use their reservations.
-        silent: Vec<NodeId>,
+        #[serde(rename = "silent")]
+        silent_nodes: Vec<NodeId>,
     },
     /// The store delivers its capacity again.
     #[serde(rename = "foreign_load_gone")]

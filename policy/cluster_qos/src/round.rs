@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, VecDeque};
 
 use suimon_quantity::Time;
 
-use crate::account::{Account, GrantHeader};
+use crate::account::{GrantAccount, GrantHeader};
 use crate::allocator::{AllocatorAction, LeaderState};
 use crate::divide::{Claimant, WeightedDemand, divide};
-use crate::grant::{NodeGrant, NodeShare, PolicyShare, Targets};
-use crate::ledger::{Remaining, fit};
-use crate::load::{LoadReport, VERSION};
+use crate::grant::{NodeGrant, NodeShare, PolicyShare, TargetShares};
+use crate::ledger::{RemainingCapacity, limit_share};
+use crate::load::{LoadReport, PROTOCOL_VERSION};
 use crate::node_state::NodeState;
 use crate::notice::Notice;
 use crate::shared::PolicyPlan;
-use crate::{AdmissionCheck, CLAIMS_MAX, GrantId, NodeId, Parameters, PolicyKey};
+use crate::{AdmissionCheck, WEIGHTED_DEMANDS_MAX, GrantId, NodeId, Parameters, PolicyKey};
 
 /// Factor by which the leased share of a node may grow from one report to the next.
 const GROWTH_FACTOR: u64 = 4;
@@ -48,7 +48,7 @@ impl NodeDemand {
         }
         let demand = &report.demand;
         Self {
-            claims: demand.beyond_minimums.iter().copied().take(CLAIMS_MAX).collect(),
+            claims: demand.beyond_minimums.iter().copied().take(WEIGHTED_DEMANDS_MAX).collect(),
             unused_reserved: state.admitted.saturating_sub(demand.within_minimums_iops),
             assumed_use,
         }
@@ -64,7 +64,7 @@ fn divide_spare(spare: u64, demands: &[NodeDemand]) -> Vec<u64> {
     let first: Vec<Claimant<'_>> = demands
         .iter()
         .map(|demand| Claimant {
-            other_supply: demand.unused_reserved,
+            other_supply_iops: demand.unused_reserved,
             share_max: demand.assumed_use,
             ..Claimant::new(&demand.claims)
         })
@@ -85,13 +85,13 @@ fn divide_spare(spare: u64, demands: &[NodeDemand]) -> Vec<u64> {
 impl LeaderState {
     /// Runs one round: admits reservations, calculates target shares, and queues one write with the
     /// grants, which are limited to the capacity that no other node may still use.
-    pub(crate) fn round(
+    pub(crate) fn run_round(
         &mut self,
         terms: &Parameters,
         now: Time,
         actions: &mut VecDeque<AllocatorAction>,
     ) {
-        (self.is_due, self.has_pending_demand, self.last_round) = (false, false, Some(now));
+        (self.is_round_due, self.has_pending_demand, self.last_round) = (false, false, Some(now));
         self.drop_unused_policies();
         self.admit(terms, actions);
         let fallback_times = self.fallback_times(terms, now);
@@ -99,14 +99,14 @@ impl LeaderState {
         let policies: BTreeMap<PolicyKey, PolicyPlan> = self
             .known_policies()
             .into_iter()
-            .map(|policy| (policy, self.policy_targets(policy, terms, now)))
+            .map(|policy| (policy, self.policy_plan(policy, terms, now)))
             .collect();
         let fallback_from = |node: NodeId| fallback_times.get(&node).copied();
-        let mut remaining = self.store.remaining(self.estimate.bound(), now, fallback_from);
-        let mut rooms: BTreeMap<PolicyKey, Remaining> = BTreeMap::new();
+        let mut remaining = self.store_ledger.remaining(self.estimate.iops_upper_bound(), now, fallback_from);
+        let mut rooms: BTreeMap<PolicyKey, RemainingCapacity> = BTreeMap::new();
         for policy in policies.keys() {
             let max = self.policies.get(policy).and_then(|limits| limits.max_iops);
-            let ledger = self.shared.entry(*policy).or_default();
+            let ledger = self.policy_ledgers.entry(*policy).or_default();
             rooms.insert(*policy, ledger.remaining(max.unwrap_or_default(), now, |_| None));
         }
         let mut grants = Vec::new();
@@ -116,12 +116,12 @@ impl LeaderState {
             let Some(state) = self.nodes.get(&node) else { continue };
             let Some((report, _)) = &state.report else { continue };
             let (answers, refused) = (report.id, state.refused.map(|(_, promises)| promises));
-            let id = GrantId { term: self.term, number: self.next_number };
+            let id = GrantId { term: self.term, number: self.next_grant_number };
             let expires = now + terms.max_elapsed(terms.lease);
             let header = GrantHeader { id, incarnation: answers.incarnation, expires };
-            let account = self.store.accounts.entry(node).or_default();
-            let max = remaining.for_node(account, is_late);
-            let share = fit(target, max);
+            let account = self.store_ledger.accounts.entry(node).or_default();
+            let max = remaining.share_bounds(account, is_late);
+            let share = limit_share(target, max);
             self.has_pending_demand |= share.leased_iops < target.leased_iops
                 || share.reserved_iops < target.reserved_iops;
             let store = remaining.grant(account, is_late, header, share);
@@ -132,27 +132,27 @@ impl LeaderState {
                 let min_iops = plan.minimums.get(&node).copied().unwrap_or_default();
                 shares.extend(policy_max.map(|max| PolicyShare { policy: *policy, min_iops, max }));
             }
-            self.next_number += 1;
+            self.next_grant_number += 1;
             if let Some(state) = self.nodes.get_mut(&node) {
                 state.record_grant(id, now, answers);
             }
             let grant = NodeGrant {
-                version: VERSION,
+                version: PROTOCOL_VERSION,
                 id,
-                answers,
-                at: now,
+                answered_report: answers,
+                granted_at: now,
                 lease: terms.lease,
-                limit_iops: self.estimate.iops(),
+                store_limit_iops: self.estimate.iops(),
                 store,
                 policies: shares,
-                refused,
+                refusal: refused,
             };
             grants.push((node, grant));
         }
-        let forgotten: Vec<NodeId> = core::mem::take(&mut self.forgotten).into_iter().collect();
+        let forgotten: Vec<NodeId> = core::mem::take(&mut self.removed_nodes).into_iter().collect();
         if !grants.is_empty() || !forgotten.is_empty() {
             self.is_writing = true;
-            actions.push_back(AllocatorAction::Write { term: self.term, grants, forgotten });
+            actions.push_back(AllocatorAction::Write { term: self.term, grants, removed_nodes: forgotten });
         }
     }
 
@@ -173,12 +173,12 @@ impl LeaderState {
     /// Admits or rejects the reservations and fallback shares that nodes request, within the
     /// capacity. Queues [`Notice::Refused`] for a new rejection.
     fn admit(&mut self, terms: &Parameters, actions: &mut VecDeque<AllocatorAction>) {
-        let shares = self.shares_of_minimums();
+        let shares = self.policy_minimums_by_node();
         let capability = self.estimate.capacity();
         let mut demands = Vec::new();
         for (node, state) in &mut self.nodes {
             let Some((report, _)) = &state.report else { continue };
-            let floor = if report.load.disks == 0 { 0 } else { terms.floor_iops };
+            let floor = if report.load.disks == 0 { 0 } else { terms.base_reservation_iops };
             let shared = shares.get(node).copied().unwrap_or_default();
             let demand = report.load.minimums_iops.saturating_add(floor).saturating_add(shared);
             if demand <= state.admitted {
@@ -206,7 +206,7 @@ impl LeaderState {
                 .replace((demand, promises))
                 .is_none_or(|(previous, _)| previous != demand)
             {
-                let notice = Notice::Refused { node, admission: promises };
+                let notice = Notice::ReservationRefused { node, admission: promises };
                 actions.push_back(AllocatorAction::Notify { notice });
             }
         }
@@ -230,11 +230,11 @@ impl LeaderState {
         terms: &Parameters,
         now: Time,
         fallback_times: &BTreeMap<NodeId, Time>,
-    ) -> Targets {
+    ) -> TargetShares {
         let mut base = 0_u64;
         let min = self.estimate.iops() / STEP_DIVISOR;
         let mut claims: Vec<(NodeId, NodeDemand)> = Vec::new();
-        let mut targets = Targets::new();
+        let mut targets = TargetShares::new();
         for (node, state) in &self.nodes {
             let target = NodeShare {
                 leased_iops: state.admitted,
@@ -243,9 +243,9 @@ impl LeaderState {
                 ..NodeShare::default()
             };
             targets.insert(*node, target);
-            let account = self.store.accounts.get(node);
+            let account = self.store_ledger.accounts.get(node);
             let (reserved, late_held) =
-                account.map_or((0, 0), |account| (account.reserved(), account.fallback()));
+                account.map_or((0, 0), |account| (account.reserved_iops_max(), account.fallback_iops_max()));
             // A node without a recent report keeps its reservation and may change to its fallback
             // share.
             let Some(report) = state.current(now, terms.lease) else {
@@ -254,11 +254,11 @@ impl LeaderState {
                 continue;
             };
             base = base.saturating_add(state.admitted);
-            if !report.takes_leases {
+            if !report.applies_leases {
                 continue;
             }
             // Grants since then are excluded: their effect has not been reported yet.
-            let before = account.map_or(0, Account::acknowledged_leased);
+            let before = account.map_or(0, GrantAccount::acknowledged_leased_iops);
             claims.push((*node, NodeDemand::from_report(state, report, before, min)));
         }
         let spare = self.estimate.iops().saturating_sub(base);
@@ -272,14 +272,14 @@ impl LeaderState {
     }
 
     /// Returns the nodes that get a grant in this round, those with a decrease first.
-    fn order(&self, now: Time, targets: &Targets) -> Vec<NodeId> {
+    fn order(&self, now: Time, targets: &TargetShares) -> Vec<NodeId> {
         let mut order = Vec::new();
         for (node, target) in targets {
             let Some(state) = self.nodes.get(node) else { continue };
             let Some((report, _)) = &state.report else { continue };
-            let empty = Account::default();
-            let account = self.store.accounts.get(node).unwrap_or(&empty);
-            let (last, leased) = (account.last(), account.leased(now));
+            let empty = GrantAccount::default();
+            let account = self.store_ledger.accounts.get(node).unwrap_or(&empty);
+            let (last, leased) = (account.newest_share(), account.leased_iops_max(now));
             // A report answered before gets another grant only if the share differs considerably
             // from the target.
             let is_far = differs(last.leased_iops, target.leased_iops) && leased > 0
@@ -287,7 +287,7 @@ impl LeaderState {
             let is_new = state.last_answered_report.is_none_or(|report_id| report_id < report.id);
             if is_new || is_far {
                 let is_more = target.leased_iops > leased;
-                let is_promise = target.reserved_iops > account.reserved();
+                let is_promise = target.reserved_iops > account.reserved_iops_max();
                 order.push((is_more, !is_promise, *node));
             }
         }
@@ -296,7 +296,7 @@ impl LeaderState {
     }
 
     /// Returns each node whose last report is recent enough for a lease, with its state and report.
-    pub(crate) fn current<'a>(
+    pub(crate) fn nodes_with_current_report<'a>(
         &'a self,
         terms: &Parameters,
         now: Time,

@@ -12,14 +12,14 @@ use suimon_quantity::Time;
 use crate::account::GrantHeader;
 use crate::allocator::LeaderState;
 use crate::divide::{Claimant, WeightedDemand, divide};
-use crate::grant::{NodeShare, Targets};
-use crate::ledger::{Remaining, fit};
+use crate::grant::{NodeShare, TargetShares};
+use crate::ledger::{RemainingCapacity, limit_share};
 use crate::{NodeId, Parameters, PolicyKey};
 
 /// Target shares of one policy, by node, for one round.
 pub(crate) struct PolicyPlan {
     /// Target shares of the policy's maximum, by node.
-    targets: Targets,
+    targets: TargetShares,
     /// Parts of the policy's minimum, by node, divided by demand, in normalised operations per
     /// second.
     pub(crate) minimums: BTreeMap<NodeId, u64>,
@@ -32,25 +32,25 @@ pub(crate) struct PolicyPlan {
 impl LeaderState {
     /// Returns the existing policies and deleted ones of which a node may still apply a share.
     pub(crate) fn known_policies(&self) -> BTreeSet<PolicyKey> {
-        self.policies.keys().chain(self.shared.keys()).copied().collect()
+        self.policies.keys().chain(self.policy_ledgers.keys()).copied().collect()
     }
 
     pub(crate) fn drop_unused_policies(&mut self) {
         let unused: Vec<PolicyKey> = self
-            .removing
+            .policies_in_removal
             .iter()
             .copied()
-            .filter(|policy| self.nodes_with(*policy).next().is_none())
+            .filter(|policy| self.nodes_with_policy(*policy).next().is_none())
             .collect();
         for policy in unused {
-            self.removing.remove(&policy);
+            self.policies_in_removal.remove(&policy);
             self.policies.remove(&policy);
         }
         let policies = &self.policies;
-        self.shared.retain(|policy, ledger| {
+        self.policy_ledgers.retain(|policy, ledger| {
             let is_there = policies.contains_key(policy);
-            let has_some = |account: &crate::account::Account| {
-                account.reserved() > 0 || account.next_expiry(Time::ZERO).is_some()
+            let has_some = |account: &crate::account::GrantAccount| {
+                account.reserved_iops_max() > 0 || account.next_expiry(Time::ZERO).is_some()
             };
             is_there || ledger.accounts.values().any(has_some)
         });
@@ -58,7 +58,7 @@ impl LeaderState {
 
     /// Returns the sum of policy minimums to reserve on each node: each minimum divided equally
     /// among the nodes with disks of the policy.
-    pub(crate) fn shares_of_minimums(&self) -> BTreeMap<NodeId, u64> {
+    pub(crate) fn policy_minimums_by_node(&self) -> BTreeMap<NodeId, u64> {
         let mut shares = BTreeMap::<NodeId, u64>::new();
         for (policy, limits) in &self.policies {
             for (node, share) in self.equally(*policy, limits.min_iops) {
@@ -72,14 +72,14 @@ impl LeaderState {
     /// Divides `total` equally among the nodes with disks of a policy; the remainder goes to the
     /// first ones.
     fn equally(&self, policy: PolicyKey, total: u64) -> Vec<(NodeId, u64)> {
-        let nodes: Vec<NodeId> = self.nodes_with(policy).collect();
+        let nodes: Vec<NodeId> = self.nodes_with_policy(policy).collect();
         let count = u64::try_from(nodes.len()).unwrap_or(u64::MAX).max(1);
         let share = |index: u64| total / count + u64::from(index < total % count);
         nodes.iter().copied().zip((0..count).map(share)).collect()
     }
 
     /// Calculates the target shares of a policy from the reported demands.
-    pub(crate) fn policy_targets(
+    pub(crate) fn policy_plan(
         &self,
         policy: PolicyKey,
         terms: &Parameters,
@@ -87,7 +87,7 @@ impl LeaderState {
     ) -> PolicyPlan {
         let limits = self.policies.get(&policy).copied().unwrap_or_default();
         let mut claims: Vec<(NodeId, WeightedDemand)> = Vec::new();
-        for (node, _, report) in self.current(terms, now) {
+        for (node, _, report) in self.nodes_with_current_report(terms, now) {
             let claim = report
                 .policy_load(policy)
                 .map(|load| WeightedDemand { demand_iops: load.demand_iops, weight: load.weight });
@@ -97,9 +97,9 @@ impl LeaderState {
         let claimants: Vec<_> = claims.iter().map(|(_, claim)| claimant(claim)).collect();
         let nodes = claims.iter().map(|(node, _)| *node);
         let minimums = nodes.clone().zip(divide(limits.min_iops, &claimants)).collect();
-        let users = self.nodes_with(policy).collect();
+        let users = self.nodes_with_policy(policy).collect();
         let has_max = self.policies.get(&policy).is_none_or(|limits| limits.max_iops.is_some());
-        let mut plan = PolicyPlan { targets: Targets::new(), minimums, users, has_max };
+        let mut plan = PolicyPlan { targets: TargetShares::new(), minimums, users, has_max };
         let Some(max) = limits.max_iops else { return plan };
         let targets = &mut plan.targets;
         let fixed = (max / 2).max(limits.min_iops).min(max);
@@ -114,7 +114,7 @@ impl LeaderState {
             .iter()
             .map(|(node, claim)| {
                 let has = targets.get(node).map_or(0, |target| target.reserved_iops);
-                Claimant { other_supply: has, ..claimant(claim) }
+                Claimant { other_supply_iops: has, ..claimant(claim) }
             })
             .collect();
         for (node, share) in nodes.zip(divide(remaining, &beyond_minimums)) {
@@ -133,27 +133,27 @@ impl LeaderState {
         policy: PolicyKey,
         node: NodeId,
         plan: &PolicyPlan,
-        remaining: Option<&mut Remaining>,
+        remaining: Option<&mut RemainingCapacity>,
         header: GrantHeader,
     ) -> Option<Option<NodeShare>> {
         let is_there = plan.users.contains(&node);
         if !plan.has_max {
             // The policy's maximum was removed; earlier shares of it are irrelevant, although nodes
             // may still apply them.
-            self.shared.remove(&policy);
+            self.policy_ledgers.remove(&policy);
             return is_there.then_some(None);
         }
-        let ledger = self.shared.entry(policy).or_default();
+        let ledger = self.policy_ledgers.entry(policy).or_default();
         if !is_there && !ledger.accounts.contains_key(&node) {
             return None;
         }
         let account = ledger.accounts.entry(node).or_default();
         let target = plan.targets.get(&node).copied().unwrap_or_default();
         let remaining = remaining?;
-        let share = fit(&target, remaining.for_node(account, false));
+        let share = limit_share(&target, remaining.share_bounds(account, false));
         self.has_pending_demand |= share.leased_iops < target.leased_iops;
         let granted = remaining.grant(account, false, header, share);
-        if !is_there && account.total_at(header.expires) == 0 && granted.leased_held_iops == 0 {
+        if !is_there && account.iops_max_at(header.expires) == 0 && granted.leased_outstanding_iops == 0 {
             ledger.accounts.remove(&node);
         }
         Some(Some(granted))

@@ -19,20 +19,25 @@ pub struct Parameters {
     pub drift_ppm: u32,
     /// Report interval of a node whose demand exceeds its reservation, which uses a lease beyond
     /// its reservation, or which has disks of shared policies.
-    pub report_every: Duration,
+    #[serde(rename = "report_every")]
+    pub active_report_interval: Duration,
     /// Minimum interval between reports of a node.
-    pub report_pause: Duration,
+    #[serde(rename = "report_pause")]
+    pub report_interval_min: Duration,
     /// Report interval of a node whose demand is within its reservation and that has no disks of
     /// shared policies.
-    pub idle_every: Duration,
+    #[serde(rename = "idle_every")]
+    pub idle_report_interval: Duration,
     /// Minimum interval between two rounds of the leader, in which it writes grants.
-    pub round_pause: Duration,
+    #[serde(rename = "round_pause")]
+    pub round_interval_min: Duration,
     /// Time without a grant after which a node changes to the fallback rates of its disks, if
     /// configured.
     pub fallback_after: Duration,
     /// Reservation of each node with disks in addition to its minimums, in normalised operations
     /// per second, so that no disk stalls.
-    pub floor_iops: u64,
+    #[serde(rename = "floor_iops")]
+    pub base_reservation_iops: u64,
 }
 
 impl Default for Parameters {
@@ -40,12 +45,12 @@ impl Default for Parameters {
         Self {
             lease: Duration::from_secs(3),
             drift_ppm: 10_000,
-            report_every: Duration::from_secs(1),
-            report_pause: Duration::from_millis(250),
-            idle_every: Duration::from_secs(10),
-            round_pause: Duration::from_millis(250),
+            active_report_interval: Duration::from_secs(1),
+            report_interval_min: Duration::from_millis(250),
+            idle_report_interval: Duration::from_secs(10),
+            round_interval_min: Duration::from_millis(250),
             fallback_after: Duration::from_secs(30),
-            floor_iops: 64,
+            base_reservation_iops: 64,
         }
     }
 }
@@ -56,7 +61,7 @@ impl Default for Parameters {
 pub enum ParametersError {
     /// A duration is not shorter than another that must be longer.
     #[error("{longer} must be longer than {shorter}; raise {longer} or lower {shorter}")]
-    Order {
+    DurationOrder {
         /// Duration that must be shorter.
         shorter: &'static str,
         /// Duration that must be longer.
@@ -64,7 +69,7 @@ pub enum ParametersError {
     },
     /// `drift_ppm` is outside 1 to 100 000.
     #[error("drift_ppm {0} is outside of 1 to 100000; quartz clocks are within 200")]
-    Drift(u32),
+    DriftOutOfRange(u32),
 }
 
 impl Parameters {
@@ -72,29 +77,29 @@ impl Parameters {
     ///
     /// # Errors
     ///
-    /// [`ParametersError::Order`] with two contradicting durations, or [`ParametersError::Drift`].
+    /// [`ParametersError::DurationOrder`] with two contradicting durations, or [`ParametersError::DriftOutOfRange`].
     pub fn check(&self) -> Result<(), ParametersError> {
         if self.drift_ppm == 0 || self.drift_ppm > 100_000 {
-            return Err(ParametersError::Drift(self.drift_ppm));
+            return Err(ParametersError::DriftOutOfRange(self.drift_ppm));
         }
         let order = [
-            ("zero", Duration::ZERO, "report_pause", self.report_pause),
-            ("zero", Duration::ZERO, "round_pause", self.round_pause),
-            ("twice report_every", self.report_every * 2, "lease", self.lease),
-            ("report_pause", self.report_pause, "report_every", self.report_every),
-            ("report_every", self.report_every, "idle_every", self.idle_every),
+            ("zero", Duration::ZERO, "report_pause", self.report_interval_min),
+            ("zero", Duration::ZERO, "round_pause", self.round_interval_min),
+            ("twice report_every", self.active_report_interval * 2, "lease", self.lease),
+            ("report_pause", self.report_interval_min, "report_every", self.active_report_interval),
+            ("report_every", self.active_report_interval, "idle_every", self.idle_report_interval),
             // The leader receives the acknowledgement of a grant, which answers one report of an
             // idle node, with the next report.
             (
                 "twice idle_every and three leases",
-                self.idle_every * 2 + self.lease * 3,
+                self.idle_report_interval * 2 + self.lease * 3,
                 "fallback_after",
                 self.fallback_after,
             ),
         ];
         for (shorter, short, longer, long) in order {
             if short >= long {
-                return Err(ParametersError::Order { shorter, longer });
+                return Err(ParametersError::DurationOrder { shorter, longer });
             }
         }
         Ok(())

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::Time;
 
-use crate::load::{LoadReport, NAMED_DISKS_MAX, NamedDisk};
+use crate::load::{LoadReport, REPORTED_DISKS_MAX, ReportedDisk};
 use crate::notice::Notice;
 use crate::{DiskKey, NodeId};
 
@@ -17,7 +17,7 @@ pub(crate) struct UnmetMinimum {
     /// Time of the first of the node's consecutive reports that name the disk.
     pub(crate) since: Time,
     /// Entry for the disk in the newest report that names it.
-    pub(crate) last: NamedDisk,
+    pub(crate) last_entry: ReportedDisk,
     /// True if the leader has reported the minimum as unmet.
     pub(crate) is_reported: bool,
 }
@@ -32,12 +32,12 @@ impl UnmetMinimums {
     /// Updates the unmet minimums of the reporting node. Returns [`Notice::MinimumMet`] for each
     /// reported minimum that the node no longer names.
     ///
-    /// A report names at most [`NAMED_DISKS_MAX`] disks. If it names that many, disks that it does
+    /// A report names at most [`REPORTED_DISKS_MAX`] disks. If it names that many, disks that it does
     /// not name keep their state.
     pub(crate) fn handle_report(&mut self, now: Time, report: &LoadReport) -> Vec<Notice> {
         let node = report.node;
-        let named_disks: Vec<&NamedDisk> = report.unmet.iter().take(NAMED_DISKS_MAX).collect();
-        let is_complete = named_disks.len() < NAMED_DISKS_MAX;
+        let named_disks: Vec<&ReportedDisk> = report.disks_below_guarantee.iter().take(REPORTED_DISKS_MAX).collect();
+        let is_complete = named_disks.len() < REPORTED_DISKS_MAX;
         let mut met = Vec::new();
         self.minimums.retain(|(reporter, disk), minimum| {
             let is_retained = *reporter != node
@@ -51,9 +51,9 @@ impl UnmetMinimums {
         let mut space = UNMET_PER_NODE_MAX.saturating_sub(self.count(node));
         for unmet in named_disks {
             match self.minimums.get_mut(&(node, unmet.disk)) {
-                Some(minimum) => minimum.last = *unmet,
+                Some(minimum) => minimum.last_entry = *unmet,
                 None if space > 0 => {
-                    let new = UnmetMinimum { since: now, last: *unmet, is_reported: false };
+                    let new = UnmetMinimum { since: now, last_entry: *unmet, is_reported: false };
                     self.minimums.insert((node, unmet.disk), new);
                     space -= 1;
                 }
@@ -81,13 +81,13 @@ mod tests {
     const NODE: NodeId = NodeId(1);
 
     fn report(disks: &[u64]) -> LoadReport {
-        let unmet = disks.iter().map(|disk| NamedDisk {
+        let unmet = disks.iter().map(|disk| ReportedDisk {
             disk: DiskKey(*disk),
             guaranteed_iops: 100,
-            demanded_iops: 100,
+            demand_iops: 100,
             delivered_iops: 0,
         });
-        LoadReport { unmet: unmet.collect(), ..LoadReport::empty(NODE) }
+        LoadReport { disks_below_guarantee: unmet.collect(), ..LoadReport::empty(NODE) }
     }
 
     #[test]

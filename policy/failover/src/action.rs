@@ -57,7 +57,7 @@ pub enum FailoverAction {
     /// Report to the operator that a NIC with an `iov_weight` above 0 remains on the paravirtual
     /// path.
     #[serde(rename = "stay_synthetic")]
-    StayParavirtual {
+    ReportNoVf {
         /// NIC that waits for a VF.
         nic: PortId,
         /// Cause of the missing VF.
@@ -74,11 +74,13 @@ pub enum FailoverReason {
     #[serde(rename = "turn")]
     NextByWeight,
     /// The guest's driver uses the VF.
-    Ready,
+    #[serde(rename = "ready")]
+    GuestDriverReady,
     /// The VF no longer exists.
     VfLost,
     /// The adapter is being reset.
-    Reset,
+    #[serde(rename = "reset")]
+    AdapterReset,
     /// The adapter has no driver.
     DriverUnbound,
     /// The VM is being migrated.
@@ -90,7 +92,8 @@ pub enum FailoverReason {
     /// The `iov_weight` of the NIC is 0.
     WeightZero,
     /// The VF belongs to an adapter that does not connect the NIC's switch.
-    OtherAdapters,
+    #[serde(rename = "other_adapters")]
+    AdapterOfOtherSwitch,
     /// The NIC was removed from its switch or VM, or its guest does not support failover any more.
     NicRemoved,
     /// All VFs of the NIC's adapters are assigned, or held down after a failure.
@@ -103,15 +106,15 @@ impl FailoverReason {
     pub const fn is_failure(self) -> bool {
         match self {
             Self::VfLost
-            | Self::Reset
+            | Self::AdapterReset
             | Self::DriverUnbound
             | Self::PathFailed
             | Self::NotReadyInTime => true,
             Self::NextByWeight
-            | Self::Ready
+            | Self::GuestDriverReady
             | Self::Migration
             | Self::WeightZero
-            | Self::OtherAdapters
+            | Self::AdapterOfOtherSwitch
             | Self::NicRemoved
             | Self::NoVfFree => false,
         }
@@ -122,15 +125,15 @@ impl fmt::Display for FailoverReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NextByWeight => "the NIC is next by its iov_weight",
-            Self::Ready => "the VF is attached to the guest",
+            Self::GuestDriverReady => "the VF is attached to the guest",
             Self::VfLost => "the VF does not exist any more",
-            Self::Reset => "the adapter is being reset",
+            Self::AdapterReset => "the adapter is being reset",
             Self::DriverUnbound => "the adapter has no driver",
             Self::Migration => "the VM is migrating",
             Self::PathFailed => "the VF could not be attached, or the guest cannot use it",
             Self::NotReadyInTime => "the guest did not initialize the VF in time",
             Self::WeightZero => "the NIC's iov_weight is 0",
-            Self::OtherAdapters => "the NIC's switch does not use the VF's adapter",
+            Self::AdapterOfOtherSwitch => "the NIC's switch does not use the VF's adapter",
             Self::NicRemoved => {
                 "the NIC was deleted, its VM does not have it, or the guest does not support failover"
             }
@@ -147,7 +150,7 @@ impl FailoverAction {
             | Self::UseVf { nic, .. }
             | Self::UseParavirtual { nic, .. }
             | Self::UnplugVf { nic, .. }
-            | Self::StayParavirtual { nic, .. } => *nic,
+            | Self::ReportNoVf { nic, .. } => *nic,
         }
     }
 }
@@ -160,7 +163,7 @@ impl fmt::Display for FailoverAction {
             Self::UseVf { vf, reason, .. } => write!(f, "traffic uses {vf}: {reason}"),
             Self::UseParavirtual { reason, .. } => write!(f, "traffic uses the switch: {reason}"),
             Self::UnplugVf { vf, reason, .. } => write!(f, "{vf} is detached: {reason}"),
-            Self::StayParavirtual { reason, .. } => {
+            Self::ReportNoVf { reason, .. } => {
                 write!(f, "traffic stays on the switch: {reason}")
             }
         }

@@ -27,7 +27,7 @@ impl Failover {
             let Some(nic) = self.nics.get_mut(&id) else { continue };
             if let Some(vf) = free {
                 nic.stage = Stage::Plugging { vf, until: now + self.spec.ready_timeout };
-                nic.is_reported = false;
+                nic.is_missing_vf_reported = false;
                 *assigned.entry(vf.adapter).or_default() += 1;
                 if let Some(state) = self.vfs.get_mut(&vf) {
                     state.owner = Some(id);
@@ -37,9 +37,9 @@ impl Failover {
                     vf,
                     reason: FailoverReason::NextByWeight,
                 });
-            } else if !nic.is_reported {
-                nic.is_reported = true;
-                self.actions.push_back(FailoverAction::StayParavirtual {
+            } else if !nic.is_missing_vf_reported {
+                nic.is_missing_vf_reported = true;
+                self.actions.push_back(FailoverAction::ReportNoVf {
                     nic: id,
                     reason: FailoverReason::NoVfFree,
                 });

@@ -32,7 +32,7 @@ pub enum FailoverEvent {
     },
     /// A VF was taken from a NIC before the daemon was restarted, and is not free yet.
     #[serde(rename = "vf_not_released")]
-    VfHeld {
+    VfUnplugPending {
         /// NIC that the VF was assigned to.
         nic: PortId,
         /// VF that is not free.

@@ -7,7 +7,7 @@ use suimon_quantity::{PortId, Time};
 
 use crate::action::{FailoverAction, FailoverReason};
 use crate::event::FailoverEvent;
-use crate::state::{Adapter, Nic, Path, Stage, Vf};
+use crate::state::{Adapter, Nic, DataPath, Stage, Vf};
 use crate::{AdapterId, VfId};
 
 /// Times that govern the failover.
@@ -62,7 +62,7 @@ impl Failover {
                 self.adopt_vf(*nic, *vf);
                 self.set_nic(*nic, *iov_weight, adapters);
             }
-            FailoverEvent::VfHeld { nic, vf } => {
+            FailoverEvent::VfUnplugPending { nic, vf } => {
                 self.vfs.entry(*vf).or_default().owner.get_or_insert(*nic);
             }
             FailoverEvent::NicRemoved { nic } => {
@@ -73,18 +73,18 @@ impl Failover {
             FailoverEvent::VfLost { vf } => self.remove_vf(*vf),
             FailoverEvent::ResetBegan { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_resetting = true;
-                self.withdraw_from_adapter(*adapter, FailoverReason::Reset);
+                self.withdraw_from_adapter(*adapter, FailoverReason::AdapterReset);
             }
             FailoverEvent::ResetEnded { adapter } => {
                 self.adapters.entry(*adapter).or_default().is_resetting = false;
                 self.hold_down_adapter(*adapter);
             }
             FailoverEvent::DriverUnbound { adapter } => {
-                self.adapters.entry(*adapter).or_default().is_unbound = true;
+                self.adapters.entry(*adapter).or_default().is_driver_unbound = true;
                 self.withdraw_from_adapter(*adapter, FailoverReason::DriverUnbound);
             }
             FailoverEvent::DriverBound { adapter } => {
-                self.adapters.entry(*adapter).or_default().is_unbound = false;
+                self.adapters.entry(*adapter).or_default().is_driver_unbound = false;
                 self.hold_down_adapter(*adapter);
             }
             FailoverEvent::MigrationBegan { nic } => {
@@ -133,7 +133,7 @@ impl Failover {
     }
 
     /// Returns the path of a NIC's frames; `None` if the NIC does not exist.
-    pub fn path(&self, nic: PortId) -> Option<Path> {
+    pub fn path(&self, nic: PortId) -> Option<DataPath> {
         self.nics.get(&nic).map(Nic::path)
     }
 
@@ -141,12 +141,12 @@ impl Failover {
         let nic = self.nics.entry(id).or_insert_with(Nic::new);
         nic.iov_weight = iov_weight;
         nic.adapters = adapters.to_vec();
-        nic.is_reported &= iov_weight > 0;
+        nic.is_missing_vf_reported &= iov_weight > 0;
         let Some(vf) = nic.assigned_vf() else { return };
         if iov_weight == 0 {
             self.withdraw_vf(id, FailoverReason::WeightZero);
         } else if !adapters.contains(&vf.adapter) {
-            self.withdraw_vf(id, FailoverReason::OtherAdapters);
+            self.withdraw_vf(id, FailoverReason::AdapterOfOtherSwitch);
         }
     }
 
@@ -162,7 +162,7 @@ impl Failover {
         self.actions.push_back(FailoverAction::UseVf {
             nic: id,
             vf,
-            reason: FailoverReason::Ready,
+            reason: FailoverReason::GuestDriverReady,
         });
     }
 
@@ -172,7 +172,7 @@ impl Failover {
         let held_until = self.now + self.spec.hold_down;
         let Some(nic) = self.nics.get_mut(&id) else { return };
         let Some(vf) = nic.assigned_vf() else { return };
-        if nic.path() != Path::Paravirtual {
+        if nic.path() != DataPath::Paravirtual {
             self.actions.push_back(FailoverAction::UseParavirtual { nic: id, reason });
         }
         self.actions.push_back(FailoverAction::UnplugVf { nic: id, vf, reason });
@@ -228,7 +228,7 @@ impl Failover {
             self.actions.push_back(FailoverAction::UseVf {
                 nic: id,
                 vf,
-                reason: FailoverReason::Ready,
+                reason: FailoverReason::GuestDriverReady,
             });
         }
     }

@@ -42,4 +42,4 @@ pub use action::{FailoverAction, FailoverReason};
 pub use event::FailoverEvent;
 pub use failover::{Failover, FailoverSpec};
 pub use id::{AdapterId, VfId};
-pub use state::Path;
+pub use state::DataPath;

@@ -6,7 +6,7 @@ use crate::{AdapterId, VfId};
 
 /// Path of a NIC's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Path {
+pub enum DataPath {
     /// Paravirtual path through the switch.
     Paravirtual,
     /// Path through this virtual function, bypassing the switch.
@@ -38,7 +38,7 @@ pub(crate) struct Nic {
     pub(crate) failed_vf: Option<VfId>,
     pub(crate) stage: Stage,
     /// True if the operator was informed that no VF is free for the NIC.
-    pub(crate) is_reported: bool,
+    pub(crate) is_missing_vf_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,12 +53,12 @@ pub(crate) struct Vf {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Adapter {
     pub(crate) is_resetting: bool,
-    pub(crate) is_unbound: bool,
+    pub(crate) is_driver_unbound: bool,
 }
 
 impl Adapter {
     pub(crate) const fn carries_frames(self) -> bool {
-        !self.is_resetting && !self.is_unbound
+        !self.is_resetting && !self.is_driver_unbound
     }
 }
 
@@ -72,7 +72,7 @@ impl Nic {
             held_down_until: Time::ZERO,
             failed_vf: None,
             stage: Stage::Paravirtual,
-            is_reported: false,
+            is_missing_vf_reported: false,
         }
     }
 
@@ -90,11 +90,11 @@ impl Nic {
         self.iov_weight > 0 && !self.is_migrating && self.stage == Stage::Paravirtual
     }
 
-    pub(crate) const fn path(&self) -> Path {
+    pub(crate) const fn path(&self) -> DataPath {
         match self.stage {
-            Stage::OnVf { vf } => Path::Vf(vf),
+            Stage::OnVf { vf } => DataPath::Vf(vf),
             Stage::Paravirtual | Stage::Plugging { .. } | Stage::Unplugging { .. } => {
-                Path::Paravirtual
+                DataPath::Paravirtual
             }
         }
     }

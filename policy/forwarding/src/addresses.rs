@@ -16,7 +16,7 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::hash;
-use crate::key::Key;
+use crate::key::AddressKey;
 
 const WAYS: usize = 4;
 const KEY_BITS: u64 = (1 << 60) - 1;
@@ -28,43 +28,43 @@ const OCCUPIED: u64 = 1 << 63;
 const TICK_SHIFT: u32 = 24;
 
 /// Converts a duration to ticks, rounded down.
-pub(crate) fn ticks(span: Duration) -> u32 {
+pub(crate) fn duration_to_ticks(span: Duration) -> u32 {
     u32::try_from(span.as_nanos() >> TICK_SHIFT).unwrap_or(u32::MAX)
 }
 
 /// Converts a time to ticks; the 32-bit result wraps.
 #[inline]
-pub(crate) fn tick(time: Time) -> u32 {
+pub(crate) fn time_to_tick(time: Time) -> u32 {
     (time.as_ns() >> TICK_SHIFT) as u32
 }
 
 /// Returns the number of ticks from `stamp` to `now`; 0 if `stamp` is later, because another
 /// worker's clock reading may be ahead.
 #[inline]
-pub(crate) fn age(now: u32, stamp: u32) -> u32 {
+pub(crate) fn age_in_ticks(now: u32, stamp: u32) -> u32 {
     (now.wrapping_sub(stamp) as i32).max(0) as u32
 }
 
 /// Converts ticks to a duration.
-pub(crate) fn span(ticks: u32) -> Duration {
+pub(crate) fn ticks_to_duration(ticks: u32) -> Duration {
     Duration::from_nanos(u64::from(ticks) << TICK_SHIFT)
 }
 
 /// Learned address with its port. Four entries form one cache line.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Entry {
+pub(crate) struct AddressEntry {
     word: u64,
     /// Index into `Tables::switches` of the switch that the address belongs to.
-    pub(crate) switch: u16,
+    pub(crate) switch_index: u16,
     /// Index into `Tables::ports` of the port on which the address was learned.
     pub(crate) slot: u16,
     /// Time of the last renewal by a frame or an announcement, in ticks.
-    pub(crate) stamp: u32,
+    pub(crate) renewed_tick: u32,
 }
 
-impl Entry {
-    pub(crate) fn new(key: &Key, slot: u16, stamp: u32) -> Self {
-        Self { word: key.word | OCCUPIED, switch: key.switch, slot, stamp }
+impl AddressEntry {
+    pub(crate) fn new(key: &AddressKey, slot: u16, stamp: u32) -> Self {
+        Self { word: key.mac_and_vlan | OCCUPIED, switch_index: key.switch_index, slot, renewed_tick: stamp }
     }
 
     pub(crate) fn is_occupied(&self) -> bool {
@@ -89,14 +89,14 @@ impl Entry {
     }
 
     #[inline]
-    fn matches(&self, key: &Key) -> bool {
-        self.word & (OCCUPIED | KEY_BITS) == key.word | OCCUPIED && self.switch == key.switch
+    fn matches(&self, key: &AddressKey) -> bool {
+        self.word & (OCCUPIED | KEY_BITS) == key.mac_and_vlan | OCCUPIED && self.switch_index == key.switch_index
     }
 }
 
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
-struct Bucket([Entry; WAYS]);
+struct Bucket([AddressEntry; WAYS]);
 
 /// Position of an entry in the table, valid until the next insertion or removal.
 #[derive(Clone, Copy, Debug)]
@@ -106,14 +106,14 @@ pub(crate) struct Position {
 }
 
 #[derive(Debug)]
-pub(crate) struct Addresses {
+pub(crate) struct AddressTable {
     buckets: Box<[Bucket]>,
     mask: usize,
     len: usize,
     capacity: usize,
 }
 
-impl Addresses {
+impl AddressTable {
     /// Creates an empty table for up to `capacity` addresses.
     pub(crate) fn new(capacity: usize) -> Self {
         let count = (capacity.max(1) * 2).div_ceil(WAYS).next_power_of_two();
@@ -137,7 +137,7 @@ impl Addresses {
     }
 
     #[inline]
-    pub(crate) fn find(&self, key: &Key) -> Option<(Position, Entry)> {
+    pub(crate) fn find(&self, key: &AddressKey) -> Option<(Position, AddressEntry)> {
         for bucket_index in self.bucket_pair(key.hash) {
             let bucket = self.buckets.get(bucket_index)?;
             for (way, note) in bucket.0.iter().enumerate() {
@@ -150,21 +150,21 @@ impl Addresses {
     }
 
     /// Loads the cache line in which a key with this hash nearly always is, so that a later
-    /// [`Addresses::find`] does not stall. Returns data of the line, which the caller must pass to
+    /// [`AddressTable::find`] does not stall. Returns data of the line, which the caller must pass to
     /// `black_box` lest the load is optimised away.
     #[inline]
     pub(crate) fn prefetch(&self, hash: u64) -> u64 {
         self.buckets.get(hash as usize & self.mask).map_or(0, |bucket| bucket.0[0].word)
     }
 
-    pub(crate) fn entry_mut(&mut self, position: Position) -> Option<&mut Entry> {
+    pub(crate) fn entry_mut(&mut self, position: Position) -> Option<&mut AddressEntry> {
         self.buckets.get_mut(position.bucket)?.0.get_mut(position.way_index)
     }
 
     /// Adds the address `key`, which must not be in the table, with the content of `note`. Returns
     /// `false` if the capacity is reached or both buckets are full. `salts` contains the hash salt
     /// of each switch, by index into `Tables::switches`.
-    pub(crate) fn insert(&mut self, key: &Key, note: Entry, salts: &[u64]) -> bool {
+    pub(crate) fn insert(&mut self, key: &AddressKey, note: AddressEntry, salts: &[u64]) -> bool {
         if self.len >= self.capacity {
             return false;
         }
@@ -198,14 +198,14 @@ impl Addresses {
             for way in 0..WAYS {
                 let position = Position { bucket: bucket_index, way_index: way };
                 let note = *self.entry_mut(position)?;
-                let salt = *salts.get(usize::from(note.switch))?;
+                let salt = *salts.get(usize::from(note.switch_index))?;
                 let pair = self.bucket_pair(hash::mix(note.word & KEY_BITS, salt));
                 let other = pair.into_iter().find(|other| *other != bucket_index);
                 let Some(free) = other.and_then(|other| self.free_position_in(other)) else {
                     continue;
                 };
                 *self.entry_mut(free)? = note;
-                *self.entry_mut(position)? = Entry::default();
+                *self.entry_mut(position)? = AddressEntry::default();
                 return Some(position);
             }
         }
@@ -213,7 +213,7 @@ impl Addresses {
     }
 
     /// Returns the occupied entries of `count` buckets, starting with bucket `first`.
-    pub(crate) fn entries(&self, first: usize, count: usize) -> impl Iterator<Item = &Entry> + '_ {
+    pub(crate) fn entries(&self, first: usize, count: usize) -> impl Iterator<Item = &AddressEntry> + '_ {
         let buckets = self.buckets.iter().skip(first).take(count);
         buckets.flat_map(|bucket| &bucket.0).filter(|note| note.is_occupied())
     }
@@ -225,12 +225,12 @@ impl Addresses {
         &mut self,
         first: usize,
         count: usize,
-        mut keep: impl FnMut(&mut Entry) -> bool,
+        mut keep: impl FnMut(&mut AddressEntry) -> bool,
     ) {
         let buckets = self.buckets.iter_mut().skip(first).take(count);
         for note in buckets.flat_map(|bucket| &mut bucket.0).filter(|note| note.is_occupied()) {
             if !keep(note) {
-                *note = Entry::default();
+                *note = AddressEntry::default();
                 self.len -= 1;
             }
         }

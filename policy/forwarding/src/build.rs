@@ -7,12 +7,12 @@ use suimon_frame::MacAddr;
 use suimon_quantity::{PortId, SwitchId};
 use thiserror::Error;
 
-use crate::addresses::ticks;
+use crate::addresses::duration_to_ticks;
 use crate::hash;
-use crate::key::Key;
+use crate::key::AddressKey;
 use crate::spec::{AGEING_MAX, AGEING_MIN, MTU_MAX, MTU_MIN};
 use crate::statics::ConfiguredAddresses;
-use crate::tables::{ACCESS, Ageing, NO_VLAN, Port, Switch};
+use crate::tables::{NO_TRUNK, Ageing, NO_VLAN, Port, Switch};
 use crate::vlan_set::number;
 use crate::{ForwardingPortSpec, PortRole, PortSlot, SwitchSpec, Tables, VlanMode, VlanSet};
 
@@ -41,7 +41,7 @@ pub enum TablesError {
     },
     /// There are more switches or ports than tables can hold.
     #[error("{count} {kind} exceed the limit of {max} per host; remove some")]
-    TooMany {
+    TooManyObjects {
         /// Kind of the objects: `switches` or `ports`.
         kind: &'static str,
         /// Number of objects in the configuration.
@@ -84,11 +84,11 @@ pub enum TablesError {
     #[error(
         "port {} is reached by port {}, which is not an uplink of its switch; name an uplink of \
          the switch", .port.0, .by.0)]
-    ReachedByNoUplink {
+    InvalidReachedByUplink {
         /// Port with the invalid reference.
         port: PortId,
         /// Port named in `reached_by_uplink`.
-        by: PortId,
+        reached_by_uplink: PortId,
     },
     /// Two ports have the same configured or bound address on a common VLAN of a switch.
     #[error(
@@ -120,19 +120,19 @@ impl Tables {
         let mut tables = Self {
             ports: Box::default(),
             switches: switch_specs.iter().map(|spec| empty_switch(spec)).collect(),
-            trunks: Box::default(),
+            trunk_vlans: Box::default(),
             by_id: Box::default(),
-            statics: ConfiguredAddresses::default(),
-            bound: ConfiguredAddresses::default(),
+            configured_addresses: ConfiguredAddresses::default(),
+            bound_addresses: ConfiguredAddresses::default(),
             fingerprint: 0,
         };
         add_ports(&mut tables, &port_specs);
         let fixed = owners(&port_specs, |spec| spec.mac);
-        let bound = owners(&port_specs, |spec| spec.bound);
+        let bound = owners(&port_specs, |spec| spec.bound_address);
         reject_shared_addresses(&tables, &fixed)?;
         reject_shared_addresses(&tables, &bound)?;
-        tables.statics = address_table(&tables, &fixed, &reached_by);
-        tables.bound = address_table(&tables, &bound, &BTreeMap::new());
+        tables.configured_addresses = address_table(&tables, &fixed, &reached_by);
+        tables.bound_addresses = address_table(&tables, &bound, &BTreeMap::new());
         tables.fingerprint = fingerprint(&tables, &bound);
         Ok(tables)
     }
@@ -146,7 +146,7 @@ impl Tables {
 fn checked_switches(specs: &[SwitchSpec]) -> Result<Vec<&SwitchSpec>, TablesError> {
     let max = usize::from(u16::MAX);
     if specs.len() > max {
-        return Err(TablesError::TooMany { kind: "switches", count: specs.len(), max });
+        return Err(TablesError::TooManyObjects { kind: "switches", count: specs.len(), max });
     }
     let mut sorted: Vec<_> = specs.iter().collect();
     sorted.sort_by_key(|spec| spec.id);
@@ -175,7 +175,7 @@ fn checked_ports<'a>(
 ) -> Result<Vec<PortOfSwitch<'a>>, TablesError> {
     let max = usize::from(u16::MAX);
     if specs.len() > max {
-        return Err(TablesError::TooMany { kind: "ports", count: specs.len(), max });
+        return Err(TablesError::TooManyObjects { kind: "ports", count: specs.len(), max });
     }
     let mut ids: Vec<_> = specs.iter().map(|spec| spec.id).collect();
     ids.sort_unstable();
@@ -209,7 +209,7 @@ fn check_port(spec: &ForwardingPortSpec) -> Result<(), TablesError> {
     if spec.mac.is_some() && spec.role == PortRole::Uplink {
         return Err(TablesError::UplinkAddress { port: spec.id });
     }
-    let mut addresses = spec.mac.into_iter().chain(spec.bound);
+    let mut addresses = spec.mac.into_iter().chain(spec.bound_address);
     match addresses.find(|mac| !mac.is_station()) {
         Some(mac) => Err(TablesError::NotAStationAddress { port: spec.id, mac }),
         None => Ok(()),
@@ -221,7 +221,7 @@ fn check_port(spec: &ForwardingPortSpec) -> Result<(), TablesError> {
 ///
 /// # Errors
 ///
-/// [`TablesError::ReachedByNoUplink`]: the named port is not an uplink of the same switch.
+/// [`TablesError::InvalidReachedByUplink`]: the named port is not an uplink of the same switch.
 fn reached_by(specs: &[ForwardingPortSpec]) -> Result<BTreeMap<PortId, PortId>, TablesError> {
     let mut reached = BTreeMap::new();
     for spec in specs {
@@ -230,7 +230,7 @@ fn reached_by(specs: &[ForwardingPortSpec]) -> Result<BTreeMap<PortId, PortId>, 
             other.id == uplink && other.switch == spec.switch && other.role == PortRole::Uplink
         };
         if !specs.iter().any(|other| is_way(&other)) {
-            return Err(TablesError::ReachedByNoUplink { port: spec.id, by: uplink });
+            return Err(TablesError::InvalidReachedByUplink { port: spec.id, reached_by_uplink: uplink });
         }
         reached.insert(spec.id, uplink);
     }
@@ -249,19 +249,19 @@ fn first_duplicate<T: PartialEq + Copy>(ascending: impl Iterator<Item = T>) -> O
 }
 
 fn empty_switch(spec: &SwitchSpec) -> Switch {
-    let ageing = ticks(spec.ageing);
+    let ageing = duration_to_ticks(spec.ageing);
     let refresh = (ageing / 4).max(1);
     Switch {
         id: spec.id,
         salt: hash::salt(spec.id),
         // An entry is up to `refresh` older than the last frame; one tick more, because both ends
         // of the interval are rounded down.
-        ageing: Ageing { refresh, expiry: ageing.saturating_add(refresh).saturating_add(1) },
-        trunks_first: 0,
-        access_first: 0,
-        end: 0,
+        ageing: Ageing { refresh_ticks: refresh, expiry_ticks: ageing.saturating_add(refresh).saturating_add(1) },
+        first_trunk_slot: 0,
+        first_access_slot: 0,
+        end_slot: 0,
         has_trunk_address: false,
-        has_trunk_bound: false,
+        has_trunk_bound_address: false,
     }
 }
 
@@ -271,7 +271,7 @@ fn add_ports(tables: &mut Tables, switch_ports: &[PortOfSwitch<'_>]) {
     let mut by_id = Vec::with_capacity(switch_ports.len());
     for (slot, PortOfSwitch { switch, spec }) in (0..=u16::MAX).zip(switch_ports) {
         let (trunk, untagged) = match &spec.vlan {
-            VlanMode::Access(vlan) => (ACCESS, number(*vlan)),
+            VlanMode::Access(vlan) => (NO_TRUNK, number(*vlan)),
             VlanMode::Trunk { allowed, native } => {
                 let mut carried = allowed.clone();
                 let mut untagged = if carried.contains(None) { 0 } else { NO_VLAN };
@@ -282,28 +282,28 @@ fn add_ports(tables: &mut Tables, switch_ports: &[PortOfSwitch<'_>]) {
                 }
                 trunks.push(*carried.words());
                 // There are at most as many trunks as ports, whose number fits a u16.
-                (u32::try_from(trunks.len() - 1).unwrap_or(ACCESS), untagged)
+                (u32::try_from(trunks.len() - 1).unwrap_or(NO_TRUNK), untagged)
             }
         };
         if let Some(range) = tables.switches.get_mut(usize::from(*switch)) {
-            if range.end == 0 {
-                (range.trunks_first, range.access_first) = (slot, slot);
+            if range.end_slot == 0 {
+                (range.first_trunk_slot, range.first_access_slot) = (slot, slot);
             }
-            range.end = slot + 1;
-            if trunk != ACCESS {
-                range.access_first = slot + 1;
+            range.end_slot = slot + 1;
+            if trunk != NO_TRUNK {
+                range.first_access_slot = slot + 1;
                 range.has_trunk_address |= spec.mac.is_some();
-                range.has_trunk_bound |= spec.bound.is_some();
+                range.has_trunk_bound_address |= spec.bound_address.is_some();
             }
         }
         by_id.push((spec.id, PortSlot(slot)));
         ports.push(Port {
             mac: spec.mac.map_or(0, MacAddr::to_u64),
             id: spec.id,
-            trunk,
-            learned_max: spec.learned_max,
-            untagged,
-            switch: *switch,
+            trunk_index: trunk,
+            learned_addresses_max: spec.learned_addresses_max,
+            untagged_vlan: untagged,
+            switch_index: *switch,
             frame_bytes_max: spec.mtu.saturating_add(ETHERNET_HEADER_BYTES),
             restricts_source: spec.mac.is_some() && !spec.spoofing_allowed,
             is_nic: spec.role == PortRole::Nic,
@@ -313,7 +313,7 @@ fn add_ports(tables: &mut Tables, switch_ports: &[PortOfSwitch<'_>]) {
     }
     by_id.sort_unstable();
     tables.ports = ports.into();
-    tables.trunks = trunks.into();
+    tables.trunk_vlans = trunks.into();
     tables.by_id = by_id.into();
 }
 
@@ -338,8 +338,8 @@ fn owners(
 fn reject_shared_addresses(tables: &Tables, owners: &[Owner]) -> Result<(), TablesError> {
     let port = |(slot, mac): &Owner| Some((*mac, tables.port(*slot)?));
     let mut owners: Vec<(MacAddr, &Port)> = owners.iter().filter_map(port).collect();
-    owners.sort_by_key(|(mac, port)| (port.switch, *mac, port.id));
-    for group in owners.chunk_by(|a, b| (a.1.switch, a.0) == (b.1.switch, b.0)) {
+    owners.sort_by_key(|(mac, port)| (port.switch_index, *mac, port.id));
+    for group in owners.chunk_by(|a, b| (a.1.switch_index, a.0) == (b.1.switch_index, b.0)) {
         if group.len() < 2 {
             continue;
         }
@@ -380,14 +380,14 @@ fn address_table(
     let mut addresses = ConfiguredAddresses::with_capacity_for(owners.len());
     for (slot, mac) in owners {
         let Some(port) = tables.port(*slot) else { continue };
-        let Some(switch) = tables.switch(port.switch) else { continue };
+        let Some(switch) = tables.switch(port.switch_index) else { continue };
         let slot =
             reached_by.get(&port.id).and_then(|uplink| tables.slot(*uplink)).unwrap_or(*slot);
-        if port.trunk == ACCESS {
-            let key = Key::new(switch.salt, port.switch, port.untagged, mac.to_u64());
+        if port.trunk_index == NO_TRUNK {
+            let key = AddressKey::new(switch.salt, port.switch_index, port.untagged_vlan, mac.to_u64());
             addresses.insert_access(&key, slot);
         } else {
-            let key = Key::new(switch.salt, port.switch, 0, mac.to_u64());
+            let key = AddressKey::new(switch.salt, port.switch_index, 0, mac.to_u64());
             addresses.insert_trunk(&key, switch.salt, slot);
         }
     }
@@ -401,18 +401,18 @@ fn fingerprint(tables: &Tables, bound: &[Owner]) -> u64 {
     let mut sum = fold(tables.switches.len() as u64, tables.ports.len() as u64);
     for switch in &tables.switches {
         sum = fold(sum, u64::from(switch.id.0));
-        sum = fold(sum, u64::from(switch.ageing.refresh) << 32 | u64::from(switch.ageing.expiry));
+        sum = fold(sum, u64::from(switch.ageing.refresh_ticks) << 32 | u64::from(switch.ageing.expiry_ticks));
     }
     for port in &tables.ports {
-        sum = fold(sum, u64::from(port.id.0) << 32 | u64::from(port.trunk));
-        sum = fold(sum, u64::from(port.switch) << 32 | u64::from(port.untagged));
-        sum = fold(sum, u64::from(port.learned_max) << 1 | u64::from(port.binds_source));
+        sum = fold(sum, u64::from(port.id.0) << 32 | u64::from(port.trunk_index));
+        sum = fold(sum, u64::from(port.switch_index) << 32 | u64::from(port.untagged_vlan));
+        sum = fold(sum, u64::from(port.learned_addresses_max) << 1 | u64::from(port.binds_source));
         sum = fold(sum, port.mac);
     }
     for (slot, mac) in bound {
         sum = fold(sum, u64::from(slot.0) << 48 | mac.to_u64());
     }
-    tables.trunks.iter().flatten().fold(sum, |sum, word| fold(sum, *word))
+    tables.trunk_vlans.iter().flatten().fold(sum, |sum, word| fold(sum, *word))
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ fn contradictions_are_refused() {
         assert_eq!(Tables::build(&[switch], &[]).unwrap_err(), error);
     }
     let many: Vec<_> = (0..=65_535).map(port).collect();
-    assert_eq!(refused(&many), TablesError::TooMany { kind: "ports", count: 65_536, max: 65_535 });
+    assert_eq!(refused(&many), TablesError::TooManyObjects { kind: "ports", count: 65_536, max: 65_535 });
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn an_address_belongs_to_one_port_of_a_vlan() {
         build(&[port_on(1, access(5)), port_on(2, trunk(&[7, 8], 9)), port_on(3, trunk(&[6], 0))]);
     let tables = tables.unwrap();
     for (vlan, owner) in [(5, 1), (7, 2), (8, 2), (9, 2), (6, 3)] {
-        let slot = tables.static_port(SWITCH, VlanId::new(vlan), mac);
+        let slot = tables.configured_port(SWITCH, VlanId::new(vlan), mac);
         assert_eq!(slot.and_then(|slot| tables.port_id(slot)), Some(PortId(owner)), "{vlan}");
     }
-    assert_eq!(tables.static_port(SWITCH, VlanId::new(10), mac), None);
-    assert_eq!(tables.static_port(SwitchId(2), VlanId::new(5), mac), None);
+    assert_eq!(tables.configured_port(SWITCH, VlanId::new(10), mac), None);
+    assert_eq!(tables.configured_port(SwitchId(2), VlanId::new(5), mac), None);
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn the_largest_host_fits() {
     let tables = build(&ports).unwrap();
     assert_eq!(tables.port_count(), 65_535);
     let first = tables.slot(PortId(0)).unwrap();
-    assert_eq!(tables.flood(first, None, crate::FloodKind::Group).count(), 65_534);
+    assert_eq!(tables.flood_members(first, None, crate::FloodKind::Group).count(), 65_534);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn any_difference_shows_in_the_fingerprint() {
     let changed = [
         port(1),
         port(2),
-        ForwardingPortSpec { learned_max: 7, ..port(1) },
+        ForwardingPortSpec { learned_addresses_max: 7, ..port(1) },
         ForwardingPortSpec { mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])), ..port(1) },
         ForwardingPortSpec { vlan: VlanMode::Access(VlanId::new(1)), ..port(1) },
         ForwardingPortSpec { vlan: trunk(VlanSet::all()), ..port(1) },

@@ -3,10 +3,10 @@
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, VlanId, VlanTag};
 use suimon_quantity::Time;
 
-use crate::addresses::{age, tick};
+use crate::addresses::{age_in_ticks, time_to_tick};
 use crate::batch::Batch;
 use crate::egress::{TagRule, fits_mtu};
-use crate::key::Key;
+use crate::key::AddressKey;
 use crate::tables::Port;
 use crate::{DropReason, FloodKind, Forwarder, PortSlot, Tables, Verdict};
 
@@ -79,12 +79,12 @@ impl Forwarder {
     ) {
         self.adopt(tables);
         let port = tables.port(ingress);
-        let Some((port, switch)) = port.and_then(|port| Some((port, tables.switch(port.switch)?)))
+        let Some((port, switch)) = port.and_then(|port| Some((port, tables.switch(port.switch_index)?)))
         else {
             verdicts.fill(Verdict::Drop(DropReason::PortGone));
             return;
         };
-        let batch = Batch { tables, now, tick: tick(now), ingress, port, switch };
+        let batch = Batch { tables, now, tick: time_to_tick(now), ingress, port, switch };
         if self.addresses.len() >= TOUCH_ADDRESSES_MIN {
             self.touch(&batch, frames);
         }
@@ -124,7 +124,7 @@ impl Forwarder {
                     continue;
                 }
                 if let Some(entry) = hashes.get_mut(count) {
-                    *entry = Key::new(batch.switch.salt, batch.port.switch, vlan, address).hash;
+                    *entry = AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, address).hash;
                     count += 1;
                 }
             }
@@ -175,8 +175,8 @@ impl Forwarder {
             return Err(DropReason::LinkLocal);
         }
         if !is_own {
-            let key = Key::new(batch.switch.salt, batch.port.switch, vlan, flow.source);
-            let owner = batch.tables.static_slot(&key);
+            let key = AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, flow.source);
+            let owner = batch.tables.configured_slot(&key);
             match owner.and_then(|slot| batch.tables.port(slot)) {
                 None => self.learn(batch, &key)?,
                 // The address belongs to a port that is reached by the ingress port.
@@ -192,7 +192,7 @@ impl Forwarder {
         if flow.destination & GROUP != 0 {
             return Ok(Decision::Flood(VlanId::new(vlan), FloodKind::Group));
         }
-        let key = Key::new(batch.switch.salt, batch.port.switch, vlan, flow.destination);
+        let key = AddressKey::new(batch.switch.salt, batch.port.switch_index, vlan, flow.destination);
         let Some(egress) = self.locate(batch, &key) else {
             return Ok(Decision::Flood(VlanId::new(vlan), FloodKind::UnknownUnicast));
         };
@@ -211,12 +211,12 @@ impl Forwarder {
     }
 
     #[inline]
-    fn locate(&self, batch: &Batch<'_>, key: &Key) -> Option<PortSlot> {
-        if let Some(slot) = batch.tables.static_slot(key) {
+    fn locate(&self, batch: &Batch<'_>, key: &AddressKey) -> Option<PortSlot> {
+        if let Some(slot) = batch.tables.configured_slot(key) {
             return Some(slot);
         }
         let (_, note) = self.addresses.find(key)?;
-        let is_waiting = age(batch.tick, note.stamp) <= batch.switch.ageing.expiry;
+        let is_waiting = age_in_ticks(batch.tick, note.renewed_tick) <= batch.switch.ageing.expiry_ticks;
         is_waiting.then_some(PortSlot(note.slot))
     }
 }

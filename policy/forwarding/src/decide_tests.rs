@@ -14,7 +14,7 @@ fn mac(n: u32) -> [u8; 6] {
 
 fn frame(destination: [u8; 6], source: [u8; 6], tag: Option<VlanTag>) -> Frame {
     let mut frame = Frame::new(0);
-    frame.fill(&[&destination[..], &source, &[0x88, 0xb5], &[0; 46]].concat());
+    frame.set_bytes(&[&destination[..], &source, &[0x88, 0xb5], &[0; 46]].concat());
     frame.meta.tag = tag;
     frame
 }
@@ -31,7 +31,7 @@ fn decide(forwarder: &mut Forwarder, tables: &Tables, frames: &mut [Frame]) -> V
 #[test]
 fn a_batch_is_decided_alike_whether_few_or_many_addresses_are_learned() {
     let uplink = |id| ForwardingPortSpec {
-        learned_max: u32::MAX,
+        learned_addresses_max: u32::MAX,
         ..ForwardingPortSpec::new(PortId(id), SWITCH, PortRole::Uplink)
     };
     let tables = Tables::build(&[SwitchSpec::new(SWITCH)], &[uplink(5), uplink(9)]).unwrap();

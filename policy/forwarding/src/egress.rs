@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use suimon_frame::{Checksum, Frame, GsoKind, VlanId, VlanTag};
 
-use crate::tables::{ACCESS, Port};
+use crate::tables::{NO_TRUNK, Port};
 use crate::vlan_set::number;
 use crate::{DropReason, FloodKind, PortSlot, Tables};
 
@@ -34,12 +34,12 @@ impl TagRule {
     /// is another switch.
     #[inline]
     pub(crate) fn permits_nested_tag(self, port: &Port) -> bool {
-        self != Self::Untagged || (port.trunk == ACCESS && port.is_nic)
+        self != Self::Untagged || (port.trunk_index == NO_TRUNK && port.is_nic)
     }
 
     #[inline]
     pub(crate) fn for_vlan(port: &Port, vlan: u16) -> Self {
-        if vlan == port.untagged {
+        if vlan == port.untagged_vlan {
             Self::Untagged
         } else {
             // Only the untagged VLAN has no number, and it is never tagged.
@@ -62,9 +62,9 @@ impl Tables {
     /// that carry the VLAN. Excluded are the ingress port, isolated ports if the ingress port is
     /// isolated, and for an unknown unicast ports restricted to their configured address.
     #[inline]
-    pub fn flood(&self, ingress: PortSlot, vlan: Option<VlanId>, kind: FloodKind) -> Flood<'_> {
+    pub fn flood_members(&self, ingress: PortSlot, vlan: Option<VlanId>, kind: FloodKind) -> FloodMembers<'_> {
         let vlan = number(vlan);
-        let mut flood = Flood {
+        let mut flood = FloodMembers {
             tables: self,
             ingress,
             vlan,
@@ -74,17 +74,17 @@ impl Tables {
             access: 0..0,
         };
         let Some(port) = self.port(ingress) else { return flood };
-        let Some(switch) = self.switch(port.switch) else { return flood };
+        let Some(switch) = self.switch(port.switch_index) else { return flood };
         flood.skip_isolated = port.isolated;
-        flood.slots = switch.trunks_first..switch.access_first;
+        flood.slots = switch.first_trunk_slot..switch.first_access_slot;
         let access = self
             .ports
-            .get(usize::from(switch.access_first)..usize::from(switch.end))
+            .get(usize::from(switch.first_access_slot)..usize::from(switch.end_slot))
             .unwrap_or_default();
         // Both are at most the number of ports, which fits a u16.
-        let first = access.partition_point(|port| port.untagged < vlan) as u16;
-        let end = access.partition_point(|port| port.untagged <= vlan) as u16;
-        flood.access = switch.access_first + first..switch.access_first + end;
+        let first = access.partition_point(|port| port.untagged_vlan < vlan) as u16;
+        let end = access.partition_point(|port| port.untagged_vlan <= vlan) as u16;
+        flood.access = switch.first_access_slot + first..switch.first_access_slot + end;
         flood
     }
 
@@ -116,7 +116,7 @@ impl Tables {
 
 /// Iterator over the members of a flood, from [`Tables::flood`].
 #[derive(Clone, Debug)]
-pub struct Flood<'a> {
+pub struct FloodMembers<'a> {
     tables: &'a Tables,
     ingress: PortSlot,
     vlan: u16,
@@ -127,7 +127,7 @@ pub struct Flood<'a> {
     access: Range<u16>,
 }
 
-impl Iterator for Flood<'_> {
+impl Iterator for FloodMembers<'_> {
     type Item = FloodMember;
 
     #[inline]
@@ -141,7 +141,7 @@ impl Iterator for Flood<'_> {
             if slot == self.ingress
                 || (self.skip_isolated && port.isolated)
                 || (self.skip_guarded && port.restricts_source)
-                || (port.trunk != ACCESS && !self.tables.carries_number(port, self.vlan))
+                || (port.trunk_index != NO_TRUNK && !self.tables.carries_number(port, self.vlan))
             {
                 continue;
             }

@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use suimon_frame::{MacAddr, VlanId};
 use suimon_quantity::{PortId, SwitchId, Time};
 
-use crate::addresses::{Addresses, Entry, Position, age, span, tick};
+use crate::addresses::{AddressTable, AddressEntry, Position, age_in_ticks, ticks_to_duration, time_to_tick};
 use crate::batch::Batch;
-use crate::key::Key;
+use crate::key::AddressKey;
 use crate::learned::{AddressSighting, LearnedAddress};
 use crate::moves::MoveBudget;
 use crate::tables::{Ageing, Port};
@@ -24,7 +24,7 @@ const SWEEP_BUCKETS: usize = 1024;
 /// Learned addresses of one worker (its replica), and its forwarding decisions.
 ///
 /// Each worker has one. Its owner passes the results of [`Forwarder::poll_announcement`] to
-/// [`Forwarder::handle_learned`] of the other workers. The latest sighting of an address takes
+/// [`Forwarder::handle_announcement`] of the other workers. The latest sighting of an address takes
 /// precedence in every replica; of two at the same time the one on the port with the higher
 /// identifier. So replicas converge once announcements have been delivered. An address in use is
 /// announced again when its entry is a quarter of the ageing old, so that no replica removes an
@@ -36,7 +36,7 @@ const SWEEP_BUCKETS: usize = 1024;
 /// moved: as many as it may learn at once, at least 64, then about 240 per second.
 #[derive(Debug)]
 pub struct Forwarder {
-    pub(crate) addresses: Addresses,
+    pub(crate) addresses: AddressTable,
     /// Number of learned addresses of each port, by slot.
     counts: Vec<u32>,
     /// Budget for address moves to each port, by slot.
@@ -66,7 +66,7 @@ impl Forwarder {
     /// per address.
     pub fn new(capacity: usize) -> Self {
         Self {
-            addresses: Addresses::new(capacity),
+            addresses: AddressTable::new(capacity),
             counts: Vec::new(),
             moves: Vec::new(),
             announcements: VecDeque::with_capacity(ANNOUNCEMENTS_MAX),
@@ -97,22 +97,22 @@ impl Forwarder {
             let slot = slots.get(usize::from(note.slot)).copied().flatten();
             let Some(slot) = slot else { return false };
             let Some(port) = tables.port(slot) else { return false };
-            let Some(switch) = tables.switch(port.switch) else { return false };
+            let Some(switch) = tables.switch(port.switch_index) else { return false };
             let begins_to_bind = port.binds_source
                 && self.adopted.binds_source.get(usize::from(note.slot)) != Some(&true);
-            let was_on = switches.get(usize::from(note.switch)).map(|(id, _)| *id);
-            let key = Key::new(switch.salt, port.switch, note.vlan(), note.mac());
+            let was_on = switches.get(usize::from(note.switch_index)).map(|(id, _)| *id);
+            let key = AddressKey::new(switch.salt, port.switch_index, note.vlan(), note.mac());
             let Some(count) = counts.get_mut(slot.index()) else { return false };
             let is_retained = was_on == Some(switch.id)
                 && tables.carries_number(port, note.vlan())
-                && *count < port.learned_max
-                && tables.static_slot(&key).is_none()
-                && !tables.is_bound_elsewhere(&key, slot)
+                && *count < port.learned_addresses_max
+                && tables.configured_slot(&key).is_none()
+                && !tables.is_bound_to_other_nic(&key, slot)
                 && !begins_to_bind;
             if is_retained {
                 *count += 1;
                 note.slot = slot.0;
-                note.switch = port.switch;
+                note.switch_index = port.switch_index;
             }
             is_retained
         });
@@ -135,20 +135,20 @@ impl Forwarder {
 
     /// Processes an announcement of another worker's replica. Announcements of ports, VLANs or
     /// switches not in `tables`, or older than this replica's own entry, have no effect.
-    pub fn handle_learned(&mut self, tables: &Tables, now: Time, learned: AddressSighting) {
+    pub fn handle_announcement(&mut self, tables: &Tables, now: Time, learned: AddressSighting) {
         self.adopt(tables);
         let vlan = number(learned.vlan);
         let Some(slot) = tables.slot(learned.port) else { return };
         let Some(port) = tables.port(slot) else { return };
-        let Some(switch) = tables.switch(port.switch) else { return };
-        let key = Key::new(switch.salt, port.switch, vlan, learned.mac.to_u64());
-        let stamp = tick(learned.seen.min(now));
+        let Some(switch) = tables.switch(port.switch_index) else { return };
+        let key = AddressKey::new(switch.salt, port.switch_index, vlan, learned.mac.to_u64());
+        let stamp = time_to_tick(learned.seen_at.min(now));
         if switch.id != learned.switch
             || !learned.mac.is_station()
             || !tables.carries_number(port, vlan)
-            || age(tick(now), stamp) > switch.ageing.expiry
-            || tables.static_slot(&key).is_some()
-            || tables.is_bound_elsewhere(&key, slot)
+            || age_in_ticks(time_to_tick(now), stamp) > switch.ageing.expiry_ticks
+            || tables.configured_slot(&key).is_some()
+            || tables.is_bound_to_other_nic(&key, slot)
         {
             return;
         }
@@ -156,11 +156,11 @@ impl Forwarder {
             self.insert(&key, slot, port, stamp, now);
             return;
         };
-        let lead = stamp.wrapping_sub(note.stamp) as i32;
+        let lead = stamp.wrapping_sub(note.renewed_tick) as i32;
         if note.slot == slot.0 {
             if lead > 0 {
                 if let Some(note) = self.addresses.entry_mut(position) {
-                    note.stamp = stamp;
+                    note.renewed_tick = stamp;
                     note.set_unannounced(false);
                 }
             }
@@ -182,10 +182,10 @@ impl Forwarder {
         }
         let counts = &mut self.counts;
         let switches = &self.adopted.switches;
-        let tick = tick(now);
+        let tick = time_to_tick(now);
         self.addresses.retain(self.sweep_bucket, SWEEP_BUCKETS, |note| {
-            let ageing = switches.get(usize::from(note.switch)).map(|(_, ageing)| *ageing);
-            let is_retained = ageing.is_some_and(|ageing| age(tick, note.stamp) <= ageing.expiry);
+            let ageing = switches.get(usize::from(note.switch_index)).map(|(_, ageing)| *ageing);
+            let is_retained = ageing.is_some_and(|ageing| age_in_ticks(tick, note.renewed_tick) <= ageing.expiry_ticks);
             if !is_retained {
                 release(counts, note.slot);
             }
@@ -206,18 +206,18 @@ impl Forwarder {
     /// Returns the learned addresses that have not expired, in no particular order. Configured ones
     /// are not included.
     pub fn entries(&self, now: Time) -> impl Iterator<Item = LearnedAddress> + '_ {
-        let tick = tick(now);
+        let tick = time_to_tick(now);
         self.addresses.entries(0, usize::MAX).filter_map(move |note| {
-            let (switch, ageing) = *self.adopted.switches.get(usize::from(note.switch))?;
+            let (switch, ageing) = *self.adopted.switches.get(usize::from(note.switch_index))?;
             let port = *self.adopted.ports.get(usize::from(note.slot))?;
-            let age = age(tick, note.stamp);
+            let age = age_in_ticks(tick, note.renewed_tick);
             let [_, _, octets @ ..] = note.mac().to_be_bytes();
-            (age <= ageing.expiry).then(|| LearnedAddress {
+            (age <= ageing.expiry_ticks).then(|| LearnedAddress {
                 switch,
                 vlan: VlanId::new(note.vlan()),
                 mac: MacAddr::new(octets),
                 port,
-                age: span(age),
+                age: ticks_to_duration(age),
             })
         })
     }
@@ -243,7 +243,7 @@ impl Forwarder {
     /// is used up.
     fn may_move(&mut self, slot: PortSlot, port: &Port, tick: u32) -> bool {
         let budget = self.moves.get_mut(slot.index());
-        budget.is_some_and(|budget| budget.take(tick, port.learned_max))
+        budget.is_some_and(|budget| budget.take(tick, port.learned_addresses_max))
     }
 
     /// Learns the source address `key` on the ingress port.
@@ -254,13 +254,13 @@ impl Forwarder {
     /// an address already learned on the ingress port: [`Forwarder::handle_tables`] removes those
     /// bound elsewhere.
     #[inline]
-    pub(crate) fn learn(&mut self, batch: &Batch<'_>, key: &Key) -> Result<(), DropReason> {
+    pub(crate) fn learn(&mut self, batch: &Batch<'_>, key: &AddressKey) -> Result<(), DropReason> {
         match self.addresses.find(key) {
             Some((_, note))
                 if note.slot == batch.ingress.0
-                    && age(batch.tick, note.stamp) < batch.switch.ageing.refresh
+                    && age_in_ticks(batch.tick, note.renewed_tick) < batch.switch.ageing.refresh_ticks
                     && !note.is_unannounced() => {}
-            _ if batch.tables.is_bound_elsewhere(key, batch.ingress) => {
+            _ if batch.tables.is_bound_to_other_nic(key, batch.ingress) => {
                 return Err(DropReason::SpoofedSource);
             }
             existing => self.learn_new_address(batch, key, existing),
@@ -274,8 +274,8 @@ impl Forwarder {
     fn learn_new_address(
         &mut self,
         batch: &Batch<'_>,
-        key: &Key,
-        existing: Option<(Position, Entry)>,
+        key: &AddressKey,
+        existing: Option<(Position, AddressEntry)>,
     ) {
         let (ingress, port) = (batch.ingress, batch.port);
         let before = existing.filter(|(_, note)| note.slot != ingress.0);
@@ -289,7 +289,7 @@ impl Forwarder {
             }
             Some((position, _)) => {
                 if let Some(note) = self.addresses.entry_mut(position) {
-                    note.stamp = batch.tick;
+                    note.renewed_tick = batch.tick;
                 }
                 true
             }
@@ -299,13 +299,13 @@ impl Forwarder {
         }
         let is_announced = self.announcements.len() < ANNOUNCEMENTS_MAX;
         if is_announced {
-            let [_, _, octets @ ..] = (key.word & 0xffff_ffff_ffff).to_be_bytes();
+            let [_, _, octets @ ..] = (key.mac_and_vlan & 0xffff_ffff_ffff).to_be_bytes();
             self.announcements.push_back(AddressSighting {
                 switch: batch.switch.id,
                 vlan: VlanId::new(key.vlan()),
                 mac: MacAddr::new(octets),
                 port: port.id,
-                seen: batch.now,
+                seen_at: batch.now,
                 moved_from,
                 is_first: existing.is_none(),
             });
@@ -317,16 +317,16 @@ impl Forwarder {
         }
     }
 
-    fn insert(&mut self, key: &Key, slot: PortSlot, port: &Port, stamp: u32, now: Time) -> bool {
+    fn insert(&mut self, key: &AddressKey, slot: PortSlot, port: &Port, stamp: u32, now: Time) -> bool {
         let Some(count) = self.counts.get_mut(slot.index()) else { return false };
-        if *count >= port.learned_max {
+        if *count >= port.learned_addresses_max {
             return false;
         }
         if self.addresses.len() == 0 {
             self.sweep_due = now + self.adopted.sweep_interval;
         }
         let is_inserted =
-            self.addresses.insert(key, Entry::new(key, slot.0, stamp), &self.adopted.salts);
+            self.addresses.insert(key, AddressEntry::new(key, slot.0, stamp), &self.adopted.salts);
         if is_inserted {
             *count += 1;
         }
@@ -338,20 +338,20 @@ impl Forwarder {
     fn relocate(
         &mut self,
         position: Position,
-        previous: Entry,
+        previous: AddressEntry,
         slot: PortSlot,
         port: &Port,
         stamp: u32,
     ) -> bool {
         let Some(count) = self.counts.get_mut(slot.index()) else { return false };
-        if *count >= port.learned_max {
+        if *count >= port.learned_addresses_max {
             return false;
         }
         *count += 1;
         release(&mut self.counts, previous.slot);
         if let Some(note) = self.addresses.entry_mut(position) {
             note.slot = slot.0;
-            note.stamp = stamp;
+            note.renewed_tick = stamp;
             note.set_unannounced(false);
         }
         true
@@ -360,7 +360,7 @@ impl Forwarder {
 
 impl AdoptedTables {
     fn from_tables(tables: &Tables, buckets: usize) -> Self {
-        let refresh = tables.switches.iter().map(|switch| switch.ageing.refresh).min();
+        let refresh = tables.switches.iter().map(|switch| switch.ageing.refresh_ticks).min();
         let steps = u32::try_from(buckets.div_ceil(SWEEP_BUCKETS)).unwrap_or(u32::MAX);
         Self {
             fingerprint: tables.fingerprint,
@@ -370,7 +370,7 @@ impl AdoptedTables {
             switches: tables.switches.iter().map(|switch| (switch.id, switch.ageing)).collect(),
             salts: tables.switches.iter().map(|switch| switch.salt).collect(),
             // A complete sweep takes as long as the shortest refresh interval.
-            sweep_interval: (span(refresh.unwrap_or(u32::MAX)) / steps.max(1))
+            sweep_interval: (ticks_to_duration(refresh.unwrap_or(u32::MAX)) / steps.max(1))
                 .max(Duration::from_millis(1)),
         }
     }

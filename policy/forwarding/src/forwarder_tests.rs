@@ -44,7 +44,7 @@ fn send(
     bytes[..6].copy_from_slice(&destination.octets());
     bytes[6..12].copy_from_slice(&source.octets());
     let mut frames = [Frame::new(0)];
-    frames[0].fill(&bytes);
+    frames[0].set_bytes(&bytes);
     let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
     let ingress = tables.slot(PortId(from)).unwrap();
     forwarder.decide(tables, now, ingress, &mut frames, &mut verdicts);
@@ -128,7 +128,7 @@ fn a_new_switch_keeps_the_addresses_of_others() {
 #[test]
 fn an_address_that_alternates_between_ports_is_announced_a_bounded_number_of_times() {
     let mut forwarder = Forwarder::new(64);
-    let limited = |id| ForwardingPortSpec { learned_max: 100, ..port(id) };
+    let limited = |id| ForwardingPortSpec { learned_addresses_max: 100, ..port(id) };
     let uplink = ForwardingPortSpec::new(PortId(50), SWITCH, PortRole::Uplink);
     let other = tables(&[uplink, limited(5), limited(7), port(9)]);
     let tables = tables(&[limited(5), limited(7), port(9)]);
@@ -196,7 +196,7 @@ fn a_lower_bound_applies_to_learned_addresses() {
     for n in 0..10 {
         send_broadcast(&mut forwarder, &before, time_at(1), 5, mac(n));
     }
-    forwarder.handle_tables(&tables(&[ForwardingPortSpec { learned_max: 3, ..port(5) }, port(9)]));
+    forwarder.handle_tables(&tables(&[ForwardingPortSpec { learned_addresses_max: 3, ..port(5) }, port(9)]));
     assert_eq!(forwarder.len(), 3);
 }
 
@@ -209,7 +209,7 @@ fn a_station_that_moves_within_a_batch_is_followed_at_once() {
     let broadcast = MacAddr::BROADCAST;
     let flows = [(mac(9), mac(5)), (mac(5), broadcast), (mac(9), mac(5))];
     for (frame, (source, destination)) in frames.iter_mut().zip(flows) {
-        frame.fill(&[0; 60]);
+        frame.set_bytes(&[0; 60]);
         frame.bytes_mut()[..6].copy_from_slice(&destination.octets());
         frame.bytes_mut()[6..12].copy_from_slice(&source.octets());
     }
@@ -231,7 +231,7 @@ fn a_slot_of_other_tables_is_no_port() {
     let slot = many.slot(PortId(9)).unwrap();
     Forwarder::new(4).decide(&limited, time_at(0), slot, &mut frames, &mut verdicts);
     assert_eq!(verdicts[0], Verdict::Drop(DropReason::PortGone));
-    assert_eq!(limited.flood(slot, None, FloodKind::Group).count(), 0);
+    assert_eq!(limited.flood_members(slot, None, FloodKind::Group).count(), 0);
     let member = FloodMember { slot, rule: TagRule::Untagged };
     assert_eq!(limited.check_copy(member, &frames[0]), Err(DropReason::PortGone));
 }
@@ -254,7 +254,7 @@ fn an_address_ages_from_its_last_frame() {
 fn ageing_frees_entries_and_then_needs_no_deadline() {
     let mut forwarder = Forwarder::new(20_000);
     let uplink = ForwardingPortSpec {
-        learned_max: 10_000,
+        learned_addresses_max: 10_000,
         ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
     };
     let tables = tables(&[uplink, port(9)]);
@@ -286,7 +286,7 @@ fn unknown_unicast_is_not_flooded_to_restricted_ports() {
     let tables = tables(&[owner, free, port(9), port(10)]);
     let from = tables.slot(PortId(9)).unwrap();
     let members = |kind| -> Vec<_> {
-        tables.flood(from, None, kind).filter_map(|m| tables.port_id(m.slot)).collect()
+        tables.flood_members(from, None, kind).filter_map(|m| tables.port_id(m.slot)).collect()
     };
     assert_eq!(members(FloodKind::UnknownUnicast), [PortId(8), PortId(10)]);
     assert_eq!(members(FloodKind::Group), [PortId(5), PortId(8), PortId(10)]);
@@ -312,7 +312,7 @@ fn a_unicast_carries_the_tag_of_its_egress_and_keeps_its_priority() {
     ];
     for (from, tag, to, expected) in cases {
         let mut frame = Frame::new(0);
-        frame.fill(&[0; 60]);
+        frame.set_bytes(&[0; 60]);
         frame.bytes_mut()[..6].copy_from_slice(&mac(to).octets());
         frame.bytes_mut()[6..12].copy_from_slice(&mac(from).octets());
         frame.meta.tag = tag.map(VlanTag::from_tci);

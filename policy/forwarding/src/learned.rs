@@ -18,7 +18,8 @@ pub struct AddressSighting {
     /// Port on which the address was seen.
     pub port: PortId,
     /// Time at which the address was seen.
-    pub seen: Time,
+    #[serde(rename = "seen")]
+    pub seen_at: Time,
     /// Port of the previous sighting if the address has moved, as known to the announcing replica;
     /// `None` if it has not moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,13 +42,13 @@ mod verdict;
 mod vlan_set;
 
 pub use build::TablesError;
-pub use egress::{Flood, FloodMember, TagRule};
+pub use egress::{FloodMembers, FloodMember, TagRule};
 pub use forwarder::Forwarder;
 pub use learned::{AddressSighting, LearnedAddress};
 pub use limit::{RateLimit, RateLimitState};
 pub use slot::PortSlot;
 pub use spec::{
-    AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, ForwardingPortSpec, LEARNED_MAX_DEFAULT, MTU_MAX,
+    AGEING_DEFAULT, AGEING_MAX, AGEING_MIN, ForwardingPortSpec, LEARNED_ADDRESSES_MAX_DEFAULT, MTU_MAX,
     MTU_MIN, PortRole, SwitchSpec, VlanMode,
 };
 pub use tables::Tables;

@@ -21,7 +21,7 @@ impl MoveBudget {
     /// Deducts one move at `tick` from the budget of a port that may learn `learned_max` addresses.
     /// Returns false if the budget is used up.
     pub(crate) fn take(&mut self, tick: u32, learned_max: u32) -> bool {
-        let ticks = crate::addresses::age(tick, self.refilled);
+        let ticks = crate::addresses::age_in_ticks(tick, self.refilled);
         if ticks > 0 || self.used == 0 {
             self.used = self.used.saturating_sub(ticks.saturating_mul(MOVES_PER_TICK));
             self.refilled = tick;

@@ -14,7 +14,7 @@ pub const AGEING_MIN: Duration = Duration::from_secs(1);
 /// Longest permitted ageing of a switch (IEEE 802.1Q-2022, table 8-6).
 pub const AGEING_MAX: Duration = Duration::from_secs(1_000_000);
 /// Default maximum of addresses learned on a port.
-pub const LEARNED_MAX_DEFAULT: u32 = 1024;
+pub const LEARNED_ADDRESSES_MAX_DEFAULT: u32 = 1024;
 /// Smallest MTU of a port in bytes, as IPv4 requires (RFC 791).
 pub const MTU_MIN: u16 = 68;
 /// Largest MTU of a port in bytes.
@@ -89,7 +89,7 @@ pub struct ForwardingPortSpec {
     /// Address that no other NIC may send from on the VLANs of this port. NICs only. Unlike `mac`,
     /// it is not fixed to the port but learned, also on an uplink after the guest has moved to
     /// another host.
-    pub bound: Option<MacAddr>,
+    pub bound_address: Option<MacAddr>,
     /// True if the first source address of the port is to be bound to it. The switching plane
     /// reports first sightings on the port; the control plane publishes tables with `bound`.
     pub binds_source: bool,
@@ -98,7 +98,7 @@ pub struct ForwardingPortSpec {
     /// MTU: largest IP packet sent to the port, in bytes, [`MTU_MIN`] to [`MTU_MAX`].
     pub mtu: u16,
     /// Maximum number of addresses learned on the port; 0 disables learning.
-    pub learned_max: u32,
+    pub learned_addresses_max: u32,
 }
 
 impl ForwardingPortSpec {
@@ -116,11 +116,11 @@ impl ForwardingPortSpec {
             mac: None,
             reached_by_uplink: None,
             spoofing_allowed: false,
-            bound: None,
+            bound_address: None,
             binds_source: false,
             isolated: false,
             mtu: 1500,
-            learned_max: LEARNED_MAX_DEFAULT,
+            learned_addresses_max: LEARNED_ADDRESSES_MAX_DEFAULT,
         }
     }
 }

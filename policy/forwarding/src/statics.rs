@@ -1,7 +1,7 @@
 //! Lookup table of configured or bound addresses.
 
 use crate::hash;
-use crate::key::Key;
+use crate::key::AddressKey;
 use crate::slot::PortSlot;
 
 const OCCUPIED: u64 = 1 << 63;
@@ -38,15 +38,15 @@ impl ConfiguredAddresses {
 
     /// Adds the address of the access port `slot`. The table must have been created with sufficient
     /// capacity.
-    pub(crate) fn insert_access(&mut self, key: &Key, slot: PortSlot) {
-        self.insert(key.word, key.hash, key.switch, slot);
+    pub(crate) fn insert_access(&mut self, key: &AddressKey, slot: PortSlot) {
+        self.insert(key.mac_and_vlan, key.hash, key.switch_index, slot);
     }
 
     /// Adds the address of the trunk port `slot` on all its VLANs; the VLAN of `key` is ignored.
     /// `salt` is the hash salt of the switch.
-    pub(crate) fn insert_trunk(&mut self, key: &Key, salt: u64, slot: PortSlot) {
-        let word = key.word & MAC_BITS | ANY_VLAN;
-        self.insert(word, hash::mix(word, salt), key.switch, slot);
+    pub(crate) fn insert_trunk(&mut self, key: &AddressKey, salt: u64, slot: PortSlot) {
+        let word = key.mac_and_vlan & MAC_BITS | ANY_VLAN;
+        self.insert(word, hash::mix(word, salt), key.switch_index, slot);
     }
 
     fn insert(&mut self, word: u64, hash: u64, switch: u16, slot: PortSlot) {
@@ -66,20 +66,20 @@ impl ConfiguredAddresses {
 
     /// Returns the access port whose configured or bound address and VLAN are those of `key`.
     #[inline]
-    pub(crate) fn access_port(&self, key: &Key) -> Option<PortSlot> {
-        self.find(key.word, key.hash, key.switch, |_| true)
+    pub(crate) fn access_port(&self, key: &AddressKey) -> Option<PortSlot> {
+        self.find(key.mac_and_vlan, key.hash, key.switch_index, |_| true)
     }
 
     /// Returns the trunk port that has the address of `key`, if `carries` returns true for it,
     /// which checks the VLAN. `salt` is the hash salt of the switch.
     pub(crate) fn trunk_port(
         &self,
-        key: &Key,
+        key: &AddressKey,
         salt: u64,
         carries: impl Fn(PortSlot) -> bool,
     ) -> Option<PortSlot> {
-        let word = key.word & MAC_BITS | ANY_VLAN;
-        self.find(word, hash::mix(word, salt), key.switch, carries)
+        let word = key.mac_and_vlan & MAC_BITS | ANY_VLAN;
+        self.find(word, hash::mix(word, salt), key.switch_index, carries)
     }
 
     #[inline]

@@ -20,16 +20,16 @@ pub enum DeviceFeature {
     TxChecksumIpv6,
     /// Segments large TCP/IPv4 frames on transmission.
     #[serde(rename = "tx-tcp-segmentation")]
-    TxTcp4,
+    TxTcp4Segmentation,
     /// Segments large TCP/IPv6 frames on transmission.
     #[serde(rename = "tx-tcp6-segmentation")]
-    TxTcp6,
+    TxTcp6Segmentation,
     /// Segments large TCP frames with CWR, setting it on the first segment only.
     #[serde(rename = "tx-tcp-ecn-segmentation")]
-    TxTcpEcn,
+    TxTcpEcnSegmentation,
     /// Segments large UDP frames on transmission.
     #[serde(rename = "tx-udp-segmentation")]
-    TxUdp,
+    TxUdpSegmentation,
     /// Verifies checksums of received frames.
     #[serde(rename = "rx-checksum")]
     RxChecksum,
@@ -53,10 +53,10 @@ impl DeviceFeature {
         Self::TxChecksum,
         Self::TxChecksumIpv4,
         Self::TxChecksumIpv6,
-        Self::TxTcp4,
-        Self::TxTcp6,
-        Self::TxTcpEcn,
-        Self::TxUdp,
+        Self::TxTcp4Segmentation,
+        Self::TxTcp6Segmentation,
+        Self::TxTcpEcnSegmentation,
+        Self::TxUdpSegmentation,
         Self::RxChecksum,
         Self::RxGro,
         Self::RxGroHw,
@@ -70,10 +70,10 @@ impl DeviceFeature {
             Self::TxChecksum => "tx-checksum-ip-generic",
             Self::TxChecksumIpv4 => "tx-checksum-ipv4",
             Self::TxChecksumIpv6 => "tx-checksum-ipv6",
-            Self::TxTcp4 => "tx-tcp-segmentation",
-            Self::TxTcp6 => "tx-tcp6-segmentation",
-            Self::TxTcpEcn => "tx-tcp-ecn-segmentation",
-            Self::TxUdp => "tx-udp-segmentation",
+            Self::TxTcp4Segmentation => "tx-tcp-segmentation",
+            Self::TxTcp6Segmentation => "tx-tcp6-segmentation",
+            Self::TxTcpEcnSegmentation => "tx-tcp-ecn-segmentation",
+            Self::TxUdpSegmentation => "tx-udp-segmentation",
             Self::RxChecksum => "rx-checksum",
             Self::RxGro => "rx-gro",
             Self::RxGroHw => "rx-gro-hw",
@@ -83,7 +83,7 @@ impl DeviceFeature {
     }
 
     /// Returns the feature with this name; `None` if it corresponds to no capability.
-    pub fn named(name: &[u8]) -> Option<Self> {
+    pub fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|feature| feature.name().as_bytes() == name)
     }
 }
@@ -153,9 +153,9 @@ mod tests {
         for feature in DeviceFeature::ALL {
             let json = serde_json::to_string(&feature).unwrap();
             assert_eq!(json, format!("\"{}\"", feature.name()));
-            assert_eq!(DeviceFeature::named(feature.name().as_bytes()), Some(feature));
+            assert_eq!(DeviceFeature::from_name(feature.name().as_bytes()), Some(feature));
         }
-        assert_eq!(DeviceFeature::named(b"rx-fcs"), None);
+        assert_eq!(DeviceFeature::from_name(b"rx-fcs"), None);
         assert!(DeviceFeature::ALL.is_sorted());
     }
 

@@ -8,7 +8,7 @@ use crate::{CapabilityStatus, OffloadCapability, OffloadReason, OffloadToggle, O
 /// Direction of frames at a port, seen from the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Side {
+pub enum FrameDirection {
     /// Frames that enter the switch: sent by the guest, or received by the uplink's device.
     Ingress,
     /// Frames that leave the switch: to the guest, or through the uplink's device.
@@ -29,13 +29,13 @@ pub enum PortKind {
 impl PortKind {
     /// Returns true if frames in this direction are received by the port's user: the guest at a
     /// NIC, the data plane at an uplink.
-    pub const fn receives(self, side: Side) -> bool {
-        matches!((self, side), (Self::Nic, Side::Egress) | (Self::Uplink, Side::Ingress))
+    pub const fn is_receive_direction(self, side: FrameDirection) -> bool {
+        matches!((self, side), (Self::Nic, FrameDirection::Egress) | (Self::Uplink, FrameDirection::Ingress))
     }
 
     /// Returns the operator's switch that controls a capability in this direction.
-    pub const fn toggle_for(self, side: Side, capability: OffloadCapability) -> OffloadToggle {
-        match (capability, self.receives(side)) {
+    pub const fn toggle_for(self, side: FrameDirection, capability: OffloadCapability) -> OffloadToggle {
+        match (capability, self.is_receive_direction(side)) {
             (OffloadCapability::Checksum, false) => OffloadToggle::TxChecksum,
             (OffloadCapability::Checksum, true) => OffloadToggle::RxChecksum,
             (OffloadCapability::IpChecksum, false) => OffloadToggle::TxIpChecksum,
@@ -56,14 +56,15 @@ pub struct EffectiveOffloads {
     /// receive coalescing at the uplink or the guest's NIC, the guest gets the segments.
     pub offloads_from_uplink: Offloads,
     /// Status of each capability that this direction has, in the order of [`OffloadCapability`].
-    pub findings: Vec<CapabilityStatus>,
+    #[serde(rename = "findings")]
+    pub capability_statuses: Vec<CapabilityStatus>,
 }
 
 impl EffectiveOffloads {
     /// Returns the reason for which `capability` is in use or not; `None` if this direction does
     /// not have the capability.
     pub fn reason(&self, capability: OffloadCapability) -> Option<OffloadReason> {
-        self.findings
+        self.capability_statuses
             .iter()
             .find(|finding| finding.capability == capability)
             .map(|finding| finding.reason)
@@ -72,11 +73,11 @@ impl EffectiveOffloads {
 
 /// Returns the offloads in effect for one direction of a port: `supported` by the guest or device
 /// at the port, switched on by the operator, and consistent with each other.
-pub fn effective(
+pub fn effective_offloads(
     supported: Offloads,
     switches: &OffloadToggles,
     kind: PortKind,
-    side: Side,
+    side: FrameDirection,
 ) -> EffectiveOffloads {
     let verdict = |capability, is_supported| {
         evaluate(is_supported, switches, kind.toggle_for(side, capability))
@@ -110,7 +111,7 @@ pub fn effective(
         CapabilityStatus { capability: OffloadCapability::UdpSegmentation, reason: udp },
     ];
     let mut offloads_from_uplink = offloads;
-    if kind.receives(side) {
+    if kind.is_receive_direction(side) {
         let coalescing = verdict(OffloadCapability::ReceiveCoalescing, true)
             .or_needs(any_tcp, OffloadCapability::Tcp4Segmentation);
         findings.push(CapabilityStatus {
@@ -121,14 +122,14 @@ pub fn effective(
             offloads_from_uplink = offloads.without_segmentation();
         }
     }
-    EffectiveOffloads { offloads, offloads_from_uplink, findings }
+    EffectiveOffloads { offloads, offloads_from_uplink, capability_statuses: findings }
 }
 
 /// Determines whether one capability is in use, without its dependencies. The operator's setting
 /// has precedence: a disabled capability is not reported as unsupported.
 fn evaluate(is_supported: bool, switches: &OffloadToggles, switch: OffloadToggle) -> OffloadReason {
     match (switches.is_on(switch), is_supported) {
-        (false, _) => OffloadReason::SwitchedOff { switch },
+        (false, _) => OffloadReason::SwitchedOff { toggle: switch },
         (true, false) => OffloadReason::NotNegotiated,
         (true, true) => OffloadReason::On,
     }
@@ -138,7 +139,7 @@ fn ip_checksum(switches: &OffloadToggles, switch: OffloadToggle) -> OffloadReaso
     if switches.is_on(switch) {
         OffloadReason::NotInVirtio
     } else {
-        OffloadReason::SwitchedOff { switch }
+        OffloadReason::SwitchedOff { toggle: switch }
     }
 }
 
@@ -150,7 +151,7 @@ impl OffloadReason {
         match (self, reason) {
             (Self::On, Self::On) => self,
             (Self::On, _) | (Self::NotNegotiated, Self::SwitchedOff { .. }) => {
-                Self::Needs { other }
+                Self::RequiresOther { required: other }
             }
             _ => self,
         }

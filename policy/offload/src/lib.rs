@@ -26,8 +26,8 @@ mod reason;
 mod toggles;
 
 pub use device::{DeviceFeature, DeviceFeatures, FeatureState};
-pub use effective::{EffectiveOffloads, PortKind, Side, effective};
+pub use effective::{EffectiveOffloads, PortKind, FrameDirection, effective_offloads};
 pub use performer::{Performer, PerformerChoice, is_supported, performer, performer_at_device};
-pub use plan::{EgressStep, plan};
+pub use plan::{EgressStep, egress_step};
 pub use reason::{CapabilityStatus, OffloadCapability, OffloadReason};
 pub use toggles::{OffloadToggle, OffloadToggles};

@@ -1,7 +1,7 @@
 //! Component that performs the work of an offload capability.
 
 use crate::DeviceFeature as Feature;
-use crate::{CapabilityStatus, DeviceFeatures, OffloadCapability, PortKind, Side};
+use crate::{CapabilityStatus, DeviceFeatures, OffloadCapability, PortKind, FrameDirection};
 
 /// Component that does the work of an offload (checksums, segmentation, coalescing) when a frame
 /// requires it.
@@ -16,7 +16,7 @@ pub enum Performer {
     /// Software of the data plane.
     Software,
     /// Determined at the port by which the frame leaves: see the performer there.
-    Egress,
+    DeterminedAtEgress,
     /// No component: the work is not done.
     NotDone,
 }
@@ -33,7 +33,7 @@ pub struct PerformerChoice {
 
 /// Returns the component that does the work at a port without device features: a guest's NIC, or an
 /// uplink that is a TAP device connected to this host's kernel.
-pub fn performer(kind: PortKind, side: Side, finding: &CapabilityStatus) -> Performer {
+pub fn performer(kind: PortKind, side: FrameDirection, finding: &CapabilityStatus) -> Performer {
     let other_side = match kind {
         PortKind::Nic => Performer::Guest,
         PortKind::Uplink => Performer::Kernel,
@@ -42,27 +42,27 @@ pub fn performer(kind: PortKind, side: Side, finding: &CapabilityStatus) -> Perf
         (OffloadCapability::IpChecksum, ..) => Performer::Guest,
         (OffloadCapability::ReceiveCoalescing, _, true) => Performer::Software,
         (OffloadCapability::ReceiveCoalescing, _, false) => Performer::NotDone,
-        (_, Side::Ingress, true) => Performer::Egress,
-        (_, Side::Ingress, false) | (_, Side::Egress, true) => other_side,
-        (_, Side::Egress, false) => Performer::Software,
+        (_, FrameDirection::Ingress, true) => Performer::DeterminedAtEgress,
+        (_, FrameDirection::Ingress, false) | (_, FrameDirection::Egress, true) => other_side,
+        (_, FrameDirection::Egress, false) => Performer::Software,
     }
 }
 
 /// Returns the component that does the work at an uplink whose frames pass the kernel to and from
 /// `device`. The kernel accepts every frame form and does the work that `device` does not support.
 pub fn performer_at_device(
-    side: Side,
+    side: FrameDirection,
     finding: &CapabilityStatus,
     device: &DeviceFeatures,
 ) -> PerformerChoice {
     let without_feature = |performer| PerformerChoice { performer, deciding_feature: None };
     match (finding.capability, side, finding.is_on()) {
         (OffloadCapability::IpChecksum | OffloadCapability::ReceiveCoalescing, ..)
-        | (_, Side::Egress, false) => without_feature(performer(PortKind::Uplink, side, finding)),
-        (_, Side::Egress, true) => transmit_performer(finding.capability, device),
+        | (_, FrameDirection::Egress, false) => without_feature(performer(PortKind::Uplink, side, finding)),
+        (_, FrameDirection::Egress, true) => transmit_performer(finding.capability, device),
         // The data plane ignores the device's checksum verification: the receiver verifies.
-        (OffloadCapability::Checksum, Side::Ingress, false) => without_feature(Performer::Guest),
-        (OffloadCapability::Checksum, Side::Ingress, true) => PerformerChoice {
+        (OffloadCapability::Checksum, FrameDirection::Ingress, false) => without_feature(Performer::Guest),
+        (OffloadCapability::Checksum, FrameDirection::Ingress, true) => PerformerChoice {
             performer: if is_active(device, Feature::RxChecksum) {
                 Performer::Nic
             } else {
@@ -70,28 +70,28 @@ pub fn performer_at_device(
             },
             deciding_feature: Some(Feature::RxChecksum),
         },
-        (_, Side::Ingress, false) => without_feature(Performer::Software),
-        (capability, Side::Ingress, true) => coalescing_performer(capability, device),
+        (_, FrameDirection::Ingress, false) => without_feature(Performer::Software),
+        (capability, FrameDirection::Ingress, true) => coalescing_performer(capability, device),
     }
 }
 
 /// Returns true if `device` supports the work of `capability` in this direction, whether it is
 /// switched on or off.
-pub fn is_supported(side: Side, capability: OffloadCapability, device: &DeviceFeatures) -> bool {
+pub fn is_supported(side: FrameDirection, capability: OffloadCapability, device: &DeviceFeatures) -> bool {
     let any_supported =
         |features: &[Feature]| features.iter().any(|f| device.state(*f).is_supported());
     match (capability, side) {
         (OffloadCapability::IpChecksum, _) => false,
         // Receive coalescing is performed by the data plane.
         (OffloadCapability::ReceiveCoalescing, _) => true,
-        (OffloadCapability::Checksum, Side::Egress) => {
+        (OffloadCapability::Checksum, FrameDirection::Egress) => {
             any_supported(&[Feature::TxChecksum])
                 || (any_supported(&[Feature::TxChecksumIpv4])
                     && any_supported(&[Feature::TxChecksumIpv6]))
         }
-        (OffloadCapability::Checksum, Side::Ingress) => any_supported(&[Feature::RxChecksum]),
-        (_, Side::Ingress) => any_supported(coalescing_features(capability)),
-        (_, Side::Egress) => {
+        (OffloadCapability::Checksum, FrameDirection::Ingress) => any_supported(&[Feature::RxChecksum]),
+        (_, FrameDirection::Ingress) => any_supported(coalescing_features(capability)),
+        (_, FrameDirection::Egress) => {
             segmentation_feature(capability).is_some_and(|feature| any_supported(&[feature]))
         }
     }
@@ -128,10 +128,10 @@ fn checksum_feature(device: &DeviceFeatures) -> Option<Feature> {
 
 const fn segmentation_feature(capability: OffloadCapability) -> Option<Feature> {
     match capability {
-        OffloadCapability::Tcp4Segmentation => Some(Feature::TxTcp4),
-        OffloadCapability::Tcp6Segmentation => Some(Feature::TxTcp6),
-        OffloadCapability::TcpEcnSegmentation => Some(Feature::TxTcpEcn),
-        OffloadCapability::UdpSegmentation => Some(Feature::TxUdp),
+        OffloadCapability::Tcp4Segmentation => Some(Feature::TxTcp4Segmentation),
+        OffloadCapability::Tcp6Segmentation => Some(Feature::TxTcp6Segmentation),
+        OffloadCapability::TcpEcnSegmentation => Some(Feature::TxTcpEcnSegmentation),
+        OffloadCapability::UdpSegmentation => Some(Feature::TxUdpSegmentation),
         OffloadCapability::Checksum
         | OffloadCapability::IpChecksum
         | OffloadCapability::ReceiveCoalescing => None,

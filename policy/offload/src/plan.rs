@@ -13,7 +13,7 @@ pub enum EgressStep {
     Segment {
         /// True if the egress port completes the segments' checksums; false if the segmentation
         /// must.
-        partial_checksum: bool,
+        keeps_partial_checksum: bool,
     },
 }
 
@@ -21,7 +21,7 @@ pub enum EgressStep {
 /// offloads `egress`, and the ingress port's restrictions are met. Called for every frame and
 /// egress port.
 #[inline]
-pub const fn plan(frame: &FrameMeta, egress: Offloads) -> EgressStep {
+pub const fn egress_step(frame: &FrameMeta, egress: Offloads) -> EgressStep {
     let egress = match frame.egress_form {
         EgressForm::Any => egress,
         EgressForm::Segmented => egress.without_segmentation(),
@@ -29,7 +29,7 @@ pub const fn plan(frame: &FrameMeta, egress: Offloads) -> EgressStep {
     };
     match (frame.gso, frame.checksum) {
         (Some(gso), _) if egress.accepts(gso) => EgressStep::AsIs,
-        (Some(_), _) => EgressStep::Segment { partial_checksum: egress.checksum },
+        (Some(_), _) => EgressStep::Segment { keeps_partial_checksum: egress.checksum },
         (None, Checksum::Partial { .. }) if !egress.checksum => EgressStep::CompleteChecksum,
         (None, _) => EgressStep::AsIs,
     }

@@ -52,12 +52,15 @@ pub enum OffloadReason {
     /// The operator has switched the capability off.
     SwitchedOff {
         /// Switch that controls the capability.
-        switch: OffloadToggle,
+        #[serde(rename = "switch")]
+        toggle: OffloadToggle,
     },
     /// The capability requires another capability, which is not in use.
-    Needs {
+    #[serde(rename = "needs")]
+    RequiresOther {
         /// Required capability that is not in use.
-        other: OffloadCapability,
+        #[serde(rename = "other")]
+        required: OffloadCapability,
     },
     /// The virtio specification has no such feature.
     NotInVirtio,
@@ -68,8 +71,8 @@ impl fmt::Display for OffloadReason {
         match self {
             Self::On => f.write_str("on"),
             Self::NotNegotiated => f.write_str("not negotiated by the guest"),
-            Self::SwitchedOff { switch } => write!(f, "switched off by {switch}"),
-            Self::Needs { other } => write!(f, "needs {other}, which is not in use"),
+            Self::SwitchedOff { toggle: switch } => write!(f, "switched off by {switch}"),
+            Self::RequiresOther { required: other } => write!(f, "needs {other}, which is not in use"),
             Self::NotInVirtio => {
                 f.write_str("virtio-net has no offload of the IPv4 header checksum")
             }

@@ -2,7 +2,7 @@
 
 use crate::{
     Cpu, FrequencyPolicy, HostPowerSettings, PowerSpec, SettingId, SettingKind, TurboFile,
-    Unavailable,
+    UnavailableReason,
 };
 
 /// Setting with the value that a plan requires.
@@ -31,11 +31,11 @@ pub struct PlanRequirement {
     /// Kind of the setting, as shown to users.
     pub kind: SettingKind,
     /// Description of the requirement, for display.
-    pub required: String,
+    pub description: String,
     /// Settings that fulfil the requirement; empty if it cannot be fulfilled.
     pub settings: Vec<RequiredSetting>,
     /// Reason for which the requirement is not met, or not on all CPUs; `None` if it is met.
-    pub unavailable: Option<Unavailable>,
+    pub unavailable: Option<UnavailableReason>,
 }
 
 impl PlanRequirement {
@@ -45,17 +45,17 @@ impl PlanRequirement {
         required: String,
         settings: Vec<RequiredSetting>,
     ) -> Self {
-        Self { scope, kind, required, settings, unavailable: None }
+        Self { scope, kind, description: required, settings, unavailable: None }
     }
 
-    fn unavailable(scope: Scope, kind: SettingKind, required: String, reason: Unavailable) -> Self {
-        Self { scope, kind, required, settings: Vec::new(), unavailable: Some(reason) }
+    fn unavailable(scope: Scope, kind: SettingKind, required: String, reason: UnavailableReason) -> Self {
+        Self { scope, kind, description: required, settings: Vec::new(), unavailable: Some(reason) }
     }
 }
 
 /// Returns all requirements of a plan, with the settings that fulfil them, in this order:
 /// frequencies, turbo, idle states.
-pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<PlanRequirement> {
+pub fn plan_requirements(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<PlanRequirement> {
     let mut targets = Vec::new();
     turbo(spec, machine, &mut targets);
     if machine.policies.is_empty() {
@@ -64,7 +64,7 @@ pub fn decide(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<PlanRequirem
                 Scope::Host,
                 kind,
                 required,
-                Unavailable::NoDriver,
+                UnavailableReason::NoDriver,
             ));
         }
     } else {
@@ -91,7 +91,7 @@ fn frequency_requirements(spec: &PowerSpec, driver: &str) -> Vec<(SettingKind, S
     if let Some(preference) = &spec.energy_preference {
         requirements.push((SettingKind::EnergyPreference, preference.clone()));
     }
-    let (min, max) = spec.percents();
+    let (min, max) = spec.performance_percent_range();
     let min = min.map(|min| (SettingKind::PerformancePercentMin, format!("{min} %")));
     let max = max.map(|max| (SettingKind::PerformancePercentMax, format!("{max} %")));
     requirements.extend(min.into_iter().chain(max));
@@ -113,7 +113,7 @@ fn add_unavailable(
             Scope::Cpus(cpus.clone()),
             kind,
             required,
-            Unavailable::NoFrequencyPolicy,
+            UnavailableReason::NoFrequencyPolicy,
         ));
     }
 }
@@ -147,7 +147,7 @@ fn turbo(spec: &PowerSpec, machine: &HostPowerSettings, targets: &mut Vec<PlanRe
             Scope::Host,
             kind,
             required,
-            Unavailable::NoTurbo,
+            UnavailableReason::NoTurbo,
         ));
     }
 }
@@ -165,7 +165,7 @@ fn frequencies(spec: &PowerSpec, policy: &FrequencyPolicy, targets: &mut Vec<Pla
                 PlanRequirement::achievable(scope(), kind, (*governor).to_owned(), vec![setting])
             }
             None => {
-                let reason = Unavailable::NoGovernor {
+                let reason = UnavailableReason::GovernorNotOffered {
                     driver: policy.driver.clone(),
                     required: governors.iter().map(|&governor| governor.to_owned()).collect(),
                     offered: policy.governors.clone(),
@@ -192,17 +192,17 @@ fn preference(
         // Only some drivers support preferences; for a plan that does not name one, that is no
         // shortcoming.
         spec.energy_preference.as_ref()?;
-        let reason = Unavailable::NoPreferences { driver };
+        let reason = UnavailableReason::PreferencesUnsupported { driver };
         return Some(PlanRequirement::unavailable(scope, kind, required.to_owned(), reason));
     }
     let reason = if !is_offered(&policy.preferences, required) {
-        Some(Unavailable::NoPreference {
+        Some(UnavailableReason::PreferenceNotOffered {
             driver,
             required: required.to_owned(),
             offered: policy.preferences.clone(),
         })
     } else if governor == Some("performance") && required != "performance" {
-        Some(Unavailable::GovernorForbids { driver })
+        Some(UnavailableReason::PreferenceForbiddenByGovernor { driver })
     } else {
         None
     };
@@ -217,13 +217,13 @@ fn preference(
 }
 
 fn percents(spec: &PowerSpec, policy: &FrequencyPolicy) -> Vec<PlanRequirement> {
-    let (min, max) = spec.percents();
+    let (min, max) = spec.performance_percent_range();
     let target = |percent: u8, kind: SettingKind, id: SettingId| {
         let scope = Scope::Cpus(policy.cpus.clone());
         let offered = policy.khz_range.filter(|(least, most)| least <= most);
         let (Some((least, most)), true) = (offered, policy.khz_min.and(policy.khz_max).is_some())
         else {
-            let reason = Unavailable::NoFrequencies { driver: policy.driver.clone() };
+            let reason = UnavailableReason::FrequencyRangeUnknown { driver: policy.driver.clone() };
             return PlanRequirement::unavailable(scope, kind, format!("{percent} %"), reason);
         };
         let khz = u64::from(most) * u64::from(percent.min(100)) / 100;
@@ -262,14 +262,14 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<PlanRequirement>) {
             scope,
             kind,
             required,
-            Unavailable::NoIdleStates,
+            UnavailableReason::NoIdleStates,
         ));
         return;
     };
     let deepest = name.map(|name| cpu.idle_states.iter().rfind(|state| state.name == name));
     if let (Some(None), Some(name)) = (deepest, name) {
         let offered = cpu.idle_states.iter().map(|state| state.name.clone()).collect();
-        let reason = Unavailable::NoIdleState { required: name.to_owned(), offered };
+        let reason = UnavailableReason::IdleStateNotFound { required: name.to_owned(), offered };
         targets.push(PlanRequirement::unavailable(scope, kind, required, reason));
         return;
     }
@@ -281,17 +281,17 @@ fn idle(spec: &PowerSpec, cpu: &Cpu, targets: &mut Vec<PlanRequirement>) {
     };
     let forbidden = cpu.idle_states.iter().filter(is_forbidden);
     let settings = forbidden.map(|state| RequiredSetting {
-        id: SettingId::Idle { cpu: cpu.number, state: state.number },
+        id: SettingId::IdleStateDisable { cpu: cpu.number, state: state.number },
         value: "1".to_owned(),
     });
     let settings = settings.collect();
     let why_not =
-        (shallowest.latency_us > latency_max).then(|| Unavailable::ExitLatencyAboveLimit {
+        (shallowest.latency_us > latency_max).then(|| UnavailableReason::ExitLatencyAboveLimit {
             limit_us: latency_max,
             name: shallowest.name.clone(),
             latency_us: shallowest.latency_us,
         });
-    targets.push(PlanRequirement { scope, kind, required, settings, unavailable: why_not });
+    targets.push(PlanRequirement { scope, kind, description: required, settings, unavailable: why_not });
 }
 
 fn is_offered(offered: &[String], value: &str) -> bool {

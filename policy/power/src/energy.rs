@@ -43,7 +43,7 @@ pub struct ZoneEnergy {
     pub milliwatts: Option<u64>,
     /// True if the zone counts towards the host's sum: packages and memory count, cores do not
     /// because their package includes them.
-    pub is_counted: bool,
+    pub is_in_host_total: bool,
 }
 
 /// Calculates the energy and power of all zones from counter readings.
@@ -121,7 +121,7 @@ impl EnergyMeter {
             name: meter.name.clone(),
             energy_uj: meter.total_uj,
             milliwatts: meter.milliwatts,
-            is_counted: is_counted(zone, &meter.name),
+            is_in_host_total: is_counted(zone, &meter.name),
         });
         zones.collect()
     }

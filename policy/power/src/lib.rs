@@ -32,10 +32,10 @@ mod reconcile;
 mod setting;
 mod unavailable;
 
-pub use decide::{PlanRequirement, RequiredSetting, Scope, decide};
+pub use decide::{PlanRequirement, RequiredSetting, Scope, plan_requirements};
 pub use energy::{EnergyMeter, ZoneEnergy, ZoneReading};
 pub use machine::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo};
 pub use plan::{DataPlaneSettings, PowerPlan, PowerSpec};
-pub use reconcile::{ExternalChange, Overwrite, Reconciliation, Records, SettingRecord, reconcile};
+pub use reconcile::{ExternalChange, OverwritePolicy, Reconciliation, SettingRecords, SettingRecord, reconcile};
 pub use setting::{SettingId, SettingKind, TurboFile};
-pub use unavailable::Unavailable;
+pub use unavailable::UnavailableReason;

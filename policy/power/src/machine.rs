@@ -94,7 +94,7 @@ impl HostPowerSettings {
             SettingId::FrequencyMin(policy) => {
                 self.policy(policy)?.khz_min.map(|khz| khz.to_string())
             }
-            SettingId::Idle { cpu, state } => {
+            SettingId::IdleStateDisable { cpu, state } => {
                 let cpu = self
                     .cpus
                     .iter()

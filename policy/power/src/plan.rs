@@ -180,7 +180,7 @@ impl PowerSpec {
     /// Returns minimum and maximum frequency in percent of the CPU's highest. They are either both
     /// present or both `None`. With one override, the other limit is relaxed where it would
     /// conflict. If two overrides contradict each other, the maximum takes precedence.
-    pub(crate) fn percents(&self) -> (Option<u8>, Option<u8>) {
+    pub(crate) fn performance_percent_range(&self) -> (Option<u8>, Option<u8>) {
         let (min, max) = match self.plan {
             PowerPlan::Balanced | PowerPlan::PowerSaver => (Some(0), Some(100)),
             PowerPlan::HighPerformance => (Some(100), Some(100)),

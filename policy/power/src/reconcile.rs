@@ -10,13 +10,16 @@ use crate::{HostPowerSettings, RequiredSetting, SettingId};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SettingRecord {
     /// Value before the daemon's first write, to be restored.
-    pub before: String,
+    #[serde(rename = "before")]
+    pub original_value: String,
     /// Value written or about to be written.
-    pub written: String,
+    #[serde(rename = "written")]
+    pub written_value: String,
     /// Value read after the write, which a driver may have rounded; `None` if it has not been read
     /// yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub found: Option<String>,
+    #[serde(rename = "found")]
+    pub read_back_value: Option<String>,
 }
 
 impl SettingRecord {
@@ -24,23 +27,23 @@ impl SettingRecord {
     /// and read, the value that the driver rounded to is unknown; any value then counts for a
     /// setting that drivers round.
     fn is_ours(&self, id: SettingId, value: &str) -> bool {
-        let is_unread = self.found.is_none() && id.is_rounded() && value != self.before;
-        self.written == value || self.found.as_deref() == Some(value) || is_unread
+        let is_unread = self.read_back_value.is_none() && id.may_be_rounded() && value != self.original_value;
+        self.written_value == value || self.read_back_value.as_deref() == Some(value) || is_unread
     }
 
     /// Returns true if the setting, which now has the value `now`, fulfils `required`: the driver
     /// may have rounded the written value to the nearest supported frequency.
     pub fn fulfils(&self, id: SettingId, required: &str, now: &str) -> bool {
-        self.written == required && self.is_ours(id, now)
+        self.written_value == required && self.is_ours(id, now)
     }
 }
 
 /// Records of all settings that the daemon has changed.
-pub type Records = BTreeMap<SettingId, SettingRecord>;
+pub type SettingRecords = BTreeMap<SettingId, SettingRecord>;
 
 /// Which external changes are overwritten.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Overwrite {
+pub enum OverwritePolicy {
     /// No external change is overwritten.
     Nothing,
     /// Every external change is overwritten: the operator has just set a plan.
@@ -56,18 +59,18 @@ pub struct ExternalChange {
     /// Setting that another program changed.
     pub id: SettingId,
     /// Value before the plan was applied.
-    pub before: String,
+    pub original_value: String,
     /// Value written for the plan.
-    pub written: String,
+    pub written_by_daemon: String,
     /// Current value of the setting.
-    pub now: String,
+    pub current_value: String,
 }
 
 /// Result of a reconciliation: records, writes and exceptions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reconciliation {
     /// Records that the caller must persist before it writes anything.
-    pub records: Records,
+    pub records: SettingRecords,
     /// Writes, in the order in which the caller must carry them out.
     pub writes: Vec<RequiredSetting>,
     /// Settings whose write restores the original value. The caller drops the record once the write
@@ -86,8 +89,8 @@ pub struct Reconciliation {
 pub fn reconcile(
     required: &[RequiredSetting],
     machine: &HostPowerSettings,
-    records: &Records,
-    assert: &Overwrite,
+    records: &SettingRecords,
+    assert: &OverwritePolicy,
 ) -> Reconciliation {
     let required: BTreeMap<SettingId, &str> =
         required.iter().map(|setting| (setting.id, setting.value.as_str())).collect();
@@ -131,13 +134,13 @@ enum Treatment {
     OverwriteOnly,
 }
 
-fn treatment(assert: &Overwrite, machine: &HostPowerSettings, id: SettingId) -> Treatment {
+fn treatment(assert: &OverwritePolicy, machine: &HostPowerSettings, id: SettingId) -> Treatment {
     let is_of_them = match assert {
-        Overwrite::Nothing => false,
-        Overwrite::All => return Treatment::OverwriteAndRestore,
-        Overwrite::Cpus(cpus) => match id {
+        OverwritePolicy::Nothing => false,
+        OverwritePolicy::All => return Treatment::OverwriteAndRestore,
+        OverwritePolicy::Cpus(cpus) => match id {
             SettingId::Turbo(_) => false,
-            SettingId::Idle { cpu, .. } => cpus.contains(&cpu),
+            SettingId::IdleStateDisable { cpu, .. } => cpus.contains(&cpu),
             SettingId::Boost(policy)
             | SettingId::Governor(policy)
             | SettingId::Preference(policy)
@@ -164,19 +167,19 @@ impl Reconciliation {
             }
             return;
         };
-        if now == value && now == record.before {
+        if now == value && now == record.original_value {
             // The setting has its original value, which is the required one: no record is needed.
         } else if now == value || record.fulfils(id, value, &now) {
             let found = Some(now);
             self.records
-                .insert(id, SettingRecord { written: value.to_owned(), found, ..record.clone() });
+                .insert(id, SettingRecord { written_value: value.to_owned(), read_back_value: found, ..record.clone() });
         } else if record.is_ours(id, &now)
-            || now == record.before
+            || now == record.original_value
             || treatment == Treatment::OverwriteOnly
         {
             // The setting has the value of another plan, its write was interrupted, or its CPU was
             // reset.
-            self.write(id, value, record.before.clone());
+            self.write(id, value, record.original_value.clone());
         } else if treatment == Treatment::OverwriteAndRestore {
             self.write(id, value, now);
         } else {
@@ -187,7 +190,7 @@ impl Reconciliation {
 
     fn write(&mut self, id: SettingId, value: &str, before: String) {
         let written = value.to_owned();
-        self.records.insert(id, SettingRecord { before, written: written.clone(), found: None });
+        self.records.insert(id, SettingRecord { original_value: before, written_value: written.clone(), read_back_value: None });
         self.writes.push(RequiredSetting { id, value: written });
     }
 
@@ -198,12 +201,12 @@ impl Reconciliation {
         record: &SettingRecord,
         treatment: Treatment,
     ) {
-        if now == record.before {
+        if now == record.original_value {
             return;
         }
         if record.is_ours(id, &now) || treatment == Treatment::OverwriteOnly {
             self.records.insert(id, record.clone());
-            self.writes.push(RequiredSetting { id, value: record.before.clone() });
+            self.writes.push(RequiredSetting { id, value: record.original_value.clone() });
             self.restored.insert(id);
         } else {
             self.external_changes.push(external_changes(id, record, now));
@@ -212,7 +215,7 @@ impl Reconciliation {
 }
 
 fn external_changes(id: SettingId, record: &SettingRecord, now: String) -> ExternalChange {
-    ExternalChange { id, before: record.before.clone(), written: record.written.clone(), now }
+    ExternalChange { id, original_value: record.original_value.clone(), written_by_daemon: record.written_value.clone(), current_value: now }
 }
 
 /// Sorts writes such that the kernel accepts each: turbo, governors, preferences, frequencies, idle

@@ -31,7 +31,7 @@ pub enum SettingId {
     /// Minimum frequency of a frequency policy, in kHz.
     FrequencyMin(u16),
     /// Disable flag of an idle state of a CPU.
-    Idle {
+    IdleStateDisable {
         /// Number of the logical CPU.
         cpu: u16,
         /// Number of the idle state.
@@ -87,7 +87,7 @@ impl SettingId {
             Self::Preference(policy) => of_policy(policy, "energy_performance_preference"),
             Self::FrequencyMax(policy) => of_policy(policy, "scaling_max_freq"),
             Self::FrequencyMin(policy) => of_policy(policy, "scaling_min_freq"),
-            Self::Idle { cpu, state } => format!("{CPUS}cpu{cpu}/cpuidle/state{state}/disable"),
+            Self::IdleStateDisable { cpu, state } => format!("{CPUS}cpu{cpu}/cpuidle/state{state}/disable"),
         }
     }
 
@@ -119,7 +119,7 @@ impl SettingId {
             _ => {
                 let (cpu, rest) = file.strip_prefix("cpu")?.split_once("/cpuidle/state")?;
                 let state = rest.strip_suffix("/disable")?;
-                Some(Self::Idle { cpu: cpu.parse().ok()?, state: state.parse().ok()? })
+                Some(Self::IdleStateDisable { cpu: cpu.parse().ok()?, state: state.parse().ok()? })
             }
         }
     }
@@ -132,12 +132,12 @@ impl SettingId {
             Self::Preference(_) => SettingKind::EnergyPreference,
             Self::FrequencyMax(_) => SettingKind::PerformancePercentMax,
             Self::FrequencyMin(_) => SettingKind::PerformancePercentMin,
-            Self::Idle { .. } => SettingKind::IdleStates,
+            Self::IdleStateDisable { .. } => SettingKind::IdleStates,
         }
     }
 
     /// Returns true if the driver may round a written value to the nearest one that it supports.
-    pub(crate) const fn is_rounded(self) -> bool {
+    pub(crate) const fn may_be_rounded(self) -> bool {
         matches!(self, Self::FrequencyMax(_) | Self::FrequencyMin(_))
     }
 }
@@ -162,7 +162,7 @@ mod tests {
             SettingId::Preference(65_535),
             SettingId::FrequencyMax(1),
             SettingId::FrequencyMin(2),
-            SettingId::Idle { cpu: 12, state: 255 },
+            SettingId::IdleStateDisable { cpu: 12, state: 255 },
         ];
         for id in ids {
             assert_eq!(SettingId::from_file(&id.file()), Some(id), "{id}");

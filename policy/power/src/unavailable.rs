@@ -6,7 +6,7 @@ use thiserror::Error;
 
 /// Reason for which a required setting is not available. The message names a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Unavailable {
+pub enum UnavailableReason {
     /// No CPU of the host has a frequency policy.
     #[error(
         "there is no cpufreq driver: the firmware or the hypervisor controls frequencies; enable \
@@ -23,7 +23,7 @@ pub enum Unavailable {
     /// The driver supports none of the suitable governors.
     #[error(
         "driver {driver} has no governor {}; set one of {}", Choice(.required), Choice(.offered))]
-    NoGovernor {
+    GovernorNotOffered {
         /// Name of the cpufreq driver.
         driver: String,
         /// Governors that are suitable for the plan, in order of preference.
@@ -36,14 +36,14 @@ pub enum Unavailable {
         "driver {driver} has no energy-performance preference; use a plan or driver without it, \
          such as intel_pstate or amd_pstate in active mode"
     )]
-    NoPreferences {
+    PreferencesUnsupported {
         /// Name of the cpufreq driver.
         driver: String,
     },
     /// The driver does not support this preference.
     #[error(
         "driver {driver} has no energy-performance preference {required}; set one of {}", Choice(.offered))]
-    NoPreference {
+    PreferenceNotOffered {
         /// Name of the cpufreq driver.
         driver: String,
         /// Preference that the plan requires.
@@ -53,7 +53,7 @@ pub enum Unavailable {
     },
     /// The current governor forbids all other preferences (`performance` of an active driver).
     #[error("with governor performance, driver {driver} accepts no preference but performance")]
-    GovernorForbids {
+    PreferenceForbiddenByGovernor {
         /// Name of the cpufreq driver.
         driver: String,
     },
@@ -62,7 +62,7 @@ pub enum Unavailable {
         "driver {driver} does not report the lowest and highest frequency of the CPU; set \
          `governor` instead of a frequency limit"
     )]
-    NoFrequencies {
+    FrequencyRangeUnknown {
         /// Name of the cpufreq driver.
         driver: String,
     },
@@ -77,7 +77,7 @@ pub enum Unavailable {
     NoIdleStates,
     /// The CPU has no idle state with this name.
     #[error("the CPU has no idle state {required}; set one of {}", Choice(.offered))]
-    NoIdleState {
+    IdleStateNotFound {
         /// Required name of the idle state.
         required: String,
         /// Names of the existing idle states.

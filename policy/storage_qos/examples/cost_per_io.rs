@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 use suimon_storage_qos::{
-    Capacity, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreScheduler,
-    StoreSpec, Submitted,
+    Capacity, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, Store, StoreScheduler,
+    StoreSpec, SubmitOutcome,
 };
 
 const REQUESTS: u64 = 2_000_000;
@@ -48,12 +48,12 @@ impl Set {
 fn scheduler(disks: u32, set: Set) -> (StoreScheduler, Time) {
     let mut store = Store::new(Capacity::Declared(10_000_000));
     let proposals: Vec<Proposal> = (0..disks)
-        .map(|disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(set.limits(disks, disk))))
+        .map(|disk| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(set.limits(disks, disk))))
         .collect();
     let mut scheduler =
         StoreScheduler::new(StoreSpec { depth_min: 64, depth_max: 64, ..StoreSpec::default() });
     let now = Time::from_ns(1 << 40);
-    for change in store.propose(&proposals, false).expect("the minimums are admissible") {
+    for change in store.apply(&proposals, false).expect("the minimums are admissible") {
         scheduler.apply(now, change);
     }
     (scheduler, now)
@@ -72,8 +72,8 @@ fn nobody_waits(disks: u32, set: Set) -> f64 {
     for tag in 0..REQUESTS as u32 {
         now = now + Duration::from_nanos(STEP_NS);
         let submitted = scheduler.submit(now, DiskSlot(disk), BYTES, tag);
-        assert_eq!(submitted, Ok(Submitted::Dispatch));
-        scheduler.handle_complete(now, DiskSlot(disk), (IoKind::Read, BYTES), LATENCY);
+        assert_eq!(submitted, Ok(SubmitOutcome::Dispatch));
+        scheduler.handle_completion(now, DiskSlot(disk), (IoKind::Read, BYTES), LATENCY);
         disk = if disk + 1 == disks { 0 } else { disk + 1 };
     }
     (cpu_ns() - start) as f64 / REQUESTS as f64
@@ -86,7 +86,7 @@ fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
     let mut in_device = std::collections::VecDeque::new();
     for number in 0..64 + BACKLOG * backlogged {
         let disk = DiskSlot(number % backlogged);
-        if scheduler.submit(now, disk, BYTES, number) == Ok(Submitted::Dispatch) {
+        if scheduler.submit(now, disk, BYTES, number) == Ok(SubmitOutcome::Dispatch) {
             in_device.push_back(disk);
         }
     }
@@ -94,12 +94,12 @@ fn all_wait(disks: u32, backlogged: u32, set: Set) -> f64 {
     for tag in 0..REQUESTS as u32 {
         now = now + Duration::from_nanos(STEP_NS);
         let completed = in_device.pop_front().expect("the device is full");
-        scheduler.handle_complete(now, completed, (IoKind::Read, BYTES), LATENCY);
+        scheduler.handle_completion(now, completed, (IoKind::Read, BYTES), LATENCY);
         match scheduler.poll(now) {
-            Next::Dispatch { disk, .. } => {
+            NextAction::Dispatch { disk, .. } => {
                 in_device.push_back(disk);
                 let submitted = scheduler.submit(now, disk, BYTES, tag);
-                assert_eq!(submitted, Ok(Submitted::Queued));
+                assert_eq!(submitted, Ok(SubmitOutcome::Queued));
             }
             other => panic!("{other:?}"),
         }

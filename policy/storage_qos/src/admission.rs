@@ -36,18 +36,19 @@ impl Capacity {
 
 /// Sum of a store's minimums, and the capacity that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AdmittedMinimums {
+pub struct MinimumsCheck {
     /// Sum of all minimums in normalised operations per second. The minimum of a shared policy
     /// counts once, and only if a disk uses the policy.
     pub minimums_iops: u64,
     /// Number of minimums in the sum.
-    pub minimums: usize,
+    #[serde(rename = "minimums")]
+    pub minimum_count: usize,
     /// Capacity that the minimums are compared with.
     #[serde(rename = "capability")]
     pub capacity: Capacity,
 }
 
-impl AdmittedMinimums {
+impl MinimumsCheck {
     /// Returns the largest permitted sum of minimums in normalised operations per second; 0 if the
     /// capacity is not known.
     pub fn admissible_iops(&self) -> u64 {
@@ -55,15 +56,15 @@ impl AdmittedMinimums {
         u64::try_from(iops * u128::from(MINIMUMS_PERCENT_MAX) / 100).unwrap_or(u64::MAX)
     }
 
-    /// Returns true if the sum of the minimums is at most [`AdmittedMinimums::admissible_iops`].
-    pub fn fit(&self) -> bool {
+    /// Returns true if the sum of the minimums is at most [`MinimumsCheck::admissible_iops`].
+    pub fn is_admissible(&self) -> bool {
         self.minimums_iops <= self.admissible_iops()
     }
 }
 
-impl fmt::Display for AdmittedMinimums {
+impl fmt::Display for MinimumsCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let minimums = CountedNoun::with_plural(self.minimums, "minimum", "minimums");
+        let minimums = CountedNoun::with_plural(self.minimum_count, "minimum", "minimums");
         write!(f, "the sum of {minimums} is {} IOPS", self.minimums_iops)?;
         let (iops, qualifier) = match self.capacity {
             Capacity::Unknown => return f.write_str("; the capacity of the store is unknown"),
@@ -88,7 +89,7 @@ pub enum AdmissionError {
     Limits(#[from] LimitsError),
     /// The sum of minimums exceeds the permitted share of the capacity.
     #[error("{}: {}", .0, Remedy(.0))]
-    Overcommitted(AdmittedMinimums),
+    Overcommitted(MinimumsCheck),
     /// The policy of the change does not exist.
     #[error("policy {} does not exist; create it first", .0.0)]
     NoPolicy(PolicyId),
@@ -107,11 +108,11 @@ pub enum AdmissionError {
     /// The maximum number of disks or policies of the store is reached. Contains the plural of the
     /// kind of object.
     #[error("the store has {DISKS_MAX} {0}, the most it can have; remove one")]
-    TooMany(&'static str),
+    TooManyObjects(&'static str),
 }
 
 /// Formats advice for the operator on how to make the minimums fit.
-struct Remedy<'a>(&'a AdmittedMinimums);
+struct Remedy<'a>(&'a MinimumsCheck);
 
 impl fmt::Display for Remedy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

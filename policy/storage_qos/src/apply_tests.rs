@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use suimon_quantity::{ByteRate, DiskId, Iops, Time};
 
 use crate::{
-    Burst, Capacity, Change, DiskSlot, FlowSlot, Limits, LimitsOwner, LimitsSource, Next, PolicyId,
-    PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError, Submitted,
+    Burst, Capacity, ConfigStep, DiskSlot, FlowSlot, Limits, LimitsOwner, LimitsSource, NextAction, PolicyId,
+    PolicyKind, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitError, SubmitOutcome,
     Weight,
 };
 
@@ -43,12 +43,12 @@ fn any_proposal() -> impl Strategy<Value = Proposal> {
     let disk = || (0u32..5).prop_map(DiskId);
     prop_oneof![
         3 => (disk(), any_limits())
-            .prop_map(|(disk, limits)| Proposal::Disk(disk, LimitsSource::Own(limits))),
+            .prop_map(|(disk, limits)| Proposal::SetDisk(disk, LimitsSource::Own(limits))),
         2 => (disk(), policy())
-            .prop_map(|(disk, policy)| Proposal::Disk(disk, LimitsSource::Policy(policy))),
+            .prop_map(|(disk, policy)| Proposal::SetDisk(disk, LimitsSource::Policy(policy))),
         1 => disk().prop_map(Proposal::RemoveDisk),
         2 => (policy(), kind, any_limits())
-            .prop_map(|(policy, kind, limits)| Proposal::Policy(policy, PolicySpec { kind, limits })),
+            .prop_map(|(policy, kind, limits)| Proposal::SetPolicy(policy, PolicySpec { kind, limits })),
         1 => policy().prop_map(Proposal::RemovePolicy),
     ]
 }
@@ -91,10 +91,10 @@ impl Model {
     }
 
     fn propose(&mut self, proposal: Proposal) {
-        let Ok(changes) = self.store.propose(&[proposal], true) else { return };
+        let Ok(changes) = self.store.apply(&[proposal], true) else { return };
         for change in changes {
             let disk = match change {
-                Change::RemoveDisk(slot) => self.scheduler.disk(slot),
+                ConfigStep::RemoveDisk(slot) => self.scheduler.disk(slot),
                 _ => None,
             };
             let returned = self.scheduler.apply(self.now, change);
@@ -109,11 +109,11 @@ impl Model {
         self.sizes.push(bytes);
         let waiting = self.waiting.entry(disk).or_default();
         match self.scheduler.submit(self.now, slot, bytes, tag) {
-            Ok(Submitted::Dispatch) => {
+            Ok(SubmitOutcome::Dispatch) => {
                 assert!(waiting.is_empty(), "overtaken");
                 self.device.push((slot, bytes));
             }
-            Ok(Submitted::Queued) => waiting.push_back(tag),
+            Ok(SubmitOutcome::Queued) => waiting.push_back(tag),
             Err(error) => assert_eq!(error, SubmitError::Full),
         }
     }
@@ -121,18 +121,18 @@ impl Model {
     /// Polls once. Returns true if a request was dispatched.
     fn poll(&mut self) -> bool {
         match self.scheduler.poll(self.now) {
-            Next::Dispatch { disk, tag } => {
+            NextAction::Dispatch { disk, tag } => {
                 let id = self.scheduler.disk(disk).unwrap();
                 assert_eq!(self.waiting.get_mut(&id).unwrap().pop_front(), Some(tag));
                 self.device.push((disk, self.sizes[tag as usize]));
                 assert!(self.device.len() <= 8, "too deep");
                 true
             }
-            Next::WaitUntil(deadline) => {
+            NextAction::WaitUntil(deadline) => {
                 assert!(deadline > self.now, "a wait that does not end");
                 false
             }
-            Next::Idle => false,
+            NextAction::Idle => false,
         }
     }
 
@@ -141,7 +141,7 @@ impl Model {
             return;
         }
         let (slot, bytes) = self.device.remove(index % self.device.len());
-        self.scheduler.handle_complete(
+        self.scheduler.handle_completion(
             self.now,
             slot,
             (crate::IoKind::Read, bytes),
@@ -183,13 +183,13 @@ proptest! {
             model.step(op);
             for disk in model.store.disks() {
                 let view = model.scheduler.view(model.now, model.store.slot(disk).unwrap()).unwrap();
-                let effective = model.store.effective(disk).unwrap();
-                prop_assert_eq!((view.disk, view.holder, view.limits), (disk, effective.holder, effective.limits));
+                let effective = model.store.effective_limits(disk).unwrap();
+                prop_assert_eq!((view.disk, view.owner, view.limits), (disk, effective.owner, effective.limits));
             }
         }
         // Without limits, all queued requests are dispatched one after another.
         for disk in model.store.disks().collect::<Vec<_>>() {
-            model.propose(Proposal::Disk(disk, LimitsSource::default()));
+            model.propose(Proposal::SetDisk(disk, LimitsSource::default()));
         }
         for _ in 0..100 {
             while model.poll() {}
@@ -208,16 +208,16 @@ proptest! {
         for (now, (kind, a, b, limits)) in (0u64..).step_by(1_000_000).zip(changes) {
             let now = Time::from_ns(if b % 7 == 0 { u64::MAX - now } else { now });
             let change = match kind {
-                0 => Change::Flow { flow: FlowSlot(a), holder: LimitsOwner::Disk(DiskId(b)), limits },
-                1 => Change::Flow { flow: FlowSlot(a), holder: LimitsOwner::Policy(PolicyId(b)), limits },
-                2 => Change::Disk { slot: DiskSlot(a), disk: DiskId(b), flow: FlowSlot(b) },
-                3 => Change::RemoveDisk(DiskSlot(a)),
-                _ => Change::RemoveFlow(FlowSlot(a)),
+                0 => ConfigStep::SetFlow { flow: FlowSlot(a), owner: LimitsOwner::Disk(DiskId(b)), limits },
+                1 => ConfigStep::SetFlow { flow: FlowSlot(a), owner: LimitsOwner::Policy(PolicyId(b)), limits },
+                2 => ConfigStep::SetDisk { slot: DiskSlot(a), disk: DiskId(b), flow: FlowSlot(b) },
+                3 => ConfigStep::RemoveDisk(DiskSlot(a)),
+                _ => ConfigStep::RemoveFlow(FlowSlot(a)),
             };
             scheduler.apply(now, change);
             for disk in 0..6 {
                 let _ = scheduler.submit(now, DiskSlot(disk), b, a);
-                scheduler.handle_complete(now, DiskSlot(a), (crate::IoKind::Read, b), Duration::MAX);
+                scheduler.handle_completion(now, DiskSlot(a), (crate::IoKind::Read, b), Duration::MAX);
             }
             for _ in 0..20 {
                 scheduler.poll(now);
@@ -237,20 +237,20 @@ fn a_flow_is_removed_while_its_requests_are_in_the_device() {
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let limits = Limits { min_iops: Iops::new(1000), ..Limits::default() };
     let propose = |store: &mut Store, scheduler: &mut StoreScheduler, proposal| {
-        for change in store.propose(&[proposal], false).unwrap() {
+        for change in store.apply(&[proposal], false).unwrap() {
             scheduler.apply(now, change);
         }
     };
-    let proposal = Proposal::Disk(DiskId(1), LimitsSource::Own(limits));
+    let proposal = Proposal::SetDisk(DiskId(1), LimitsSource::Own(limits));
     propose(&mut store, &mut scheduler, proposal);
     let slot = store.slot(DiskId(1)).unwrap();
-    assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
+    assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(SubmitOutcome::Dispatch));
     propose(&mut store, &mut scheduler, Proposal::RemoveDisk(DiskId(1)));
-    let minimums = scheduler.flows.iter().filter(|flow| flow.holder.is_some()).count();
+    let minimums = scheduler.flows.iter().filter(|flow| flow.owner.is_some()).count();
     assert_eq!((minimums, scheduler.in_flight()), (0, 1));
     assert!(scheduler.flows.iter().all(|flow| flow.minimum.is_none()));
     let read = (crate::IoKind::Read, 4096);
-    scheduler.handle_complete(now, slot, read, Duration::from_micros(80));
+    scheduler.handle_completion(now, slot, read, Duration::from_micros(80));
     assert_eq!(scheduler.in_flight(), 0);
     assert!(scheduler.flows.iter().all(|flow| !flow.is_busy()));
 }
@@ -263,31 +263,31 @@ fn an_undone_request_is_neither_counted_nor_charged() {
     let mut store = Store::new(Capacity::Declared(10_000));
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let limits = Limits { max_iops: Iops::new(100), ..Limits::default() };
-    let proposal = Proposal::Disk(DiskId(1), LimitsSource::Own(limits));
-    for change in store.propose(&[proposal], false).unwrap() {
+    let proposal = Proposal::SetDisk(DiskId(1), LimitsSource::Own(limits));
+    for change in store.apply(&[proposal], false).unwrap() {
         scheduler.apply(now, change);
     }
     let slot = store.slot(DiskId(1)).unwrap();
     scheduler.observe(now);
     for _ in 0..1000 {
-        assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
-        scheduler.handle_undone(now, slot, 4096);
+        assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(SubmitOutcome::Dispatch));
+        scheduler.handle_not_executed(now, slot, 4096);
     }
     let later = now + Duration::from_secs(1);
     scheduler.observe(later);
     let view = scheduler.view(later, slot).unwrap();
-    assert_eq!((view.short.delivered, view.short.demanded, view.in_flight), (0, 0, 0));
-    assert_eq!((scheduler.in_flight(), scheduler.latency_ns()), (0, 0));
-    assert_eq!(scheduler.time_of(slot).requests, 0);
+    assert_eq!((view.short.delivered_operations, view.short.demanded_operations, view.in_flight), (0, 0, 0));
+    assert_eq!((scheduler.in_flight(), scheduler.device_latency_ns()), (0, 0));
+    assert_eq!(scheduler.time_of(slot).completed_requests, 0);
 }
 
 #[test]
 fn changes_can_be_serialized() {
     let limits = Limits { min_iops: Iops::new(5), ..Limits::default() };
     let change =
-        Change::Flow { flow: FlowSlot(3), holder: LimitsOwner::Policy(PolicyId(9)), limits };
+        ConfigStep::SetFlow { flow: FlowSlot(3), owner: LimitsOwner::Policy(PolicyId(9)), limits };
     let text = serde_json::to_string(&change).unwrap();
-    assert_eq!(serde_json::from_str::<Change>(&text).unwrap(), change);
+    assert_eq!(serde_json::from_str::<ConfigStep>(&text).unwrap(), change);
 }
 
 /// A minimum whose due time would be after the largest time is due at the largest time.
@@ -298,12 +298,12 @@ fn a_request_due_after_the_largest_time_is_dispatched() {
     let now = Time::from_ns(u64::MAX);
     let limits = Limits { min_iops: Iops::new(1), ..Limits::default() };
     let (slot, flow, disk) = (DiskSlot(0), FlowSlot(0), DiskId(7));
-    scheduler.apply(now, Change::Flow { flow, holder: LimitsOwner::Disk(disk), limits });
-    scheduler.apply(now, Change::Disk { slot, disk, flow });
-    assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(Submitted::Dispatch));
-    assert_eq!(scheduler.submit(now, slot, 4096, 1), Ok(Submitted::Queued));
-    scheduler.handle_complete(now, slot, (crate::IoKind::Read, 4096), Duration::from_millis(1));
-    assert_eq!(scheduler.poll(now), Next::Dispatch { disk: slot, tag: 1 });
+    scheduler.apply(now, ConfigStep::SetFlow { flow, owner: LimitsOwner::Disk(disk), limits });
+    scheduler.apply(now, ConfigStep::SetDisk { slot, disk, flow });
+    assert_eq!(scheduler.submit(now, slot, 4096, 0), Ok(SubmitOutcome::Dispatch));
+    assert_eq!(scheduler.submit(now, slot, 4096, 1), Ok(SubmitOutcome::Queued));
+    scheduler.handle_completion(now, slot, (crate::IoKind::Read, 4096), Duration::from_millis(1));
+    assert_eq!(scheduler.poll(now), NextAction::Dispatch { disk: slot, tag: 1 });
 }
 
 /// A disk that was idle for a millisecond is owed a millisecond less, regardless of the number of
@@ -318,26 +318,26 @@ fn refused_requests_do_not_reduce_the_due_of_a_minimum() {
         let guaranteed = Limits { min_iops: Iops::new(1000), ..Limits::default() };
         let proposals = [(DiskId(0), guaranteed), (DiskId(1), Limits::default())];
         let proposals =
-            proposals.map(|(disk, limits)| Proposal::Disk(disk, LimitsSource::Own(limits)));
-        for change in store.propose(&proposals, false).unwrap() {
+            proposals.map(|(disk, limits)| Proposal::SetDisk(disk, LimitsSource::Own(limits)));
+        for change in store.apply(&proposals, false).unwrap() {
             scheduler.apply(time_at(0), change);
         }
         let [disk, other] = [0, 1].map(|disk| store.slot(DiskId(disk)).unwrap());
         let millisecond = Duration::from_millis(1);
         // The request is queued for 50 ms, and the next one is submitted a millisecond after its
         // completion.
-        assert_eq!(scheduler.submit(time_at(0), other, 4096, 0), Ok(Submitted::Dispatch));
-        assert_eq!(scheduler.submit(time_at(0), disk, 4096, 0), Ok(Submitted::Queued));
-        scheduler.handle_complete(time_at(50), other, (crate::IoKind::Read, 4096), millisecond);
-        assert_eq!(scheduler.poll(time_at(50)), Next::Dispatch { disk, tag: 0 });
-        scheduler.handle_complete(time_at(51), disk, (crate::IoKind::Read, 4096), millisecond);
-        assert_eq!(scheduler.submit(time_at(51), other, 4096, 0), Ok(Submitted::Dispatch));
-        assert_eq!(scheduler.submit(time_at(51), other, 4096, 0), Ok(Submitted::Queued));
+        assert_eq!(scheduler.submit(time_at(0), other, 4096, 0), Ok(SubmitOutcome::Dispatch));
+        assert_eq!(scheduler.submit(time_at(0), disk, 4096, 0), Ok(SubmitOutcome::Queued));
+        scheduler.handle_completion(time_at(50), other, (crate::IoKind::Read, 4096), millisecond);
+        assert_eq!(scheduler.poll(time_at(50)), NextAction::Dispatch { disk, tag: 0 });
+        scheduler.handle_completion(time_at(51), disk, (crate::IoKind::Read, 4096), millisecond);
+        assert_eq!(scheduler.submit(time_at(51), other, 4096, 0), Ok(SubmitOutcome::Dispatch));
+        assert_eq!(scheduler.submit(time_at(51), other, 4096, 0), Ok(SubmitOutcome::Queued));
         for _ in 0..rejections {
             assert_eq!(scheduler.submit(time_at(52), disk, 4096, 0), Err(SubmitError::Full));
         }
-        let flow = scheduler.disks[disk.0 as usize].flow as usize;
-        scheduler.flows[flow].minimum.unwrap().due
+        let flow = scheduler.disks[disk.0 as usize].flow_index as usize;
+        scheduler.flows[flow].minimum.unwrap().due_at
     };
     assert_eq!(due_after(100), due_after(1));
 }

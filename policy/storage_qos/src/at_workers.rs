@@ -2,7 +2,7 @@
 
 /// Number of requests in flight at the workers that borrow, according to their reports.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AtWorkers {
+pub(crate) struct WorkerInFlight {
     /// Number of requests in flight. Signed: the sum of the changes that workers report.
     pub(crate) in_flight: i32,
     /// Queue depth at which the requests of the current report completed: requests in flight after

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 
 use suimon_quantity::Time;
 
-use crate::records::{Fifo, Records, Units};
-use crate::worker_time::{ALL_EVERY, LocalRequests, REPORT_EVERY};
+use crate::records::{Fifo, QueuedRequests, RequestCharge};
+use crate::worker_time::{ALL_DISKS_INTERVAL_MIN, LocalRequests, REPORT_INTERVAL_MAX};
 use crate::{
-    Completion, DISKS_MAX, DiskSlot, GrantKind, LoanReport, Next, Normalization, RequestPhase,
-    RequestedGrant, Return, SubmitError, Submitted, Unscheduled, WorkerGrant,
+    Completion, DISKS_MAX, DiskSlot, GrantKind, WorkerReport, NextAction, Normalization, RequestPhase,
+    RequestedGrant, ReturnedGrant, SubmitError, SubmitOutcome, DiskUnscheduledTime, WorkerGrant,
 };
 
 /// Time after which the worker returns an unused loan to the budget.
@@ -21,7 +21,7 @@ pub const LOAN_IDLE_MAX: Duration = Duration::from_millis(1);
 /// Time for which a grant is valid after the budget has decided it. A worker that was blocked for
 /// longer declines it, see [`Borrower::handle_late_grant`]: the requests would otherwise be
 /// dispatched together with those that the maximums permit at that time.
-pub const GRANT_AGE_MAX: Duration = crate::CATCH_UP;
+pub const GRANT_AGE_MAX: Duration = crate::CATCH_UP_WINDOW;
 /// Maximum number of loans (requests granted in advance) of one disk.
 const AHEAD_MAX: u32 = 16;
 
@@ -75,7 +75,7 @@ impl Queue {
 pub struct Borrower {
     normalization: Normalization,
     queues: Vec<Queue>,
-    records: Records,
+    records: QueuedRequests,
     /// Disks with granted requests that were not dispatched yet.
     ready: VecDeque<u32>,
     /// Disks that have or need loans, which must be checked at the next deadline.
@@ -84,12 +84,12 @@ pub struct Borrower {
     /// of these disks.
     changed: Vec<u32>,
     /// Disks that had requests at the last report about them. Reports at intervals of at least
-    /// [`ALL_EVERY`] contain the times of these disks, so that the cost of other reports does not
+    /// [`ALL_DISKS_INTERVAL_MIN`] contain the times of these disks, so that the cost of other reports does not
     /// depend on the number of disks.
     busy: Vec<u32>,
     /// Time of the last report that contained the times of all disks.
     times_reported: Time,
-    report: LoanReport,
+    report: WorkerReport,
     /// True if the worker returns its loans and requests no further ones.
     is_settling: bool,
 }
@@ -101,13 +101,13 @@ impl Borrower {
         Self {
             normalization,
             queues: Vec::new(),
-            records: Records::new(waiting_max),
+            records: QueuedRequests::new(waiting_max),
             ready: VecDeque::new(),
             watched: Vec::new(),
             changed: Vec::new(),
             busy: Vec::new(),
             times_reported: Time::ZERO,
-            report: LoanReport::default(),
+            report: WorkerReport::default(),
             is_settling: false,
         }
     }
@@ -115,20 +115,20 @@ impl Borrower {
     /// Enables or disables settling. A settling worker returns its loans and requests no further
     /// ones. Must be enabled before the worker becomes the only user of the store, or leaves the
     /// store.
-    pub const fn set_settling(&mut self, is_settling: bool) {
+    pub const fn set_draining(&mut self, is_settling: bool) {
         self.is_settling = is_settling;
     }
 
     /// Returns true if the worker has reported everything and has no grants other than those of
     /// requests in the device.
-    pub fn is_settled(&self) -> bool {
+    pub fn is_drained(&self) -> bool {
         let is_free =
             |queue: &Queue| queue.granted == 0 && queue.loans == 0 && queue.loans_requested == 0;
         self.report.is_empty() && self.queues.iter().all(is_free)
     }
 
     /// Returns the number of queued requests of a disk on this worker.
-    pub fn waiting(&self, disk: DiskSlot) -> u32 {
+    pub fn queued_count(&self, disk: DiskSlot) -> u32 {
         self.queues.get(disk.0 as usize).map_or(0, |queue| queue.waiting)
     }
 
@@ -145,7 +145,7 @@ impl Borrower {
     }
 
     /// Queues a request of `bytes` bytes. If a loan covers it, the caller must dispatch it at once
-    /// instead ([`Submitted::Dispatch`]).
+    /// instead ([`SubmitOutcome::Dispatch`]).
     ///
     /// # Errors
     ///
@@ -156,9 +156,9 @@ impl Borrower {
         disk: DiskSlot,
         bytes: u32,
         tag: u32,
-    ) -> Result<Submitted, SubmitError> {
+    ) -> Result<SubmitOutcome, SubmitError> {
         let queue = self.queues.get_mut(disk.0 as usize).ok_or(SubmitError::NoDisk(disk))?;
-        let units = Units { cost: self.normalization.cost(bytes), bytes };
+        let units = RequestCharge { cost: self.normalization.cost(bytes), bytes };
         queue.account(now, disk, &mut self.changed);
         queue.last_bytes = bytes;
         if queue.waiting == 0 && queue.loans > 0 && bytes <= queue.ahead_bytes {
@@ -167,11 +167,11 @@ impl Borrower {
             let cost = self.normalization.cost(queue.ahead_bytes) - units.cost;
             let bytes = queue.ahead_bytes - bytes;
             if bytes > 0 {
-                self.report.returns.push(Return { disk, requests: 0, cost, bytes });
+                self.report.returned_grants.push(ReturnedGrant { disk, requests: 0, cost, bytes });
             }
             queue.is_used = true;
             queue.local.in_flight += 1;
-            return Ok(Submitted::Dispatch);
+            return Ok(SubmitOutcome::Dispatch);
         }
         if !self.records.has_room() {
             return Err(SubmitError::Full);
@@ -184,13 +184,13 @@ impl Borrower {
             queue.is_listed = true;
             self.watched.push(disk.0);
         }
-        self.report.loan_demand.push(RequestedGrant { disk, bytes });
-        Ok(Submitted::Queued)
+        self.report.queued_requests.push(RequestedGrant { disk, bytes });
+        Ok(SubmitOutcome::Queued)
     }
 
-    /// Returns the next action: dispatch a request or idle. It never returns [`Next::WaitUntil`];
+    /// Returns the next action: dispatch a request or idle. It never returns [`NextAction::WaitUntil`];
     /// see [`Borrower::next_deadline`].
-    pub fn poll(&mut self, now: Time) -> Next {
+    pub fn poll(&mut self, now: Time) -> NextAction {
         while let Some(slot) = self.ready.front().copied() {
             let queue = self.queues.get_mut(slot as usize).filter(|queue| queue.granted > 0);
             let next = queue.and_then(|queue| {
@@ -202,11 +202,11 @@ impl Borrower {
                 Some(record)
             });
             match next {
-                Some(record) => return Next::Dispatch { disk: DiskSlot(slot), tag: record.tag },
+                Some(record) => return NextAction::Dispatch { disk: DiskSlot(slot), tag: record.tag },
                 None => self.ready.pop_front(),
             };
         }
-        Next::Idle
+        NextAction::Idle
     }
 
     /// Accounts for the completion of a dispatched request.
@@ -219,19 +219,19 @@ impl Borrower {
     }
 
     /// Accounts for a dispatched request that ended without being executed. See
-    /// [`crate::StoreScheduler::handle_undone`].
-    pub fn handle_undone(&mut self, now: Time, disk: DiskSlot, bytes: u32) {
+    /// [`crate::StoreScheduler::handle_not_executed`].
+    pub fn handle_not_executed(&mut self, now: Time, disk: DiskSlot, bytes: u32) {
         if let Some(queue) = self.queues.get_mut(disk.0 as usize) {
             queue.account(now, disk, &mut self.changed);
             queue.local.complete();
         }
         let cost = self.normalization.cost(bytes);
-        self.report.returns.push(Return { disk, requests: 1, cost, bytes });
+        self.report.returned_grants.push(ReturnedGrant { disk, requests: 1, cost, bytes });
     }
 
     /// Moves one request in flight from phase `from` to phase `to`. See
-    /// [`crate::StoreScheduler::handle_phase`].
-    pub fn handle_phase(
+    /// [`crate::StoreScheduler::handle_phase_change`].
+    pub fn handle_phase_change(
         &mut self,
         now: Time,
         disk: DiskSlot,
@@ -244,30 +244,30 @@ impl Borrower {
     }
 
     /// Adds time in which the disk's worker was runnable but the kernel did not run it.
-    pub fn handle_unscheduled(&mut self, now: Time, unscheduled: Unscheduled) {
+    pub fn handle_unscheduled_time(&mut self, now: Time, unscheduled: DiskUnscheduledTime) {
         let Some(queue) = self.queues.get_mut(unscheduled.disk.0 as usize) else { return };
         queue.account(now, unscheduled.disk, &mut self.changed);
-        queue.local.add_unscheduled(unscheduled);
+        queue.local.add_unscheduled_time(unscheduled);
     }
 
     /// Applies a grant or refusal of the budget.
     pub fn handle_grant(&mut self, now: Time, grant: WorkerGrant) {
         let Some(queue) = self.queues.get_mut(grant.disk.0 as usize) else { return };
-        match grant.of {
-            GrantKind::Waiting(requests) => {
+        match grant.kind {
+            GrantKind::QueuedRequests(requests) => {
                 // Surplus grants were intended for requests that have been withdrawn meanwhile.
                 let used = requests.min(queue.waiting.saturating_sub(queue.granted));
                 let requests = requests.saturating_sub(used);
                 if requests > 0 {
-                    let returned = Return { disk: grant.disk, requests, cost: 0, bytes: 0 };
-                    self.report.returns.push(returned);
+                    let returned = ReturnedGrant { disk: grant.disk, requests, cost: 0, bytes: 0 };
+                    self.report.returned_grants.push(returned);
                 }
                 if queue.granted == 0 && used > 0 {
                     self.ready.push_back(grant.disk.0);
                 }
                 queue.granted += used;
             }
-            GrantKind::Ahead(bytes) => {
+            GrantKind::Loan(bytes) => {
                 queue.loans_requested = queue.loans_requested.saturating_sub(1);
                 if queue.loans > 0 && queue.ahead_bytes != bytes {
                     return_loan(&mut self.report, self.normalization, grant.disk, queue);
@@ -276,25 +276,25 @@ impl Borrower {
                 queue.ahead_bytes = bytes;
                 queue.ahead_since = now;
             }
-            GrantKind::Nothing => queue.loans_requested = queue.loans_requested.saturating_sub(1),
-            GrantKind::Refused(bytes) if queue.waiting > queue.granted => {
-                self.report.loan_demand.push(RequestedGrant { disk: grant.disk, bytes });
+            GrantKind::LoanRefused => queue.loans_requested = queue.loans_requested.saturating_sub(1),
+            GrantKind::QueuedRequestRefused(bytes) if queue.waiting > queue.granted => {
+                self.report.queued_requests.push(RequestedGrant { disk: grant.disk, bytes });
             }
-            GrantKind::Refused(_) => {}
+            GrantKind::QueuedRequestRefused(_) => {}
         }
     }
 
     /// Removes a disk's oldest queued request, because the disk is being removed, and returns its
     /// tag. The caller repeats the call until it returns `None`.
-    pub fn withdraw(&mut self, disk: DiskSlot) -> Option<u32> {
+    pub fn withdraw_request(&mut self, disk: DiskSlot) -> Option<u32> {
         let queue = self.queues.get_mut(disk.0 as usize)?;
-        self.report.loan_demand.retain(|request| request.disk != disk);
+        self.report.queued_requests.retain(|request| request.disk != disk);
         let record = self.records.pop(&mut queue.fifo)?;
         queue.waiting -= 1;
         if queue.granted > 0 {
             queue.granted -= 1;
-            let Units { cost, bytes } = record.units;
-            self.report.returns.push(Return { disk, requests: 1, cost, bytes });
+            let RequestCharge { cost, bytes } = record.units;
+            self.report.returned_grants.push(ReturnedGrant { disk, requests: 1, cost, bytes });
         }
         Some(record.tag)
     }
@@ -303,7 +303,7 @@ impl Borrower {
     /// `None` if no report will be due by time alone.
     pub fn next_deadline(&self) -> Option<Time> {
         let has_times = !self.changed.is_empty() || !self.busy.is_empty();
-        let times = has_times.then(|| self.times_reported + REPORT_EVERY);
+        let times = has_times.then(|| self.times_reported + REPORT_INTERVAL_MAX);
         let queues = self.watched.iter().filter_map(|slot| self.queues.get(*slot as usize));
         let lending = queues.filter(|queue| queue.loans > 0);
         lending.map(|queue| queue.ahead_since + LOAN_IDLE_MAX).chain(times).min()
@@ -317,8 +317,8 @@ impl Borrower {
     pub fn poll_report(
         &mut self,
         now: Time,
-        mut spent: LoanReport,
-    ) -> Result<LoanReport, LoanReport> {
+        mut spent: WorkerReport,
+    ) -> Result<WorkerReport, WorkerReport> {
         let (queues, report, normalization) =
             (&mut self.queues, &mut self.report, self.normalization);
         let is_settling = self.is_settling;
@@ -343,9 +343,9 @@ impl Borrower {
             queue.is_listed = queue.waiting > 0 || queue.loans > 0 || queue.loans_requested > 0;
             queue.is_listed
         });
-        let is_due = now >= self.times_reported + REPORT_EVERY;
+        let is_due = now >= self.times_reported + REPORT_INTERVAL_MAX;
         if is_due || !self.report.is_empty() {
-            self.report_times(now, now >= self.times_reported + ALL_EVERY);
+            self.report_times(now, now >= self.times_reported + ALL_DISKS_INTERVAL_MIN);
         }
         if self.report.is_empty() {
             return Err(spent);
@@ -360,8 +360,8 @@ impl Borrower {
         let (queues, times) = (&mut self.queues, &mut self.report.times);
         for slot in self.changed.drain(..) {
             let Some(queue) = queues.get_mut(slot as usize) else { continue };
-            times.extend(queue.local.report(now, DiskSlot(slot), queue.waiting));
-            if queue.local.becomes_busy(queue.waiting) {
+            times.extend(queue.local.take_report(now, DiskSlot(slot), queue.waiting));
+            if queue.local.mark_busy(queue.waiting) {
                 self.busy.push(slot);
             }
         }
@@ -372,15 +372,15 @@ impl Borrower {
         self.busy.retain(|slot| {
             let Some(queue) = queues.get_mut(*slot as usize) else { return false };
             // The disks above have no unreported time left.
-            times.extend(queue.local.report(now, DiskSlot(*slot), queue.waiting));
-            queue.local.stays_busy(queue.waiting)
+            times.extend(queue.local.take_report(now, DiskSlot(*slot), queue.waiting));
+            queue.local.update_busy(queue.waiting)
         });
     }
 }
 
 /// Adds the return of all loans of a disk to the report.
 fn return_loan(
-    report: &mut LoanReport,
+    report: &mut WorkerReport,
     normalization: Normalization,
     disk: DiskSlot,
     queue: &mut Queue,
@@ -388,5 +388,5 @@ fn return_loan(
     let requests = core::mem::take(&mut queue.loans);
     let cost = normalization.cost(queue.ahead_bytes).saturating_mul(requests);
     let bytes = queue.ahead_bytes.saturating_mul(requests);
-    report.returns.push(Return { disk, requests, cost, bytes });
+    report.returned_grants.push(ReturnedGrant { disk, requests, cost, bytes });
 }

@@ -28,18 +28,21 @@ pub enum LimitsOwner {
 /// One step of a configuration change. The steps of a change must be applied together and in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum ConfigStep {
     /// Sets the limits of a flow.
-    Flow {
+    #[serde(rename = "flow")]
+    SetFlow {
         /// Slot of the flow in the scheduler.
         flow: FlowSlot,
         /// Disk or policy that owns the limits.
-        holder: LimitsOwner,
+        #[serde(rename = "holder")]
+        owner: LimitsOwner,
         /// Limits that apply from now on.
         limits: Limits,
     },
     /// Sets the disk in a slot and its flow.
-    Disk {
+    #[serde(rename = "disk")]
+    SetDisk {
         /// Slot of the disk in the scheduler.
         slot: DiskSlot,
         /// Disk that occupies the slot.
@@ -53,18 +56,21 @@ pub enum Change {
     RemoveFlow(FlowSlot),
     /// Sets the capacity of the store in normalised operations per second; `None` if not known.
     #[serde(rename = "capability")]
-    Capacity(Option<u64>),
+    SetCapacity(Option<u64>),
     /// Limits all disks of this node together, in normalised operations per second; `None` removes
     /// the limit. Minimums have priority within the limit. The caller must therefore ensure that
     /// the limit covers them.
-    Cap(Option<TimedRateLimit>),
+    #[serde(rename = "cap")]
+    SetCap(Option<TimedRateLimit>),
     /// Limits the disks of a policy on this node, if the policy also has disks on other nodes.
     /// `None`: the policy's limits apply to this node alone. Also applies to disks that are
     /// assigned to the policy later.
-    Part(PolicyId, Option<PolicyShare>),
+    #[serde(rename = "part")]
+    SetPolicyShare(PolicyId, Option<PolicyShare>),
     /// Sets the device latency from a measurement of the store; `None` if it was not measured.
     /// Observed latencies are compared with this value. It does not affect scheduling.
-    Latency(Option<MeasuredLatency>),
+    #[serde(rename = "latency")]
+    SetMeasuredLatency(Option<MeasuredLatency>),
 }
 
 /// Latency of a store's device from a measurement.

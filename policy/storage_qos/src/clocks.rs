@@ -5,9 +5,9 @@ use suimon_quantity::Time;
 
 use crate::disk::Disk;
 use crate::flow::Flow;
-use crate::pace::{FixedNs, fixed_ns};
-use crate::records::Units;
-use crate::run::Run;
+use crate::pace::{FixedNs, fixed_from_time};
+use crate::records::RequestCharge;
+use crate::run::RequestRun;
 
 /// Virtual time from which all virtual times are reset to avoid an overflow.
 const VIRTUAL_MAX: u64 = 1 << 62;
@@ -18,19 +18,19 @@ pub(crate) struct Clocks {
     pub(crate) virtual_time: u64,
     /// Time by which the reservation clock is behind real time, because the store could not deliver
     /// all minimums.
-    pub(crate) lost: FixedNs,
+    pub(crate) reservation_lag: FixedNs,
 }
 
 impl Clocks {
     /// Returns the value of the reservation clock at `now`.
     #[inline]
-    pub(crate) fn reservation(&self, now: Time) -> FixedNs {
-        fixed_ns(now).saturating_sub(self.lost)
+    pub(crate) fn reservation_clock(&self, now: Time) -> FixedNs {
+        fixed_from_time(now).saturating_sub(self.reservation_lag)
     }
 
     /// Returns true if virtual time must be reset.
     #[inline]
-    pub(crate) const fn is_long(&self) -> bool {
+    pub(crate) const fn needs_virtual_time_reset(&self) -> bool {
         self.virtual_time > VIRTUAL_MAX
     }
 
@@ -38,27 +38,27 @@ impl Clocks {
     /// Returns false, without a change, if the run would use up a maximum. The caller then submits
     /// each request separately.
     #[inline]
-    pub(crate) fn start_run(
+    pub(crate) fn account_run(
         &mut self,
         now: Time,
         disk: &mut Disk,
         flow: &mut Flow,
-        run: Run,
+        run: RequestRun,
     ) -> bool {
-        let clock = self.reservation(now);
-        if !flow.charge_maximums_if_open(now, run.all.cost, run.all.bytes) {
+        let clock = self.reservation_clock(now);
+        if !flow.charge_maximums_if_open(now, run.total_charge.cost, run.total_charge.bytes) {
             return false;
         }
-        let demanded = u64::from(run.all.cost);
-        disk.totals.demanded = disk.totals.demanded.wrapping_add(demanded);
-        flow.demanded = flow.demanded.wrapping_add(demanded);
-        flow.cost_max = flow.cost_max.max(run.each.cost);
-        flow.served = flow.served.max(self.virtual_time);
-        flow.charge_share(run.all.cost - run.each.cost, self.virtual_time, false);
-        self.virtual_time = flow.served;
-        flow.charge_share(run.each.cost, self.virtual_time, false);
+        let demanded = u64::from(run.total_charge.cost);
+        disk.totals.demanded_operations = disk.totals.demanded_operations.wrapping_add(demanded);
+        flow.demanded_operations = flow.demanded_operations.wrapping_add(demanded);
+        flow.cost_max = flow.cost_max.max(run.charge_per_request.cost);
+        flow.served_virtual_time = flow.served_virtual_time.max(self.virtual_time);
+        flow.charge_share(run.total_charge.cost - run.charge_per_request.cost, self.virtual_time, false);
+        self.virtual_time = flow.served_virtual_time;
+        flow.charge_share(run.charge_per_request.cost, self.virtual_time, false);
         if let Some(minimum) = &mut flow.minimum {
-            minimum.charge_early(clock, run.each.cost);
+            minimum.charge_early(clock, run.charge_per_request.cost);
         }
         disk.in_flight += run.requests;
         flow.in_flight += run.requests;
@@ -68,42 +68,42 @@ impl Clocks {
     /// Accounts for a request that is dispatched now without having been queued; see
     /// [`Clocks::start`]. Not inlined, to keep the caller small.
     #[inline(never)]
-    pub(crate) fn start_now(
+    pub(crate) fn account_immediate_dispatch(
         &mut self,
         now: Time,
         disk: &mut Disk,
         flow: &mut Flow,
-        units: Units,
+        units: RequestCharge,
         is_due: bool,
     ) {
-        let clock = self.reservation(now);
-        self.start((now, clock), disk, flow, units, is_due);
+        let clock = self.reservation_clock(now);
+        self.account_dispatch((now, clock), disk, flow, units, is_due);
     }
 
     /// Accounts for a request that is dispatched now; `clock` is the value of the reservation
     /// clock. `is_due` is true if the minimum of its flow is due.
     #[inline(always)]
-    pub(crate) fn start(
+    pub(crate) fn account_dispatch(
         &mut self,
         (now, clock): (Time, FixedNs),
         disk: &mut Disk,
         flow: &mut Flow,
-        units: Units,
+        units: RequestCharge,
         is_due: bool,
     ) {
         let cost = units.cost;
         flow.cost_max = flow.cost_max.max(cost);
         flow.charge_maximums(now, cost, units.bytes);
-        flow.served = flow.served.max(self.virtual_time);
+        flow.served_virtual_time = flow.served_virtual_time.max(self.virtual_time);
         if !is_due {
-            self.virtual_time = flow.served;
+            self.virtual_time = flow.served_virtual_time;
         }
         flow.charge_share(cost, self.virtual_time, is_due);
         if let Some(minimum) = &mut flow.minimum {
             if is_due {
                 // Operations owed beyond the catch-up time are dropped equally for all flows.
-                let max = minimum.guaranteed().saturating_mul(2);
-                self.lost += minimum.lag(clock).saturating_sub(max);
+                let max = minimum.lag_max().saturating_mul(2);
+                self.reservation_lag += minimum.lag(clock).saturating_sub(max);
             }
             minimum.charge(clock, cost);
         }

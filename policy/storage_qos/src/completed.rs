@@ -4,7 +4,7 @@ use crate::IoKind;
 
 /// Requests of one disk with the same operation and size that completed at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Completed {
+pub struct CompletedRequests {
     /// Operation that the requests performed.
     pub operation: IoKind,
     /// Size of each request in bytes.
@@ -13,5 +13,5 @@ pub struct Completed {
     pub requests: u32,
     /// Sum of the times in the device in nanoseconds; `None` if the times do not depend on the load
     /// of the device.
-    pub latency_ns: Option<u64>,
+    pub latency_sum_ns: Option<u64>,
 }

@@ -54,7 +54,7 @@ struct Class {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Depth {
+pub(crate) struct DepthController {
     min: u32,
     max: u32,
     /// Depth that applies while several disks use the device.
@@ -87,7 +87,7 @@ struct Probe {
     skip: u32,
 }
 
-impl Depth {
+impl DepthController {
     pub(crate) fn new(spec: &StoreSpec) -> Self {
         let max = spec.depth_max.max(1);
         let min = spec.depth_min.clamp(1, max);
@@ -99,7 +99,7 @@ impl Depth {
             alone: None,
             limit: start,
             enough: start,
-            alone_ns: u64::try_from(spec.alone_latency.as_nanos()).unwrap_or(u64::MAX),
+            alone_ns: u64::try_from(spec.single_disk_latency_max.as_nanos()).unwrap_or(u64::MAX),
             shared_until: Time::ZERO,
             in_flight: 0,
             was_full: false,
@@ -133,7 +133,7 @@ impl Depth {
 
     /// Records whether all queued and in-flight requests belong to one disk.
     #[inline]
-    pub(crate) fn handle_use(&mut self, now: Time, is_alone: bool) {
+    pub(crate) fn record_single_disk(&mut self, now: Time, is_alone: bool) {
         if !is_alone {
             self.shared_until = now + GONE_AFTER;
         }
@@ -185,7 +185,7 @@ impl Depth {
     /// Subtracts completed requests from those in flight. Returns the number of them whose latency
     /// is to be counted: during a probe, requests submitted before it are not counted.
     #[inline]
-    pub(crate) fn handle_left(&mut self, requests: u32) -> u32 {
+    pub(crate) fn subtract_completed(&mut self, requests: u32) -> u32 {
         self.in_flight = self.in_flight.saturating_sub(requests);
         let Some(probe) = &mut self.probe else { return requests };
         let skipped = requests.min(probe.skip);
@@ -203,7 +203,7 @@ impl Depth {
         requests: u32,
         latency_ns: u64,
     ) {
-        let counted = self.handle_left(requests);
+        let counted = self.subtract_completed(requests);
         if counted == 0 {
             return;
         }

@@ -2,7 +2,7 @@ use super::*;
 
 /// Simulates a device that takes `least_ns` for each of up to `servers` requests at a time, and
 /// longer for more. Returns the depth after `completions` completions.
-fn served(depth: &mut Depth, now: &mut Time, least_ns: u64, servers: u64, completions: u32) -> u32 {
+fn served(depth: &mut DepthController, now: &mut Time, least_ns: u64, servers: u64, completions: u32) -> u32 {
     for _ in 0..completions {
         let limit = u64::from(depth.limit());
         let latency_ns = least_ns * limit.div_ceil(servers);
@@ -18,7 +18,7 @@ fn served(depth: &mut Depth, now: &mut Time, least_ns: u64, servers: u64, comple
 /// permanently.
 #[test]
 fn initial_cache_hits_do_not_lower_the_permitted_latency() {
-    let mut depth = Depth::new(&StoreSpec::default());
+    let mut depth = DepthController::new(&StoreSpec::default());
     // The run ends before the first periodic probe.
     let mut now = Time::from_ns(1);
     served(&mut depth, &mut now, 20_000, 64, 200);
@@ -29,7 +29,7 @@ fn initial_cache_hits_do_not_lower_the_permitted_latency() {
 
 #[test]
 fn the_depth_does_not_grow_if_requests_only_wait_in_the_device() {
-    let mut depth = Depth::new(&StoreSpec::default());
+    let mut depth = DepthController::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     let after = served(&mut depth, &mut now, 400_000, 1, 5_000);
     assert!(after <= 3 * START, "{after}");
@@ -39,7 +39,7 @@ fn the_depth_does_not_grow_if_requests_only_wait_in_the_device() {
 /// reduce the depth.
 #[test]
 fn few_large_requests_do_not_reduce_the_depth() {
-    let mut depth = Depth::new(&StoreSpec::default());
+    let mut depth = DepthController::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     for number in 0..2_000u32 {
         let (cost, latency_ns) = if number % 20 == 0 { (64, 3_000_000) } else { (1, 200_000) };
@@ -53,7 +53,7 @@ fn few_large_requests_do_not_reduce_the_depth() {
 
 /// Simulates completions of a device that has one request at a time from each of many disks or, if
 /// `is_alone`, many requests of one disk. Returns the depth afterwards.
-fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> u32 {
+fn used(depth: &mut DepthController, now: &mut Time, is_alone: bool, completions: u32) -> u32 {
     for _ in 0..completions {
         let limit = u64::from(depth.limit());
         // Throughput grows with depth, at a decreasing rate.
@@ -61,7 +61,7 @@ fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> 
         *now = *now + Duration::from_nanos(latency_ns / limit);
         depth.in_flight = depth.limit();
         depth.handle_full();
-        depth.handle_use(*now, is_alone);
+        depth.record_single_disk(*now, is_alone);
         depth.handle_completed(*now, 1, 1, latency_ns);
     }
     depth.limit()
@@ -71,7 +71,7 @@ fn used(depth: &mut Depth, now: &mut Time, is_alone: bool, completions: u32) -> 
 /// depth is the same as before.
 #[test]
 fn a_single_disk_uses_the_full_depth() {
-    let mut depth = Depth::new(&StoreSpec::default());
+    let mut depth = DepthController::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     let shared = used(&mut depth, &mut now, false, 2_000);
     assert!((4..=18).contains(&shared), "{shared}");
@@ -87,10 +87,10 @@ fn a_single_disk_uses_the_full_depth() {
 /// The depth does not become too large on a slow device even if only one disk uses it.
 #[test]
 fn a_single_disk_does_not_fill_a_slow_device() {
-    let mut depth = Depth::new(&StoreSpec::default());
+    let mut depth = DepthController::new(&StoreSpec::default());
     let mut now = Time::from_ns(1);
     for _ in 0..2_000 {
-        depth.handle_use(now, true);
+        depth.record_single_disk(now, true);
         served(&mut depth, &mut now, 8_000_000, 1, 1);
     }
     assert!(depth.limit() <= 3 * START, "{}", depth.limit());

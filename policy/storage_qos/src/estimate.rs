@@ -23,12 +23,13 @@ pub struct CapacityEstimate {
     /// the samples.
     pub iops: u64,
     /// Time of the last sample that contributed.
-    pub at: Time,
+    #[serde(rename = "at")]
+    pub sampled_at: Time,
 }
 
 /// Completions while the device was full, and the resulting estimate.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Estimate {
+pub(crate) struct CapacityEstimator {
     /// Time of the last completion.
     last: Time,
     /// True if the device was full, with further requests queued, before the last completion.
@@ -45,7 +46,7 @@ pub(crate) struct Estimate {
     found: Option<CapacityEstimate>,
 }
 
-impl Estimate {
+impl CapacityEstimator {
     /// Accounts for completed requests of `cost` operations in total. `is_full` is true if the
     /// device was full and further requests were queued until now.
     ///
@@ -82,15 +83,15 @@ impl Estimate {
             return false;
         }
         let rate = u128::from(operations) * NS_PER_SECOND / u128::from(full_ns.max(1));
-        let recent = self.found.filter(|estimate| now.since(estimate.at) < FORGOTTEN_AFTER);
+        let recent = self.found.filter(|estimate| now.since(estimate.sampled_at) < FORGOTTEN_AFTER);
         // Each sample has a weight of one quarter, which corresponds to a half-life of about 1.2 s.
         let smooth = recent.map_or(rate, |estimate| (u128::from(estimate.iops) * 3 + rate) / 4);
         let iops = u64::try_from(smooth).unwrap_or(u64::MAX);
-        self.found = Some(CapacityEstimate { iops, at: now });
+        self.found = Some(CapacityEstimate { iops, sampled_at: now });
         true
     }
 
-    pub(crate) const fn found(&self) -> Option<CapacityEstimate> {
+    pub(crate) const fn estimate(&self) -> Option<CapacityEstimate> {
         self.found
     }
 }

@@ -8,9 +8,9 @@ use suimon_quantity::DiskId;
 use crate::LimitsOwner;
 
 /// Time for which a minimum must be unmet before an event is emitted.
-pub const REPORTED_AFTER: Duration = Duration::from_secs(60);
+pub const UNMET_REPORT_DELAY: Duration = Duration::from_secs(60);
 /// Maximum number of disks that an event names as served instead of an unmet minimum.
-pub const DISPLACERS_MAX: usize = 8;
+pub const DISPLACED_BY_MAX: usize = 8;
 
 /// Disk that was served while a minimum was unmet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,11 +40,13 @@ pub enum UnmetReason {
 
 /// Minimum that has been unmet for some time, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unmet {
+pub struct UnmetMinimum {
     /// Disk, or policy shared by several disks, that has the minimum.
-    pub holder: LimitsOwner,
+    #[serde(rename = "holder")]
+    pub owner: LimitsOwner,
     /// Time since the minimum was last met. The three rates below are means over this time.
-    pub lasting: Duration,
+    #[serde(rename = "lasting")]
+    pub unmet_for: Duration,
     /// Normalised operations per second that the minimum guaranteed for the demand.
     #[serde(rename = "entitled_iops")]
     pub guaranteed_iops: u64,
@@ -53,7 +55,8 @@ pub struct Unmet {
     /// Normalised operations per second that were delivered.
     pub delivered_iops: u64,
     /// Reason why the minimum is not met.
-    pub shortfall: UnmetReason,
+    #[serde(rename = "shortfall")]
+    pub reason: UnmetReason,
     /// Disks that were served instead, highest throughput first.
     pub displaced_by: Vec<ServedDisk>,
     /// Mean device latency of a request, in nanoseconds.
@@ -68,7 +71,8 @@ pub struct Unmet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CapacityLow {
     /// Time for which the capacity has been too low.
-    pub lasting: Duration,
+    #[serde(rename = "lasting")]
+    pub low_for: Duration,
     /// Estimated capacity in normalised operations per second.
     pub estimate_iops: u64,
     /// Sum of all minimums in normalised operations per second.
@@ -82,14 +86,16 @@ pub struct CapacityLow {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreEvent {
-    /// A minimum was not met for [`REPORTED_AFTER`] although requests were queued.
-    MinimumUnmet(Unmet),
+    /// A minimum was not met for [`UNMET_REPORT_DELAY`] although requests were queued.
+    MinimumUnmet(UnmetMinimum),
     /// A minimum that was reported as unmet is met again, or there is no demand for it.
     MinimumMet {
         /// Disk, or policy shared by several disks, that has the minimum.
-        holder: LimitsOwner,
+        #[serde(rename = "holder")]
+        owner: LimitsOwner,
         /// Time for which the minimum was unmet.
-        lasted: Duration,
+        #[serde(rename = "lasted")]
+        unmet_for: Duration,
     },
     /// The estimated capacity is too low to deliver all minimums concurrently.
     #[serde(rename = "capability-low")]
@@ -98,7 +104,8 @@ pub enum StoreEvent {
     #[serde(rename = "capability-enough")]
     CapacitySufficient {
         /// Time for which the capacity was too low.
-        lasted: Duration,
+        #[serde(rename = "lasted")]
+        low_for: Duration,
         /// Estimated capacity in normalised operations per second.
         estimate_iops: u64,
         /// Capacity that the minimums need, in normalised operations per second.

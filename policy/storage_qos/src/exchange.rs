@@ -31,7 +31,7 @@ pub struct Completion {
 
 /// Grant that a worker returns unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Return {
+pub struct ReturnedGrant {
     /// Disk that the grant was made for.
     pub disk: DiskSlot,
     /// Number of requests that the budget may grant again.
@@ -44,47 +44,48 @@ pub struct Return {
 
 /// Report of a worker to the budget. Its memory is reused after it was processed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LoanReport {
+pub struct WorkerReport {
     /// Requests queued since the previous report, in order.
     #[serde(rename = "wants")]
-    pub loan_demand: Vec<RequestedGrant>,
+    pub queued_requests: Vec<RequestedGrant>,
     /// Future requests for which the worker requests loans.
     #[serde(rename = "ahead")]
     pub loan_requests: Vec<RequestedGrant>,
     /// Requests completed since the previous report.
     pub completions: Vec<Completion>,
     /// Grants that the worker returns unused.
-    pub returns: Vec<Return>,
+    #[serde(rename = "returns")]
+    pub returned_grants: Vec<ReturnedGrant>,
     /// Request time since the previous report, by disk.
     #[serde(default)]
     pub times: Vec<WorkerTime>,
 }
 
-impl LoanReport {
+impl WorkerReport {
     /// Returns true if all lists are empty.
     pub fn is_empty(&self) -> bool {
-        self.loan_demand.is_empty()
+        self.queued_requests.is_empty()
             && self.loan_requests.is_empty()
             && self.completions.is_empty()
-            && self.returns.is_empty()
+            && self.returned_grants.is_empty()
             && self.times.is_empty()
     }
 
     /// Appends the lists of `other`, a later report of the same worker, and empties `other`.
     pub fn append(&mut self, other: &mut Self) {
-        self.loan_demand.append(&mut other.loan_demand);
+        self.queued_requests.append(&mut other.queued_requests);
         self.loan_requests.append(&mut other.loan_requests);
         self.completions.append(&mut other.completions);
-        self.returns.append(&mut other.returns);
+        self.returned_grants.append(&mut other.returned_grants);
         self.times.append(&mut other.times);
     }
 
     /// Empties the lists without freeing their memory.
     pub fn clear(&mut self) {
-        self.loan_demand.clear();
+        self.queued_requests.clear();
         self.loan_requests.clear();
         self.completions.clear();
-        self.returns.clear();
+        self.returned_grants.clear();
         self.times.clear();
     }
 }
@@ -98,7 +99,8 @@ pub struct WorkerGrant {
     /// Disk that the grant is for.
     pub disk: DiskSlot,
     /// Kind and amount of the grant.
-    pub of: GrantKind,
+    #[serde(rename = "of")]
+    pub kind: GrantKind,
 }
 
 /// Kind and amount of a grant or refusal.
@@ -106,12 +108,16 @@ pub struct WorkerGrant {
 #[serde(rename_all = "kebab-case")]
 pub enum GrantKind {
     /// Number of queued requests that may be dispatched, oldest first.
-    Waiting(u32),
+    #[serde(rename = "waiting")]
+    QueuedRequests(u32),
     /// Loan: one future request of up to this number of bytes may be dispatched.
-    Ahead(u32),
+    #[serde(rename = "ahead")]
+    Loan(u32),
     /// Refusal of a requested loan: no capacity is available.
-    Nothing,
+    #[serde(rename = "nothing")]
+    LoanRefused,
     /// Refusal of a queued request of this number of bytes: the budget's queue is full or the disk
     /// is not known. The worker must report the request again.
-    Refused(u32),
+    #[serde(rename = "refused")]
+    QueuedRequestRefused(u32),
 }

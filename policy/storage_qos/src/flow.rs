@@ -9,9 +9,9 @@ use crate::gate::CapMeter;
 use crate::heap::Heap;
 use crate::history::{DispatchCounters, FlowTotals, GuaranteedCounter};
 use crate::meter::Meter;
-use crate::minimum::Minimum;
+use crate::minimum::MinimumMeter;
 use crate::pace::FixedNs;
-use crate::records::Units;
+use crate::records::RequestCharge;
 use crate::{Limits, LimitsOwner, PolicyShare, QueueCause};
 
 /// Increase of a flow's virtual time for one operation at weight 1.
@@ -34,10 +34,10 @@ const EXCESS_MAX_NS: u64 = 10_000_000;
 
 /// Which of the scheduler's orders list the flow.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Listed {
-    pub(crate) throttled: bool,
-    pub(crate) due: bool,
-    pub(crate) shares: bool,
+pub(crate) struct OrderMembership {
+    pub(crate) in_throttled: bool,
+    pub(crate) in_due: bool,
+    pub(crate) in_weight_order: bool,
 }
 
 /// Flow in the scheduler: limits, meters and counters. The field order is the memory layout: fields
@@ -45,31 +45,31 @@ pub(crate) struct Listed {
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Flow {
-    pub(crate) minimum: Option<Minimum>,
+    pub(crate) minimum: Option<MinimumMeter>,
     /// Time from which the maximums permit the next request.
     permitted_at: Time,
     /// Virtual time of the store up to which the flow has been served by weight.
-    pub(crate) served: u64,
+    pub(crate) served_virtual_time: u64,
     pub(crate) waiting: u32,
     pub(crate) in_flight: u32,
     /// Largest cost of a recent request, in operations. Decays at each sample.
     pub(crate) cost_max: u32,
     /// Maximum that currently delays the flow's requests; `None` if none does.
     pub(crate) throttled_by: Option<QueueCause>,
-    pub(crate) listed: Listed,
+    pub(crate) order_membership: OrderMembership,
 
     maximum: Option<Meter>,
     bandwidth: Option<Meter>,
 
     /// Normalised operations that the clients demanded. Wraps.
-    pub(crate) demanded: u64,
+    pub(crate) demanded_operations: u64,
     /// Normalised operations that were delivered. Wraps.
-    pub(crate) delivered: u64,
+    pub(crate) delivered_operations: u64,
     /// Time in nanoseconds, up to `since`, in which the flow had requests. Wraps.
     busy_ns: u64,
     /// Start of the busy time that `busy_ns` does not contain yet, or start of the idle time.
-    pub(crate) since: Time,
-    pub(crate) member_time: u64,
+    pub(crate) busy_or_idle_since: Time,
+    pub(crate) member_virtual_time: u64,
     /// Number of requests dispatched for the flow's minimum although another flow was first by
     /// weight. Wraps.
     pub(crate) minimum_dispatches: u64,
@@ -100,7 +100,7 @@ pub(crate) struct Flow {
     /// Minimum that `minimum` applies.
     metered_minimum: Option<Iops>,
     /// Disk or policy that owns the limits; `None` for a free slot.
-    pub(crate) holder: Option<LimitsOwner>,
+    pub(crate) owner: Option<LimitsOwner>,
     /// Configured minimum of the disk or policy, before it is divided among nodes.
     own_min: Option<Iops>,
     /// True if this node has only a share of the limits, of a policy that spans nodes.
@@ -115,7 +115,7 @@ pub(crate) struct Flow {
     /// [`EXCESS_MAX_NS`].
     excess_ns: u64,
     /// Busy time in nanoseconds of the flow's disks in the report that is being processed.
-    pub(crate) reporting_ns: u64,
+    pub(crate) reported_busy_ns: u64,
 }
 
 impl Flow {
@@ -139,18 +139,18 @@ impl Flow {
         self.peak = metered(self.peak, peak, 0, catch_up, now);
         self.bandwidth = metered(self.bandwidth, bandwidth, 0, catch_up, now);
         self.reopen();
-        if self.holder != Some(holder) {
+        if self.owner != Some(holder) {
             self.set_metered_minimum(None, clock);
         }
         self.share = SHARE_ONE / u32::from(limits.weight.number());
         (self.limits, self.own_min) = (limits, limits.min_iops);
         self.is_shared = matches!(holder, LimitsOwner::Policy(_));
-        self.holder = Some(holder);
+        self.owner = Some(holder);
     }
 
     /// Returns a flow without owner and limits that has the same number of requests in flight.
-    pub(crate) fn without_holder(&self, now: Time) -> Self {
-        Self { in_flight: self.in_flight, since: now, ..Self::default() }
+    pub(crate) fn without_owner(&self, now: Time) -> Self {
+        Self { in_flight: self.in_flight, busy_or_idle_since: now, ..Self::default() }
     }
 
     /// Sets the minimum that `minimum` applies. If this node has only a share of a policy,
@@ -162,7 +162,7 @@ impl Flow {
         self.metered_minimum = min;
         let before = self.minimum.filter(|_| self.has_part);
         self.minimum = min.map(|rate| {
-            before.map_or_else(|| Minimum::new(rate, clock), |before| before.retuned(rate))
+            before.map_or_else(|| MinimumMeter::new(rate, clock), |before| before.with_rate(rate))
         });
         if before.is_none() {
             self.forget_lateness();
@@ -183,7 +183,7 @@ impl Flow {
         self.set_metered_minimum(self.limits.min_iops, clock);
         self.has_part = part.is_some();
         match part.and_then(|part| part.max) {
-            Some(cap) => self.part.get_or_insert_default().set(now, Some(cap)),
+            Some(cap) => self.part.get_or_insert_default().set_cap(now, Some(cap)),
             None => self.part = None,
         }
         self.reopen();
@@ -209,12 +209,12 @@ impl Flow {
 
     /// Returns the cause of queueing that corresponds to the maximum which delays the next request
     /// longest.
-    pub(crate) fn last_throttled_by(&self) -> QueueCause {
+    pub(crate) fn longest_throttle_cause(&self) -> QueueCause {
         let operations = [self.maximum, self.peak].into_iter().flatten();
-        let operations = operations.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
+        let operations = operations.map(|meter| meter.next_permitted_at()).max().unwrap_or(Time::ZERO);
         if self.is_shared {
             QueueCause::SharedPolicy
-        } else if self.bandwidth.is_some_and(|meter| meter.opens() > operations) {
+        } else if self.bandwidth.is_some_and(|meter| meter.next_permitted_at() > operations) {
             QueueCause::OwnBandwidth
         } else {
             QueueCause::OwnMaximum
@@ -264,13 +264,13 @@ impl Flow {
     /// Recomputes the time from which the maximums permit the next request.
     fn reopen(&mut self) {
         let meters = [self.maximum, self.peak, self.bandwidth].into_iter().flatten();
-        self.permitted_at = meters.map(|meter| meter.opens()).max().unwrap_or(Time::ZERO);
+        self.permitted_at = meters.map(|meter| meter.next_permitted_at()).max().unwrap_or(Time::ZERO);
         self.has_more_limits = self.peak.is_some() || self.part.is_some();
     }
 
     /// Refunds `units` that were charged for operations which were not performed; `clock` is the
     /// value of the reservation clock.
-    pub(crate) fn reclaim(&mut self, clock: FixedNs, units: Units) {
+    pub(crate) fn refund(&mut self, clock: FixedNs, units: RequestCharge) {
         for meter in [&mut self.maximum, &mut self.peak].into_iter().flatten() {
             meter.refund(units.cost);
         }
@@ -284,7 +284,7 @@ impl Flow {
         if let Some(minimum) = &mut self.minimum {
             minimum.refund(clock, units.cost);
         }
-        self.served = self.served.saturating_sub(self.span(units.cost));
+        self.served_virtual_time = self.served_virtual_time.saturating_sub(self.span(units.cost));
     }
 
     /// Returns the increase of virtual time for `cost` operations.
@@ -298,11 +298,11 @@ impl Flow {
     /// charged.
     #[inline]
     pub(crate) fn charge_share(&mut self, cost: u32, virtual_time: u64, was_due: bool) {
-        let before = self.served;
-        self.served = before.saturating_add(self.span(cost));
+        let before = self.served_virtual_time;
+        self.served_virtual_time = before.saturating_add(self.span(cost));
         if was_due {
             let max = virtual_time.saturating_add(self.span(AHEAD_MAX));
-            self.served = self.served.min(before.max(max));
+            self.served_virtual_time = self.served_virtual_time.min(before.max(max));
         }
     }
 
@@ -314,14 +314,14 @@ impl Flow {
 
     /// Records that the flow is behind its minimum although other flows are held back for it.
     /// Returns the time since which this has been the case.
-    pub(crate) fn handle_late(&mut self, now: Time) -> Time {
+    pub(crate) fn record_behind_minimum(&mut self, now: Time) -> Time {
         self.is_late = true;
         *self.behind_since.get_or_insert(now)
     }
 
     /// Records that the flow is not behind its minimum.
     #[inline]
-    pub(crate) fn handle_in_time(&mut self) {
+    pub(crate) fn record_minimum_met(&mut self) {
         if self.is_late {
             self.forget_lateness();
         }
@@ -335,7 +335,7 @@ impl Flow {
     /// Records that holding back other flows had no effect on the minimum, and suspends it for this
     /// flow.
     #[cold]
-    pub(crate) fn handle_ineffective(&mut self, now: Time) {
+    pub(crate) fn suspend_hold_back(&mut self, now: Time) {
         let seconds =
             self.hold_back_suspension_s.saturating_mul(2).clamp(SUSPENDED_S, FUTILE_S_MAX);
         self.hold_back_suspended_until = now + Duration::from_secs(seconds.into());
@@ -344,22 +344,22 @@ impl Flow {
 
     /// Returns the time up to `now`, in nanoseconds, in which the flow had requests.
     pub(crate) fn busy_ns(&self, now: Time) -> u64 {
-        let elapsed = now.as_ns().saturating_sub(self.since.as_ns());
+        let elapsed = now.as_ns().saturating_sub(self.busy_or_idle_since.as_ns());
         self.busy_ns.wrapping_add(if self.is_busy() && !self.is_lent { elapsed } else { 0 })
     }
 
     /// Switches between accounting of busy time by workers and by the scheduler.
-    pub(crate) fn set_lent(&mut self, now: Time, is_lent: bool) {
+    pub(crate) fn set_accounted_by_workers(&mut self, now: Time, is_lent: bool) {
         if self.is_lent != is_lent {
-            self.account_busy(now);
-            self.since = if self.is_busy() { now } else { self.since };
+            self.account_busy_time(now);
+            self.busy_or_idle_since = if self.is_busy() { now } else { self.busy_or_idle_since };
             (self.is_lent, self.reported, self.excess_ns) = (is_lent, now, 0);
         }
     }
 
     /// Adds busy time that a worker has reported. Times of several workers overlap, so the sum is
     /// limited to the time since the previous report.
-    pub(crate) fn add_busy(&mut self, now: Time, busy_ns: u64) {
+    pub(crate) fn add_busy_time(&mut self, now: Time, busy_ns: u64) {
         let elapsed_ns = now.ns_since(core::mem::replace(&mut self.reported, now));
         let all_ns = self.excess_ns.saturating_add(busy_ns);
         let ns = all_ns.min(elapsed_ns);
@@ -370,17 +370,17 @@ impl Flow {
     /// Adds the time up to `now` to the busy time, if the flow has requests and the scheduler
     /// accounts for it.
     #[inline]
-    pub(crate) fn account_busy(&mut self, now: Time) {
+    pub(crate) fn account_busy_time(&mut self, now: Time) {
         if self.is_busy() && !self.is_lent {
-            self.busy_ns = self.busy_ns.wrapping_add(now.ns_since(self.since));
-            self.since = now;
+            self.busy_ns = self.busy_ns.wrapping_add(now.ns_since(self.busy_or_idle_since));
+            self.busy_or_idle_since = now;
         }
     }
 
     /// Adds the operations that the current minimum guarantees for the busy time up to `now`. Must
     /// be called before the minimum changes.
     pub(crate) fn account_guaranteed(&mut self, now: Time) {
-        self.account_busy(now);
+        self.account_busy_time(now);
         self.guaranteed.update(self.limits.min_iops, self.busy_ns);
     }
 
@@ -388,9 +388,9 @@ impl Flow {
     pub(crate) fn totals(&self) -> FlowTotals {
         let mut guaranteed = self.guaranteed;
         guaranteed.update(self.limits.min_iops, self.busy_ns);
-        let Self { demanded, delivered, busy_ns, .. } = *self;
+        let Self { demanded_operations: demanded, delivered_operations: delivered, busy_ns, .. } = *self;
         let rounds = DispatchCounters::default();
-        FlowTotals { guaranteed: guaranteed.operations, demanded, delivered, busy_ns, rounds }
+        FlowTotals { guaranteed_operations: guaranteed.operations, demanded_operations: demanded, delivered_operations: delivered, busy_ns, dispatch_counters: rounds }
     }
 }
 
@@ -403,7 +403,7 @@ fn metered(
 ) -> Option<Meter> {
     let rate = rate?;
     Some(match old {
-        Some(old) => old.retuned(rate, extra, catch_up, now),
+        Some(old) => old.with_rate(rate, extra, catch_up, now),
         None => Meter::new(rate, extra, catch_up),
     })
 }

@@ -3,7 +3,7 @@
 
 use suimon_quantity::{Time, TimedRateLimit};
 
-use crate::{CATCH_UP, QueueCause};
+use crate::{CATCH_UP_WINDOW, QueueCause};
 
 /// Credit for one operation. One unit is a rate of one operation per second times one nanosecond.
 const OPERATION: i128 = 1_000_000_000;
@@ -13,7 +13,7 @@ const OPERATION: i128 = 1_000_000_000;
 ///
 /// The cap is evaluated at each dispatch. Credit accrues by the rate that applied at each moment,
 /// not by the current rate. Over any time window, the operations dispatched are at most those that
-/// the cap permitted in it, plus those of the highest rate in [`CATCH_UP`], plus one request. This
+/// the cap permitted in it, plus those of the highest rate in [`CATCH_UP_WINDOW`], plus one request. This
 /// holds regardless of how often the cap is replaced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CapMeter {
@@ -38,7 +38,7 @@ struct Limit {
 impl CapMeter {
     /// Sets the cap from `now` on; `None` removes it. Credit is kept as far as the new rate
     /// permits.
-    pub(crate) fn set(&mut self, now: Time, cap: Option<TimedRateLimit>) {
+    pub(crate) fn set_cap(&mut self, now: Time, cap: Option<TimedRateLimit>) {
         self.update(now);
         self.is_limiting &= cap.is_some();
         let credit = self.limit.map_or(0, |limit| limit.credit);
@@ -77,7 +77,7 @@ impl CapMeter {
 
     /// Records whether requests are queued because of the cap (true) or for the device (false).
     #[inline]
-    pub(crate) const fn set_holds(&mut self, holds: bool) {
+    pub(crate) const fn set_limiting(&mut self, holds: bool) {
         self.is_limiting = holds;
     }
 
@@ -122,7 +122,7 @@ impl CapMeter {
 
 impl Limit {
     fn credit_max(rate: u64) -> i128 {
-        i128::from(rate) * i128::try_from(CATCH_UP.as_nanos()).unwrap_or(i128::MAX)
+        i128::from(rate) * i128::try_from(CATCH_UP_WINDOW.as_nanos()).unwrap_or(i128::MAX)
     }
 
     /// Adds the credit for the time from `updated_at` to `now` at the current rate.

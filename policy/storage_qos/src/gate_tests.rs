@@ -3,7 +3,7 @@ use core::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::CATCH_UP;
+use crate::CATCH_UP_WINDOW;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -31,10 +31,10 @@ fn run(gate: &mut CapMeter, from: u64, end: u64, cost: u32) -> Vec<u64> {
 #[test]
 fn a_lease_expires_and_the_reservation_stays() {
     let cap =
-        TimedRateLimit { leased: Some((5000, time_at(SECOND))), reserved_iops: 1000, later: None };
+        TimedRateLimit { leased_iops_until: Some((5000, time_at(SECOND))), reserved_iops: 1000, next_iops_from: None };
     let mut gate = CapMeter::default();
     assert!(gate.is_open(time_at(0)));
-    gate.set(time_at(0), Some(cap));
+    gate.set_cap(time_at(0), Some(cap));
     let admitted = run(&mut gate, 0, 3 * SECOND, 1);
     let early = admitted.iter().filter(|time| **time < SECOND).count();
     let late = admitted.len() - early;
@@ -46,25 +46,25 @@ fn a_lease_expires_and_the_reservation_stays() {
 fn a_closed_cap_admits_nothing_and_the_fallback_rate_starts_on_time() {
     let late = Some((500, time_at(2 * SECOND)));
     let mut gate = CapMeter::default();
-    gate.set(time_at(0), Some(TimedRateLimit { later: late, ..TimedRateLimit::default() }));
+    gate.set_cap(time_at(0), Some(TimedRateLimit { next_iops_from: late, ..TimedRateLimit::default() }));
     assert!(!gate.is_open(time_at(SECOND)));
     assert_eq!(gate.closed_until(), Some(time_at(2 * SECOND)));
     let admitted = run(&mut gate, SECOND, 3 * SECOND, 1);
     assert!(admitted.iter().all(|time| *time >= 2 * SECOND));
     assert!((490..=511).contains(&admitted.len()), "{}", admitted.len());
-    gate.set(time_at(3 * SECOND), Some(TimedRateLimit::default()));
+    gate.set_cap(time_at(3 * SECOND), Some(TimedRateLimit::default()));
     assert!(!gate.is_open(time_at(4 * SECOND)));
     assert_eq!(gate.closed_until(), Some(Time::NEVER));
-    gate.set(time_at(4 * SECOND), None);
+    gate.set_cap(time_at(4 * SECOND), None);
     assert!(gate.is_open(time_at(4 * SECOND)));
 }
 
 #[test]
 fn an_expired_lease_admits_nothing_after_idling() {
     let cap =
-        TimedRateLimit { leased: Some((100_000, time_at(SECOND))), reserved_iops: 10, later: None };
+        TimedRateLimit { leased_iops_until: Some((100_000, time_at(SECOND))), reserved_iops: 10, next_iops_from: None };
     let mut gate = CapMeter::default();
-    gate.set(time_at(0), Some(cap));
+    gate.set_cap(time_at(0), Some(cap));
     let admitted = run(&mut gate, 30 * SECOND, 31 * SECOND, 1);
     assert!(admitted.len() <= 11, "{}", admitted.len());
 }
@@ -72,7 +72,7 @@ fn an_expired_lease_admits_nothing_after_idling() {
 #[test]
 fn refunded_requests_may_be_admitted_again() {
     let mut gate = CapMeter::default();
-    gate.set(time_at(0), Some(TimedRateLimit { reserved_iops: 100, ..TimedRateLimit::default() }));
+    gate.set_cap(time_at(0), Some(TimedRateLimit { reserved_iops: 100, ..TimedRateLimit::default() }));
     assert!(gate.is_open(time_at(0)));
     gate.charge(50);
     assert_eq!(gate.closed_until(), Some(time_at(SECOND / 2)));
@@ -97,8 +97,8 @@ proptest! {
         for (span, leased, reserved, lease) in &caps {
             let end = now + lease;
             let cap =
-                TimedRateLimit { leased: Some((*leased, time_at(end))), reserved_iops: *reserved, later: None };
-            gate.set(time_at(now), Some(cap));
+                TimedRateLimit { leased_iops_until: Some((*leased, time_at(end))), reserved_iops: *reserved, next_iops_from: None };
+            gate.set_cap(time_at(now), Some(cap));
             allowed.push((now, (*leased).max(*reserved)));
             if end < now + span {
                 allowed.push((end, *reserved));
@@ -116,7 +116,7 @@ proptest! {
             }
             sum / u128::from(SECOND)
         };
-        let slack = u128::from(rate_max) * CATCH_UP.as_nanos() / u128::from(SECOND)
+        let slack = u128::from(rate_max) * CATCH_UP_WINDOW.as_nanos() / u128::from(SECOND)
             + u128::from(cost) + 1;
         for (first, from) in admitted.iter().enumerate().step_by(7) {
             for (last, to) in admitted.iter().enumerate().skip(first).step_by(5) {

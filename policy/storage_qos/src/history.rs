@@ -12,7 +12,7 @@ const NS_PER_SECOND: u128 = 1_000_000_000;
 const READINGS: usize = 11;
 
 /// Interval between readings while a store is in use.
-pub const SAMPLE: Duration = Duration::from_millis(500);
+pub const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Interval between readings of the five-minute window.
 const LONG_EVERY: Duration = Duration::from_secs(30);
 /// Length of the short window.
@@ -23,11 +23,11 @@ const LONG: Duration = Duration::from_secs(300);
 /// Counters wrap.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub(crate) struct Totals {
-    pub(crate) demanded: u64,
-    pub(crate) delivered: u64,
+pub(crate) struct DiskTotals {
+    pub(crate) demanded_operations: u64,
+    pub(crate) delivered_operations: u64,
     pub(crate) time: RequestTime,
-    pub(crate) waits: QueueTime,
+    pub(crate) queue_time: QueueTime,
     /// Operations guaranteed to the disk's flow, at the time of the reading.
     guaranteed: u64,
     /// Dispatch counters of the store and of the disk's flow at the time of the reading.
@@ -38,12 +38,12 @@ pub(crate) struct Totals {
 /// wrap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DispatchCounters {
-    pub(crate) all: u64,
+    pub(crate) dispatches: u64,
     /// Dispatches for the minimums of other flows although another flow was first by weight.
-    pub(crate) others_minimums: u64,
+    pub(crate) others_minimum_dispatches: u64,
 }
 
-impl Totals {
+impl DiskTotals {
     /// Adds `ns` nanoseconds in which `waiting` requests were queued because of `cause` (the pair),
     /// and `in_flight` requests were in flight. `in_flight` is `None` if workers account for those.
     #[inline]
@@ -54,7 +54,7 @@ impl Totals {
         in_flight: Option<u32>,
     ) {
         if waiting > 0 {
-            self.waits.add(cause, waiting, ns);
+            self.queue_time.add(cause, waiting, ns);
         }
         if let Some(in_flight) = in_flight.filter(|in_flight| in_flight | waiting > 0) {
             self.time.add(ns, in_flight);
@@ -65,11 +65,11 @@ impl Totals {
 /// Counters of a flow, including the operations that its minimum guaranteed while it was busy.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FlowTotals {
-    pub(crate) guaranteed: u64,
-    pub(crate) demanded: u64,
-    pub(crate) delivered: u64,
+    pub(crate) guaranteed_operations: u64,
+    pub(crate) demanded_operations: u64,
+    pub(crate) delivered_operations: u64,
     pub(crate) busy_ns: u64,
-    pub(crate) rounds: DispatchCounters,
+    pub(crate) dispatch_counters: DispatchCounters,
 }
 
 /// Counter of the operations that a flow's minimum guarantees while the flow is busy. It is updated
@@ -98,11 +98,14 @@ impl GuaranteedCounter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskQosCounters {
     /// Normalised operations that the clients demanded.
-    pub demanded: u64,
+    #[serde(rename = "demanded")]
+    pub demanded_operations: u64,
     /// Normalised operations that were delivered.
-    pub delivered: u64,
+    #[serde(rename = "delivered")]
+    pub delivered_operations: u64,
     /// Queueing time of requests by cause.
-    pub waits: QueueTime,
+    #[serde(rename = "waits")]
+    pub queue_time: QueueTime,
     /// Time in nanoseconds in which the disk had requests. For a disk with a shared policy: in
     /// which any disk of the policy had requests.
     #[serde(default)]
@@ -129,23 +132,24 @@ pub struct DiskRates {
     pub waits_for_device: bool,
     /// True if the disk had requests nearly all the time. Its demand could then increase if more
     /// operations were delivered.
-    pub is_busy: bool,
+    #[serde(rename = "is_busy")]
+    pub is_fully_utilised: bool,
 }
 
 impl DiskQosCounters {
     /// Returns the rates since the reading `before`, which was taken `span` earlier; `None` if the
     /// counters began again meanwhile.
     pub fn rates(&self, before: &Self, span: Duration) -> Option<DiskRates> {
-        let delivered = self.delivered.checked_sub(before.delivered)?;
+        let delivered = self.delivered_operations.checked_sub(before.delivered_operations)?;
         let busy_ns = u128::from(self.busy_ns.checked_sub(before.busy_ns)?);
         // Requests that are not executed are subtracted.
-        let demanded = self.demanded.saturating_sub(before.demanded);
+        let demanded = self.demanded_operations.saturating_sub(before.demanded_operations);
         let ns = span.as_nanos().max(1);
         let rate = |operations: u64| {
             u64::try_from(u128::from(operations) * NS_PER_SECOND / ns).unwrap_or(u64::MAX)
         };
         let waits = |cause| {
-            let waited = self.waits.ns(cause).checked_sub(before.waits.ns(cause))?;
+            let waited = self.queue_time.ns(cause).checked_sub(before.queue_time.ns(cause))?;
             Some(u128::from(waited) * u128::from(WAITS_ONE_IN) > ns)
         };
         let waits_for_cap = waits(QueueCause::StoreCap)?;
@@ -156,41 +160,45 @@ impl DiskQosCounters {
             delivered_iops: rate(delivered),
             waits_for_cap,
             waits_for_device: waits_for_depth && !waits_for_cap,
-            is_busy: idle_ns * u128::from(IDLES_ONE_IN) < ns,
+            is_fully_utilised: idle_ns * u128::from(IDLES_ONE_IN) < ns,
         })
     }
 }
 
 /// Normalised operations and request time within a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delivery {
+pub struct DeliveryStats {
     /// Length of the window in nanoseconds. Up to a tenth longer than the nominal length. Shorter
     /// if the disk was added less than one window ago.
     pub window_ns: u64,
     /// Operations that the minimum guarantees for the time in which the disk had requests. For a
     /// disk with a shared policy, the minimum is the policy's.
     #[serde(rename = "entitled")]
-    pub guaranteed: u64,
+    pub guaranteed_operations: u64,
     /// Normalised operations that the clients demanded.
-    pub demanded: u64,
+    #[serde(rename = "demanded")]
+    pub demanded_operations: u64,
     /// Normalised operations that were delivered.
-    pub delivered: u64,
+    #[serde(rename = "delivered")]
+    pub delivered_operations: u64,
     /// Queueing time caused by QoS in nanoseconds, by cause, summed over requests.
-    pub waits: QueueTime,
+    #[serde(rename = "waits")]
+    pub queue_time: QueueTime,
     /// Request time outside of the QoS queue, by state.
     #[serde(default)]
     pub time: RequestTime,
     /// Number of queued requests of the store that were dispatched in the window.
     #[serde(default)]
     #[serde(rename = "turns")]
-    pub rounds: u64,
+    pub store_dispatches: u64,
     /// Number of dispatches in the window for the minimums of other disks although another disk was
     /// first by weight.
     #[serde(default)]
-    pub turns_of_minimums: u64,
+    #[serde(rename = "turns_of_minimums")]
+    pub others_minimum_dispatches: u64,
 }
 
-impl Delivery {
+impl DeliveryStats {
     /// Converts a number of operations to a rate over the window.
     pub fn per_second(&self, operations: u64) -> u64 {
         let ns = u128::from(self.window_ns.max(1));
@@ -220,12 +228,12 @@ pub enum Window {
 /// Readings of one window, in a ring buffer: the oldest reading is overwritten.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ring {
-    readings: [(Time, Totals); READINGS],
+    readings: [(Time, DiskTotals); READINGS],
     taken: usize,
 }
 
 impl Ring {
-    fn take(&mut self, now: Time, totals: Totals) {
+    fn take(&mut self, now: Time, totals: DiskTotals) {
         if let Some(slot) = self.readings.get_mut(self.taken % READINGS) {
             *slot = (now, totals);
         }
@@ -233,25 +241,25 @@ impl Ring {
     }
 
     /// Returns the readings, newest first.
-    fn newest_first(&self) -> impl Iterator<Item = &(Time, Totals)> {
+    fn newest_first(&self) -> impl Iterator<Item = &(Time, DiskTotals)> {
         let numbers = (0..self.taken).rev().take(READINGS);
         numbers.filter_map(|number| self.readings.get(number % READINGS))
     }
 
-    fn newest(&self) -> Option<&(Time, Totals)> {
+    fn newest(&self) -> Option<&(Time, DiskTotals)> {
         self.newest_first().next()
     }
 
     /// Returns the newest reading that is at least as old as the window is long. If there is none,
     /// returns the oldest reading.
-    fn since(&self, now: Time, window: Duration) -> Option<&(Time, Totals)> {
+    fn since(&self, now: Time, window: Duration) -> Option<&(Time, DiskTotals)> {
         let old_enough = self.newest_first().find(|(time, _)| now.since(*time) >= window);
         old_enough.or_else(|| self.newest_first().last())
     }
 
     /// Repeats the last reading at the start of the window after an idle time longer than the
     /// window. The counters did not change meanwhile. Earlier readings are discarded.
-    fn skip_pause(&mut self, now: Time, last: &(Time, Totals), window: Duration) {
+    fn skip_pause(&mut self, now: Time, last: &(Time, DiskTotals), window: Duration) {
         if now.since(last.0) >= window {
             self.taken = 0;
             let begin = now.as_ns().saturating_sub(window.as_nanos() as u64);
@@ -268,8 +276,8 @@ pub(crate) struct History {
 }
 
 impl History {
-    pub(crate) fn sample(&mut self, now: Time, totals: &Totals, flow: &FlowTotals) {
-        let totals = Totals { guaranteed: flow.guaranteed, rounds: flow.rounds, ..*totals };
+    pub(crate) fn sample(&mut self, now: Time, totals: &DiskTotals, flow: &FlowTotals) {
+        let totals = DiskTotals { guaranteed: flow.guaranteed_operations, rounds: flow.dispatch_counters, ..*totals };
         if let Some(last) = self.short.newest().copied() {
             self.short.skip_pause(now, &last, SHORT);
             self.long.skip_pause(now, &last, LONG);
@@ -287,13 +295,13 @@ impl History {
             *value = value.wrapping_add(to.wrapping_sub(from));
         };
         for (_, totals) in self.short.readings.iter_mut().chain(&mut self.long.readings) {
-            rebase(&mut totals.guaranteed, from.guaranteed, to.guaranteed);
-            let (before, after) = (from.rounds, to.rounds);
-            rebase(&mut totals.rounds.all, before.all, after.all);
+            rebase(&mut totals.guaranteed, from.guaranteed_operations, to.guaranteed_operations);
+            let (before, after) = (from.dispatch_counters, to.dispatch_counters);
+            rebase(&mut totals.rounds.dispatches, before.dispatches, after.dispatches);
             rebase(
-                &mut totals.rounds.others_minimums,
-                before.others_minimums,
-                after.others_minimums,
+                &mut totals.rounds.others_minimum_dispatches,
+                before.others_minimum_dispatches,
+                after.others_minimum_dispatches,
             );
         }
     }
@@ -302,29 +310,29 @@ impl History {
         &self,
         window: Window,
         now: Time,
-        totals: &Totals,
+        totals: &DiskTotals,
         flow: &FlowTotals,
-    ) -> Delivery {
+    ) -> DeliveryStats {
         let ring = match window {
             Window::Short => &self.short,
             Window::Long => &self.long,
         };
         let length = window.length();
-        let Some((start, before)) = ring.since(now, length) else { return Delivery::default() };
+        let Some((start, before)) = ring.since(now, length) else { return DeliveryStats::default() };
         // The store was idle between this old reading and the next one.
         let longest_ns = (length + length / 10).as_nanos() as u64;
-        Delivery {
+        DeliveryStats {
             window_ns: now.as_ns().saturating_sub(start.as_ns()).min(longest_ns),
-            guaranteed: flow.guaranteed.wrapping_sub(before.guaranteed),
-            demanded: totals.demanded.wrapping_sub(before.demanded),
-            delivered: totals.delivered.wrapping_sub(before.delivered),
-            waits: totals.waits.since(&before.waits),
+            guaranteed_operations: flow.guaranteed_operations.wrapping_sub(before.guaranteed),
+            demanded_operations: totals.demanded_operations.wrapping_sub(before.demanded_operations),
+            delivered_operations: totals.delivered_operations.wrapping_sub(before.delivered_operations),
+            queue_time: totals.queue_time.since(&before.queue_time),
             time: totals.time.since(&before.time),
-            rounds: flow.rounds.all.wrapping_sub(before.rounds.all),
-            turns_of_minimums: flow
-                .rounds
-                .others_minimums
-                .wrapping_sub(before.rounds.others_minimums),
+            store_dispatches: flow.dispatch_counters.dispatches.wrapping_sub(before.rounds.dispatches),
+            others_minimum_dispatches: flow
+                .dispatch_counters
+                .others_minimum_dispatches
+                .wrapping_sub(before.rounds.others_minimum_dispatches),
         }
     }
 }

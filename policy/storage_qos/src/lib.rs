@@ -3,19 +3,19 @@
 //!
 //! - [`Store`] is the control side: disks, policies and the capacity of the store. It accepts or
 //!   refuses [`Proposal`]s with the arithmetic of the decision, and converts accepted ones to
-//!   [`Change`]s.
+//!   [`ConfigStep`]s.
 //! - [`StoreScheduler`] is the data path with one logical queue. [`StoreScheduler::submit`] and
-//!   [`StoreScheduler::poll`] return the requests to dispatch; [`StoreScheduler::handle_complete`]
+//!   [`StoreScheduler::poll`] return the requests to dispatch; [`StoreScheduler::handle_completion`]
 //!   accounts for completions.
-//! - For a store that other nodes use, [`Change::Cap`] limits all disks of this node together, as
-//!   a function of time. [`Change::Part`] limits the disks of a policy that spans nodes.
+//! - For a store that other nodes use, [`ConfigStep::Cap`] limits all disks of this node together, as
+//!   a function of time. [`ConfigStep::Part`] limits the disks of a policy that spans nodes.
 //! - [`StoreScheduler::observe`] samples delivered operations. It returns events for unmet
 //!   minimums with their cause, and for a store whose capacity is below its minimums. The capacity
 //!   is estimated from periods with queued requests ([`StoreScheduler::estimate`]).
 //! - For a store that several workers use, [`StoreBudget`] holds the only scheduler and each
-//!   worker a [`Borrower`]. They exchange [`LoanReport`]s and [`WorkerGrant`]s. Requests of a
+//!   worker a [`Borrower`]. They exchange [`WorkerReport`]s and [`WorkerGrant`]s. Requests of a
 //!   worker that has stopped reporting do not occupy the device depth
-//!   ([`StoreBudget::handle_absent`]).
+//!   ([`StoreBudget::handle_worker_absent`]).
 //!
 //! The algorithm is mClock (Gulati, Merchant, Varman: mClock: Handling Throughput Variability for
 //! Hypervisor IO Scheduling, OSDI 2010) with these differences:
@@ -97,22 +97,22 @@ mod wait;
 mod watch;
 mod worker_time;
 
-pub use admission::{AdmissionError, AdmittedMinimums, Capacity, MINIMUMS_PERCENT_MAX};
+pub use admission::{AdmissionError, MinimumsCheck, Capacity, MINIMUMS_PERCENT_MAX};
 pub use borrower::{Borrower, GRANT_AGE_MAX, LOAN_IDLE_MAX};
 pub use budget::StoreBudget;
-pub use change::{Change, DiskSlot, FlowSlot, LimitsOwner, MeasuredLatency};
-pub use completed::Completed;
+pub use change::{ConfigStep, DiskSlot, FlowSlot, LimitsOwner, MeasuredLatency};
+pub use completed::CompletedRequests;
 pub use cost::Normalization;
 pub use estimate::CapacityEstimate;
 pub use event::{
-    CapacityLow, DISPLACERS_MAX, REPORTED_AFTER, ServedDisk, StoreEvent, Unmet, UnmetReason,
+    CapacityLow, DISPLACED_BY_MAX, UNMET_REPORT_DELAY, ServedDisk, StoreEvent, UnmetMinimum, UnmetReason,
 };
-pub use exchange::{Completion, GrantKind, LoanReport, RequestedGrant, Return, WorkerGrant};
-pub use history::{Delivery, DiskQosCounters, DiskRates, SAMPLE, Window};
-pub use limiting::{ALL_PPM, LimitingFactor, TimeShare};
+pub use exchange::{Completion, GrantKind, WorkerReport, RequestedGrant, ReturnedGrant, WorkerGrant};
+pub use history::{DeliveryStats, DiskQosCounters, DiskRates, SAMPLE_INTERVAL, Window};
+pub use limiting::{WHOLE_WINDOW_PPM, LimitingFactor, TimeShare};
 pub use limits::{BURST_SECONDS_MAX, Burst, IOPS_MAX, Limits, LimitsError, Weight};
-pub use meter::{CATCH_UP, CATCH_UP_WITH_MINIMUM};
-pub use observe::DiskFlow;
+pub use meter::{CATCH_UP_WINDOW, CATCH_UP_WINDOW_WITH_MINIMUM};
+pub use observe::DiskQosStatus;
 pub use operation::IoKind;
 pub use phase::RequestPhase;
 pub use policy::{LimitsSource, PolicyId, PolicyKind, PolicyShare, PolicySpec};
@@ -120,8 +120,8 @@ pub use request_time::RequestTime;
 pub use scheduler::StoreScheduler;
 pub use spec::{DISKS_MAX, StoreSpec};
 pub use store::{EffectiveLimits, Proposal, Store};
-pub use together::BatchSubmitted;
-pub use unscheduled::Unscheduled;
-pub use verdict::{Next, SubmitError, Submitted};
+pub use together::BatchSubmitOutcome;
+pub use unscheduled::DiskUnscheduledTime;
+pub use verdict::{NextAction, SubmitError, SubmitOutcome};
 pub use wait::{QueueCause, QueueTime};
 pub use worker_time::WorkerTime;

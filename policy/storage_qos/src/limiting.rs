@@ -15,10 +15,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Delivery, QueueCause, RequestTime};
+use crate::{DeliveryStats, QueueCause, RequestTime};
 
 /// Whole window, in parts per million.
-pub const ALL_PPM: u32 = 1_000_000;
+pub const WHOLE_WINDOW_PPM: u32 = 1_000_000;
 /// Minimum share of queueing in the request time, in parts per million, from which the disk counts
 /// as queued in the scheduler. Above it, service time in the device is not a limit, and a larger
 /// queue depth of the client has no effect.
@@ -57,7 +57,8 @@ pub enum LimitingFactor {
     /// measured.
     Unmeasured,
     /// Worker thread that was runnable but that the kernel did not run.
-    Worker,
+    #[serde(rename = "worker")]
+    WorkerNotScheduled,
     /// Queue depth of the client: all its requests are in the device, at the device's lowest
     /// latency.
     QueueDepth,
@@ -84,7 +85,7 @@ impl LimitingFactor {
         Self::Metadata,
         Self::Discards,
         Self::Unmeasured,
-        Self::Worker,
+        Self::WorkerNotScheduled,
         Self::QueueDepth,
         Self::ClientIdle,
         Self::DeviceService,
@@ -148,9 +149,9 @@ impl RequestTime {
     }
 }
 
-impl Delivery {
+impl DeliveryStats {
     /// Returns the shares of time of this window, in descending order except for
-    /// [`LimitingFactor::DeviceService`], which is last. Their sum is [`ALL_PPM`]. Empty for a
+    /// [`LimitingFactor::DeviceService`], which is last. Their sum is [`WHOLE_WINDOW_PPM`]. Empty for a
     /// window of length 0.
     #[must_use]
     pub fn time_shares(&self) -> Vec<TimeShare> {
@@ -167,12 +168,12 @@ impl Delivery {
         let unserviced_ns = u128::from(self.time.unserviced_ns).min(idle_ns);
         let mut amounts = Amounts::default();
         // Fixed-point arithmetic: `excess` bits are dropped so that the products fit into 128 bits.
-        let scale = u128::from(ALL_PPM);
+        let scale = u128::from(WHOLE_WINDOW_PPM);
         let excess = (u128::BITS - sum.leading_zeros()).saturating_sub(40);
         for (factor, ns) in LimitingFactor::ALL.into_iter().zip(of_requests.0) {
             amounts.add(factor, (ns >> excess) * busy_ns * scale / (sum >> excess).max(1));
         }
-        amounts.add(LimitingFactor::Worker, unserviced_ns * scale);
+        amounts.add(LimitingFactor::WorkerNotScheduled, unserviced_ns * scale);
         amounts.add(LimitingFactor::ClientIdle, (idle_ns - unserviced_ns) * scale);
         shares(&amounts)
     }
@@ -191,21 +192,21 @@ impl Delivery {
     #[must_use]
     pub fn device_latency_ns(&self) -> Option<(u64, u64)> {
         let time = &self.time;
-        let measured = time.requests.saturating_sub(time.unmeasured);
-        Some((time.device_ns.checked_div(measured)?, time.own_ns.checked_div(measured)?))
+        let measured = time.completed_requests.saturating_sub(time.requests_without_device_time);
+        Some((time.device_ns.checked_div(measured)?, time.own_latency_ns.checked_div(measured)?))
     }
 
     /// Returns the time of requests by limiting factor, in nanoseconds, summed over requests.
     fn of_requests(&self) -> Amounts {
         let mut amounts = Amounts::default();
         for cause in QueueCause::ALL {
-            amounts.add(cause.into(), self.waits.ns(cause).into());
+            amounts.add(cause.into(), self.queue_time.ns(cause).into());
         }
         // Part of the queueing for the device, caused by requests that were dispatched for other
         // disks' minimums.
-        let for_device = u128::from(self.waits.ns(QueueCause::DeviceDepth));
-        let rounds = u128::from(self.rounds.max(1));
-        let held_back = for_device * u128::from(self.turns_of_minimums).min(rounds) / rounds;
+        let for_device = u128::from(self.queue_time.ns(QueueCause::DeviceDepth));
+        let rounds = u128::from(self.store_dispatches.max(1));
+        let held_back = for_device * u128::from(self.others_minimum_dispatches).min(rounds) / rounds;
         amounts.take(LimitingFactor::DeviceSaturated, held_back);
         amounts.add(LimitingFactor::OthersMinimums, held_back);
         let queued = amounts.sum();
@@ -216,15 +217,15 @@ impl Delivery {
             amounts.add(factor, ns);
             data -= ns;
         }
-        let own_ns = u128::from(self.time.own_ns).min(data);
-        let unloaded = u128::from(self.time.unloaded_ns).min(own_ns);
+        let own_ns = u128::from(self.time.own_latency_ns).min(data);
+        let unloaded = u128::from(self.time.unloaded_latency_ns).min(own_ns);
         // Requests that the device has not completed have no own latency. All their time counts as
         // time beyond it.
         let excess = data - own_ns;
         let unscheduled = excess.min(self.time.unscheduled_ns.into());
-        amounts.add(LimitingFactor::Worker, unscheduled);
+        amounts.add(LimitingFactor::WorkerNotScheduled, unscheduled);
         let mut variation = excess - unscheduled;
-        let measured = self.time.requests.saturating_sub(self.time.unmeasured);
+        let measured = self.time.completed_requests.saturating_sub(self.time.requests_without_device_time);
         if variation > own_ns.max(u128::from(measured) * SHORT_NS) {
             amounts.add(LimitingFactor::DeviceSlow, variation);
             variation = 0;
@@ -232,7 +233,7 @@ impl Delivery {
         let saturated = own_ns - unloaded
             + (variation * (own_ns - unloaded)).checked_div(own_ns).unwrap_or_default();
         amounts.add(LimitingFactor::DeviceSaturated, saturated);
-        let is_queued = queued * u128::from(ALL_PPM) >= (queued + in_flight) * QUEUED_PPM;
+        let is_queued = queued * u128::from(WHOLE_WINDOW_PPM) >= (queued + in_flight) * QUEUED_PPM;
         let service =
             if is_queued { LimitingFactor::DeviceService } else { LimitingFactor::QueueDepth };
         amounts.add(service, own_ns + variation - saturated);
@@ -244,7 +245,7 @@ impl Delivery {
 /// the first share.
 fn shares(amounts: &Amounts) -> Vec<TimeShare> {
     let sum = amounts.sum().max(1);
-    let share = |ns: u128| u32::try_from(ns * u128::from(ALL_PPM) / sum).unwrap_or(ALL_PPM);
+    let share = |ns: u128| u32::try_from(ns * u128::from(WHOLE_WINDOW_PPM) / sum).unwrap_or(WHOLE_WINDOW_PPM);
     let time_shares = LimitingFactor::ALL.into_iter().zip(amounts.0);
     let time_shares = time_shares.map(|(factor, ns)| TimeShare { factor, share_ppm: share(ns) });
     let mut shares: Vec<TimeShare> =
@@ -258,7 +259,7 @@ fn shares(amounts: &Amounts) -> Vec<TimeShare> {
     });
     let assigned_ppm: u32 = shares.iter().map(|time_share| time_share.share_ppm).sum();
     if let Some(first) = shares.first_mut() {
-        first.share_ppm += ALL_PPM.saturating_sub(assigned_ppm);
+        first.share_ppm += WHOLE_WINDOW_PPM.saturating_sub(assigned_ppm);
     }
     shares
 }

@@ -6,7 +6,7 @@ use suimon_quantity::{DiskId, Iops, Time};
 
 use super::*;
 use crate::{
-    Capacity, Completed, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, QueueTime,
+    Capacity, CompletedRequests, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, QueueTime,
     RequestPhase, Store, StoreScheduler, StoreSpec,
 };
 
@@ -14,10 +14,10 @@ const SECOND: u64 = 1_000_000_000;
 const START: Time = Time::from_ns(1 << 44);
 
 /// Creates a window of 1 s in which the disk was busy all the time.
-fn window(time: RequestTime, waits: &[(QueueCause, u64)]) -> Delivery {
+fn window(time: RequestTime, waits: &[(QueueCause, u64)]) -> DeliveryStats {
     let mut queued = QueueTime::default();
     waits.iter().for_each(|(cause, ns)| queued.add(*cause, 1, *ns));
-    Delivery { window_ns: SECOND, time, waits: queued, ..Delivery::default() }
+    DeliveryStats { window_ns: SECOND, time, queue_time: queued, ..DeliveryStats::default() }
 }
 
 /// Creates the time of requests in flight, with the time in the device and the own latencies.
@@ -27,14 +27,14 @@ fn in_device(in_flight_ns: u64, device_ns: u64, own_ns: u64, unloaded_ns: u64) -
         busy_ns,
         in_flight_ns,
         device_ns,
-        own_ns,
-        unloaded_ns,
-        requests,
+        own_latency_ns: own_ns,
+        unloaded_latency_ns: unloaded_ns,
+        completed_requests: requests,
         ..RequestTime::default()
     }
 }
 
-fn shares_of(delivery: &Delivery) -> Vec<(LimitingFactor, u32)> {
+fn shares_of(delivery: &DeliveryStats) -> Vec<(LimitingFactor, u32)> {
     delivery.time_shares().iter().map(|share| (share.factor, share.share_ppm)).collect()
 }
 
@@ -92,9 +92,9 @@ fn time_is_divided_by_request_state() {
         ),
         // Three of four dispatches were for the minimums of other disks.
         (
-            Delivery {
-                rounds: 1000,
-                turns_of_minimums: 750,
+            DeliveryStats {
+                store_dispatches: 1000,
+                others_minimum_dispatches: 750,
                 ..window(healthy, &[(QueueCause::DeviceDepth, 4 * SECOND)])
             },
             vec![
@@ -118,14 +118,14 @@ fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
     use LimitingFactor as F;
     let slow = in_device(SECOND, SECOND, SECOND / 10, SECOND / 10);
     let time = RequestTime { unscheduled_ns: 2 * SECOND, ..slow };
-    let expected = [(F::Worker, 900_000), (F::QueueDepth, 100_000)];
+    let expected = [(F::WorkerNotScheduled, 900_000), (F::QueueDepth, 100_000)];
     assert_eq!(shares_of(&window(time, &[])), expected);
     // Time in the device counts as the device's even if the worker was not running meanwhile.
     let healthy = in_device(SECOND, SECOND, SECOND, SECOND);
     let time = RequestTime { unscheduled_ns: SECOND, ..healthy };
     assert_eq!(shares_of(&window(time, &[])), [(F::QueueDepth, 1_000_000)]);
     let idle = RequestTime { busy_ns: SECOND / 5, unserviced_ns: SECOND / 2, ..healthy };
-    let expected = [(F::Worker, 500_000), (F::ClientIdle, 300_000), (F::QueueDepth, 200_000)];
+    let expected = [(F::WorkerNotScheduled, 500_000), (F::ClientIdle, 300_000), (F::QueueDepth, 200_000)];
     assert_eq!(shares_of(&window(idle, &[])), expected);
 }
 
@@ -134,15 +134,15 @@ fn a_worker_that_does_not_run_is_neither_a_slow_device_nor_an_idle_client() {
 #[test]
 fn low_cache_latencies_do_not_make_a_device_slow() {
     let time = in_device(SECOND, SECOND, SECOND / 5, SECOND / 5);
-    let quick = window(RequestTime { requests: 45_000, ..time }, &[]);
+    let quick = window(RequestTime { completed_requests: 45_000, ..time }, &[]);
     assert_eq!(shares_of(&quick), [(LimitingFactor::QueueDepth, 1_000_000)]);
-    let slow = window(RequestTime { requests: 4_500, ..time }, &[]);
+    let slow = window(RequestTime { completed_requests: 4_500, ..time }, &[]);
     assert_eq!(shares_of(&slow)[0], (LimitingFactor::DeviceSlow, 800_000));
 }
 
 #[test]
 fn a_device_without_completions_is_slow() {
-    let time = RequestTime { requests: 0, device_ns: 0, ..in_device(4 * SECOND, 0, 0, 0) };
+    let time = RequestTime { completed_requests: 0, device_ns: 0, ..in_device(4 * SECOND, 0, 0, 0) };
     let delivery = window(time, &[]);
     assert_eq!(shares_of(&delivery), [(LimitingFactor::DeviceSlow, 1_000_000)]);
     assert_eq!((delivery.queue_depth_milli(), delivery.device_latency_ns()), (4000, None));
@@ -193,8 +193,8 @@ impl Model {
             Limits { min_iops: Iops::new(min), ..Limits::default() },
         ];
         for (disk, limits) in (0..).zip(limits) {
-            let proposal = Proposal::Disk(DiskId(disk), LimitsSource::Own(limits));
-            for change in store.propose(&[proposal], true).unwrap() {
+            let proposal = Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits));
+            for change in store.apply(&[proposal], true).unwrap() {
                 scheduler.apply(START, change);
             }
         }
@@ -221,11 +221,11 @@ impl Model {
         let submitted = self.scheduler.submit_batch(now, slot, &vec![4096; count], disk as u32);
         let submitted = submitted.unwrap();
         self.in_flight.extend((0..submitted.dispatched).map(|_| (disk, Sample::new(now, now))));
-        self.queued[disk].extend((0..submitted.waiting).map(|_| now));
+        self.queued[disk].extend((0..submitted.queued_count).map(|_| now));
     }
 
     fn poll(&mut self, now: Time) {
-        while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
+        while let NextAction::Dispatch { tag, .. } = self.scheduler.poll(now) {
             let disk = tag as usize;
             let submitted = self.queued[disk].pop_front().unwrap();
             self.in_flight.push((disk, Sample::new(submitted, now)));
@@ -238,21 +238,21 @@ impl Model {
         }
         let (disk, mut sample) = self.in_flight.remove(offset % self.in_flight.len());
         let slot = DiskSlot(disk as u32);
-        self.scheduler.handle_phase(now, slot, sample.phase, RequestPhase::Data);
+        self.scheduler.handle_phase_change(now, slot, sample.phase, RequestPhase::Data);
         sample.enter(now, RequestPhase::Data);
         sample.completed = now;
         self.ended[disk].push(sample);
         let latency_ns = Some(sample.phases_ns[RequestPhase::Data as usize]);
         let operation = IoKind::Read;
-        let completed = Completed { operation, bytes: 4096, requests: 1, latency_ns };
-        self.scheduler.handle_completed(now, slot, completed);
+        let completed = CompletedRequests { operation, bytes: 4096, requests: 1, latency_sum_ns: latency_ns };
+        self.scheduler.handle_completed_requests(now, slot, completed);
     }
 
     /// Moves the request at `offset` of those in flight to another phase.
     fn enter(&mut self, now: Time, offset: usize, phase: RequestPhase) {
         let count = self.in_flight.len();
         let Some((disk, sample)) = self.in_flight.get_mut(offset % count.max(1)) else { return };
-        self.scheduler.handle_phase(now, DiskSlot(*disk as u32), sample.phase, phase);
+        self.scheduler.handle_phase_change(now, DiskSlot(*disk as u32), sample.phase, phase);
         sample.enter(now, phase);
     }
 }
@@ -313,7 +313,7 @@ proptest! {
         for disk in 0..2 {
             let view = model.scheduler.view(now, DiskSlot(disk as u32)).unwrap();
             let sum = |value_of: fn(&Sample) -> u64| model.ended[disk].iter().map(value_of).sum::<u64>();
-            let waits: u64 = QueueCause::ALL.into_iter().map(|cause| view.done.waits.ns(cause)).sum();
+            let waits: u64 = QueueCause::ALL.into_iter().map(|cause| view.counters.queue_time.ns(cause)).sum();
             prop_assert_eq!(waits, sum(|sample| sample.dispatched.ns_since(sample.submitted)));
             let time = model.scheduler.time_of(DiskSlot(disk as u32));
             let in_flight = sum(|sample| sample.completed.ns_since(sample.dispatched));
@@ -324,9 +324,9 @@ proptest! {
             prop_assert_eq!(phases, each);
             // Each part of the time in flight is accounted for once.
             prop_assert_eq!(time.device_ns + phases.iter().sum::<u64>(), time.in_flight_ns);
-            prop_assert_eq!(time.requests, model.ended[disk].len() as u64);
+            prop_assert_eq!(time.completed_requests, model.ended[disk].len() as u64);
             prop_assert_eq!(time.busy_ns, model.busy_ns[disk]);
-            prop_assert!(time.unloaded_ns <= time.own_ns && time.own_ns <= time.device_ns);
+            prop_assert!(time.unloaded_latency_ns <= time.own_latency_ns && time.own_latency_ns <= time.device_ns);
         }
     }
 
@@ -341,13 +341,13 @@ proptest! {
         let [_, _, _, _, _, unscheduled_ns, unserviced_ns, requests, unmeasured, ..] = counts;
         let [.., metadata_ns, flush_ns, discard_ns, unmeasured_ns] = counts;
         let time = RequestTime {
-            busy_ns, in_flight_ns, device_ns, own_ns, unloaded_ns, unscheduled_ns, unserviced_ns,
-            requests, unmeasured, metadata_ns, flush_ns, discard_ns, unmeasured_ns,
+            busy_ns, in_flight_ns, device_ns, own_latency_ns, unloaded_latency_ns, unscheduled_ns, unserviced_ns,
+            completed_requests, requests_without_device_time, metadata_ns, flush_ns, discard_ns, unmeasured_ns,
         };
         let waits: Vec<_> = QueueCause::ALL.into_iter().zip(waits).collect();
-        let delivery = Delivery { window_ns, ..window(time, &waits) };
+        let delivery = DeliveryStats { window_ns, ..window(time, &waits) };
         let shares = delivery.time_shares();
-        prop_assert_eq!(shares.iter().map(|share| u64::from(share.share_ppm)).sum::<u64>(), u64::from(ALL_PPM));
+        prop_assert_eq!(shares.iter().map(|share| u64::from(share.share_ppm)).sum::<u64>(), u64::from(WHOLE_WINDOW_PPM));
         let limits: Vec<_> = shares.iter().filter(|share| share.factor != LimitingFactor::DeviceService).collect();
         prop_assert!(limits.windows(2).all(|pair| pair[0].share_ppm >= pair[1].share_ppm));
         prop_assert!(shares.iter().rev().skip(1).all(|share| share.factor != LimitingFactor::DeviceService));

@@ -4,8 +4,8 @@
 use suimon_quantity::Time;
 
 use crate::StoreScheduler;
-use crate::pace::not_before;
-use crate::ranking::{Entry, Ranking};
+use crate::pace::round_up_to_time;
+use crate::ranking::{Entry, TournamentTree};
 
 impl StoreScheduler {
     /// Returns the flow with the earliest due minimum if it is due at `clock` on the reservation
@@ -22,12 +22,12 @@ impl StoreScheduler {
     fn first_due_from(&mut self, mut first: Entry, clock: Time) -> Option<Entry> {
         loop {
             let flow = self.flows.get_mut(first.id as usize)?;
-            let minimum = flow.minimum.as_ref().filter(|_| flow.listed.shares);
-            match minimum.map(|minimum| not_before(minimum.due).as_ns()) {
-                Some(due) if Ranking::is_reached(first, due) => return Some(first),
+            let minimum = flow.minimum.as_ref().filter(|_| flow.order_membership.in_weight_order);
+            match minimum.map(|minimum| round_up_to_time(minimum.due_at).as_ns()) {
+                Some(due) if TournamentTree::is_at_least(first, due) => return Some(first),
                 Some(due) => self.due.set(first.id, due),
                 None => {
-                    flow.listed.due = false;
+                    flow.order_membership.in_due = false;
                     self.due.remove(first.id);
                 }
             }
@@ -38,9 +38,9 @@ impl StoreScheduler {
     /// Moves flows from the throttled to the dispatchable ones if their maximum permits a request
     /// now.
     #[inline]
-    pub(crate) fn release(&mut self, now: Time) {
+    pub(crate) fn release_throttled_flows(&mut self, now: Time) {
         while let Some(first) = self.throttled.first_until(now.as_ns()) {
-            self.position(now, first.id);
+            self.update_flow_order(now, first.id);
             // A flow remains listed here only if its maximum delays it further.
             if self.throttled.first() == Some(first) {
                 break;
@@ -51,23 +51,23 @@ impl StoreScheduler {
     /// Updates the orders by weight and by maximum for a flow. A flow without queued requests is in
     /// neither. A flow delayed by a maximum is listed as throttled, any other as dispatchable.
     #[inline]
-    pub(crate) fn position(&mut self, now: Time, flow_index: u32) {
+    pub(crate) fn update_flow_order(&mut self, now: Time, flow_index: u32) {
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         if flow.waiting > 0 {
-            return self.update_order(now, flow_index);
+            return self.update_queued_flow_order(now, flow_index);
         }
         flow.throttled_by = None;
-        if core::mem::take(&mut flow.listed.throttled) {
+        if core::mem::take(&mut flow.order_membership.in_throttled) {
             self.throttled.remove(flow_index);
         }
-        if core::mem::take(&mut flow.listed.shares) {
-            self.shares.remove(flow_index);
+        if core::mem::take(&mut flow.order_membership.in_weight_order) {
+            self.flows_by_weight.remove(flow_index);
         }
     }
 
     /// Updates the orders of a flow with queued requests.
     #[inline]
-    pub(crate) fn update_order(&mut self, now: Time, flow_index: u32) {
+    pub(crate) fn update_queued_flow_order(&mut self, now: Time, flow_index: u32) {
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         if flow.throttled_by.is_some() || flow.permitted_at(now) > now {
             self.enqueue_throttled(now, flow_index);
@@ -79,10 +79,10 @@ impl StoreScheduler {
     /// Updates the orders of a flow that a maximum delays, or has delayed until now.
     #[inline(never)]
     fn enqueue_throttled(&mut self, now: Time, flow_index: u32) {
-        let clock = self.clock(now);
+        let clock = self.reservation_clock(now);
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         let opens = flow.permitted_at(now);
-        let held_by = (opens > now).then(|| flow.last_throttled_by());
+        let held_by = (opens > now).then(|| flow.longest_throttle_cause());
         if held_by != flow.throttled_by {
             // In a shared policy, only the disk that is next accounts for its queueing here. The
             // other disks account for it when they are next.
@@ -97,14 +97,14 @@ impl StoreScheduler {
             flow.throttled_by = held_by;
         }
         if held_by.is_some() {
-            if core::mem::take(&mut flow.listed.shares) {
-                self.shares.remove(flow_index);
+            if core::mem::take(&mut flow.order_membership.in_weight_order) {
+                self.flows_by_weight.remove(flow_index);
             }
-            flow.listed.throttled = true;
+            flow.order_membership.in_throttled = true;
             self.throttled.set(flow_index, opens.as_ns());
             return;
         }
-        if core::mem::take(&mut flow.listed.throttled) {
+        if core::mem::take(&mut flow.order_membership.in_throttled) {
             self.throttled.remove(flow_index);
         }
         self.enqueue_eligible(flow_index);
@@ -114,12 +114,12 @@ impl StoreScheduler {
     #[inline]
     fn enqueue_eligible(&mut self, flow_index: u32) {
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
-        flow.served = flow.served.max(self.clocks.virtual_time);
-        flow.listed.shares = true;
-        self.shares.set(flow_index, flow.served);
-        if let Some(minimum) = flow.minimum.as_ref().filter(|_| !flow.listed.due) {
-            flow.listed.due = true;
-            self.due.set(flow_index, not_before(minimum.due).as_ns());
+        flow.served_virtual_time = flow.served_virtual_time.max(self.clocks.virtual_time);
+        flow.order_membership.in_weight_order = true;
+        self.flows_by_weight.set(flow_index, flow.served_virtual_time);
+        if let Some(minimum) = flow.minimum.as_ref().filter(|_| !flow.order_membership.in_due) {
+            flow.order_membership.in_due = true;
+            self.due.set(flow_index, round_up_to_time(minimum.due_at).as_ns());
         }
     }
 
@@ -127,14 +127,14 @@ impl StoreScheduler {
     #[inline]
     pub(crate) fn remove_from_orders(&mut self, flow_index: u32) {
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
-        let listed = core::mem::take(&mut flow.listed);
-        if listed.throttled {
+        let listed = core::mem::take(&mut flow.order_membership);
+        if listed.in_throttled {
             self.throttled.remove(flow_index);
         }
-        if listed.shares {
-            self.shares.remove(flow_index);
+        if listed.in_weight_order {
+            self.flows_by_weight.remove(flow_index);
         }
-        if listed.due {
+        if listed.in_due {
             self.due.remove(flow_index);
         }
     }
@@ -142,17 +142,17 @@ impl StoreScheduler {
     /// Resets the virtual times of all flows. Their order is preserved, because virtual times are
     /// only compared with each other.
     #[cold]
-    pub(crate) fn start_virtual_time_again(&mut self, now: Time) {
+    pub(crate) fn reset_virtual_time(&mut self, now: Time) {
         let offset = core::mem::take(&mut self.clocks.virtual_time);
         for flow in &mut self.flows {
-            flow.served = flow.served.saturating_sub(offset);
+            flow.served_virtual_time = flow.served_virtual_time.saturating_sub(offset);
         }
-        let waiting: Vec<u32> = self.shares.entries().map(|entry| entry.id).collect();
+        let waiting: Vec<u32> = self.flows_by_weight.entries().map(|entry| entry.id).collect();
         for flow_index in &waiting {
             self.remove_from_orders(*flow_index);
         }
         for flow_index in waiting {
-            self.position(now, flow_index);
+            self.update_flow_order(now, flow_index);
         }
     }
 }

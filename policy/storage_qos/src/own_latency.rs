@@ -14,7 +14,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::{Completed, IoKind, MeasuredLatency, Normalization};
+use crate::{CompletedRequests, IoKind, MeasuredLatency, Normalization};
 
 /// Minimum number of requests that one mean covers.
 const BATCH: u32 = 16;
@@ -47,11 +47,11 @@ const EMPTY: Cell =
 
 /// Portions of a total latency that are due to the device itself, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Own {
+pub(crate) struct OwnLatencyPortions {
     /// Portion up to the own latency at the current depth.
-    pub(crate) own_ns: u64,
+    pub(crate) own_latency_ns: u64,
     /// Portion up to the own latency at the depth at which it is lowest.
-    pub(crate) unloaded_ns: u64,
+    pub(crate) unloaded_latency_ns: u64,
 }
 
 /// Latencies of requests of one operation and size class.
@@ -117,10 +117,10 @@ impl OwnLatency {
     pub(crate) fn handle_completed(
         &mut self,
         now: Time,
-        completed: Completed,
+        completed: CompletedRequests,
         depth: u32,
         latency_ns: u64,
-    ) -> Own {
+    ) -> OwnLatencyPortions {
         let index = index_of(depth);
         let class = class_of(completed.operation, completed.bytes);
         let class = class.and_then(|class| Some((class, self.classes.get_mut(class)?)));
@@ -129,7 +129,7 @@ impl OwnLatency {
             Some((number, own_ns, class.unloaded_ns, class.cells.get_mut(index)?))
         });
         let Some((class, mut own_ns, mut unloaded_ns, cell)) = cell else {
-            return Own { own_ns: latency_ns, unloaded_ns: latency_ns };
+            return OwnLatencyPortions { own_latency_ns: latency_ns, unloaded_latency_ns: latency_ns };
         };
         if cell.count == 0 {
             cell.since = now;
@@ -144,7 +144,7 @@ impl OwnLatency {
         }
         let total = |ns: u64| latency_ns.min(ns.saturating_mul(u64::from(completed.requests)));
         let own_ns = total(own_ns);
-        Own { own_ns, unloaded_ns: total(unloaded_ns).min(own_ns) }
+        OwnLatencyPortions { own_latency_ns: own_ns, unloaded_latency_ns: total(unloaded_ns).min(own_ns) }
     }
 
     /// Sets the latency that a measurement of the store found with requests that count as one

@@ -4,8 +4,8 @@ const NOW: Time = Time::from_ns(1 << 44);
 const HOUR: Duration = Duration::from_secs(3601);
 
 /// Returns completed reads of 4 KiB.
-fn reads(requests: u32) -> Completed {
-    Completed { operation: IoKind::Read, bytes: 4096, requests, latency_ns: None }
+fn reads(requests: u32) -> CompletedRequests {
+    CompletedRequests { operation: IoKind::Read, bytes: 4096, requests, latency_sum_ns: None }
 }
 
 /// Completes a batch of requests twice at queue depth `depth`; each takes `us` microseconds.
@@ -20,7 +20,7 @@ fn complete(own_latency: &mut OwnLatency, now: Time, depth: u32, us: u64) -> (u6
 fn complete_all(
     own_latency: &mut OwnLatency,
     now: Time,
-    requests: Completed,
+    requests: CompletedRequests,
     depth: u32,
     us: u64,
 ) -> (u64, u64) {
@@ -28,7 +28,7 @@ fn complete_all(
     own_latency.handle_completed(now, requests, depth, sum_ns);
     let latency = own_latency.handle_completed(now + SPAN, requests, depth, sum_ns);
     let per_request_us = |ns: u64| ns / u64::from(BATCH) / 1000;
-    (per_request_us(latency.own_ns), per_request_us(latency.unloaded_ns))
+    (per_request_us(latency.own_latency_ns), per_request_us(latency.unloaded_latency_ns))
 }
 
 #[test]
@@ -43,9 +43,9 @@ fn latency_is_compared_with_the_lowest_at_the_same_depth() {
     // At twice the depth, latency is at most twice as high.
     assert_eq!(complete(&mut own_latency, NOW, 128, 9000), (3200, 100));
     // Requests of another size class are unaffected.
-    let large = Completed { bytes: 65_536, ..reads(1) };
+    let large = CompletedRequests { bytes: 65_536, ..reads(1) };
     let latency = own_latency.handle_completed(NOW, large, 1, 5_000_000);
-    assert_eq!(latency, Own { own_ns: 5_000_000, unloaded_ns: 5_000_000 });
+    assert_eq!(latency, OwnLatencyPortions { own_latency_ns: 5_000_000, unloaded_latency_ns: 5_000_000 });
 }
 
 #[test]
@@ -53,13 +53,13 @@ fn few_requests_and_a_short_time_are_no_sample() {
     let mut own_latency = OwnLatency::default();
     // Many requests in a short time do not form a sample, nor do few requests in a long time.
     for _ in 0..1000 {
-        assert_eq!(own_latency.handle_completed(NOW, reads(1), 1, 1000).own_ns, 1000);
+        assert_eq!(own_latency.handle_completed(NOW, reads(1), 1, 1000).own_latency_ns, 1000);
     }
-    assert_eq!(own_latency.handle_completed(NOW, reads(1), 1, 300_000).own_ns, 300_000);
+    assert_eq!(own_latency.handle_completed(NOW, reads(1), 1, 300_000).own_latency_ns, 300_000);
     for _ in 1..BATCH {
         own_latency.handle_completed(NOW + SPAN, reads(1), 8, 1000);
     }
-    assert_eq!(own_latency.handle_completed(NOW + SPAN, reads(1), 8, 300_000).own_ns, 300_000);
+    assert_eq!(own_latency.handle_completed(NOW + SPAN, reads(1), 8, 300_000).own_latency_ns, 300_000);
 }
 
 #[test]
@@ -85,9 +85,9 @@ fn a_measurement_bounds_requests_of_its_size_and_smaller_ones() {
     let mut own_latency = OwnLatency::default();
     let measured = MeasuredLatency { depth: 8, latency_ns: 400_000 };
     own_latency.set_measured(Some(measured), Normalization::default());
-    let writes = Completed { operation: IoKind::Write, bytes: 8192, ..reads(BATCH) };
+    let writes = CompletedRequests { operation: IoKind::Write, bytes: 8192, ..reads(BATCH) };
     assert_eq!(complete_all(&mut own_latency, NOW, writes, 4, 2000), (400, 400));
-    let larger = Completed { bytes: 8193, ..reads(BATCH) };
+    let larger = CompletedRequests { bytes: 8193, ..reads(BATCH) };
     assert_eq!(complete_all(&mut own_latency, NOW, larger, 4, 2000), (2000, 2000));
 }
 
@@ -95,7 +95,7 @@ fn a_measurement_bounds_requests_of_its_size_and_smaller_ones() {
 #[test]
 fn writes_do_not_affect_the_latency_of_reads() {
     let mut own_latency = OwnLatency::default();
-    let writes = Completed { operation: IoKind::Write, ..reads(BATCH) };
+    let writes = CompletedRequests { operation: IoKind::Write, ..reads(BATCH) };
     assert_eq!(complete_all(&mut own_latency, NOW, writes, 4, 50), (50, 50));
     assert_eq!(complete(&mut own_latency, NOW, 4, 5000), (5000, 5000));
     assert_eq!(complete_all(&mut own_latency, NOW, writes, 4, 5000), (50, 50));
@@ -109,9 +109,9 @@ fn requests_of_other_sizes_have_an_own_latency_of_their_own() {
     for power in 0..=9 {
         let bytes = 4096 << power;
         let us = u64::from(bytes) / 100;
-        let requests = Completed { bytes, ..reads(BATCH) };
+        let requests = CompletedRequests { bytes, ..reads(BATCH) };
         assert_eq!(complete_all(&mut own_latency, NOW, requests, 1, us), (us, us), "{bytes}");
-        let requests = Completed { bytes: bytes - 1, ..requests };
+        let requests = CompletedRequests { bytes: bytes - 1, ..requests };
         assert_eq!(complete_all(&mut own_latency, NOW, requests, 1, 10 * us), (us, us), "{bytes}");
     }
 }
@@ -120,7 +120,7 @@ fn requests_of_other_sizes_have_an_own_latency_of_their_own() {
 fn flushes_and_discards_have_no_own_latency() {
     let mut own_latency = OwnLatency::default();
     for operation in [IoKind::Flush, IoKind::Other] {
-        let requests = Completed { operation, ..reads(BATCH) };
+        let requests = CompletedRequests { operation, ..reads(BATCH) };
         assert_eq!(complete_all(&mut own_latency, NOW, requests, 1, 10), (10, 10));
         assert_eq!(complete_all(&mut own_latency, NOW, requests, 1, 9000), (9000, 9000));
     }

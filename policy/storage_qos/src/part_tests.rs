@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use suimon_quantity::{DiskId, Iops, Time, TimedRateLimit};
 
 use crate::{
-    Capacity, Change, DiskSlot, Limits, LimitsOwner, LimitsSource, Next, PolicyId, PolicyKind,
-    PolicyShare, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
+    Capacity, ConfigStep, DiskSlot, Limits, LimitsOwner, LimitsSource, NextAction, PolicyId, PolicyKind,
+    PolicyShare, PolicySpec, Proposal, Store, StoreScheduler, StoreSpec, SubmitOutcome,
 };
 
 const MS: u64 = 1_000_000;
@@ -21,12 +21,12 @@ fn scheduler(max: u64) -> (StoreScheduler, Store) {
     let limits = Limits { max_iops: Iops::new(max), ..Limits::default() };
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits };
     let proposals = [
-        Proposal::Policy(POLICY, spec),
-        Proposal::Disk(DiskId(0), LimitsSource::Policy(POLICY)),
-        Proposal::Disk(DiskId(1), LimitsSource::Policy(POLICY)),
+        Proposal::SetPolicy(POLICY, spec),
+        Proposal::SetDisk(DiskId(0), LimitsSource::Policy(POLICY)),
+        Proposal::SetDisk(DiskId(1), LimitsSource::Policy(POLICY)),
     ];
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
-    for change in store.propose(&proposals, false).unwrap() {
+    for change in store.apply(&proposals, false).unwrap() {
         scheduler.apply(time_at(0), change);
     }
     (scheduler, store)
@@ -38,7 +38,7 @@ fn run(
     scheduler: &mut StoreScheduler,
     (from, end): (u64, u64),
     disks: &[u32],
-    mut change_at: impl FnMut(u64) -> Option<Change>,
+    mut change_at: impl FnMut(u64) -> Option<ConfigStep>,
 ) -> Vec<(u64, u32)> {
     let mut dispatched = Vec::new();
     let mut waiting = [0_u32; 4];
@@ -50,25 +50,25 @@ fn run(
         for &disk in disks {
             while waiting[disk as usize] < 16 {
                 match scheduler.submit(now, DiskSlot(disk), 8192, 0).unwrap() {
-                    Submitted::Dispatch => {
+                    SubmitOutcome::Dispatch => {
                         dispatched.push((ms, disk));
-                        scheduler.handle_complete(
+                        scheduler.handle_completion(
                             now,
                             DiskSlot(disk),
                             (crate::IoKind::Read, 8192),
                             Duration::ZERO,
                         );
                     }
-                    Submitted::Queued => waiting[disk as usize] += 1,
+                    SubmitOutcome::Queued => waiting[disk as usize] += 1,
                 }
             }
         }
         let mut round = 0;
-        while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+        while let NextAction::Dispatch { disk, .. } = scheduler.poll(now) {
             // Some requests were queued in an earlier run.
             waiting[disk.0 as usize] = waiting[disk.0 as usize].saturating_sub(1);
             dispatched.push((ms, disk.0));
-            scheduler.handle_complete(now, disk, (crate::IoKind::Read, 8192), Duration::ZERO);
+            scheduler.handle_completion(now, disk, (crate::IoKind::Read, 8192), Duration::ZERO);
             round += 1;
             assert!(round < 10_000);
         }
@@ -85,14 +85,14 @@ fn count(dispatched: &[(u64, u32)], disks: &[u32], from: u64, end: u64) -> usize
 
 fn part(leased: Option<(u64, u64)>, reserved_iops: u64) -> Option<PolicyShare> {
     let leased = leased.map(|(iops, lease_end)| (iops, time_at(lease_end)));
-    let max = Some(TimedRateLimit { leased, reserved_iops, later: None });
+    let max = Some(TimedRateLimit { leased_iops_until: leased, reserved_iops, next_iops_from: None });
     Some(PolicyShare { min_iops: 0, max })
 }
 
 #[test]
 fn disks_of_a_policy_stay_within_the_nodes_share_and_a_lease_expires() {
     let (mut scheduler, _) = scheduler(5000);
-    scheduler.apply(time_at(0), Change::Part(POLICY, part(Some((2000, 1000)), 500)));
+    scheduler.apply(time_at(0), ConfigStep::SetPolicyShare(POLICY, part(Some((2000, 1000)), 500)));
     let dispatched = run(&mut scheduler, (0, 2000), &[0, 1], |_| None);
     let (leased, after) =
         (count(&dispatched, &[0, 1], 0, 1000), count(&dispatched, &[0, 1], 1000, 2000));
@@ -106,16 +106,16 @@ fn disks_of_a_policy_stay_within_the_nodes_share_and_a_lease_expires() {
 #[test]
 fn a_share_of_zero_permits_no_dispatch_until_it_is_raised() {
     let (mut scheduler, _) = scheduler(5000);
-    scheduler.apply(time_at(0), Change::Part(POLICY, part(None, 0)));
+    scheduler.apply(time_at(0), ConfigStep::SetPolicyShare(POLICY, part(None, 0)));
     let dispatched = run(&mut scheduler, (0, 1000), &[0], |_| None);
     assert!(dispatched.len() <= 1, "{dispatched:?}");
     assert_eq!(scheduler.next_deadline(), None, "nothing is to be looked at");
-    let larger_part = Change::Part(POLICY, part(None, 1000));
+    let larger_part = ConfigStep::SetPolicyShare(POLICY, part(None, 1000));
     let dispatched =
         run(&mut scheduler, (1000, 2000), &[0], |ms| (ms == 1000).then_some(larger_part));
     assert!((950..=1030).contains(&dispatched.len()), "{}", dispatched.len());
     // The policy's limits apply to this node alone again.
-    let none = Change::Part(POLICY, None);
+    let none = ConfigStep::SetPolicyShare(POLICY, None);
     let dispatched = run(&mut scheduler, (2000, 3000), &[0], |ms| (ms == 2000).then_some(none));
     assert!((4900..=5100).contains(&dispatched.len()), "{}", dispatched.len());
 }
@@ -124,19 +124,19 @@ fn a_share_of_zero_permits_no_dispatch_until_it_is_raised() {
 fn a_share_applies_to_disks_added_later_and_its_minimum_is_in_effect() {
     let mut scheduler = StoreScheduler::new(StoreSpec::default());
     let share = PolicyShare { min_iops: 700, max: Some(TimedRateLimit::default()) };
-    scheduler.apply(time_at(0), Change::Part(POLICY, Some(share)));
+    scheduler.apply(time_at(0), ConfigStep::SetPolicyShare(POLICY, Some(share)));
     let mut store = Store::new(Capacity::Declared(100_000));
     let limits = Limits { min_iops: Iops::new(2000), ..Limits::default() };
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits };
-    let disk = Proposal::Disk(DiskId(0), LimitsSource::Policy(POLICY));
-    for change in store.propose(&[Proposal::Policy(POLICY, spec), disk], false).unwrap() {
+    let disk = Proposal::SetDisk(DiskId(0), LimitsSource::Policy(POLICY));
+    for change in store.apply(&[Proposal::SetPolicy(POLICY, spec), disk], false).unwrap() {
         scheduler.apply(time_at(0), change);
     }
     let flow = scheduler.view(time_at(0), DiskSlot(0)).unwrap();
-    assert_eq!(flow.holder, LimitsOwner::Policy(POLICY));
+    assert_eq!(flow.owner, LimitsOwner::Policy(POLICY));
     assert_eq!(flow.limits.min_iops, Iops::new(700));
     assert!(run(&mut scheduler, (0, 500), &[0], |_| None).len() <= 1);
-    scheduler.apply(time_at(500), Change::Part(POLICY, None));
+    scheduler.apply(time_at(500), ConfigStep::SetPolicyShare(POLICY, None));
     let flow = scheduler.view(time_at(500), DiskSlot(0)).unwrap();
     assert_eq!(flow.limits.min_iops, Iops::new(2000));
 }
@@ -157,7 +157,7 @@ proptest! {
         }
         let end = time_ms + 100;
         let dispatched = run(&mut scheduler, (0, end), &[0, 1], |ms| {
-            changes.get(&ms).map(|part| Change::Part(POLICY, Some(*part)))
+            changes.get(&ms).map(|part| ConfigStep::SetPolicyShare(POLICY, Some(*part)))
         });
         let mut allowed = 0_u128;
         let mut highest = 0;

@@ -7,7 +7,7 @@
 /// Key of an absent entry, above all valid keys.
 const ABSENT: u64 = u64::MAX;
 /// Largest valid key of an entry.
-pub(crate) const LAST: u64 = ABSENT - 1;
+pub(crate) const KEY_MAX: u64 = ABSENT - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
@@ -19,9 +19,9 @@ pub(crate) struct Entry {
 const ABSENT_ENTRY: Entry = Entry { key: ABSENT, id: 0 };
 
 /// Tournament tree from which the entry with the lowest key is taken first. No operation allocates
-/// memory after [`Ranking::reserve`].
+/// memory after [`TournamentTree::reserve`].
 #[derive(Clone, Debug)]
-pub(crate) struct Ranking {
+pub(crate) struct TournamentTree {
     /// Entry with the lowest key.
     first: Entry,
     /// Nodes of the tree: leaves from index `leaves` on; each parent node contains the lower entry
@@ -35,13 +35,13 @@ pub(crate) struct Ranking {
     last: usize,
 }
 
-impl Default for Ranking {
+impl Default for TournamentTree {
     fn default() -> Self {
         Self { first: ABSENT_ENTRY, nodes: Vec::new(), leaves: 0, width: 0, last: 0 }
     }
 }
 
-impl Ranking {
+impl TournamentTree {
     /// Allocates room for identifiers below `count`.
     pub(crate) fn reserve(&mut self, count: usize) {
         let leaves = count.next_power_of_two();
@@ -69,7 +69,7 @@ impl Ranking {
     pub(crate) fn first_until(&self, key: u64) -> Option<Entry> {
         // `key` is limited to the largest valid key, so that no check for absent entries is
         // necessary.
-        Some(self.first).filter(|first| first.key <= key.min(LAST))
+        Some(self.first).filter(|first| first.key <= key.min(KEY_MAX))
     }
 
     /// Returns all entries in no particular order.
@@ -77,19 +77,19 @@ impl Ranking {
         self.nodes.iter().skip(self.leaves).copied().filter(|entry| entry.key != ABSENT)
     }
 
-    /// Inserts `id` with this key, or changes its key. Keys above [`LAST`] count as [`LAST`].
+    /// Inserts `id` with this key, or changes its key. Keys above [`KEY_MAX`] count as [`KEY_MAX`].
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
         if id as usize >= self.width {
             self.widen(id as usize);
         }
-        self.play(Entry { key: key.min(LAST), id });
+        self.play(Entry { key: key.min(KEY_MAX), id });
     }
 
     /// Returns true if the key of `entry` is at least `key`.
     #[inline]
-    pub(crate) fn is_reached(entry: Entry, key: u64) -> bool {
-        key.min(LAST) <= entry.key
+    pub(crate) fn is_at_least(entry: Entry, key: u64) -> bool {
+        key.min(KEY_MAX) <= entry.key
     }
 
     /// Removes `id` if it is in the tree.
@@ -154,7 +154,7 @@ mod tests {
         fn the_first_entry_has_the_lowest_key(
             ops in prop::collection::vec((0u32..40, prop::option::of(0u64..30), 1usize..41), 1..300),
         ) {
-            let mut ranking = Ranking::default();
+            let mut ranking = TournamentTree::default();
             let mut model = BTreeMap::new();
             let mut capacity = 0;
             for (id, key, count) in ops {
@@ -183,7 +183,7 @@ mod tests {
 
     #[test]
     fn the_largest_time_is_a_valid_key() {
-        let mut ranking = Ranking::default();
+        let mut ranking = TournamentTree::default();
         assert_eq!(ranking.first(), None);
         ranking.set(3, 5);
         assert_eq!(ranking.first(), None, "there is no room for it");

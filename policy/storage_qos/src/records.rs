@@ -5,16 +5,16 @@ const NONE: u32 = u32::MAX;
 
 /// Operations and bytes that a request is charged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Units {
+pub(crate) struct RequestCharge {
     pub(crate) cost: u32,
     pub(crate) bytes: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
+pub(crate) struct QueuedRequest {
     /// Identifier of the request in the engine.
     pub(crate) tag: u32,
-    pub(crate) units: Units,
+    pub(crate) units: RequestCharge,
     next: u32,
 }
 
@@ -33,16 +33,16 @@ impl Default for Fifo {
 
 /// Storage of the queued requests of all disks.
 #[derive(Clone, Debug)]
-pub(crate) struct Records {
-    slots: Vec<Record>,
+pub(crate) struct QueuedRequests {
+    slots: Vec<QueuedRequest>,
     free: u32,
 }
 
-impl Records {
+impl QueuedRequests {
     pub(crate) fn new(count: u32) -> Self {
         let slots = (0..count).map(|index| {
             let next = if index + 1 == count { NONE } else { index + 1 };
-            Record { tag: 0, units: Units::default(), next }
+            QueuedRequest { tag: 0, units: RequestCharge::default(), next }
         });
         Self { slots: slots.collect(), free: if count == 0 { NONE } else { 0 } }
     }
@@ -55,11 +55,11 @@ impl Records {
 
     /// Appends a request to the list `fifo`. Has no effect if there is no room.
     #[inline]
-    pub(crate) fn push(&mut self, fifo: &mut Fifo, tag: u32, units: Units) {
+    pub(crate) fn push(&mut self, fifo: &mut Fifo, tag: u32, units: RequestCharge) {
         let index = self.free;
         let Some(record) = self.slots.get_mut(index as usize) else { return };
         self.free = record.next;
-        *record = Record { tag, units, next: NONE };
+        *record = QueuedRequest { tag, units, next: NONE };
         match self.slots.get_mut(fifo.tail as usize) {
             Some(last) => last.next = index,
             None => fifo.head = index,
@@ -69,7 +69,7 @@ impl Records {
 
     /// Calls `tag` for each request of a list, oldest first, and replaces the request's tag by the
     /// result; `None` keeps it.
-    pub(crate) fn retag(&mut self, fifo: &Fifo, mut tag: impl FnMut(&Record) -> Option<u32>) {
+    pub(crate) fn retag(&mut self, fifo: &Fifo, mut tag: impl FnMut(&QueuedRequest) -> Option<u32>) {
         let mut index = fifo.head;
         while let Some(record) = self.slots.get_mut(index as usize) {
             record.tag = tag(record).unwrap_or(record.tag);
@@ -78,14 +78,14 @@ impl Records {
     }
 
     /// Returns the charges of a list's requests, oldest first.
-    pub(crate) fn units(&self, fifo: &Fifo) -> impl Iterator<Item = Units> {
+    pub(crate) fn units(&self, fifo: &Fifo) -> impl Iterator<Item = RequestCharge> {
         let first = self.slots.get(fifo.head as usize);
-        let next = |record: &&Record| self.slots.get(record.next as usize);
+        let next = |record: &&QueuedRequest| self.slots.get(record.next as usize);
         core::iter::successors(first, next).map(|record| record.units)
     }
 
     #[inline]
-    pub(crate) fn pop(&mut self, fifo: &mut Fifo) -> Option<Record> {
+    pub(crate) fn pop(&mut self, fifo: &mut Fifo) -> Option<QueuedRequest> {
         let index = fifo.head;
         let record = self.slots.get_mut(index as usize)?;
         let popped = *record;
@@ -105,21 +105,21 @@ mod tests {
 
     #[test]
     fn lists_share_the_room_and_keep_their_order() {
-        let mut records = Records::new(3);
+        let mut records = QueuedRequests::new(3);
         let (mut a, mut b) = (Fifo::default(), Fifo::default());
         for (tag, fifo) in [(1, true), (2, false), (3, true)] {
             assert!(records.has_room());
-            records.push(if fifo { &mut a } else { &mut b }, tag, Units::default());
+            records.push(if fifo { &mut a } else { &mut b }, tag, RequestCharge::default());
         }
         assert!(!records.has_room());
-        records.push(&mut a, 9, Units::default());
+        records.push(&mut a, 9, RequestCharge::default());
         assert_eq!(records.pop(&mut a).map(|record| record.tag), Some(1));
-        records.push(&mut b, 4, Units::default());
-        let tags = |records: &mut Records, fifo: &mut Fifo| {
+        records.push(&mut b, 4, RequestCharge::default());
+        let tags = |records: &mut QueuedRequests, fifo: &mut Fifo| {
             std::iter::from_fn(|| records.pop(fifo)).map(|record| record.tag).collect::<Vec<_>>()
         };
         assert_eq!(tags(&mut records, &mut b), [2, 4]);
         assert_eq!(tags(&mut records, &mut a), [3]);
-        assert!(!Records::new(0).has_room());
+        assert!(!QueuedRequests::new(0).has_room());
     }
 }

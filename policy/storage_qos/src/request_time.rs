@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::phase::Phases;
-use crate::{RequestPhase, Unscheduled};
+use crate::{RequestPhase, DiskUnscheduledTime};
 
 /// Request time since the disk was added, in nanoseconds, except queueing
 /// ([`QueueTime`](crate::QueueTime)). Counters wrap; differences of two readings are valid.
@@ -24,9 +24,11 @@ pub struct RequestTime {
     pub device_ns: u64,
     /// Part of `device_ns` up to the device's own latency at the depth at which each request
     /// completed.
-    pub own_ns: u64,
+    #[serde(rename = "own_ns")]
+    pub own_latency_ns: u64,
     /// Part of `own_ns` up to the device's lowest own latency at any depth.
-    pub unloaded_ns: u64,
+    #[serde(rename = "unloaded_ns")]
+    pub unloaded_latency_ns: u64,
     /// Time of requests in flight, summed over requests, in which the worker was runnable but the
     /// kernel did not run it.
     pub unscheduled_ns: u64,
@@ -35,9 +37,11 @@ pub struct RequestTime {
     #[serde(rename = "untaken_ns")]
     pub unserviced_ns: u64,
     /// Number of requests that completed.
-    pub requests: u64,
+    #[serde(rename = "requests")]
+    pub completed_requests: u64,
     /// Number of completed requests without a device time: flushes, discards, writes of zeros.
-    pub unmeasured: u64,
+    #[serde(rename = "unmeasured")]
+    pub requests_without_device_time: u64,
     /// Part of `in_flight_ns` in [`RequestPhase::Metadata`].
     #[serde(default)]
     pub metadata_ns: u64,
@@ -77,7 +81,7 @@ impl RequestTime {
     }
 
     /// Adds time in which the worker was runnable but the kernel did not run it.
-    pub(crate) fn add_unscheduled(&mut self, unscheduled: Unscheduled) {
+    pub(crate) fn add_unscheduled_time(&mut self, unscheduled: DiskUnscheduledTime) {
         self.unscheduled_ns = self.unscheduled_ns.wrapping_add(unscheduled.in_flight_ns);
         self.unserviced_ns = self.unserviced_ns.wrapping_add(unscheduled.unserviced_ns);
     }
@@ -101,12 +105,12 @@ impl RequestTime {
             busy_ns: each(self.busy_ns, other.busy_ns, adds),
             in_flight_ns: each(self.in_flight_ns, other.in_flight_ns, adds),
             device_ns: each(self.device_ns, other.device_ns, adds),
-            own_ns: each(self.own_ns, other.own_ns, adds),
-            unloaded_ns: each(self.unloaded_ns, other.unloaded_ns, adds),
+            own_latency_ns: each(self.own_latency_ns, other.own_latency_ns, adds),
+            unloaded_latency_ns: each(self.unloaded_latency_ns, other.unloaded_latency_ns, adds),
             unscheduled_ns: each(self.unscheduled_ns, other.unscheduled_ns, adds),
             unserviced_ns: each(self.unserviced_ns, other.unserviced_ns, adds),
-            requests: each(self.requests, other.requests, adds),
-            unmeasured: each(self.unmeasured, other.unmeasured, adds),
+            completed_requests: each(self.completed_requests, other.completed_requests, adds),
+            requests_without_device_time: each(self.requests_without_device_time, other.requests_without_device_time, adds),
             metadata_ns: each(self.metadata_ns, other.metadata_ns, adds),
             flush_ns: each(self.flush_ns, other.flush_ns, adds),
             discard_ns: each(self.discard_ns, other.discard_ns, adds),

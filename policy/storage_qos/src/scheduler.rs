@@ -5,27 +5,27 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{DiskId, Time};
 
-use crate::at_workers::AtWorkers;
+use crate::at_workers::WorkerInFlight;
 use crate::clocks::Clocks;
-use crate::depth::Depth;
+use crate::depth::DepthController;
 use crate::disk::Disk;
-use crate::estimate::Estimate;
+use crate::estimate::CapacityEstimator;
 use crate::flow::Flow;
 use crate::gate::CapMeter;
 use crate::heap::Positions;
 use crate::history::{DispatchCounters, FlowTotals, History};
 use crate::member_order;
 use crate::own_latency::OwnLatency;
-use crate::pace::{FixedNs, fine_ns, not_after, not_before};
-use crate::ranking::{LAST, Ranking};
-use crate::records::{Records, Units};
+use crate::pace::{FixedNs, fixed_from_ns, round_down_to_time, round_up_to_time};
+use crate::ranking::{KEY_MAX, TournamentTree};
+use crate::records::{QueuedRequests, RequestCharge};
 use crate::shares::WeightOrder;
-use crate::shortage::Shortage;
+use crate::shortage::ShortageDetector;
 use crate::spare::BestEffortDepth;
-use crate::watch::UnmetWatch;
+use crate::watch::MinimumMonitor;
 use crate::{
-    CapacityEstimate, Completed, DiskSlot, IoKind, LimitsOwner, Next, PolicyId, PolicyShare,
-    QueueCause, StoreSpec, SubmitError, Submitted,
+    CapacityEstimate, CompletedRequests, DiskSlot, IoKind, LimitsOwner, NextAction, PolicyId, PolicyShare,
+    QueueCause, StoreSpec, SubmitError, SubmitOutcome,
 };
 
 /// Time for which other flows are held back for an unmet minimum before holding back counts as
@@ -35,13 +35,13 @@ const FUTILE_AFTER: Duration = Duration::from_secs(1);
 /// Result of the admission check for one request.
 #[derive(Clone, Copy)]
 pub(crate) struct Admission {
-    pub(crate) flow: u32,
+    pub(crate) flow_index: u32,
     /// True if the flow has no queued requests.
     pub(crate) is_first: bool,
     /// True if the flow's minimum is due.
     pub(crate) is_due: bool,
     /// True if no limit delays the request.
-    pub(crate) is_free: bool,
+    pub(crate) is_dispatchable: bool,
 }
 
 /// Scheduler of a store: one logical queue for the requests of all its disks.
@@ -53,40 +53,40 @@ pub struct StoreScheduler {
     /// request accesses.
     pub(crate) histories: Vec<History>,
     pub(crate) flows: Vec<Flow>,
-    pub(crate) watches: Vec<UnmetWatch>,
-    pub(crate) records: Records,
+    pub(crate) minimum_monitors: Vec<MinimumMonitor>,
+    pub(crate) queued_requests: QueuedRequests,
     /// Flows whose requests a maximum delays, ordered by the time at which the maximum permits the
     /// next one.
-    pub(crate) throttled: Ranking,
+    pub(crate) throttled: TournamentTree,
     /// Flows ordered by the time at which their minimum is due. Includes flows without dispatchable
     /// requests that had some. A key may be lower than the actual value, which only increases while
     /// a flow is listed. When a flow becomes the first, its key is corrected, or it is removed if
     /// it has no dispatchable requests. Dispatches by weight therefore do not have to update this
     /// order.
-    pub(crate) due: Ranking,
+    pub(crate) due: TournamentTree,
     /// Flows with dispatchable requests, ordered by the service they received relative to their
     /// weight.
-    pub(crate) shares: WeightOrder,
+    pub(crate) flows_by_weight: WeightOrder,
     /// Positions of disks within the heaps of their flows.
-    pub(crate) member_places: Positions,
+    pub(crate) member_positions: Positions,
     pub(crate) clocks: Clocks,
-    pub(crate) depth: Depth,
+    pub(crate) depth: DepthController,
     pub(crate) own_latency: OwnLatency,
     /// Requests in flight at workers that borrow; `None` if this scheduler accounts for all
     /// requests.
-    pub(crate) at_workers: Option<AtWorkers>,
-    pub(crate) spare: BestEffortDepth,
-    pub(crate) gate: CapMeter,
+    pub(crate) worker_in_flight: Option<WorkerInFlight>,
+    pub(crate) best_effort_depth: BestEffortDepth,
+    pub(crate) cap_meter: CapMeter,
     /// Cause for which requests of flows that no maximum delays are queued.
     pub(crate) contention: QueueCause,
     /// Number of queued requests that were dispatched. Wraps.
-    pub(crate) rounds: u64,
+    pub(crate) dispatches: u64,
     /// Number of these that were dispatched for a minimum although another flow was first by
     /// weight. Wraps.
     pub(crate) minimum_dispatches: u64,
     pub(crate) capacity: Option<u64>,
-    pub(crate) estimate: Estimate,
-    pub(crate) shortage: Shortage,
+    pub(crate) estimate: CapacityEstimator,
+    pub(crate) shortage: ShortageDetector,
     /// This node's shares of policies that have disks on several nodes.
     pub(crate) policy_shares: BTreeMap<PolicyId, PolicyShare>,
 }
@@ -96,28 +96,28 @@ impl StoreScheduler {
     /// is allocated when the disk is added.
     pub fn new(spec: StoreSpec) -> Self {
         Self {
-            records: Records::new(spec.waiting_max),
-            depth: Depth::new(&spec),
+            queued_requests: QueuedRequests::new(spec.waiting_max),
+            depth: DepthController::new(&spec),
             own_latency: OwnLatency::default(),
-            at_workers: None,
+            worker_in_flight: None,
             spec,
             disks: Vec::new(),
             histories: Vec::new(),
             flows: Vec::new(),
-            watches: Vec::new(),
-            throttled: Ranking::default(),
-            due: Ranking::default(),
-            shares: WeightOrder::default(),
-            member_places: Positions::default(),
+            minimum_monitors: Vec::new(),
+            throttled: TournamentTree::default(),
+            due: TournamentTree::default(),
+            flows_by_weight: WeightOrder::default(),
+            member_positions: Positions::default(),
             clocks: Clocks::default(),
-            spare: BestEffortDepth::new(),
-            gate: CapMeter::default(),
+            best_effort_depth: BestEffortDepth::new(),
+            cap_meter: CapMeter::default(),
             contention: QueueCause::DeviceDepth,
-            rounds: 0,
+            dispatches: 0,
             minimum_dispatches: 0,
             capacity: None,
-            estimate: Estimate::default(),
-            shortage: Shortage::default(),
+            estimate: CapacityEstimator::default(),
+            shortage: ShortageDetector::default(),
             policy_shares: BTreeMap::new(),
         }
     }
@@ -128,35 +128,35 @@ impl StoreScheduler {
     }
 
     /// Returns the maximum number of requests that may be in the device.
-    pub fn depth(&self) -> u32 {
+    pub fn queue_depth_limit(&self) -> u32 {
         self.depth.limit()
     }
 
     /// Returns the mean device latency of recently completed requests in nanoseconds; 0 if not
     /// known.
-    pub const fn latency_ns(&self) -> u64 {
+    pub const fn device_latency_ns(&self) -> u64 {
         self.depth.latency_ns
     }
 
     /// Returns the capacity estimate from the last time at which requests were queued for the
     /// device; `None` if there was none or it is too old.
     pub const fn estimate(&self) -> Option<CapacityEstimate> {
-        self.estimate.found()
+        self.estimate.estimate()
     }
 
     /// Returns true if requests are queued only because the node's share of the store is used up.
     pub fn waits_for_cap(&self) -> bool {
-        self.gate.is_limiting() && !self.shares.is_empty()
+        self.cap_meter.is_limiting() && !self.flows_by_weight.is_empty()
     }
 
     /// Returns the value of the reservation clock at `now`.
     #[inline]
-    pub(crate) fn clock(&self, now: Time) -> FixedNs {
-        self.clocks.reservation(now)
+    pub(crate) fn reservation_clock(&self, now: Time) -> FixedNs {
+        self.clocks.reservation_clock(now)
     }
 
     /// Submits a disk's request of `bytes` bytes. If no limit delays it, the caller must dispatch
-    /// it at once ([`Submitted::Dispatch`]). Otherwise it is queued behind the disk's earlier
+    /// it at once ([`SubmitOutcome::Dispatch`]). Otherwise it is queued behind the disk's earlier
     /// requests.
     ///
     /// # Errors
@@ -170,73 +170,73 @@ impl StoreScheduler {
         slot: DiskSlot,
         bytes: u32,
         tag: u32,
-    ) -> Result<Submitted, SubmitError> {
-        let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        let admission = self.admission(now, slot)?;
-        if admission.is_free {
-            self.demand_and_start(now, slot, admission, units);
-            return Ok(Submitted::Dispatch);
+    ) -> Result<SubmitOutcome, SubmitError> {
+        let units = RequestCharge { cost: self.spec.normalization.cost(bytes), bytes };
+        let admission = self.check_admission(now, slot)?;
+        if admission.is_dispatchable {
+            self.count_demand_and_dispatch(now, slot, admission, units);
+            return Ok(SubmitOutcome::Dispatch);
         }
-        if !self.records.has_room() {
+        if !self.queued_requests.has_room() {
             return Err(SubmitError::Full);
         }
         self.queue(now, slot, admission, units, tag);
-        Ok(Submitted::Queued)
+        Ok(SubmitOutcome::Queued)
     }
 
     /// Submits a request that is dropped if it cannot be dispatched at once. Returns true if it is
     /// dispatched.
-    pub(crate) fn submit_if_free(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
-        let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        let Some(admission) = self.admission(now, slot).ok().filter(|admission| admission.is_free)
+    pub(crate) fn try_dispatch(&mut self, now: Time, slot: DiskSlot, bytes: u32) -> bool {
+        let units = RequestCharge { cost: self.spec.normalization.cost(bytes), bytes };
+        let Some(admission) = self.check_admission(now, slot).ok().filter(|admission| admission.is_dispatchable)
         else {
             return false;
         };
-        self.demand_and_start(now, slot, admission, units);
+        self.count_demand_and_dispatch(now, slot, admission, units);
         true
     }
 
     /// Checks whether a request of the disk could be dispatched at once.
     #[inline]
-    pub(crate) fn admission(
+    pub(crate) fn check_admission(
         &mut self,
         now: Time,
         slot: DiskSlot,
     ) -> Result<Admission, SubmitError> {
-        let clock = self.clock(now);
+        let clock = self.reservation_clock(now);
         let disk = self.disks.get(slot.0 as usize).filter(|disk| disk.id.is_some());
-        let flow_index = disk.ok_or(SubmitError::NoDisk(slot))?.flow;
+        let flow_index = disk.ok_or(SubmitError::NoDisk(slot))?.flow_index;
         let flow = self.flows.get_mut(flow_index as usize).ok_or(SubmitError::NoDisk(slot))?;
         let is_first = flow.waiting == 0;
-        let is_due = is_first && wake(flow, &mut self.spare, now, clock);
+        let is_due = is_first && wake(flow, &mut self.best_effort_depth, now, clock);
         let is_free = is_first
-            && self.shares.is_empty()
+            && self.flows_by_weight.is_empty()
             && self.depth.has_room()
-            && (is_due || self.spare.has_room(self.depth.in_flight))
+            && (is_due || self.best_effort_depth.has_room(self.depth.in_flight))
             && self.throttled.first_until(now.as_ns()).is_none()
             && flow.permitted_at(now) <= now
-            && self.gate.is_open(now);
-        Ok(Admission { flow: flow_index, is_first, is_due, is_free })
+            && self.cap_meter.is_open(now);
+        Ok(Admission { flow_index, is_first, is_due, is_dispatchable: is_free })
     }
 
     #[inline]
-    pub(crate) fn demand_and_start(
+    pub(crate) fn count_demand_and_dispatch(
         &mut self,
         now: Time,
         slot: DiskSlot,
         admission: Admission,
-        units: Units,
+        units: RequestCharge,
     ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let Some(flow) = self.flows.get_mut(admission.flow as usize) else { return };
+        let Some(flow) = self.flows.get_mut(admission.flow_index as usize) else { return };
         demand(disk, flow, units.cost);
         // The flow has no queued requests.
         disk.account(now, QueueCause::DeviceDepth);
-        self.clocks.start_now(now, disk, flow, units, admission.is_due);
-        self.gate.charge(units.cost);
+        self.clocks.account_immediate_dispatch(now, disk, flow, units, admission.is_due);
+        self.cap_meter.charge(units.cost);
         self.depth.in_flight += 1;
-        if self.clocks.is_long() {
-            self.start_virtual_time_again(now);
+        if self.clocks.needs_virtual_time_reset() {
+            self.reset_virtual_time(now);
         }
     }
 
@@ -246,61 +246,61 @@ impl StoreScheduler {
         now: Time,
         slot: DiskSlot,
         admission: Admission,
-        units: Units,
+        units: RequestCharge,
         tag: u32,
     ) {
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let Some(flow) = self.flows.get_mut(admission.flow as usize) else { return };
+        let Some(flow) = self.flows.get_mut(admission.flow_index as usize) else { return };
         demand(disk, flow, units.cost);
         disk.account(now, flow.throttled_by.unwrap_or(self.contention));
-        self.records.push(&mut disk.fifo, tag, units);
+        self.queued_requests.push(&mut disk.fifo, tag, units);
         disk.waiting += 1;
         flow.waiting += 1;
         if disk.waiting == 1 {
-            member_order::enter(flow, disk, slot.0, &mut self.member_places);
+            member_order::insert_disk(flow, disk, slot.0, &mut self.member_positions);
         }
         if admission.is_first {
-            self.update_order(now, admission.flow);
+            self.update_queued_flow_order(now, admission.flow_index);
         }
     }
 
     /// Returns the next action: dispatch a request, wait until a deadline, or idle.
     #[inline]
-    pub fn poll(&mut self, now: Time) -> Next {
-        self.release(now);
+    pub fn poll(&mut self, now: Time) -> NextAction {
+        self.release_throttled_flows(now);
         if !self.depth.has_room() {
-            if self.shares.is_empty() {
-                return Next::Idle;
+            if self.flows_by_weight.is_empty() {
+                return NextAction::Idle;
             }
             self.depth.handle_full();
-            self.gate.set_holds(false);
-            return Next::Idle;
+            self.cap_meter.set_limiting(false);
+            return NextAction::Idle;
         }
-        if !self.gate.is_open(now) {
-            if !self.shares.is_empty() {
-                self.gate.set_holds(true);
+        if !self.cap_meter.is_open(now) {
+            if !self.flows_by_weight.is_empty() {
+                self.cap_meter.set_limiting(true);
                 self.contention = QueueCause::StoreCap;
             }
-            return self.next_deadline().map_or(Next::Idle, Next::WaitUntil);
+            return self.next_deadline().map_or(NextAction::Idle, NextAction::WaitUntil);
         }
-        let clock = self.clock(now);
-        if let Some(first) = self.first_due(not_after(clock)) {
-            if self.shares.first().is_some_and(|next| next.id != first.id) {
+        let clock = self.reservation_clock(now);
+        if let Some(first) = self.first_due(round_down_to_time(clock)) {
+            if self.flows_by_weight.first().is_some_and(|next| next.id != first.id) {
                 self.note_minimum(first.id);
                 self.contention = QueueCause::OthersMinimums;
             }
             return self.dispatch_due(now, clock, first.id);
         }
-        if let Some(first) = self.shares.first() {
-            if self.spare.has_room(self.depth.in_flight) {
-                self.contention = self.gate.contention();
+        if let Some(first) = self.flows_by_weight.first() {
+            if self.best_effort_depth.has_room(self.depth.in_flight) {
+                self.contention = self.cap_meter.contention();
                 return self.dispatch(now, clock, first.id, false);
             }
             self.contention = QueueCause::OthersMinimums;
             // The deadline is the current due time of the first minimum.
             self.first_due(Time::NEVER);
         }
-        self.next_deadline().map_or(Next::Idle, Next::WaitUntil)
+        self.next_deadline().map_or(NextAction::Idle, NextAction::WaitUntil)
     }
 
     /// Returns when a request may be dispatched even without a submission or completion; `None` if
@@ -311,14 +311,14 @@ impl StoreScheduler {
         }
         // Requests that a policy never permits (maximum of 0) remain queued until the policy
         // changes.
-        let throttled = self.throttled.first().filter(|first| first.key < LAST);
+        let throttled = self.throttled.first().filter(|first| first.key < KEY_MAX);
         let throttled = throttled.map(|first| Time::from_ns(first.key));
-        if let Some(opens) = self.gate.closed_until() {
-            let next = if self.shares.is_empty() { throttled?.max(opens) } else { opens };
+        if let Some(opens) = self.cap_meter.closed_until() {
+            let next = if self.flows_by_weight.is_empty() { throttled?.max(opens) } else { opens };
             return (next != Time::NEVER).then_some(next);
         }
-        let due = self.due.first().filter(|_| !self.shares.is_empty());
-        let lost_ns = not_before(self.clocks.lost).as_ns();
+        let due = self.due.first().filter(|_| !self.flows_by_weight.is_empty());
+        let lost_ns = round_up_to_time(self.clocks.reservation_lag).as_ns();
         let due = due.map(|first| Time::from_ns(first.key.saturating_add(lost_ns)));
         throttled.into_iter().chain(due).min()
     }
@@ -326,7 +326,7 @@ impl StoreScheduler {
     /// Accounts for a completed read or write of `bytes` bytes; `latency` is its time in the
     /// device.
     #[inline]
-    pub fn handle_complete(
+    pub fn handle_completion(
         &mut self,
         now: Time,
         slot: DiskSlot,
@@ -334,41 +334,41 @@ impl StoreScheduler {
         latency: Duration,
     ) {
         let latency_ns = Some(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
-        self.handle_completed(now, slot, Completed { operation, bytes, requests: 1, latency_ns });
+        self.handle_completed_requests(now, slot, CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns });
     }
 
     /// Accounts for a dispatched request of `bytes` bytes that ended without being executed, for
     /// example because the store has no space for it. It is counted neither as demanded nor as
     /// delivered, what it was charged is refunded, and its time is not counted as latency.
-    pub fn handle_undone(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
-        let units = Units { cost: self.spec.normalization.cost(bytes), bytes };
-        self.reclaim(now, slot, 1, units);
+    pub fn handle_not_executed(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
+        let units = RequestCharge { cost: self.spec.normalization.cost(bytes), bytes };
+        self.refund_requests(now, slot, 1, units);
     }
 
     /// Removes `requests` dispatched requests that were not executed, and refunds `units`.
     /// `requests` is 0 for requests that were executed but charged too much.
-    pub(crate) fn reclaim(&mut self, now: Time, slot: DiskSlot, requests: u32, units: Units) {
-        let clock = self.clock(now);
+    pub(crate) fn refund_requests(&mut self, now: Time, slot: DiskSlot, requests: u32, units: RequestCharge) {
+        let clock = self.reservation_clock(now);
         let Some(disk) = self.disks.get_mut(slot.0 as usize) else { return };
-        let flow_index = disk.flow;
+        let flow_index = disk.flow_index;
         let Some(flow) = self.flows.get_mut(flow_index as usize) else { return };
         let cost = u64::from(units.cost);
         let requests = requests.min(disk.in_flight);
         disk.account(now, flow.throttled_by.unwrap_or(self.contention));
-        disk.totals.demanded = disk.totals.demanded.wrapping_sub(cost);
-        flow.demanded = flow.demanded.wrapping_sub(cost);
-        flow.reclaim(clock, units);
-        self.gate.refund(units.cost);
+        disk.totals.demanded_operations = disk.totals.demanded_operations.wrapping_sub(cost);
+        flow.demanded_operations = flow.demanded_operations.wrapping_sub(cost);
+        flow.refund(clock, units);
+        self.cap_meter.refund(units.cost);
         disk.in_flight -= requests;
-        disk.end_phases();
+        disk.clear_phases_if_idle();
         if requests > 0 && flow.in_flight <= requests && flow.waiting == 0 {
-            flow.account_busy(now);
-            flow.since = now;
+            flow.account_busy_time(now);
+            flow.busy_or_idle_since = now;
         }
         flow.in_flight = flow.in_flight.saturating_sub(requests);
         self.depth.in_flight = self.depth.in_flight.saturating_sub(requests);
         self.remove_from_orders(flow_index);
-        self.position(now, flow_index);
+        self.update_flow_order(now, flow_index);
     }
 
     /// Counts a dispatch for a flow's minimum although another flow was first by weight.
@@ -380,10 +380,10 @@ impl StoreScheduler {
     }
 
     /// Returns the counters of a flow, including the dispatch counters of the store.
-    pub(crate) fn totals_of(&self, flow: &Flow) -> FlowTotals {
+    pub(crate) fn flow_totals(&self, flow: &Flow) -> FlowTotals {
         let others_minimums = self.minimum_dispatches.wrapping_sub(flow.minimum_dispatches);
         FlowTotals {
-            rounds: DispatchCounters { all: self.rounds, others_minimums },
+            dispatch_counters: DispatchCounters { dispatches: self.dispatches, others_minimum_dispatches: others_minimums },
             ..flow.totals()
         }
     }
@@ -391,42 +391,42 @@ impl StoreScheduler {
     /// Dispatches a request of a flow with a due minimum. Not inlined: the common case, dispatch by
     /// weight, is inlined at the call.
     #[inline(never)]
-    fn dispatch_due(&mut self, now: Time, clock: FixedNs, flow_index: u32) -> Next {
+    fn dispatch_due(&mut self, now: Time, clock: FixedNs, flow_index: u32) -> NextAction {
         self.dispatch(now, clock, flow_index, true)
     }
 
     #[inline(always)]
-    fn dispatch(&mut self, now: Time, clock: FixedNs, flow_index: u32, is_due: bool) -> Next {
-        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return Next::Idle };
-        let Some(member) = flow.members.first() else { return Next::Idle };
-        let Some(disk) = self.disks.get_mut(member.id as usize) else { return Next::Idle };
+    fn dispatch(&mut self, now: Time, clock: FixedNs, flow_index: u32, is_due: bool) -> NextAction {
+        let Some(flow) = self.flows.get_mut(flow_index as usize) else { return NextAction::Idle };
+        let Some(member) = flow.members.first() else { return NextAction::Idle };
+        let Some(disk) = self.disks.get_mut(member.id as usize) else { return NextAction::Idle };
         disk.account(now, flow.throttled_by.unwrap_or(self.contention));
-        let Some(record) = self.records.pop(&mut disk.fifo) else { return Next::Idle };
+        let Some(record) = self.queued_requests.pop(&mut disk.fifo) else { return NextAction::Idle };
         let cost = record.units.cost;
-        self.rounds = self.rounds.wrapping_add(1);
+        self.dispatches = self.dispatches.wrapping_add(1);
         disk.waiting -= 1;
         flow.waiting -= 1;
-        member_order::serve(flow, disk, member.id, cost, &mut self.member_places);
-        self.clocks.start((now, clock), disk, flow, record.units, is_due);
-        self.gate.charge(cost);
+        member_order::account_service(flow, disk, member.id, cost, &mut self.member_positions);
+        self.clocks.account_dispatch((now, clock), disk, flow, record.units, is_due);
+        self.cap_meter.charge(cost);
         self.depth.in_flight += 1;
         if flow.waiting == 0 {
             // No maximum delays a dispatched flow. It is listed only in the order of minimums, and
             // remains there.
-            flow.listed.shares = false;
-            self.shares.remove(flow_index);
+            flow.order_membership.in_weight_order = false;
+            self.flows_by_weight.remove(flow_index);
         } else {
-            self.update_order(now, flow_index);
+            self.update_queued_flow_order(now, flow_index);
         }
-        if self.clocks.is_long() {
-            self.start_virtual_time_again(now);
+        if self.clocks.needs_virtual_time_reset() {
+            self.reset_virtual_time(now);
         }
-        Next::Dispatch { disk: DiskSlot(member.id), tag: record.tag }
+        NextAction::Dispatch { disk: DiskSlot(member.id), tag: record.tag }
     }
 
     /// Returns the disk or policy that owns the limits of a flow.
     pub(crate) fn owner(&self, flow_index: usize) -> Option<LimitsOwner> {
-        self.flows.get(flow_index).and_then(|flow| flow.holder)
+        self.flows.get(flow_index).and_then(|flow| flow.owner)
     }
 
     /// Returns the disk in a slot; `None` if the slot is free.
@@ -438,8 +438,8 @@ impl StoreScheduler {
 /// Counts a submitted request of `cost` operations as demand of its disk and flow.
 #[inline]
 fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
-    disk.totals.demanded = disk.totals.demanded.wrapping_add(cost.into());
-    flow.demanded = flow.demanded.wrapping_add(cost.into());
+    disk.totals.demanded_operations = disk.totals.demanded_operations.wrapping_add(cost.into());
+    flow.demanded_operations = flow.demanded_operations.wrapping_add(cost.into());
 }
 
 /// Updates a flow without queued requests that receives a request. Returns true if its minimum is
@@ -448,28 +448,28 @@ fn demand(disk: &mut Disk, flow: &mut Flow, cost: u32) {
 fn wake(flow: &mut Flow, spare: &mut BestEffortDepth, now: Time, clock: FixedNs) -> bool {
     let mut idle_ns = 0;
     if flow.in_flight == 0 {
-        idle_ns = now.as_ns().saturating_sub(flow.since.as_ns());
-        flow.since = now;
+        idle_ns = now.as_ns().saturating_sub(flow.busy_or_idle_since.as_ns());
+        flow.busy_or_idle_since = now;
     }
     let Some(minimum) = &mut flow.minimum else { return false };
-    if minimum.due > clock {
-        flow.handle_in_time();
+    if minimum.due_at > clock {
+        flow.record_minimum_met();
         return false;
     }
-    minimum.resume(clock, fine_ns(idle_ns));
-    let (is_behind, is_due) = (minimum.is_behind(clock), minimum.due <= clock);
+    minimum.resume(clock, fixed_from_ns(idle_ns));
+    let (is_behind, is_due) = (minimum.is_behind(clock), minimum.due_at <= clock);
     if !is_behind {
-        flow.handle_in_time();
+        flow.record_minimum_met();
         return is_due;
     }
     if now < flow.hold_back_suspended_until {
         flow.behind_since = None;
         return is_due;
     }
-    spare.handle_behind();
-    if spare.is_least() {
-        if now.since(flow.handle_late(now)) >= FUTILE_AFTER {
-            flow.handle_ineffective(now);
+    spare.handle_minimum_behind();
+    if spare.is_at_minimum() {
+        if now.since(flow.record_behind_minimum(now)) >= FUTILE_AFTER {
+            flow.suspend_hold_back(now);
         }
     } else {
         flow.behind_since = None;

@@ -3,9 +3,9 @@
 //! A flow that was served usually moves behind all others, because the other flows have received
 //! about the same service. Most flows are therefore in a queue in ascending order of keys, with
 //! constant cost per operation. Flows that must be inserted before the end, because of smaller
-//! requests or a higher weight, are in a separate [`Ranking`].
+//! requests or a higher weight, are in a separate [`TournamentTree`].
 
-use crate::ranking::{Entry, LAST, Ranking};
+use crate::ranking::{Entry, KEY_MAX, TournamentTree};
 
 /// Absent entry, which is ordered behind all others.
 const NOBODY: Entry = Entry { key: u64::MAX, id: u32::MAX };
@@ -31,7 +31,7 @@ pub(crate) struct WeightOrder {
     end: u64,
     /// Position of each flow in the queue, or [`OUT`] or [`RANKED`].
     positions: Vec<u64>,
-    ranked: Ranking,
+    ranked: TournamentTree,
 }
 
 impl Default for WeightOrder {
@@ -78,7 +78,7 @@ impl WeightOrder {
     /// it.
     #[inline]
     pub(crate) fn set(&mut self, id: u32, key: u64) {
-        let entry = Entry { key: key.min(LAST), id };
+        let entry = Entry { key: key.min(KEY_MAX), id };
         let Some(position) = self.positions.get(id as usize) else { return };
         if *position != OUT {
             self.remove(id);

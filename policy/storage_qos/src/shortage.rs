@@ -20,7 +20,7 @@ const LOW_PERCENT: u128 = 95;
 const ENOUGH_PERCENT: u128 = 98;
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shortage {
+pub(crate) struct ShortageDetector {
     /// Time since which the state has differed from the one last reported; `None` if it does not
     /// differ.
     since: Option<Time>,
@@ -30,7 +30,7 @@ pub(crate) struct Shortage {
     is_reported: Option<Time>,
 }
 
-impl Shortage {
+impl ShortageDetector {
     /// Compares a capacity estimate with the sum of the minimums, `promised_iops`, and returns the
     /// event to report, if any. `is_new` is true if the estimate has just been updated.
     pub(crate) fn evaluate(
@@ -67,14 +67,14 @@ impl Shortage {
         let Some(reported_at) = self.is_reported.take() else {
             self.is_reported = Some(start);
             return Some(StoreEvent::CapacityLow(CapacityLow {
-                lasting: now.since(start),
+                low_for: now.since(start),
                 estimate_iops: estimate.iops,
                 reserved_iops: promised_iops,
                 needed_iops,
             }));
         };
         let lasted = now.since(reported_at);
-        Some(StoreEvent::CapacitySufficient { lasted, estimate_iops: estimate.iops, needed_iops })
+        Some(StoreEvent::CapacitySufficient { low_for: lasted, estimate_iops: estimate.iops, needed_iops })
     }
 }
 

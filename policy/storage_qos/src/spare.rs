@@ -37,19 +37,19 @@ impl BestEffortDepth {
 
     /// Returns true if the depth is at its minimum: only guaranteed requests are dispatched, unless
     /// the device is idle.
-    pub(crate) const fn is_least(&self) -> bool {
+    pub(crate) const fn is_at_minimum(&self) -> bool {
         self.limit <= 1
     }
 
     /// Records that a minimum is behind, until the next adjustment.
-    pub(crate) const fn handle_behind(&mut self) {
+    pub(crate) const fn handle_minimum_behind(&mut self) {
         self.is_behind = true;
     }
 
     /// Adjusts the depth after a completion. `in_flight` requests remain in the device; `depth` is
     /// the device's queue depth.
     #[inline]
-    pub(crate) fn handle_complete(
+    pub(crate) fn handle_completion(
         &mut self,
         now: Time,
         in_flight: u32,

@@ -23,7 +23,8 @@ pub struct StoreSpec {
     /// latency permitted otherwise. It may delay the first request of another disk by this time
     /// once.
     #[serde(default)]
-    pub alone_latency: Duration,
+    #[serde(rename = "alone_latency")]
+    pub single_disk_latency_max: Duration,
     /// Maximum number of queued requests of all disks. Memory for them is allocated when the
     /// scheduler is created.
     pub waiting_max: u32,
@@ -35,7 +36,7 @@ impl Default for StoreSpec {
             normalization: Normalization::default(),
             depth_min: 1,
             depth_max: 256,
-            alone_latency: Duration::from_millis(2),
+            single_disk_latency_max: Duration::from_millis(2),
             waiting_max: 16_384,
         }
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::DiskId;
 
 use crate::{
-    AdmissionError, AdmittedMinimums, Capacity, Change, DISKS_MAX, DiskSlot, FlowSlot, Limits,
+    AdmissionError, MinimumsCheck, Capacity, ConfigStep, DISKS_MAX, DiskSlot, FlowSlot, Limits,
     LimitsOwner, LimitsSource, PolicyId, PolicyKind, PolicySpec,
 };
 
@@ -15,11 +15,13 @@ use crate::{
 #[serde(rename_all = "kebab-case")]
 pub enum Proposal {
     /// Adds a disk, or changes the source of limits of an existing one.
-    Disk(DiskId, LimitsSource),
+    #[serde(rename = "disk")]
+    SetDisk(DiskId, LimitsSource),
     /// Removes a disk from the store.
     RemoveDisk(DiskId),
     /// Adds a policy, or changes an existing one.
-    Policy(PolicyId, PolicySpec),
+    #[serde(rename = "policy")]
+    SetPolicy(PolicyId, PolicySpec),
     /// Removes a policy that no disk uses.
     RemovePolicy(PolicyId),
 }
@@ -28,7 +30,8 @@ pub enum Proposal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectiveLimits {
     /// Owner of the limits: the disk itself, or a policy with other disks.
-    pub holder: LimitsOwner,
+    #[serde(rename = "holder")]
+    pub owner: LimitsOwner,
     /// Values of the limits in effect.
     pub limits: Limits,
 }
@@ -39,7 +42,7 @@ struct Slotted<T> {
     value: T,
 }
 
-/// Disks and policies of one store. Accepted changes are converted to [`Change`]s for the store's
+/// Disks and policies of one store. Accepted changes are converted to [`ConfigStep`]s for the store's
 /// scheduler.
 #[derive(Clone, Debug, Default)]
 pub struct Store {
@@ -56,21 +59,21 @@ impl Store {
 
     /// Sets the capacity of the store. Minimums that exceed the new capacity remain in effect; see
     /// [`Store::admitted`].
-    pub fn set_capacity(&mut self, capability: Capacity) -> Change {
+    pub fn set_capacity(&mut self, capability: Capacity) -> ConfigStep {
         self.capacity = capability;
-        Change::Capacity(capability.iops())
+        ConfigStep::SetCapacity(capability.iops())
     }
 
     /// Returns the sum of the minimums and the capacity.
-    pub fn admitted(&self) -> AdmittedMinimums {
+    pub fn minimums_check(&self) -> MinimumsCheck {
         let mut promises =
-            AdmittedMinimums { minimums_iops: 0, minimums: 0, capacity: self.capacity };
+            MinimumsCheck { minimums_iops: 0, minimum_count: 0, capacity: self.capacity };
         let mut holders = BTreeSet::new();
         for disk in self.disks.keys() {
-            let Some(effective) = self.effective(*disk) else { continue };
+            let Some(effective) = self.effective_limits(*disk) else { continue };
             let Some(min) = effective.limits.min_iops else { continue };
-            if holders.insert(effective.holder) {
-                promises.minimums += 1;
+            if holders.insert(effective.owner) {
+                promises.minimum_count += 1;
                 promises.minimums_iops = promises.minimums_iops.saturating_add(min.per_second());
             }
         }
@@ -78,10 +81,10 @@ impl Store {
     }
 
     /// Returns the limits in effect for a disk; `None` if the disk is not on this store.
-    pub fn effective(&self, disk: DiskId) -> Option<EffectiveLimits> {
+    pub fn effective_limits(&self, disk: DiskId) -> Option<EffectiveLimits> {
         let holder = LimitsOwner::Disk(disk);
         let policy = match self.disks.get(&disk)?.value {
-            LimitsSource::Own(limits) => return Some(EffectiveLimits { holder, limits }),
+            LimitsSource::Own(limits) => return Some(EffectiveLimits { owner: holder, limits }),
             LimitsSource::Policy(policy) => policy,
         };
         let spec = self.policies.get(&policy)?.value;
@@ -89,7 +92,7 @@ impl Store {
             PolicyKind::Dedicated => holder,
             PolicyKind::Aggregated => LimitsOwner::Policy(policy),
         };
-        Some(EffectiveLimits { holder, limits: spec.limits })
+        Some(EffectiveLimits { owner: holder, limits: spec.limits })
     }
 
     /// Returns the slot of a disk in the store's scheduler; `None` if the disk is not on this
@@ -109,10 +112,10 @@ impl Store {
     /// # Errors
     ///
     /// The reason for which [`Store::propose`] without `force` would refuse the changes.
-    pub fn check(&self, proposals: &[Proposal]) -> Result<AdmittedMinimums, AdmissionError> {
+    pub fn check(&self, proposals: &[Proposal]) -> Result<MinimumsCheck, AdmissionError> {
         let mut proposed = self.clone();
-        proposed.propose(proposals, false)?;
-        Ok(proposed.admitted())
+        proposed.apply(proposals, false)?;
+        Ok(proposed.minimums_check())
     }
 
     /// Applies all these changes or none, and returns the steps for the store's scheduler. `force`
@@ -123,18 +126,18 @@ impl Store {
     /// The reason for which the first invalid change was refused, or that the minimums exceed the
     /// permitted share of the capacity. Changes that do not increase the sum of minimums are never
     /// refused for the latter reason.
-    pub fn propose(
+    pub fn apply(
         &mut self,
         proposals: &[Proposal],
         force: bool,
-    ) -> Result<Vec<Change>, AdmissionError> {
+    ) -> Result<Vec<ConfigStep>, AdmissionError> {
         let mut proposed = self.clone();
         for proposal in proposals {
             proposed.accept(*proposal)?;
         }
-        let promises = proposed.admitted();
-        let is_more = promises.minimums_iops > self.admitted().minimums_iops;
-        if is_more && !promises.fit() && !force {
+        let promises = proposed.minimums_check();
+        let is_more = promises.minimums_iops > self.minimums_check().minimums_iops;
+        if is_more && !promises.is_admissible() && !force {
             return Err(AdmissionError::Overcommitted(promises));
         }
         let changes = self.steps_to(&proposed);
@@ -144,15 +147,15 @@ impl Store {
 
     /// Returns the steps that configure a new scheduler with the disks, policies and capacity of
     /// this store.
-    pub fn changes(&self) -> Vec<Change> {
+    pub fn config_steps(&self) -> Vec<ConfigStep> {
         let mut changes = Self::default().steps_to(self);
-        changes.push(Change::Capacity(self.capacity.iops()));
+        changes.push(ConfigStep::SetCapacity(self.capacity.iops()));
         changes
     }
 
     fn accept(&mut self, proposal: Proposal) -> Result<(), AdmissionError> {
         match proposal {
-            Proposal::Disk(disk, assignment) => {
+            Proposal::SetDisk(disk, assignment) => {
                 match assignment {
                     LimitsSource::Own(limits) => limits.check()?,
                     LimitsSource::Policy(policy) if !self.policies.contains_key(&policy) => {
@@ -160,15 +163,15 @@ impl Store {
                     }
                     LimitsSource::Policy(_) => {}
                 }
-                position(&mut self.disks, disk, assignment).ok_or(AdmissionError::TooMany("disks"))
+                position(&mut self.disks, disk, assignment).ok_or(AdmissionError::TooManyObjects("disks"))
             }
             Proposal::RemoveDisk(disk) => {
                 self.disks.remove(&disk).map(|_| ()).ok_or(AdmissionError::NoDisk(disk))
             }
-            Proposal::Policy(policy, spec) => {
+            Proposal::SetPolicy(policy, spec) => {
                 spec.limits.check()?;
                 position(&mut self.policies, policy, spec)
-                    .ok_or(AdmissionError::TooMany("policies"))
+                    .ok_or(AdmissionError::TooManyObjects("policies"))
             }
             Proposal::RemovePolicy(policy) => {
                 let user = self.disks.iter().find(
@@ -183,21 +186,21 @@ impl Store {
     }
 
     /// Returns the steps from this configuration to another one.
-    fn steps_to(&self, proposed: &Self) -> Vec<Change> {
+    fn steps_to(&self, proposed: &Self) -> Vec<ConfigStep> {
         let mut steps = Vec::new();
         for (disk, slotted) in &self.disks {
             if proposed.slot(*disk).is_none_or(|slot| slot.0 != slotted.slot) {
-                steps.push(Change::RemoveDisk(DiskSlot(slotted.slot)));
+                steps.push(ConfigStep::RemoveDisk(DiskSlot(slotted.slot)));
             }
         }
         let before: BTreeMap<FlowSlot, (LimitsOwner, Limits)> = self.flows();
         let after = proposed.flows();
         for flow in before.keys().filter(|flow| !after.contains_key(flow)) {
-            steps.push(Change::RemoveFlow(*flow));
+            steps.push(ConfigStep::RemoveFlow(*flow));
         }
         for (flow, (holder, limits)) in &after {
             if before.get(flow) != Some(&(*holder, *limits)) {
-                steps.push(Change::Flow { flow: *flow, holder: *holder, limits: *limits });
+                steps.push(ConfigStep::SetFlow { flow: *flow, owner: *holder, limits: *limits });
             }
         }
         for (disk, slotted) in &proposed.disks {
@@ -205,19 +208,19 @@ impl Store {
                 continue;
             };
             if self.slot(*disk) != Some(slot) || self.flow(*disk) != Some(flow) {
-                steps.push(Change::Disk { slot, disk: *disk, flow });
+                steps.push(ConfigStep::SetDisk { slot, disk: *disk, flow });
             }
         }
         // Disks must leave a flow before the flow is removed.
-        steps.sort_by_key(|step| matches!(step, Change::RemoveFlow(_)));
+        steps.sort_by_key(|step| matches!(step, ConfigStep::RemoveFlow(_)));
         steps
     }
 
     /// Returns all flows with the owners of their limits and the limits, by slot.
     fn flows(&self) -> BTreeMap<FlowSlot, (LimitsOwner, Limits)> {
         let flow_of = |disk: &DiskId| {
-            let effective = self.effective(*disk)?;
-            Some((self.flow(*disk)?, (effective.holder, effective.limits)))
+            let effective = self.effective_limits(*disk)?;
+            Some((self.flow(*disk)?, (effective.owner, effective.limits)))
         };
         self.disks.keys().filter_map(flow_of).collect()
     }
@@ -225,7 +228,7 @@ impl Store {
     /// Returns the flow of a disk; `None` if the disk is not on this store. Disks with their own
     /// limits have even flow slots; policies have odd ones.
     fn flow(&self, disk: DiskId) -> Option<FlowSlot> {
-        match self.effective(disk)?.holder {
+        match self.effective_limits(disk)?.owner {
             LimitsOwner::Disk(disk) => {
                 self.disks.get(&disk).map(|slotted| FlowSlot(slotted.slot * 2))
             }

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use suimon_quantity::{ByteRate, DiskId, Iops, TimedRateLimit};
 
 use super::*;
-use crate::records::Records;
+use crate::records::QueuedRequests;
 use crate::{
-    Capacity, Change, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreSpec, Submitted,
+    Capacity, ConfigStep, IoKind, Limits, LimitsSource, NextAction, Proposal, Store, StoreSpec, SubmitOutcome,
     Weight,
 };
 
@@ -62,8 +62,8 @@ impl Side {
         let mut scheduler = StoreScheduler::new(spec.clone());
         let mut store = Store::new(Capacity::Declared(1_000_000));
         for (disk, limits) in (0..).zip(limits) {
-            let proposal = Proposal::Disk(DiskId(disk), LimitsSource::Own(*limits));
-            for change in store.propose(&[proposal], true).unwrap() {
+            let proposal = Proposal::SetDisk(DiskId(disk), LimitsSource::Own(*limits));
+            for change in store.apply(&[proposal], true).unwrap() {
                 scheduler.apply(now, change);
             }
         }
@@ -73,13 +73,13 @@ impl Side {
     fn cap(&mut self, now: Time, iops: Option<u64>) {
         let cap =
             iops.map(|reserved_iops| TimedRateLimit { reserved_iops, ..TimedRateLimit::default() });
-        self.scheduler.apply(now, Change::Cap(cap));
+        self.scheduler.apply(now, ConfigStep::SetCap(cap));
     }
 
     fn submit(&mut self, now: Time, slot: DiskSlot, bytes: u32) {
         match self.scheduler.submit(now, slot, bytes, slot.0) {
-            Ok(Submitted::Dispatch) => self.in_device.push((slot, bytes)),
-            Ok(Submitted::Queued) => self.waiting.entry(slot).or_default().push_back(bytes),
+            Ok(SubmitOutcome::Dispatch) => self.in_device.push((slot, bytes)),
+            Ok(SubmitOutcome::Queued) => self.waiting.entry(slot).or_default().push_back(bytes),
             Err(error) => assert_eq!(error, SubmitError::Full),
         }
     }
@@ -88,13 +88,13 @@ impl Side {
         let submitted = self.scheduler.submit_batch(now, slot, sizes, slot.0).unwrap();
         let (dispatched, rest) = sizes.split_at(submitted.dispatched);
         self.in_device.extend(dispatched.iter().map(|&bytes| (slot, bytes)));
-        self.waiting.entry(slot).or_default().extend(&rest[..submitted.waiting]);
+        self.waiting.entry(slot).or_default().extend(&rest[..submitted.queued_count]);
     }
 
-    fn poll(&mut self, now: Time) -> Next {
+    fn poll(&mut self, now: Time) -> NextAction {
         loop {
             let next = self.scheduler.poll(now);
-            let Next::Dispatch { disk, tag } = next else { return next };
+            let NextAction::Dispatch { disk, tag } = next else { return next };
             assert_eq!(tag, disk.0);
             let bytes = self.waiting.get_mut(&disk).unwrap().pop_front().unwrap();
             self.in_device.push((disk, bytes));
@@ -104,7 +104,7 @@ impl Side {
     /// Returns the whole state as text, except for the records of queued requests, most of which
     /// are empty.
     fn state(&self) -> String {
-        format!("{:?}", StoreScheduler { records: Records::new(0), ..self.scheduler.clone() })
+        format!("{:?}", StoreScheduler { queued_requests: QueuedRequests::new(0), ..self.scheduler.clone() })
     }
 
     /// Removes up to `count` requests of the same disk and size as the one at `index` from the
@@ -147,8 +147,8 @@ proptest! {
                     for side in [&mut single, &mut batched] {
                         let Some(((slot, bytes), requests)) = side.take(index, count) else { continue };
                         let latency_ns = Some(100_000 * u64::from(requests));
-                        let completed = Completed { operation: IoKind::Read, bytes, requests, latency_ns };
-                        side.scheduler.handle_completed(now, slot, completed);
+                        let completed = CompletedRequests { operation: IoKind::Read, bytes, requests, latency_sum_ns };
+                        side.scheduler.handle_completed_requests(now, slot, completed);
                     }
                 }
             }
@@ -187,13 +187,13 @@ proptest! {
                     batched.take(index, count);
                     let one_ns = is_measured.then_some(100_000);
                     let operation = IoKind::Read;
-                    let single_completion = Completed { operation, bytes, requests: 1, latency_ns: one_ns };
+                    let single_completion = CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: one_ns };
                     for _ in 0..requests {
-                        single.scheduler.handle_completed(now, slot, single_completion);
+                        single.scheduler.handle_completed_requests(now, slot, single_completion);
                     }
                     let latency_ns = one_ns.map(|ns| ns * u64::from(requests));
-                    let batch_completion = Completed { requests, latency_ns, ..single_completion };
-                    batched.scheduler.handle_completed(now, slot, batch_completion);
+                    let batch_completion = CompletedRequests { requests, latency_sum_ns, ..single_completion };
+                    batched.scheduler.handle_completed_requests(now, slot, batch_completion);
                     prop_assert_eq!(single.scheduler.in_flight(), batched.scheduler.in_flight());
                 }
             }
@@ -216,9 +216,9 @@ fn requests_beyond_the_limits_are_neither_dispatched_nor_queued() {
     let spec = StoreSpec { depth_min: 2, depth_max: 2, waiting_max: 3, ..StoreSpec::default() };
     let mut side = Side::new(&[Limits::default()], &spec, now);
     let submitted = side.scheduler.submit_batch(now, DiskSlot(0), &[4096; 9], 0);
-    assert_eq!(submitted, Ok(BatchSubmitted { dispatched: 2, waiting: 3 }));
+    assert_eq!(submitted, Ok(BatchSubmitOutcome { dispatched: 2, queued_count: 3 }));
     let submitted = side.scheduler.submit_batch(now, DiskSlot(0), &[4096], 0);
-    assert_eq!(submitted, Ok(BatchSubmitted::default()));
+    assert_eq!(submitted, Ok(BatchSubmitOutcome::default()));
     assert_eq!(
         side.scheduler.submit_batch(now, DiskSlot(7), &[1], 0),
         Err(SubmitError::NoDisk(DiskSlot(7)))

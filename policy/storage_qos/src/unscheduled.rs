@@ -6,7 +6,7 @@ use crate::DiskSlot;
 
 /// Time in which a disk's worker was runnable but the kernel did not run it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unscheduled {
+pub struct DiskUnscheduledTime {
     /// Disk that the worker services.
     pub disk: DiskSlot,
     /// Time of the disk's requests in flight, in nanoseconds, summed over the requests.

@@ -8,7 +8,7 @@ use crate::DiskSlot;
 
 /// Result of the submission of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Submitted {
+pub enum SubmitOutcome {
     /// The caller must dispatch the request now.
     Dispatch,
     /// The request is queued. [`crate::StoreScheduler::poll`] returns it later.
@@ -31,7 +31,7 @@ pub enum SubmitError {
 
 /// Next action of the scheduler's caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Next {
+pub enum NextAction {
     /// Dispatch this request, then poll again.
     Dispatch {
         /// Disk that the request belongs to.

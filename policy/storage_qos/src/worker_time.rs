@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::Time;
 
 use crate::phase::Phases;
-use crate::{DiskSlot, RequestPhase, RequestTime, Unscheduled};
+use crate::{DiskSlot, RequestPhase, RequestTime, DiskUnscheduledTime};
 
 /// Maximum interval between reports of request time while the worker has requests.
-pub(crate) const REPORT_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const REPORT_INTERVAL_MAX: Duration = Duration::from_millis(100);
 
 /// Minimum interval between reports with the times of all disks: half of the busy time that the
 /// budget carries over between the disks of a policy.
-pub(crate) const ALL_EVERY: Duration = Duration::from_millis(5);
+pub(crate) const ALL_DISKS_INTERVAL_MIN: Duration = Duration::from_millis(5);
 
 /// Request time of one disk at a worker since the worker's previous report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,12 +81,12 @@ impl LocalRequests {
     }
 
     /// Adds time in which the worker was runnable but the kernel did not run it.
-    pub(crate) fn add_unscheduled(&mut self, unscheduled: Unscheduled) {
-        self.time.add_unscheduled(unscheduled);
+    pub(crate) fn add_unscheduled_time(&mut self, unscheduled: DiskUnscheduledTime) {
+        self.time.add_unscheduled_time(unscheduled);
     }
 
     /// Takes over requests in flight for which the scheduler has accounted up to `now`.
-    pub(crate) fn adopt(&mut self, now: Time, in_flight: u32, phases: Phases) {
+    pub(crate) fn adopt_in_flight(&mut self, now: Time, in_flight: u32, phases: Phases) {
         (self.in_flight, self.reported_in_flight) = (in_flight, in_flight);
         (self.phases, self.accounted, self.time) = (phases, now, RequestTime::default());
     }
@@ -98,7 +98,7 @@ impl LocalRequests {
 
     /// Returns and resets the disk's unreported time up to `now`. `waiting` is the number of queued
     /// requests. Returns `None` if nothing changed since the previous report.
-    pub(crate) fn report(&mut self, now: Time, disk: DiskSlot, waiting: u32) -> Option<WorkerTime> {
+    pub(crate) fn take_report(&mut self, now: Time, disk: DiskSlot, waiting: u32) -> Option<WorkerTime> {
         self.add_time(now, waiting);
         self.has_changed = false;
         let time = core::mem::take(&mut self.time);
@@ -113,13 +113,13 @@ impl LocalRequests {
 
     /// Returns true if the caller must add the disk to the list of disks with requests: the disk
     /// has requests and is not in the list yet. `waiting` is the number of queued requests.
-    pub(crate) fn becomes_busy(&mut self, waiting: u32) -> bool {
+    pub(crate) fn mark_busy(&mut self, waiting: u32) -> bool {
         let has_requests = self.in_flight | waiting > 0;
         has_requests && !core::mem::replace(&mut self.is_busy, true)
     }
 
     /// Returns true if the disk must remain in the list of disks with requests.
-    pub(crate) fn stays_busy(&mut self, waiting: u32) -> bool {
+    pub(crate) fn update_busy(&mut self, waiting: u32) -> bool {
         self.is_busy = self.in_flight | waiting > 0;
         self.is_busy
     }

@@ -11,28 +11,28 @@ use crate::{Distribution, MemberSlot};
 
 /// Properties of a received frame on which its admission depends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Incoming {
+pub struct IncomingFrame {
     /// Source MAC address of the frame.
     pub source: MacAddr,
     /// True if the switch received a frame with this source on a port other than the team's within
     /// the last second. A reflected frame returns within milliseconds; a station that moved to
     /// another host stops sending here before it sends from there.
-    pub is_received_here: bool,
+    pub is_source_seen_locally: bool,
 }
 
 /// Result of the admission check for a received frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acceptance {
-    /// The frame is forwarded to the ports for which [`Distribution::reaches`] returns true.
+    /// The frame is forwarded to the ports for which [`Distribution::forwards_to_port`] returns true.
     Accept,
     /// The frame is dropped and counted under this reason.
-    Drop(IncomingDrop),
+    Drop(IncomingDropReason),
 }
 
 /// Reason for which a frame received on a member is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum IncomingDrop {
+pub enum IncomingDropReason {
     /// The team is down and accepts no frames.
     TeamDown,
     /// The member is not in the team, its link is down, or LACP does not permit it to collect
@@ -45,10 +45,11 @@ pub enum IncomingDrop {
     /// Reflected frame: this host sent it, or its source is an address of this host.
     Reflected,
     /// The destination port is assigned to another member, which receives its own copy.
-    OtherMember,
+    #[serde(rename = "other_member")]
+    AssignedToOtherMember,
 }
 
-impl IncomingDrop {
+impl IncomingDropReason {
     /// Returns the stable name of the reason, in snake case.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -57,23 +58,23 @@ impl IncomingDrop {
             Self::Standby => "standby",
             Self::NotPrimary => "not_primary",
             Self::Reflected => "reflected",
-            Self::OtherMember => "other_member",
+            Self::AssignedToOtherMember => "other_member",
         }
     }
 }
 
-impl fmt::Display for IncomingDrop {
+impl fmt::Display for IncomingDropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-impl Incoming {
+impl IncomingFrame {
     /// Returns the admission properties of `frame`. `is_received_here` is copied to the field of
     /// that name.
     #[inline]
     pub fn from_frame(frame: &Frame, is_received_here: bool) -> Self {
-        Self { source: frame.source(), is_received_here }
+        Self { source: frame.source(), is_source_seen_locally: is_received_here }
     }
 }
 
@@ -84,54 +85,54 @@ impl Distribution {
     /// In switch-independent mode an upstream switch floods group frames and frames for unknown
     /// addresses to every member, and returns group frames sent by one member to the others.
     #[inline]
-    pub fn accepts(&self, member: MemberSlot, incoming: &Incoming) -> Acceptance {
+    pub fn check_incoming(&self, member: MemberSlot, incoming: &IncomingFrame) -> Acceptance {
         match self.check_member(member) {
             Err(reason) => Acceptance::Drop(reason),
-            Ok(()) if self.is_reflected(incoming) => Acceptance::Drop(IncomingDrop::Reflected),
+            Ok(()) if self.is_reflected(incoming) => Acceptance::Drop(IncomingDropReason::Reflected),
             Ok(()) => Acceptance::Accept,
         }
     }
 
     /// Checks whether frames received on `member` are accepted at all: the part of
-    /// [`Distribution::accepts`] that is independent of the frame.
+    /// [`Distribution::check_incoming`] that is independent of the frame.
     ///
     /// # Errors
     ///
     /// The reason for which every frame on this member is dropped.
     #[inline]
-    pub fn check_member(&self, member: MemberSlot) -> Result<(), IncomingDrop> {
+    pub fn check_member(&self, member: MemberSlot) -> Result<(), IncomingDropReason> {
         if !self.is_up {
-            Err(IncomingDrop::TeamDown)
+            Err(IncomingDropReason::TeamDown)
         } else if self.idle_standby == Some(member) {
-            Err(IncomingDrop::Standby)
+            Err(IncomingDropReason::Standby)
         } else if !self.collecting.contains(member) {
-            Err(IncomingDrop::NotCollecting)
-        } else if self.receives == IngressMode::Primary && self.primary != Some(member) {
-            Err(IncomingDrop::NotPrimary)
+            Err(IncomingDropReason::NotCollecting)
+        } else if self.ingress_mode == IngressMode::Primary && self.primary != Some(member) {
+            Err(IncomingDropReason::NotPrimary)
         } else {
             Ok(())
         }
     }
 
     /// Returns true if a received frame is a reflection of a frame that this host sent: the part of
-    /// [`Distribution::accepts`] that depends on the frame's source.
+    /// [`Distribution::check_incoming`] that depends on the frame's source.
     #[inline]
-    pub fn is_reflected(&self, incoming: &Incoming) -> bool {
-        incoming.is_received_here || self.own.find(incoming.source.to_u64()).is_some()
+    pub fn is_reflected(&self, incoming: &IncomingFrame) -> bool {
+        incoming.is_source_seen_locally || self.own_addresses.find(incoming.source.to_u64()).is_some()
     }
 
     /// Returns true if a frame accepted on `member` is forwarded to port `egress` of the switch. If
     /// not, the port receives the copy that arrives on another member; the frame counts as
-    /// [`IncomingDrop::OtherMember`] if no port gets it. Call it for the egress port of a unicast
+    /// [`IncomingDropReason::OtherMember`] if no port gets it. Call it for the egress port of a unicast
     /// frame and for each port that a frame is flooded to.
     #[inline]
-    pub fn reaches(&self, member: MemberSlot, egress: PortId) -> bool {
-        self.receives != IngressMode::PerPort || self.source_member(egress) == Some(member)
+    pub fn forwards_to_port(&self, member: MemberSlot, egress: PortId) -> bool {
+        self.ingress_mode != IngressMode::PerPort || self.source_member(egress) == Some(member)
     }
 
-    /// Returns true if [`Distribution::reaches`] may return false for some port.
+    /// Returns true if [`Distribution::forwards_to_port`] may return false for some port.
     #[inline]
-    pub fn depends_on_port(&self) -> bool {
-        self.receives == IngressMode::PerPort
+    pub fn filters_by_port(&self) -> bool {
+        self.ingress_mode == IngressMode::PerPort
     }
 }

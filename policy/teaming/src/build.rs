@@ -18,11 +18,11 @@ use crate::{Algorithm, Distribution, MemberId, MemberSlot, TeamMode, TeamSpec};
 /// State of a team from which a [`Distribution`] is built.
 pub(crate) struct DistributionInputs<'a> {
     pub(crate) spec: &'a TeamSpec,
-    pub(crate) roster: &'a MemberTable,
-    pub(crate) standing: &'a MemberRoles,
+    pub(crate) member_table: &'a MemberTable,
+    pub(crate) roles: &'a MemberRoles,
     pub(crate) ports: &'a BTreeMap<PortId, Option<MacAddr>>,
     pub(crate) assignments: &'a ItemAssignment,
-    pub(crate) buckets: &'a ItemAssignment,
+    pub(crate) bucket_assignments: &'a ItemAssignment,
     pub(crate) weights: &'a Weights,
 }
 
@@ -72,21 +72,21 @@ impl DistributionInputs<'_> {
         let (mode, algorithm) = (self.spec.mode, self.spec.algorithm);
         let spread = spread(algorithm);
         let macs: BTreeSet<MacAddr> = self.ports.values().flatten().copied().collect();
-        let sources = replacement_sources(self.roster, &macs);
+        let sources = replacement_sources(self.member_table, &macs);
         let is_independent = mode == TeamMode::SwitchIndependent;
-        let primary = self.standing.primary.and_then(|member| self.roster.slot(member));
+        let primary = self.roles.primary.and_then(|member| self.member_table.slot(member));
         Distribution {
             team: self.spec.id,
-            is_up: self.standing.is_up,
-            spread,
-            receives: receives(mode, algorithm),
+            is_up: self.roles.is_up,
+            method: spread,
+            ingress_mode: receives(mode, algorithm),
             replaces_source: is_independent && spread != DistributionMethod::PerPort,
             primary,
             collecting: self.collecting(),
             idle_standby: self.idle_standby(),
             ids: self.ids(),
             port_members: self.port_members(),
-            own: own_addresses(&macs, self.roster, &sources),
+            own_addresses: own_addresses(&macs, self.member_table, &sources),
             replacement_sources: sources,
             buckets: self.buckets(primary),
             flowlets: self.flowlets(),
@@ -95,10 +95,10 @@ impl DistributionInputs<'_> {
 
     fn collecting(&self) -> SlotSet {
         if self.spec.mode == TeamMode::SwitchIndependent {
-            return active_slots(self.standing, self.roster);
+            return active_slots(self.roles, self.member_table);
         }
         let is_lacp = self.spec.mode == TeamMode::Lacp;
-        let entries = self.roster.entries();
+        let entries = self.member_table.entries();
         let collecting =
             entries.filter(|(_, entry)| entry.link.up && (!is_lacp || entry.link.collecting));
         collecting.map(|(slot, _)| slot).collect()
@@ -106,12 +106,12 @@ impl DistributionInputs<'_> {
 
     fn idle_standby(&self) -> Option<MemberSlot> {
         let standby = self.spec.standby?;
-        if self.standing.standby_for.is_some() { None } else { self.roster.slot(standby) }
+        if self.roles.standby_for.is_some() { None } else { self.member_table.slot(standby) }
     }
 
     fn ids(&self) -> PerSlot<Option<MemberId>> {
         let mut ids = PerSlot::default();
-        for (slot, entry) in self.roster.entries() {
+        for (slot, entry) in self.member_table.entries() {
             *ids.at_mut(slot) = Some(entry.id);
         }
         ids
@@ -135,16 +135,16 @@ impl DistributionInputs<'_> {
         let fallback = primary.unwrap_or(MemberSlot::from_number(0));
         let mut buckets = [fallback; BUCKETS];
         for (bucket, slot) in (0..).zip(&mut buckets) {
-            *slot = self.buckets.assigned_member(bucket).unwrap_or(fallback);
+            *slot = self.bucket_assignments.assigned_member(bucket).unwrap_or(fallback);
         }
         buckets
     }
 
     fn flowlets(&self) -> FlowletRules {
         let mut members = PerSlot::default();
-        for slot in active_slots(self.standing, self.roster).iter() {
+        for slot in active_slots(self.roles, self.member_table).iter() {
             *members.at_mut(slot) = FlowletMember {
-                generation: self.roster.generation(slot),
+                generation: self.member_table.generation(slot),
                 ns_per_kib: ns_per_kib(*self.weights.at(slot)),
             };
         }

@@ -7,7 +7,7 @@ use suimon_frame::MacAddr;
 
 use crate::test_teams::{ALGORITHMS, DOWN, MODES, UP, World, arp, frame, members, port_mac, udp};
 use crate::{
-    Acceptance, Algorithm, Incoming, IncomingDrop, MemberId, MemberLink, TeamId, TeamMode, TeamSpec,
+    Acceptance, Algorithm, IncomingFrame, IncomingDropReason, MemberId, MemberLink, TeamId, TeamMode, TeamSpec,
 };
 
 use Algorithm::{Dynamic, HyperVPort, IpAddresses, MacAddresses, TransportPorts};
@@ -183,24 +183,24 @@ fn every_drop_reason_is_reported() {
     let drop = |world: &World, member, source| {
         let distribution = world.team.distribution();
         let slot = distribution.slot(MemberId(member)).unwrap();
-        match distribution.accepts(slot, &Incoming::from_frame(&arp(source), false)) {
+        match distribution.check_incoming(slot, &IncomingFrame::from_frame(&arp(source), false)) {
             Acceptance::Accept => None,
             Acceptance::Drop(reason) => Some(reason),
         }
     };
     assert_eq!(drop(&world, 0, STRANGER), None);
-    assert_eq!(drop(&world, 0, port_mac(1)), Some(IncomingDrop::Reflected));
-    assert_eq!(drop(&world, 1, STRANGER), Some(IncomingDrop::NotPrimary));
-    assert_eq!(drop(&world, 2, STRANGER), Some(IncomingDrop::Standby));
+    assert_eq!(drop(&world, 0, port_mac(1)), Some(IncomingDropReason::Reflected));
+    assert_eq!(drop(&world, 1, STRANGER), Some(IncomingDropReason::NotPrimary));
+    assert_eq!(drop(&world, 2, STRANGER), Some(IncomingDropReason::Standby));
     let _ = world.link(1, DOWN);
-    assert_eq!(drop(&world, 1, STRANGER), Some(IncomingDrop::NotCollecting));
-    assert_eq!(drop(&world, 2, STRANGER), Some(IncomingDrop::NotPrimary));
+    assert_eq!(drop(&world, 1, STRANGER), Some(IncomingDropReason::NotCollecting));
+    assert_eq!(drop(&world, 2, STRANGER), Some(IncomingDropReason::NotPrimary));
     let _ = world.link(0, DOWN);
     assert_eq!(drop(&world, 2, STRANGER), None);
     let _ = world.link(2, DOWN);
-    assert_eq!(drop(&world, 2, STRANGER), Some(IncomingDrop::TeamDown));
+    assert_eq!(drop(&world, 2, STRANGER), Some(IncomingDropReason::TeamDown));
     assert!(world.send(0, &arp(port_mac(0))).is_none());
-    for reason in [IncomingDrop::TeamDown, IncomingDrop::OtherMember, IncomingDrop::NotPrimary] {
+    for reason in [IncomingDropReason::TeamDown, IncomingDropReason::AssignedToOtherMember, IncomingDropReason::NotPrimary] {
         assert_eq!(serde_json::to_string(&reason).unwrap(), format!("\"{reason}\""));
     }
 }

@@ -47,8 +47,10 @@ pub(crate) enum IngressMode {
 pub struct Distribution {
     pub(crate) team: TeamId,
     pub(crate) is_up: bool,
-    pub(crate) spread: DistributionMethod,
-    pub(crate) receives: IngressMode,
+    #[serde(rename = "spread")]
+    pub(crate) method: DistributionMethod,
+    #[serde(rename = "receives")]
+    pub(crate) ingress_mode: IngressMode,
     /// True if a member replaces the source address of frames whose port is assigned to another
     /// member.
     pub(crate) replaces_source: bool,
@@ -64,7 +66,8 @@ pub struct Distribution {
     #[serde(rename = "homes")]
     pub(crate) port_members: SlotMap,
     /// Set of addresses that only this host sends from.
-    pub(crate) own: SlotMap,
+    #[serde(rename = "own")]
+    pub(crate) own_addresses: SlotMap,
     #[serde(serialize_with = "digits")]
     pub(crate) buckets: [MemberSlot; BUCKETS],
     pub(crate) flowlets: FlowletRules,
@@ -129,7 +132,7 @@ impl Distribution {
     /// Returns the member that the flows of a bucket are assigned to. `None` if the algorithm has
     /// no buckets or the bucket is not below [`BUCKETS`].
     pub fn member_of_bucket(&self, bucket: usize) -> Option<MemberId> {
-        if self.spread == DistributionMethod::PerPort {
+        if self.method == DistributionMethod::PerPort {
             return None;
         }
         self.member(*self.buckets.get(bucket)?)
@@ -143,7 +146,7 @@ impl Distribution {
     /// Returns the idle time after which a flow may change to another member. [`Duration::ZERO`]
     /// unless the algorithm is `Dynamic`.
     pub fn flowlet_gap(&self) -> Duration {
-        match self.spread {
+        match self.method {
             DistributionMethod::Flowlets(_) => self.flowlets.gap(),
             _ => Duration::ZERO,
         }
@@ -161,7 +164,7 @@ impl Distribution {
     #[inline]
     pub fn key(&self, frame: &Frame, IngressContext { anchor }: IngressContext) -> OutgoingKey {
         let (DistributionMethod::Buckets(fields) | DistributionMethod::Flowlets(fields)) =
-            self.spread
+            self.method
         else {
             return OutgoingKey { hash: 0, anchor, is_bound: false };
         };
@@ -174,7 +177,7 @@ impl Distribution {
     /// member does not depend on a flowlet state; the caller then uses [`Distribution::choose`].
     #[inline]
     pub fn bucket(&self, key: &OutgoingKey) -> Option<Bucket> {
-        let is_flowlet = matches!(self.spread, DistributionMethod::Flowlets(_)) && !key.is_bound;
+        let is_flowlet = matches!(self.method, DistributionMethod::Flowlets(_)) && !key.is_bound;
         is_flowlet.then_some(bucket(key.hash))
     }
 
@@ -186,10 +189,10 @@ impl Distribution {
         if !self.is_up {
             return None;
         }
-        match self.spread {
+        match self.method {
             _ if key.is_bound => self.choice_of(key.anchor?, key),
             DistributionMethod::PerPort => self.choice_of(key.anchor?, key),
-            _ => self.choice_of(self.assigned(bucket(key.hash))?, key),
+            _ => self.choice_of(self.bucket_target(bucket(key.hash))?, key),
         }
     }
 
@@ -213,14 +216,14 @@ impl Distribution {
         if !self.is_up {
             return None;
         }
-        let assigned = self.assigned(bucket(key.hash))?;
-        let (slot, state) = self.flowlets.step(state, assigned, now, bytes);
+        let assigned = self.bucket_target(bucket(key.hash))?;
+        let (slot, state) = self.flowlets.choose_member(state, assigned, now, bytes);
         Some((self.choice_of(slot, key)?, state))
     }
 
     /// Returns the target member of a bucket; `None` only for a bucket out of range.
     #[inline]
-    pub(crate) fn assigned(&self, bucket: Bucket) -> Option<MemberSlot> {
+    pub(crate) fn bucket_target(&self, bucket: Bucket) -> Option<MemberSlot> {
         self.buckets.get(bucket.index()).copied()
     }
 

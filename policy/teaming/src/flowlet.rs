@@ -135,7 +135,7 @@ impl FlowletRules {
     /// its bucket. A flowlet in progress stays on its member while that carries frames; otherwise
     /// the frame starts a new flowlet on `assigned`, the target member.
     #[inline]
-    pub(crate) fn step(
+    pub(crate) fn choose_member(
         &self,
         state: FlowletState,
         assigned: MemberSlot,

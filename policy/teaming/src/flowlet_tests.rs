@@ -40,15 +40,15 @@ fn the_gap_covers_the_slowest_members_queue() {
 #[test]
 fn a_flowlet_keeps_its_member_until_a_pause() {
     let rules = rules(&[10_000, 10_000]);
-    let (first, state) = rules.step(FlowletState::default(), slot(0), at_us(0), 1500);
+    let (first, state) = rules.choose_member(FlowletState::default(), slot(0), at_us(0), 1500);
     assert_eq!((first, state.member()), (slot(0), Some(slot(0))));
     let mut state = state;
     for us in [0, 0, 700, 1400, 2100] {
-        let (next, after) = rules.step(state, slot(1), at_us(us), 1500);
+        let (next, after) = rules.choose_member(state, slot(1), at_us(us), 1500);
         assert_eq!(next, slot(0));
         state = after;
     }
-    let (next, state) = rules.step(state, slot(1), at_us(2100 + 715), 1500);
+    let (next, state) = rules.choose_member(state, slot(1), at_us(2100 + 715), 1500);
     assert_eq!((next, state.member()), (slot(1), Some(slot(1))));
 }
 
@@ -56,39 +56,39 @@ fn a_flowlet_keeps_its_member_until_a_pause() {
 fn a_large_frame_lasts_until_it_has_left() {
     // 64 KiB take 5.2 ms at 100 Mbit/s; the gap of 21.5 ms starts after that.
     let rules = rules(&[100, 100]);
-    let (_, state) = rules.step(FlowletState::default(), slot(0), at_us(0), 65_536);
-    assert_eq!(rules.step(state, slot(1), at_us(26_700), 1).0, slot(0));
-    assert_eq!(rules.step(state, slot(1), at_us(26_720), 1).0, slot(1));
+    let (_, state) = rules.choose_member(FlowletState::default(), slot(0), at_us(0), 65_536);
+    assert_eq!(rules.choose_member(state, slot(1), at_us(26_700), 1).0, slot(0));
+    assert_eq!(rules.choose_member(state, slot(1), at_us(26_720), 1).0, slot(1));
     // A small frame after it does not shorten the time.
-    let (_, state) = rules.step(state, slot(1), at_us(1), 1);
-    assert_eq!(rules.step(state, slot(1), at_us(26_700), 1).0, slot(0));
+    let (_, state) = rules.choose_member(state, slot(1), at_us(1), 1);
+    assert_eq!(rules.choose_member(state, slot(1), at_us(26_700), 1).0, slot(0));
 }
 
 #[test]
 fn a_member_that_is_lost_or_replaced_is_left_at_once() {
     let both = rules(&[1000, 1000]);
-    let (_, state) = both.step(FlowletState::default(), slot(0), at_us(0), 100);
-    assert_eq!(rules(&[0, 1000]).step(state, slot(1), at_us(0), 100).0, slot(1));
+    let (_, state) = both.choose_member(FlowletState::default(), slot(0), at_us(0), 100);
+    assert_eq!(rules(&[0, 1000]).choose_member(state, slot(1), at_us(0), 100).0, slot(1));
     let mut slots = both.slots.clone();
     slots.at_mut(slot(0)).generation = 2;
     let replaced = FlowletRules::new(slots);
-    assert_eq!(replaced.step(state, slot(1), at_us(0), 100).0, slot(1));
+    assert_eq!(replaced.choose_member(state, slot(1), at_us(0), 100).0, slot(1));
 }
 
 #[test]
 fn a_late_clock_keeps_the_member_and_the_later_time() {
     let rules = rules(&[10_000, 10_000]);
-    let (_, state) = rules.step(FlowletState::default(), slot(0), at_us(5000), 100);
-    let (next, after) = rules.step(state, slot(1), at_us(0), 100);
+    let (_, state) = rules.choose_member(FlowletState::default(), slot(0), at_us(5000), 100);
+    let (next, after) = rules.choose_member(state, slot(1), at_us(0), 100);
     assert_eq!((next, after), (slot(0), state));
 }
 
 #[test]
 fn frames_of_one_batch_leave_the_state_as_it_is() {
     let rules = rules(&[10_000, 10_000]);
-    let (_, state) = rules.step(FlowletState::default(), slot(0), at_us(9), 1500);
+    let (_, state) = rules.choose_member(FlowletState::default(), slot(0), at_us(9), 1500);
     for bytes in [60, 900, 1500] {
-        assert_eq!(rules.step(state, slot(1), at_us(9), bytes), (slot(0), state));
+        assert_eq!(rules.choose_member(state, slot(1), at_us(9), bytes), (slot(0), state));
     }
 }
 
@@ -96,12 +96,12 @@ fn frames_of_one_batch_leave_the_state_as_it_is() {
 #[test]
 fn old_states_have_ended_until_the_time_wraps() {
     let rules = rules(&[10_000, 10_000]);
-    let (_, state) = rules.step(FlowletState::default(), slot(0), at_us(0), 1500);
+    let (_, state) = rules.choose_member(FlowletState::default(), slot(0), at_us(0), 1500);
     for years in [1, 4, 5, 8] {
         let later = at_us(years * 365 * 86_400 * 1_000_000);
-        let (next, state) = rules.step(state, slot(1), later, 1500);
+        let (next, state) = rules.choose_member(state, slot(1), later, 1500);
         assert_eq!(next, slot(1), "{years} years");
-        assert_eq!(rules.step(state, slot(0), later, 1500).0, slot(1));
+        assert_eq!(rules.choose_member(state, slot(0), later, 1500).0, slot(1));
     }
 }
 
@@ -124,7 +124,7 @@ proptest! {
         let mut last = 0;
         for (index, (pause, bytes, preferred)) in frames.into_iter().enumerate() {
             now += pause;
-            let (member, after) = rules.step(state, slot(preferred), Time::from_ns(now), bytes);
+            let (member, after) = rules.choose_member(state, slot(preferred), Time::from_ns(now), bytes);
             state = after;
             let member = member.index();
             let per_kib = ns_per_kib(speeds[member]);

@@ -53,7 +53,7 @@ mod test_bench;
 mod transmit;
 mod variables;
 
-pub use action::{ChurnSide, LacpAction, Received};
+pub use action::{ChurnSide, LacpAction, ReceivedPdu};
 pub use churn::ChurnState;
 pub use counters::Counters;
 pub use engine::Lacp;

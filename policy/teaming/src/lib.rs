@@ -6,7 +6,7 @@
 //!   addresses to announce, and events with their reasons.
 //! - [`Distribution`] is the data-path side: immutable, shared by all workers.
 //!   [`Distribution::choose`] and [`Distribution::choose_flowlet`] select the member of an outgoing
-//!   frame, [`Distribution::accepts`] and [`Distribution::reaches`] the receivers of an incoming
+//!   frame, [`Distribution::check_incoming`] and [`Distribution::forwards_to_port`] the receivers of an incoming
 //!   one.
 //! - [`lacp`] implements link aggregation control (IEEE 802.1AX).
 //!
@@ -53,7 +53,7 @@ mod test_teams;
 #[cfg(test)]
 mod upstream_tests;
 
-pub use accept::{Acceptance, Incoming, IncomingDrop};
+pub use accept::{Acceptance, IncomingFrame, IncomingDropReason};
 pub use change::{AnnounceRequest, MemberFault, TeamChange, TeamEvent};
 pub use distribution::{BUCKETS, Distribution, IngressContext, MemberChoice, OutgoingKey};
 pub use flowlet::{Bucket, FlowletState};

@@ -64,7 +64,7 @@ fn carry_out(world: &mut World, event: Event) -> Vec<u32> {
             let member = members[member_index.index(members.len())].id;
             world.link(member.0, link)
         }
-        Event::Ports(count) => world.team.handle_ports(&ports(count)),
+        Event::Ports(count) => world.team.set_ports(&ports(count)),
         Event::Spec(spec) => world.team.set_spec(spec).unwrap(),
         Event::Loads(seed) => {
             let loads: Vec<BucketLoad> = (0..BUCKETS as u64)

@@ -71,7 +71,7 @@ impl TeamSpec {
                 return Err(TeamSpecError::DuplicateMember(member.id));
             }
             if !member.mac.is_station() {
-                return Err(TeamSpecError::NotAStation { member: member.id, mac: member.mac });
+                return Err(TeamSpecError::NotAStationAddress { member: member.id, mac: member.mac });
             }
             let duplicate = self.members.iter().take(index).find(|other| other.mac == member.mac);
             if let Some(other) = duplicate {
@@ -90,7 +90,7 @@ impl TeamSpec {
                 return Err(TeamSpecError::NotAMember { role, member, members });
             }
             if self.mode != TeamMode::SwitchIndependent {
-                return Err(TeamSpecError::RoleInMode { role, mode: self.mode });
+                return Err(TeamSpecError::RoleNotAllowedInMode { role, mode: self.mode });
             }
         }
         match self.standby {

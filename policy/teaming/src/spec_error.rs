@@ -33,7 +33,7 @@ pub enum TeamSpecError {
     },
     /// The address of a member is a group address or zero.
     #[error("member {member}: {mac} is a group address or zero; set a unicast address")]
-    NotAStation {
+    NotAStationAddress {
         /// Member with the invalid address.
         member: MemberId,
         /// Address of the member.
@@ -54,7 +54,7 @@ pub enum TeamSpecError {
         "{role} does not apply in {mode} mode, in which the switch on the other side selects \
          members; remove it, or set switch-independent mode"
     )]
-    RoleInMode {
+    RoleNotAllowedInMode {
         /// Name of the field: `primary` or `standby`.
         role: &'static str,
         /// Teaming mode, as configured on the upstream switch.
@@ -80,11 +80,11 @@ pub enum TeamSpecError {
     #[error(
         "the identifier is that of team {}, not of team {}; the identifier of a team cannot \
          change", .team.0, .other.0)]
-    OtherTeam {
+    WrongTeam {
         /// Team that was to be changed.
         team: TeamId,
         /// Team named in the configuration.
-        other: TeamId,
+        named_team: TeamId,
     },
 }
 

@@ -47,7 +47,7 @@ fn member_rows() -> Vec<Row> {
         ),
         (
             |spec| spec.members[0].mac = MacAddr::BROADCAST,
-            TeamSpecError::NotAStation { member: MemberId(0), mac: MacAddr::BROADCAST },
+            TeamSpecError::NotAStationAddress { member: MemberId(0), mac: MacAddr::BROADCAST },
             "set a unicast address",
         ),
     ]
@@ -75,7 +75,7 @@ fn role_rows() -> Vec<Row> {
                 spec.mode = TeamMode::Static;
                 spec.standby = Some(MemberId(1));
             },
-            TeamSpecError::RoleInMode { role: "standby", mode: TeamMode::Static },
+            TeamSpecError::RoleNotAllowedInMode { role: "standby", mode: TeamMode::Static },
             "standby does not apply in static mode",
         ),
         (
@@ -83,7 +83,7 @@ fn role_rows() -> Vec<Row> {
                 spec.mode = TeamMode::Lacp;
                 spec.primary = Some(MemberId(1));
             },
-            TeamSpecError::RoleInMode { role: "primary", mode: TeamMode::Lacp },
+            TeamSpecError::RoleNotAllowedInMode { role: "primary", mode: TeamMode::Lacp },
             "remove it, or set switch-independent mode",
         ),
         (

@@ -26,7 +26,7 @@ impl MemberRoles {
     pub(crate) fn derive(spec: &TeamSpec, roster: &MemberTable, before: Option<MemberId>) -> Self {
         let usable: BTreeSet<MemberId> = roster
             .entries()
-            .filter(|(_, entry)| fault(spec.mode, entry).is_none())
+            .filter(|(_, entry)| member_fault(spec.mode, entry).is_none())
             .map(|(_, entry)| entry.id)
             .collect();
         let is_standby = |member: MemberId| spec.standby == Some(member);
@@ -55,7 +55,7 @@ impl MemberRoles {
         let mut events = Vec::new();
         for (_, entry) in roster.entries() {
             let member = entry.id;
-            match (before.usable.contains(&member), fault(spec.mode, entry)) {
+            match (before.usable.contains(&member), member_fault(spec.mode, entry)) {
                 (true, Some(fault)) => events.push(TeamEvent::MemberFailed { member, fault }),
                 (false, None) => events.push(TeamEvent::MemberUsable { member }),
                 _ => {}
@@ -86,7 +86,7 @@ impl MemberRoles {
 }
 
 /// Returns the reason for which frames cannot leave by this member; `None` if they can.
-pub(crate) fn fault(mode: TeamMode, entry: &MemberEntry) -> Option<MemberFault> {
+pub(crate) fn member_fault(mode: TeamMode, entry: &MemberEntry) -> Option<MemberFault> {
     if !entry.link.up {
         Some(MemberFault::LinkDown)
     } else if mode == TeamMode::Lacp && !entry.link.distributing {

@@ -86,11 +86,11 @@ impl Team {
         let distribution = Arc::new(
             DistributionInputs {
                 spec: &spec,
-                roster: &roster,
-                standing: &standing,
+                member_table: &roster,
+                roles: &standing,
                 ports: &ports,
                 assignments: &port_members,
-                buckets: &buckets,
+                bucket_assignments: &buckets,
                 weights: &weights(SlotSet::default(), &roster),
             }
             .build(),
@@ -124,7 +124,7 @@ impl Team {
     /// # Errors
     ///
     /// The member is not in the team.
-    pub fn handle_member(
+    pub fn handle_member_link(
         &mut self,
         member: MemberId,
         link: MemberLink,
@@ -137,7 +137,7 @@ impl Team {
     }
 
     /// Sets the ports of the switch, each once, without the port of the team.
-    pub fn handle_ports(&mut self, ports: &[TeamPort]) -> TeamChange {
+    pub fn set_ports(&mut self, ports: &[TeamPort]) -> TeamChange {
         self.ports = ports.iter().map(|port| (port.id, port.mac)).collect();
         let keys: BTreeSet<u64> =
             self.ports.iter().map(|(port, mac)| assignment_key(*port, *mac)).collect();
@@ -153,7 +153,7 @@ impl Team {
     /// The contradiction in the configuration; the previous one stays in effect.
     pub fn set_spec(&mut self, spec: TeamSpec) -> Result<TeamChange, TeamSpecError> {
         if spec.id != self.spec.id {
-            return Err(TeamSpecError::OtherTeam { team: self.spec.id, other: spec.id });
+            return Err(TeamSpecError::WrongTeam { team: self.spec.id, named_team: spec.id });
         }
         spec.check()?;
         if spec.algorithm != self.spec.algorithm {
@@ -228,11 +228,11 @@ impl Team {
         self.standing = standing;
         let distribution = DistributionInputs {
             spec: &self.spec,
-            roster: &self.roster,
-            standing: &self.standing,
+            member_table: &self.roster,
+            roles: &self.standing,
             ports: &self.ports,
             assignments: &self.port_members,
-            buckets: &self.buckets,
+            bucket_assignments: &self.buckets,
             weights: &weights,
         }
         .build();

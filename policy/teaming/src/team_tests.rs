@@ -22,22 +22,22 @@ fn a_team_starts_down_and_reports_the_event_that_brings_it_up() {
     spec.min_links = 2;
     let mut team = Team::new(spec).unwrap();
     assert!(!team.distribution().is_up());
-    let change = team.handle_ports(&ports(2));
+    let change = team.set_ports(&ports(2));
     assert!(change.announcements.is_empty() && change.events.is_empty());
 
-    let change = team.handle_member(MemberId(1), UP).unwrap();
+    let change = team.handle_member_link(MemberId(1), UP).unwrap();
     let usable = TeamEvent::MemberUsable { member: MemberId(1) };
     let primary = TeamEvent::PrimaryChanged { from: None, to: MemberId(1) };
     assert_eq!(change.events, [usable, primary]);
     assert!(!team.distribution().is_up() && change.announcements.is_empty());
 
-    let change = team.handle_member(MemberId(0), UP).unwrap();
+    let change = team.handle_member_link(MemberId(0), UP).unwrap();
     let usable = TeamEvent::MemberUsable { member: MemberId(0) };
     assert_eq!(change.events, [usable, TeamEvent::Up { usable: 2, min_links: 2 }]);
     assert!(team.distribution().is_up());
     assert_eq!(announced(&change), [(0, 1), (1, 1)]);
 
-    let change = team.handle_member(MemberId(1), DOWN).unwrap();
+    let change = team.handle_member_link(MemberId(1), DOWN).unwrap();
     let failed = TeamEvent::MemberFailed { member: MemberId(1), fault: MemberFault::LinkDown };
     let primary = TeamEvent::PrimaryChanged { from: Some(MemberId(1)), to: MemberId(0) };
     assert_eq!(change.events, [failed, primary, TeamEvent::Down { usable: 1, min_links: 2 }]);
@@ -52,7 +52,7 @@ fn repeated_inputs_change_nothing() {
         let spec = world.team.spec().clone();
         for change in [
             world.link(1, UP),
-            world.team.handle_ports(&ports(5)),
+            world.team.set_ports(&ports(5)),
             world.team.set_spec(spec).unwrap(),
             world.team.handle_loads(&[BucketLoad::default(); BUCKETS]),
         ] {
@@ -121,11 +121,11 @@ fn only_ports_assigned_to_another_member_are_announced() {
 #[test]
 fn a_new_port_and_a_new_address_are_announced() {
     let mut world = World::new(INDEPENDENT, Algorithm::TransportPorts, 2, 1);
-    assert_eq!(announced(&world.team.handle_ports(&ports(2))), [(1, 0)]);
+    assert_eq!(announced(&world.team.set_ports(&ports(2))), [(1, 0)]);
     let mut changed = ports(2);
     changed[0].mac = Some(port_mac(77));
-    assert_eq!(announced(&world.team.handle_ports(&changed)), [(0, 0)]);
-    assert!(world.team.handle_ports(&[]).announcements.is_empty());
+    assert_eq!(announced(&world.team.set_ports(&changed)), [(0, 0)]);
+    assert!(world.team.set_ports(&[]).announcements.is_empty());
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn ports_with_the_same_address_share_a_member() {
     for port in &mut shared {
         port.mac = Some(port_mac(port.id.0 / 2));
     }
-    let _ = world.team.handle_ports(&shared);
+    let _ = world.team.set_ports(&shared);
     for pair in 0..4 {
         assert_eq!(
             world.team.assigned_member(PortId(2 * pair)),
@@ -210,7 +210,7 @@ fn members_come_and_go_live_and_others_keep_their_flows() {
     wider.members.remove(1);
     let _ = world.team.set_spec(wider).unwrap();
     assert_eq!(world.team.member_status(MemberId(1)), None);
-    assert!(world.team.handle_member(MemberId(1), UP).is_err());
+    assert!(world.team.handle_member_link(MemberId(1), UP).is_err());
     let counts = [0, 2].map(|id| world.team.member_status(MemberId(id)).unwrap().buckets);
     assert_eq!(counts, [512, 512]);
 }
@@ -237,8 +237,8 @@ fn refused_inputs_change_nothing() {
     let error = world.team.set_spec(TeamSpec { min_links: 9, ..valid.clone() }).unwrap_err();
     assert_eq!(error, TeamSpecError::MinLinks { min_links: 9, max: 2 });
     let error = world.team.set_spec(TeamSpec { id: TeamId(2), ..valid.clone() }).unwrap_err();
-    assert_eq!(error, TeamSpecError::OtherTeam { team: TeamId(1), other: TeamId(2) });
-    let error = world.team.handle_member(MemberId(7), DOWN).unwrap_err();
+    assert_eq!(error, TeamSpecError::WrongTeam { team: TeamId(1), named_team: TeamId(2) });
+    let error = world.team.handle_member_link(MemberId(7), DOWN).unwrap_err();
     assert_eq!(error.to_string(), "member 7 is not in the team; its members are 0, 1");
     assert_eq!(*world.team.spec(), valid);
     assert!(Arc::ptr_eq(&before, world.team.distribution()));
@@ -283,7 +283,7 @@ fn loads_move_buckets_and_unrelated_changes_do_not_move_them_back() {
     assert!(evened[0] < 300 && evened[0] + evened[1] + evened[2] == 1024, "{evened:?}");
 
     let before = world.team.distribution().buckets;
-    let _ = world.team.handle_ports(&ports(5));
+    let _ = world.team.set_ports(&ports(5));
     assert_eq!(world.team.distribution().buckets, before);
     let lost = world.team.distribution().slot(MemberId(2)).unwrap();
     let _ = world.link(2, DOWN);

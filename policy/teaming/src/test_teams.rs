@@ -6,7 +6,7 @@ use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::{PortId, Time};
 
 use crate::{
-    Acceptance, Algorithm, BUCKETS, FlowletState, Incoming, MemberChoice, MemberId, MemberLink,
+    Acceptance, Algorithm, BUCKETS, FlowletState, IncomingFrame, MemberChoice, MemberId, MemberLink,
     MemberSpec, Team, TeamChange, TeamId, TeamMode, TeamPort, TeamSpec,
 };
 
@@ -68,7 +68,7 @@ pub(crate) fn arp(source: MacAddr) -> Frame {
 
 pub(crate) fn frame(bytes: &[u8]) -> Frame {
     let mut frame = Frame::new(0);
-    frame.fill(bytes);
+    frame.set_bytes(bytes);
     frame
 }
 
@@ -90,7 +90,7 @@ impl World {
         let team = Team::new(spec).unwrap();
         let states = vec![FlowletState::default(); BUCKETS];
         let mut world = Self { team, states, now: Time::from_ns(5_000_000_000) };
-        let _ = world.team.handle_ports(&self::ports(ports));
+        let _ = world.team.set_ports(&self::ports(ports));
         for member in members {
             let _ = world.link(member.id.0, UP);
         }
@@ -98,7 +98,7 @@ impl World {
     }
 
     pub(crate) fn link(&mut self, member: u32, link: MemberLink) -> TeamChange {
-        self.team.handle_member(MemberId(member), link).unwrap()
+        self.team.handle_member_link(MemberId(member), link).unwrap()
     }
 
     /// Advances the clock until all flowlets have ended.
@@ -129,11 +129,11 @@ impl World {
     /// all of these members.
     pub(crate) fn copies(&self, arrives_on: &[u32], source: MacAddr, port: u32) -> usize {
         let distribution = self.team.distribution();
-        let incoming = Incoming { source, is_received_here: false };
+        let incoming = IncomingFrame { source, is_source_seen_locally: false };
         let slots = arrives_on.iter().filter_map(|id| distribution.slot(MemberId(*id)));
         slots
-            .filter(|slot| distribution.accepts(*slot, &incoming) == Acceptance::Accept)
-            .filter(|slot| distribution.reaches(*slot, PortId(port)))
+            .filter(|slot| distribution.check_incoming(*slot, &incoming) == Acceptance::Accept)
+            .filter(|slot| distribution.forwards_to_port(*slot, PortId(port)))
             .count()
     }
 }

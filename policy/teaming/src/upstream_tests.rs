@@ -4,7 +4,7 @@ use suimon_frame::MacAddr;
 use suimon_quantity::PortId;
 
 use crate::test_teams::{ALGORITHMS, DOWN, UP, Upstream, World, arp, port_mac, udp};
-use crate::{Acceptance, Algorithm, Incoming, IncomingDrop, MemberId, TeamMode};
+use crate::{Acceptance, Algorithm, IncomingFrame, IncomingDropReason, MemberId, TeamMode};
 
 const INDEPENDENT: TeamMode = TeamMode::SwitchIndependent;
 const PORTS: u32 = 8;
@@ -46,7 +46,7 @@ fn even_an_uplinks_address_that_a_port_has_too_is_shown_in_one_place() {
         let mut ports = crate::test_teams::ports(PORTS);
         let members = world.team.spec().members.clone();
         ports[4].mac = Some(members[1].mac);
-        let _ = world.team.handle_ports(&ports);
+        let _ = world.team.set_ports(&ports);
         let mut upstream = Upstream::default();
         send_frames(&mut world, &mut upstream);
         for flow in 0..200 {
@@ -130,13 +130,13 @@ fn an_address_learned_here_is_not_taken_back_either() {
     let distribution = world.team.distribution();
     let nested = MacAddr::new([2, 7, 7, 7, 7, 7]);
     for (is_received_here, expected) in
-        [(true, Acceptance::Drop(IncomingDrop::Reflected)), (false, Acceptance::Accept)]
+        [(true, Acceptance::Drop(IncomingDropReason::Reflected)), (false, Acceptance::Accept)]
     {
-        let incoming = Incoming { source: nested, is_received_here };
+        let incoming = IncomingFrame { source: nested, is_source_seen_locally: is_received_here };
         let slot = distribution.slot(MemberId(1)).unwrap();
-        assert_eq!(distribution.accepts(slot, &incoming), expected);
+        assert_eq!(distribution.check_incoming(slot, &incoming), expected);
     }
     // Frames of a port unknown to the team leave and arrive on the primary.
-    assert!(distribution.reaches(distribution.slot(MemberId(0)).unwrap(), PortId(99)));
-    assert!(!distribution.reaches(distribution.slot(MemberId(1)).unwrap(), PortId(99)));
+    assert!(distribution.forwards_to_port(distribution.slot(MemberId(0)).unwrap(), PortId(99)));
+    assert!(!distribution.forwards_to_port(distribution.slot(MemberId(1)).unwrap(), PortId(99)));
 }

@@ -5,10 +5,10 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::load::{Load, USUAL_MEASUREMENTS};
+use crate::load::{Load, RUNNING_MEAN_MEASUREMENTS};
 use crate::thresholds::{
-    ALERT, FREE_MOVES, FURTHER_SHED_WINDOW, MOVE_EVERY, PEAK_DECAY_DIVISOR, RESET_AFTER,
-    SHED_INTERVAL_MAX, SHED_INTERVAL_MIN, SHED_INTERVAL_NEXT, STEP_MIN,
+    ALERT_DURATION, MOVES_WITHOUT_STEP_DELAY, FURTHER_SHED_WINDOW, MOVE_INTERVAL, PEAK_DECAY_DIVISOR, BACKOFF_RESET_AFTER,
+    SHED_INTERVAL_MAX, SHED_INTERVAL_MIN, SHED_INTERVAL_INITIAL, LOAD_STEP_MIN,
 };
 
 /// Statistics of a load from which a step is detected.
@@ -22,11 +22,11 @@ struct LoadHistory {
 
 impl LoadHistory {
     /// Adds a measured load. Returns true if it is a step: it exceeds the recent maximum by
-    /// [`STEP_MIN`] and by twice the difference between maximum and mean.
+    /// [`LOAD_STEP_MIN`] and by twice the difference between maximum and mean.
     fn push(&mut self, load: Load) -> bool {
-        let is_step = load > self.peak + (self.peak - self.usual).doubled().max(STEP_MIN);
-        self.usual = self.usual.towards(load, USUAL_MEASUREMENTS);
-        self.peak = self.peak.towards(self.usual, PEAK_DECAY_DIVISOR).max(load);
+        let is_step = load > self.peak + (self.peak - self.usual).doubled().max(LOAD_STEP_MIN);
+        self.usual = self.usual.moved_towards(load, RUNNING_MEAN_MEASUREMENTS);
+        self.peak = self.peak.moved_towards(self.usual, PEAK_DECAY_DIVISOR).max(load);
         is_step
     }
 }
@@ -84,7 +84,7 @@ impl ShedPacing {
 
     /// Lets the next shed queue begin an alert, because a move failed and the load is not spread
     /// yet.
-    pub(crate) const fn handle_not_moved(&mut self) {
+    pub(crate) const fn handle_move_failed(&mut self) {
         self.until = None;
         self.next_shed_at = Time::ZERO;
     }
@@ -97,8 +97,8 @@ impl ShedPacing {
         let is_high = self.sums.push(sum);
         let is_usually_high = self.means.push(self.sums.usual);
         let is_step = (is_high || is_usually_high)
-            && age >= MOVE_EVERY.saturating_mul(self.unpaid.saturating_sub(FREE_MOVES));
-        let is_other = is_step || now.since(self.next_shed_at) > RESET_AFTER;
+            && age >= MOVE_INTERVAL.saturating_mul(self.unpaid.saturating_sub(MOVES_WITHOUT_STEP_DELAY));
+        let is_other = is_step || now.since(self.next_shed_at) > BACKOFF_RESET_AFTER;
         if is_other {
             self.reset();
         }
@@ -109,7 +109,7 @@ impl ShedPacing {
     }
 
     /// Returns true during an alert, or if the next shed queue begins one.
-    pub(crate) fn is_on(&self, now: Time) -> bool {
+    pub(crate) fn is_alert_permitted(&self, now: Time) -> bool {
         self.until.is_none_or(|deadline| now <= deadline)
     }
 
@@ -119,10 +119,10 @@ impl ShedPacing {
     }
 
     /// Records that queues were shed during an alert. Returns true if the alert began with them.
-    pub(crate) fn handle_shed(&mut self, now: Time) -> bool {
+    pub(crate) fn handle_alert_shed(&mut self, now: Time) -> bool {
         let is_first = self.until.is_none();
         if is_first {
-            self.until = Some(now + ALERT);
+            self.until = Some(now + ALERT_DURATION);
             self.began_at = now;
         }
         self.next_shed_at = self.next_shed_at.max(now + SHED_INTERVAL_MIN);
@@ -136,7 +136,7 @@ impl ShedPacing {
 
     /// Returns true if further queues may be shed soon after the last one, see
     /// [`FURTHER_SHED_WINDOW`].
-    pub(crate) fn is_followed(&self, now: Time) -> bool {
+    pub(crate) fn allows_further_shed(&self, now: Time) -> bool {
         now <= self.followed_until
     }
 
@@ -144,13 +144,13 @@ impl ShedPacing {
     /// next.
     pub(crate) fn handle_paced_shed(&mut self, now: Time) {
         self.interval =
-            self.interval.saturating_mul(2).clamp(SHED_INTERVAL_NEXT, SHED_INTERVAL_MAX);
+            self.interval.saturating_mul(2).clamp(SHED_INTERVAL_INITIAL, SHED_INTERVAL_MAX);
         self.next_shed_at = now + self.interval;
         self.followed_until = now + FURTHER_SHED_WINDOW;
     }
 
     /// Returns when any worker with queues was last above the high mark.
-    pub(crate) const fn hot_at(&self) -> Time {
+    pub(crate) const fn last_hot_at(&self) -> Time {
         self.hot_at
     }
 }
@@ -173,21 +173,21 @@ mod tests {
     fn an_alert_is_short_and_pauses_grow() {
         let mut now = Time::from_ns(1_000_000_000_000);
         let mut alert = ShedPacing::new(now);
-        assert!(alert.is_on(now + RESET_AFTER), "until something is shed");
-        assert!(alert.handle_shed(now));
-        assert!(!alert.handle_shed(now + ALERT));
-        assert!(alert.is_on(now + ALERT) && !alert.is_on(now + ALERT + QUARTER));
-        assert_eq!(alert.next_shed_at(), now + ALERT + SHED_INTERVAL_MIN);
+        assert!(alert.is_alert_permitted(now + BACKOFF_RESET_AFTER), "until something is shed");
+        assert!(alert.handle_alert_shed(now));
+        assert!(!alert.handle_alert_shed(now + ALERT_DURATION));
+        assert!(alert.is_alert_permitted(now + ALERT_DURATION) && !alert.is_alert_permitted(now + ALERT_DURATION + QUARTER));
+        assert_eq!(alert.next_shed_at(), now + ALERT_DURATION + SHED_INTERVAL_MIN);
         for rest_s in [60, 120, 240, 480, 900, 900] {
             now = alert.next_shed_at();
             alert.handle_paced_shed(now);
             assert_eq!(alert.next_shed_at().since(now).as_secs(), rest_s);
         }
-        now = alert.next_shed_at() + RESET_AFTER;
+        now = alert.next_shed_at() + BACKOFF_RESET_AFTER;
         alert.handle_measured(Load::ZERO, false, now);
-        assert!(!alert.is_on(now));
+        assert!(!alert.is_alert_permitted(now));
         alert.handle_measured(Load::ZERO, false, now + QUARTER);
-        assert!(alert.is_on(now));
+        assert!(alert.is_alert_permitted(now));
     }
 
     #[test]
@@ -206,11 +206,11 @@ mod tests {
             let mut now = Time::from_ns(1_000_000_000_000);
             let mut alert = ShedPacing::new(now);
             measured(&mut alert, &mut now, before.iter().copied());
-            alert.handle_shed(now);
+            alert.handle_alert_shed(now);
             alert.handle_paced_shed(now);
-            now = now + ALERT;
+            now = now + ALERT_DURATION;
             measured(&mut alert, &mut now, [percent]);
-            assert_eq!(alert.is_on(now), is_step, "{percent} after {before:?}");
+            assert_eq!(alert.is_alert_permitted(now), is_step, "{percent} after {before:?}");
         }
     }
 }

@@ -4,9 +4,9 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::thresholds::{MOVE_BURST_MIN, MOVE_BURST_PER_QUEUE, MOVE_EVERY};
+use crate::thresholds::{MOVE_BURST_MIN, MOVE_BURST_PER_QUEUE, MOVE_INTERVAL};
 
-/// Token bucket of moves, stored as a duration: one move costs [`MOVE_EVERY`].
+/// Token bucket of moves, stored as a duration: one move costs [`MOVE_INTERVAL`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoveBudget {
     saved: Duration,
@@ -33,7 +33,7 @@ impl MoveBudget {
     /// Deducts `moves` from the budget. Returns false, without deducting, if fewer are available.
     pub(crate) fn take(&mut self, moves: u32, now: Time) -> bool {
         self.save(now);
-        match self.saved.checked_sub(MOVE_EVERY.saturating_mul(moves)) {
+        match self.saved.checked_sub(MOVE_INTERVAL.saturating_mul(moves)) {
             Some(remaining) => {
                 self.saved = remaining;
                 true
@@ -45,7 +45,7 @@ impl MoveBudget {
     /// Returns when `moves` will be available if none are deducted before; [`Time::NEVER`] if they
     /// exceed the maximum.
     pub(crate) fn ready_at(&self, moves: u32, now: Time) -> Time {
-        let due = MOVE_EVERY.saturating_mul(moves);
+        let due = MOVE_INTERVAL.saturating_mul(moves);
         if due > self.saved_max {
             return Time::NEVER;
         }
@@ -60,7 +60,7 @@ impl MoveBudget {
 
 fn saved_max(queues: usize) -> Duration {
     let queues = u32::try_from(queues).unwrap_or(u32::MAX);
-    MOVE_EVERY.saturating_mul(queues.saturating_mul(MOVE_BURST_PER_QUEUE).max(MOVE_BURST_MIN))
+    MOVE_INTERVAL.saturating_mul(queues.saturating_mul(MOVE_BURST_PER_QUEUE).max(MOVE_BURST_MIN))
 }
 
 #[cfg(test)]
@@ -72,9 +72,9 @@ mod tests {
         let start = Time::from_ns(5);
         let mut allowance = MoveBudget::full(3, start);
         assert!(allowance.take(18, start));
-        assert!(!allowance.take(1, start + (MOVE_EVERY - Duration::from_nanos(1))));
-        assert_eq!(allowance.ready_at(1, start), start + MOVE_EVERY);
-        assert!(allowance.take(1, start + MOVE_EVERY));
+        assert!(!allowance.take(1, start + (MOVE_INTERVAL - Duration::from_nanos(1))));
+        assert_eq!(allowance.ready_at(1, start), start + MOVE_INTERVAL);
+        assert!(allowance.take(1, start + MOVE_INTERVAL));
         let year = start + Duration::from_secs(31_536_000);
         assert!(!allowance.take(19, year));
         assert_eq!(allowance.ready_at(19, year), Time::NEVER);

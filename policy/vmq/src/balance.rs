@@ -31,15 +31,15 @@ impl Vmq {
 
     /// Returns the worker with the lowest total weight, the first in order among equals: equal
     /// weights are assigned round robin.
-    pub(crate) fn lightest(&self) -> WorkerId {
+    pub(crate) fn lightest_worker(&self) -> WorkerId {
         let weights = self.weights();
         // The first among equals is chosen.
-        self.assignable().min_by_key(|id| weights.get(id).copied()).unwrap_or_else(|| self.base())
+        self.assignable().min_by_key(|id| weights.get(id).copied()).unwrap_or_else(|| self.base_worker())
     }
 
     /// Moves queues from workers that are no longer permitted, or exceed `max_workers`, to the
     /// worker with the lowest weight. Other queues stay. Returns the moves.
-    pub(crate) fn settle_static(&mut self, now: Time) -> Vec<Move> {
+    pub(crate) fn vacate_disallowed_workers_static(&mut self, now: Time) -> Vec<Move> {
         let assignable: Vec<WorkerId> = self.assignable().collect();
         let astray = self.queues.iter().filter(|(id, queue)| {
             !assignable.contains(&queue.worker)
@@ -55,11 +55,11 @@ impl Vmq {
                 self.workers.get(&from).is_some_and(|worker_state| worker_state.rank.is_some());
             let max_workers = self.spec.max_workers;
             let reason = if is_permitted {
-                MoveReason::Limit { max_workers }
+                MoveReason::WorkerLimit { max_workers }
             } else {
                 MoveReason::NotPermitted
             };
-            moves.extend(self.assign(queue, self.lightest(), reason, now));
+            moves.extend(self.assign(queue, self.lightest_worker(), reason, now));
         }
         moves
     }
@@ -82,7 +82,7 @@ impl Vmq {
                 weights.get(id).map(|sum| sum - own_weight)
             });
             if let Some(to) = lightest.filter(|to| Some(*to) != from) {
-                moves.extend(self.assign(queue, to, MoveReason::Assigned { weight }, now));
+                moves.extend(self.assign(queue, to, MoveReason::AssignedStatically { weight }, now));
             }
         }
         moves
@@ -94,7 +94,7 @@ impl Vmq {
         let mut moves = Vec::new();
         while let Some((queue, to)) = self.balancing_move(now) {
             let weight = self.weight(queue);
-            moves.extend(self.assign(queue, to, MoveReason::Assigned { weight }, now));
+            moves.extend(self.assign(queue, to, MoveReason::AssignedStatically { weight }, now));
         }
         moves
     }
@@ -104,7 +104,7 @@ impl Vmq {
     /// which bounds the loop of the caller.
     fn balancing_move(&self, now: Time) -> Option<(QueueId, WorkerId)> {
         let weights = self.weights();
-        let to = self.lightest();
+        let to = self.lightest_worker();
         let min_weight = weights.get(&to).copied()?;
         let (from, max_weight) = weights.iter().max_by_key(|(id, weight)| (**weight, **id))?;
         let of_heaviest = self.queues.iter().filter(|(id, queue)| {
@@ -124,7 +124,7 @@ impl Vmq {
         reason: MoveReason,
         now: Time,
     ) -> Option<Move> {
-        let mut draft = self.draft_of_means(now);
+        let mut draft = self.trial_of_mean_loads(now);
         let step = draft.move_queue(queue, to)?;
         Some(self.commit(&step, reason, now))
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use suimon_quantity::{QueueId, WorkerId};
 
-use crate::thresholds::SHED_MIN;
+use crate::thresholds::SHED_QUEUE_LOAD_MIN;
 use crate::{Load, MoveLoads};
 
 /// Queue in a draft placement, with its worker and load.
@@ -15,7 +15,7 @@ pub(crate) struct TrialQueue {
     /// Demand that is assumed for the queue; above `measured` on a saturated worker.
     pub load: Load,
     /// Measured load of the queue, which is less than its demand on a saturated worker.
-    pub measured: Load,
+    pub measured_load: Load,
     pub may_move: bool,
 }
 
@@ -25,40 +25,40 @@ pub(crate) struct TrialWorker {
     pub rank: Option<usize>,
     pub core: u32,
     /// Measured load of the worker except that of its queues.
-    pub other: Load,
+    pub other_load: Load,
     /// Sum of the assumed demands of the worker's queues.
-    pub own: Load,
+    pub queues_load: Load,
     /// Sum of the measured loads of the worker's queues.
-    pub own_measured: Load,
+    pub measured_queues_load: Load,
     pub queues: usize,
     /// True while the worker is being emptied. It then accepts no queues and does not count as
     /// used.
-    pub is_closed: bool,
+    pub is_being_emptied: bool,
     /// True if a queue that was moved here for a larger share got a smaller one.
     pub has_unequal_shares: bool,
 }
 
 impl TrialWorker {
     pub(crate) fn load(&self) -> Load {
-        self.other + self.own
+        self.other_load + self.queues_load
     }
 
     pub(crate) fn measured_load(&self) -> Load {
-        self.other + self.own_measured
+        self.other_load + self.measured_queues_load
     }
 
     fn is_used(&self) -> bool {
-        self.rank.is_some() && self.queues > 0 && !self.is_closed
+        self.rank.is_some() && self.queues > 0 && !self.is_being_emptied
     }
 
     fn is_free(&self) -> bool {
-        self.rank.is_some() && self.queues == 0 && !self.is_closed
+        self.rank.is_some() && self.queues == 0 && !self.is_being_emptied
     }
 }
 
 /// Move of one queue in a draft placement, with the predicted loads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct TrialMove {
     pub queue: QueueId,
     pub from: WorkerId,
     pub to: WorkerId,
@@ -83,8 +83,8 @@ impl TrialPlacement {
         let items: BTreeMap<_, _> = items.map(|item| (item.queue, item)).collect();
         for item in items.values() {
             if let Some(worker_state) = workers.get_mut(&item.worker) {
-                worker_state.own = worker_state.own + item.load;
-                worker_state.own_measured = worker_state.own_measured + item.measured;
+                worker_state.queues_load = worker_state.queues_load + item.load;
+                worker_state.measured_queues_load = worker_state.measured_queues_load + item.measured_load;
                 worker_state.queues += 1;
             }
         }
@@ -97,12 +97,12 @@ impl TrialPlacement {
 
     /// Returns the queues of worker `id`, highest assumed demand first.
     pub(crate) fn queues_on(&self, id: WorkerId) -> Vec<TrialQueue> {
-        self.queues_not_on(|worker| *worker != id)
+        self.queues_on_disallowed(|worker| *worker != id)
     }
 
     /// Returns the queues whose worker is not allowed by `is_allowed`, highest assumed demand
     /// first.
-    pub(crate) fn queues_not_on(&self, is_allowed: impl Fn(&WorkerId) -> bool) -> Vec<TrialQueue> {
+    pub(crate) fn queues_on_disallowed(&self, is_allowed: impl Fn(&WorkerId) -> bool) -> Vec<TrialQueue> {
         let mut items: Vec<TrialQueue> =
             self.items.values().filter(|item| !is_allowed(&item.worker)).copied().collect();
         items.sort_by_key(|item| (core::cmp::Reverse(item.load), item.queue));
@@ -110,7 +110,7 @@ impl TrialPlacement {
     }
 
     /// Returns the workers that have queues and are not being emptied, in the order of use.
-    pub(crate) fn used(&self) -> Vec<WorkerId> {
+    pub(crate) fn used_workers(&self) -> Vec<WorkerId> {
         let mut used: Vec<_> = self
             .workers
             .iter()
@@ -121,9 +121,9 @@ impl TrialPlacement {
         used.into_iter().map(|(_, id)| id).collect()
     }
 
-    pub(crate) fn close(&mut self, id: WorkerId) {
+    pub(crate) fn mark_being_emptied(&mut self, id: WorkerId) {
         if let Some(worker_state) = self.workers.get_mut(&id) {
-            worker_state.is_closed = true;
+            worker_state.is_being_emptied = true;
         }
     }
 
@@ -180,8 +180,8 @@ impl TrialPlacement {
 
     fn share(&self, id: WorkerId, worker_state: &TrialWorker) -> Load {
         let sharing =
-            self.items.values().filter(|entry| entry.worker == id && entry.measured >= SHED_MIN);
-        (Load::FULL - worker_state.other).shared_by(sharing.count().saturating_add(1))
+            self.items.values().filter(|entry| entry.worker == id && entry.measured_load >= SHED_QUEUE_LOAD_MIN);
+        (Load::FULL - worker_state.other_load).divided_by(sharing.count().saturating_add(1))
     }
 
     /// Returns the first worker in the order of use that is in use and whose load with `item` would
@@ -224,25 +224,25 @@ impl TrialPlacement {
 
     /// Moves a queue in the draft and returns the move; `None` if the queue is unknown. The
     /// predicted loads exclude sibling threads.
-    pub(crate) fn move_queue(&mut self, queue: QueueId, to: WorkerId) -> Option<Step> {
+    pub(crate) fn move_queue(&mut self, queue: QueueId, to: WorkerId) -> Option<TrialMove> {
         let item = self.items.get_mut(&queue)?;
-        let TrialQueue { worker: measured, load, measured: measured_load, .. } = *item;
+        let TrialQueue { worker: measured, load, measured_load, .. } = *item;
         item.worker = to;
         let mut predicted = MoveLoads::default();
         if let Some(worker_state) = self.workers.get_mut(&measured) {
             predicted.from_before = worker_state.load();
-            worker_state.own = worker_state.own - load;
-            worker_state.own_measured = worker_state.own_measured - measured_load;
+            worker_state.queues_load = worker_state.queues_load - load;
+            worker_state.measured_queues_load = worker_state.measured_queues_load - measured_load;
             worker_state.queues = worker_state.queues.saturating_sub(1);
             predicted.from_after = worker_state.load();
         }
         if let Some(worker_state) = self.workers.get_mut(&to) {
             predicted.to_before = worker_state.load();
-            worker_state.own = worker_state.own + load;
-            worker_state.own_measured = worker_state.own_measured + measured_load;
+            worker_state.queues_load = worker_state.queues_load + load;
+            worker_state.measured_queues_load = worker_state.measured_queues_load + measured_load;
             worker_state.queues += 1;
             predicted.to_after = worker_state.load();
         }
-        Some(Step { queue, from: measured, to, predicted })
+        Some(TrialMove { queue, from: measured, to, predicted })
     }
 }

@@ -32,7 +32,7 @@ pub enum VmqSpecError {
         /// Configured base worker number.
         base: WorkerId,
         /// Existing workers of the data plane.
-        known: Vec<WorkerId>,
+        existing_workers: Vec<WorkerId>,
     },
     /// The highest worker is below the base worker.
     #[error("max_worker_number {highest} is below base_worker {base}; set {base} or more")]
@@ -44,26 +44,26 @@ pub enum VmqSpecError {
     },
     /// The NUMA node has no worker of the data plane.
     #[error("numa_node {node} has no worker; set one of {}", List(.known))]
-    UnknownNode {
+    UnknownNumaNode {
         /// Configured NUMA node number.
-        node: u16,
+        numa_node: u16,
         /// NUMA nodes with workers.
-        known: Vec<u16>,
+        existing_nodes: Vec<u16>,
     },
     /// The base worker is on another NUMA node.
     #[error(
         "base_worker {base} is not on numa_node {node}; set one of {}", List(.on_node))]
-    BaseOnOtherNode {
+    BaseWorkerOnOtherNumaNode {
         /// Configured `base_worker`.
         base: WorkerId,
         /// Configured `numa_node`.
-        node: u16,
+        numa_node: u16,
         /// Workers on that node, which would be accepted as base worker.
-        on_node: Vec<WorkerId>,
+        workers_on_node: Vec<WorkerId>,
     },
     /// No worker is left at or below `max_worker_number`.
     #[error("max_worker_number {highest} leaves no permitted worker; set {lowest} or more")]
-    NoWorkerLeft {
+    NoPermittedWorker {
         /// Configured `max_worker_number`.
         highest: WorkerId,
         /// Lowest worker that the rest of the configuration permits.

@@ -15,12 +15,12 @@ impl Vmq {
         }
         let from = core::mem::replace(&mut record.worker, worker);
         record.reason = PlacementReason::MovedExternally;
-        record.since = now;
+        record.placed_at = now;
         record.is_return_prepaid = true;
         self.pending_effects.remove(&queue);
         for id in [from, worker] {
             if let Some(worker_state) = self.workers.get_mut(&id) {
-                worker_state.is_disturbed = true;
+                worker_state.has_queue_changes = true;
             }
         }
     }

@@ -73,5 +73,5 @@ pub use observe::ObserveResult;
 pub use own_queue::{DEFAULT_QUEUE, dedicated_queues};
 pub use placement_reason::PlacementReason;
 pub use spec::{NicSpec, VmqMode, VmqSpec, WaterMarks, WorkerSpec};
-pub use vmq::{Added, Vmq};
+pub use vmq::{AddedQueue, Vmq};
 pub use worker_view::WorkerPlacementView;

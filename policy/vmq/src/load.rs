@@ -7,7 +7,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 /// Number of measurements over which the running mean (usual load) is formed, about four seconds.
-pub(crate) const USUAL_MEASUREMENTS: u32 = 16;
+pub(crate) const RUNNING_MEAN_MEASUREMENTS: u32 = 16;
 
 /// Fraction of one worker's time, in parts per million. Measured loads are at most 100 %, predicted
 /// ones may exceed it. Arithmetic saturates.
@@ -40,7 +40,7 @@ impl Load {
 
     /// Returns the load of a worker or queue that was busy for `busy_ns` in `period`, at most 100
     /// %; 0 if `period` is zero.
-    pub fn measured(busy_ns: u64, period: Duration) -> Self {
+    pub fn from_busy_time(busy_ns: u64, period: Duration) -> Self {
         let period_ns = period.as_nanos();
         if period_ns == 0 {
             return Self::ZERO;
@@ -63,7 +63,7 @@ impl Load {
 
     /// Returns this load moved towards `other` by a fraction of 1/`parts` of the difference.
     #[must_use]
-    pub(crate) fn towards(self, other: Self, parts: u32) -> Self {
+    pub(crate) fn moved_towards(self, other: Self, parts: u32) -> Self {
         let parts = u64::from(parts.max(1));
         let sum = u64::from(self.0) * (parts - 1) + u64::from(other.0);
         // The result is at most the larger of both, so it fits.
@@ -72,7 +72,7 @@ impl Load {
 
     /// Returns this load divided by `number`, rounded down; unchanged for 0 and 1.
     #[must_use]
-    pub(crate) fn shared_by(self, number: usize) -> Self {
+    pub(crate) fn divided_by(self, number: usize) -> Self {
         Self(self.0 / u32::try_from(number).unwrap_or(u32::MAX).max(1))
     }
 }
@@ -118,11 +118,11 @@ impl RecentLoads {
     pub(crate) fn push(&mut self, load: Load) {
         self.earlier = self.latest;
         self.latest = load;
-        self.usual = self.usual.towards(load, USUAL_MEASUREMENTS);
+        self.usual = self.usual.moved_towards(load, RUNNING_MEAN_MEASUREMENTS);
     }
 
     /// Returns the sum of both, measurement by measurement.
-    pub(crate) fn with(self, other: Self) -> Self {
+    pub(crate) fn sum_with(self, other: Self) -> Self {
         Self {
             earlier: self.earlier + other.earlier,
             latest: self.latest + other.latest,
@@ -135,19 +135,19 @@ impl RecentLoads {
     }
 
     /// Returns the running mean over about four seconds.
-    pub(crate) const fn usual(self) -> Load {
+    pub(crate) const fn running_mean(self) -> Load {
         self.usual
     }
 
-    pub(crate) fn smaller(self) -> Load {
+    pub(crate) fn smaller_of_last_two(self) -> Load {
         self.earlier.min(self.latest)
     }
 
-    pub(crate) fn mean(self) -> Load {
+    pub(crate) fn mean_of_last_two(self) -> Load {
         (self.earlier + self.latest).halved()
     }
 
-    pub(crate) fn larger(self) -> Load {
+    pub(crate) fn larger_of_last_two(self) -> Load {
         self.earlier.max(self.latest)
     }
 }
@@ -162,11 +162,11 @@ mod tests {
         for (busy_ns, text) in
             [(0, "0.0 %"), (25_000_000, "10.0 %"), (249_999_999, "99.9 %"), (u64::MAX, "100.0 %")]
         {
-            assert_eq!(Load::measured(busy_ns, period).to_string(), text);
+            assert_eq!(Load::from_busy_time(busy_ns, period).to_string(), text);
         }
-        assert_eq!(Load::measured(5, Duration::ZERO), Load::ZERO);
-        assert_eq!(Load::measured(u64::MAX, Duration::from_nanos(1)), Load::FULL);
-        assert_eq!(Load::measured(7, Duration::MAX), Load::ZERO);
+        assert_eq!(Load::from_busy_time(5, Duration::ZERO), Load::ZERO);
+        assert_eq!(Load::from_busy_time(u64::MAX, Duration::from_nanos(1)), Load::FULL);
+        assert_eq!(Load::from_busy_time(7, Duration::MAX), Load::ZERO);
     }
 
     #[test]

@@ -47,10 +47,12 @@ pub enum MoveReason {
         queue_load: Load,
         /// True if the worker was saturated, so that its queues' demand is assumed to be twice
         /// their load.
-        saturated: bool,
+        #[serde(rename = "saturated")]
+        is_worker_saturated: bool,
     },
     /// The worker is above the high mark because of work other than its queues.
-    Crowded {
+    #[serde(rename = "crowded")]
+    OverloadedByOtherWork {
         /// Load of the other work.
         other_load: Load,
     },
@@ -59,10 +61,12 @@ pub enum MoveReason {
         /// Total load of the worker's queues.
         queues_load: Load,
         /// Time for which it was continuously possible to empty the worker.
-        for_time: Duration,
+        #[serde(rename = "for_time")]
+        emptiable_for: Duration,
     },
     /// More than the permitted number of workers are in use.
-    Limit {
+    #[serde(rename = "limit")]
+    WorkerLimit {
         /// Maximum number of workers in use.
         #[serde(rename = "max_processors")]
         max_workers: u16,
@@ -70,7 +74,8 @@ pub enum MoveReason {
     /// The worker is no longer permitted or has been removed.
     NotPermitted,
     /// The queue is assigned statically, by the weight of its NIC, after a configuration change.
-    Assigned {
+    #[serde(rename = "assigned")]
+    AssignedStatically {
         /// Weight of the queue's NIC.
         weight: u8,
     },
@@ -81,29 +86,29 @@ pub enum MoveReason {
 impl fmt::Display for MoveReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Overloaded { queue_load, saturated: false } => {
+            Self::Overloaded { queue_load, is_worker_saturated: false } => {
                 write!(f, "the worker was overloaded; the load of the queue is {queue_load}")
             }
-            Self::Overloaded { queue_load, saturated: true } => {
+            Self::Overloaded { queue_load, is_worker_saturated: true } => {
                 write!(f, "the worker was saturated; the load of the queue may be {queue_load}")
             }
-            Self::Crowded { other_load } => {
+            Self::OverloadedByOtherWork { other_load } => {
                 write!(f, "other work took {other_load} of the worker")
             }
-            Self::Underused { queues_load, for_time } => write!(
+            Self::Underused { queues_load, emptiable_for: for_time } => write!(
                 f,
                 "the load of the worker's queues was {queues_load} and fitted on other workers \
                  for {:.1} s",
                 for_time.as_secs_f32()
             ),
-            Self::Limit { max_workers } => {
+            Self::WorkerLimit { max_workers } => {
                 let workers = CountedNoun::new(*max_workers, "worker");
                 write!(f, "the configuration permits at most {workers}")
             }
             Self::NotPermitted => {
                 f.write_str("the configuration does not permit the worker any more")
             }
-            Self::Assigned { weight } => {
+            Self::AssignedStatically { weight } => {
                 write!(f, "queues were assigned again; this one has weight {weight}")
             }
             Self::DefaultQueue => {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_quantity::{Time, WorkerId};
 
 use crate::spec::VmqMode;
-use crate::thresholds::PERIOD_MIN;
+use crate::thresholds::MEASUREMENT_PERIOD_MIN;
 use crate::{Load, Measurements, Move, MoveEffect, Vmq};
 
 /// Moves and effects that result from one call of [`Vmq::observe`].
@@ -20,14 +20,14 @@ pub struct ObserveResult {
 
 impl Vmq {
     /// Processes measurements and decides moves. Call it about four times a second; measurements of
-    /// less than [`PERIOD_MIN`] are added up until they reach it.
+    /// less than [`MEASUREMENT_PERIOD_MIN`] are added up until they reach it.
     pub fn observe(&mut self, measurements: &Measurements, now: Time) -> ObserveResult {
         self.add_up(measurements);
-        if self.period < PERIOD_MIN {
+        if self.period < MEASUREMENT_PERIOD_MIN {
             return ObserveResult::default();
         }
         self.take_measured();
-        let mut moves = self.settle(now);
+        let mut moves = self.vacate_disallowed_workers(now);
         if self.spec.enabled && self.spec.mode == VmqMode::Dynamic {
             self.pack_delay.handle_time(now);
             self.record_hot_workers(now);
@@ -35,7 +35,7 @@ impl Vmq {
             if !shed.is_empty() {
                 self.pack_delay.handle_shed(now);
             }
-            self.update_packable(now);
+            self.update_emptiable_since(now);
             if shed.is_empty() && moves.is_empty() {
                 moves = self.pack(now);
             }
@@ -62,22 +62,22 @@ impl Vmq {
         let period = core::mem::take(&mut self.period);
         for queue in self.queues.values_mut() {
             let busy_ns = core::mem::take(&mut queue.busy_ns);
-            queue.load.push(Load::measured(busy_ns, period));
+            queue.load.push(Load::from_busy_time(busy_ns, period));
             if queue.moving_from.is_none() {
-                queue.measured = queue.measured.saturating_add(1);
+                queue.measurement_count = queue.measurement_count.saturating_add(1);
             }
         }
         for (id, worker_state) in &mut self.workers {
             worker_state
                 .busy
-                .push(Load::measured(core::mem::take(&mut worker_state.busy_ns), period));
+                .push(Load::from_busy_time(core::mem::take(&mut worker_state.busy_ns), period));
             let queues = self.queues.values().filter(|queue| queue.worker == *id);
             let queue_load: Load = queues.map(|queue| queue.load.latest()).sum();
             // An unknown load is assumed to be unchanged.
-            if worker_state.is_disturbed {
-                worker_state.other.push(worker_state.other.latest());
+            if worker_state.has_queue_changes {
+                worker_state.other_load.push(worker_state.other_load.latest());
             } else {
-                worker_state.other.push(worker_state.busy.latest() - queue_load);
+                worker_state.other_load.push(worker_state.busy.latest() - queue_load);
             }
         }
         self.note_disturbed();
@@ -87,13 +87,13 @@ impl Vmq {
     /// measurement.
     fn note_disturbed(&mut self) {
         for worker_state in self.workers.values_mut() {
-            worker_state.is_disturbed = false;
+            worker_state.has_queue_changes = false;
         }
         for queue in self.queues.values() {
             let Some(from) = queue.moving_from else { continue };
             for id in [from, queue.worker] {
                 if let Some(worker_state) = self.workers.get_mut(&id) {
-                    worker_state.is_disturbed = true;
+                    worker_state.has_queue_changes = true;
                 }
             }
         }

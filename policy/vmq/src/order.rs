@@ -13,7 +13,7 @@ use crate::{VmqSpec, VmqSpecError, WorkerSpec};
 /// # Errors
 ///
 /// The contradiction in the configuration, with accepted values.
-pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<WorkerId>, VmqSpecError> {
+pub(crate) fn worker_order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<WorkerId>, VmqSpecError> {
     let mut sorted: Vec<WorkerSpec> = workers.to_vec();
     sorted.sort_by_key(|worker| worker.number);
     let duplicate = sorted
@@ -29,7 +29,7 @@ pub(crate) fn order(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<Worker
         if highest < base.number {
             return Err(match spec.base_worker {
                 Some(base) => VmqSpecError::HighestBelowBase { highest, base },
-                None => VmqSpecError::NoWorkerLeft { highest, lowest: base.number },
+                None => VmqSpecError::NoPermittedWorker { highest, lowest: base.number },
             });
         }
     }
@@ -59,7 +59,7 @@ fn on_node(spec: &VmqSpec, workers: &[WorkerSpec]) -> Result<Vec<WorkerSpec>, Vm
         workers.iter().filter(|worker| worker.numa_node == node).copied().collect();
     if on_node.is_empty() && !workers.is_empty() {
         let nodes: BTreeSet<u16> = workers.iter().map(|worker| worker.numa_node).collect();
-        return Err(VmqSpecError::UnknownNode { node, known: nodes.into_iter().collect() });
+        return Err(VmqSpecError::UnknownNumaNode { numa_node: node, existing_nodes: nodes.into_iter().collect() });
     }
     Ok(on_node)
 }
@@ -81,9 +81,9 @@ fn base(
     }
     match spec.numa_node {
         Some(node) if workers.iter().any(|worker| worker.number == base) => {
-            Err(VmqSpecError::BaseOnOtherNode { base, node, on_node: numbers(on_node) })
+            Err(VmqSpecError::BaseWorkerOnOtherNumaNode { base, numa_node: node, workers_on_node: numbers(on_node) })
         }
-        _ => Err(VmqSpecError::UnknownBase { base, known: numbers(workers) }),
+        _ => Err(VmqSpecError::UnknownBase { base, existing_workers: numbers(workers) }),
     }
 }
 

@@ -13,7 +13,7 @@ fn host() -> Vec<WorkerSpec> {
 }
 
 fn numbers(spec: &VmqSpec) -> Result<Vec<u16>, String> {
-    order(spec, &host())
+    worker_order(spec, &host())
         .map(|order| order.into_iter().map(|number| number.0).collect())
         .map_err(|error| error.to_string())
 }
@@ -65,9 +65,9 @@ fn contradictions_are_reported_with_accepted_values() {
     for (spec, text) in cases {
         assert_eq!(numbers(&spec).unwrap_err(), text);
     }
-    assert_eq!(order(&any, &[]), Err(VmqSpecError::NoWorker));
+    assert_eq!(worker_order(&any, &[]), Err(VmqSpecError::NoWorker));
     let based = VmqSpec { base_worker: id(0), numa_node: Some(0), ..any.clone() };
-    assert_eq!(order(&based, &[]), Err(VmqSpecError::NoWorker));
+    assert_eq!(worker_order(&based, &[]), Err(VmqSpecError::NoWorker));
     let duplicate = [host(), host()].concat();
-    assert_eq!(order(&any, &duplicate), Err(VmqSpecError::DuplicateWorker(WorkerId(0))));
+    assert_eq!(worker_order(&any, &duplicate), Err(VmqSpecError::DuplicateWorker(WorkerId(0))));
 }

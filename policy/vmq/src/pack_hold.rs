@@ -5,8 +5,8 @@ use core::time::Duration;
 use suimon_quantity::Time;
 
 use crate::thresholds::{
-    MOVE_EVERY, PACK_DELAY_MAX, PACK_DELAY_MIN, PACK_DELAY_STEP, PACK_DELAY_STEPS, RESET_AFTER,
-    WRONG_WITHIN_MIN,
+    MOVE_INTERVAL, PACK_DELAY_MAX, PACK_DELAY_MIN, PACK_DELAY_STEP, PACK_DELAY_STEPS, BACKOFF_RESET_AFTER,
+    WRONG_PACK_WINDOW_MIN,
 };
 
 /// Recent emptying of workers, which is a wrong decision if queues must be shed soon.
@@ -71,10 +71,10 @@ impl PackDelay {
         self.changed_at = now;
     }
 
-    /// Halves an increased delay if [`RESET_AFTER`] has passed since its last change.
+    /// Halves an increased delay if [`BACKOFF_RESET_AFTER`] has passed since its last change.
     pub(crate) fn handle_time(&mut self, now: Time) {
         let is_grown = self.wrong_decisions > 0 || self.delay > PACK_DELAY_MIN;
-        if is_grown && now.since(self.changed_at) >= RESET_AFTER {
+        if is_grown && now.since(self.changed_at) >= BACKOFF_RESET_AFTER {
             self.delay = (self.delay / 2).max(PACK_DELAY_MIN);
             // One more wrong decision then restores the previous hold.
             self.wrong_decisions = self.wrong_decisions.min(PACK_DELAY_STEPS + 1).saturating_sub(1);
@@ -86,7 +86,7 @@ impl PackDelay {
 /// Returns the time after packing with `moves` moves within which shedding makes it a wrong
 /// decision.
 fn wrong_within(moves: u32) -> Duration {
-    MOVE_EVERY.saturating_mul(moves.saturating_mul(2)).max(WRONG_WITHIN_MIN)
+    MOVE_INTERVAL.saturating_mul(moves.saturating_mul(2)).max(WRONG_PACK_WINDOW_MIN)
 }
 
 #[cfg(test)]
@@ -117,10 +117,10 @@ mod tests {
             now = regrets(&mut patience, seconds(40), now);
             assert_eq!(patience.delay(), hold);
         }
-        patience.handle_time(now + (RESET_AFTER - seconds(1)));
+        patience.handle_time(now + (BACKOFF_RESET_AFTER - seconds(1)));
         assert_eq!(patience.delay(), seconds(50));
         for hold in [seconds(25), seconds(25) / 2, seconds(25) / 4, seconds(4), seconds(4)] {
-            now = now + RESET_AFTER;
+            now = now + BACKOFF_RESET_AFTER;
             patience.handle_time(now);
             assert_eq!(patience.delay(), hold);
         }

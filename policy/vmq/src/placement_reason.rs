@@ -12,11 +12,13 @@ use crate::{MoveLoads, MoveReason};
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum PlacementReason {
     /// The queue was placed on its worker when it was added.
-    Home,
+    #[serde(rename = "home")]
+    InitialPlacement,
     /// The queue is a default queue, which the base worker services.
     DefaultQueue,
     /// The queue was assigned statically, by the weight of its NIC.
-    Assigned {
+    #[serde(rename = "assigned")]
+    AssignedStatically {
         /// Weight of the queue's NIC.
         weight: u8,
     },
@@ -44,9 +46,9 @@ pub enum PlacementReason {
 impl fmt::Display for PlacementReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Home => f.write_str("first assigned there"),
+            Self::InitialPlacement => f.write_str("first assigned there"),
             Self::DefaultQueue => f.write_str("the default queue, which the base worker services"),
-            Self::Assigned { weight } => write!(f, "assigned there with weight {weight}"),
+            Self::AssignedStatically { weight } => write!(f, "assigned there with weight {weight}"),
             Self::Moved { from, reason, predicted } => {
                 write!(f, "moved from worker {from}: {reason} (predicted {predicted})")
             }

@@ -4,7 +4,7 @@ use suimon_quantity::{Time, WorkerId};
 
 use crate::PlacementReason;
 use crate::load::RecentLoads;
-use crate::thresholds::MEASURED_MIN;
+use crate::thresholds::MEASUREMENTS_BEFORE_SHED_MIN;
 
 /// Queue with its placement and load.
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(crate) struct Queue {
     /// Reason for which the queue is on its worker.
     pub reason: PlacementReason,
     /// Time at which the placement was decided.
-    pub since: Time,
+    pub placed_at: Time,
     /// Load of the queue, as a fraction of one worker.
     pub load: RecentLoads,
     /// Busy time in the current measurement, in ns.
@@ -28,7 +28,7 @@ pub(crate) struct Queue {
     /// Earliest time at which a failed move may be repeated.
     pub retry_at: Time,
     /// Number of measurements since the queue came to its current worker.
-    pub measured: u32,
+    pub measurement_count: u32,
 }
 
 impl Queue {
@@ -37,19 +37,19 @@ impl Queue {
             worker,
             moving_from: None,
             reason,
-            since: now,
+            placed_at: now,
             load: RecentLoads::default(),
             busy_ns: 0,
             is_return_prepaid: true,
             retry_at: Time::ZERO,
-            measured: MEASURED_MIN,
+            measurement_count: MEASUREMENTS_BEFORE_SHED_MIN,
         }
     }
 
     /// Returns true if enough measurements on the current worker exist to know the queue's load
     /// there.
-    pub(crate) const fn is_known(&self) -> bool {
-        self.measured >= MEASURED_MIN
+    pub(crate) const fn is_load_known(&self) -> bool {
+        self.measurement_count >= MEASUREMENTS_BEFORE_SHED_MIN
     }
 
     /// Returns true if the queue may be moved: it is not in transit, and the pause after a failed

@@ -8,7 +8,7 @@ use crate::draft::{TrialPlacement, TrialQueue};
 use crate::load::RecentLoads;
 use crate::queue::Queue;
 use crate::thresholds::{
-    FURTHER_SHED_LOAD_MIN, LOAD_REDUCTION_MIN, SATURATED, SATURATED_MEAN, SHED_MIN,
+    FURTHER_SHED_LOAD_MIN, LOAD_REDUCTION_MIN, SATURATION_LOAD, SATURATION_MEAN_LOAD, SHED_QUEUE_LOAD_MIN,
 };
 use crate::vacate::vacate;
 use crate::worker_state::WorkerState;
@@ -26,8 +26,8 @@ enum View {
 impl View {
     fn heat(self, load: RecentLoads) -> Load {
         match self {
-            Self::Latest => load.smaller(),
-            Self::Usual => load.usual(),
+            Self::Latest => load.smaller_of_last_two(),
+            Self::Usual => load.running_mean(),
         }
     }
 
@@ -35,8 +35,8 @@ impl View {
     /// unknown.
     fn is_saturated(self, load: RecentLoads) -> bool {
         match self {
-            Self::Latest => load.smaller() >= SATURATED,
-            Self::Usual => load.usual() >= SATURATED_MEAN,
+            Self::Latest => load.smaller_of_last_two() >= SATURATION_LOAD,
+            Self::Usual => load.running_mean() >= SATURATION_MEAN_LOAD,
         }
     }
 }
@@ -58,17 +58,17 @@ impl Vmq {
     pub(crate) fn record_hot_workers(&mut self, now: Time) {
         let loads = self.loads();
         let mut is_any_hot = false;
-        let high = self.spec.water.high;
+        let high = self.spec.water_marks.high;
         for (id, worker_state) in &mut self.workers {
             let load = loads.get(id).copied().unwrap_or_default();
-            worker_state.note_heat(load.smaller() > high, now);
+            worker_state.record_hot(load.smaller_of_last_two() > high, now);
             is_any_hot |=
-                load.larger() > high && self.queues.values().any(|queue| queue.worker == *id);
+                load.larger_of_last_two() > high && self.queues.values().any(|queue| queue.worker == *id);
         }
-        let combine = |sum: RecentLoads, queue: &Queue| sum.with(queue.load);
+        let combine = |sum: RecentLoads, queue: &Queue| sum.sum_with(queue.load);
         let sum = self.queues.values().fold(RecentLoads::default(), combine);
-        if self.alert.handle_measured(sum.smaller(), is_any_hot, now) {
-            self.reset_history();
+        if self.shed_pacing.handle_measured(sum.smaller_of_last_two(), is_any_hot, now) {
+            self.reset_load_history();
         }
     }
 
@@ -76,16 +76,16 @@ impl Vmq {
     /// necessary during an alert, otherwise one after a pause.
     pub(crate) fn shed(&mut self, now: Time) -> Vec<Move> {
         let loads = self.loads();
-        let high = self.spec.water.high;
-        if self.alert.is_on(now) {
+        let high = self.spec.water_marks.high;
+        if self.shed_pacing.is_alert_permitted(now) {
             let round = Round { view: View::Latest, threshold: high, unrestricted_max: usize::MAX };
             let shed = self.shed_in(round, &loads, |_| true, now);
-            if !shed.is_empty() && self.alert.handle_shed(now) {
-                self.workers.values_mut().for_each(|worker_state| worker_state.hot_at = now);
+            if !shed.is_empty() && self.shed_pacing.handle_alert_shed(now) {
+                self.workers.values_mut().for_each(|worker_state| worker_state.last_hot_at = now);
             }
             return shed;
         }
-        if self.alert.is_followed(now) {
+        if self.shed_pacing.allows_further_shed(now) {
             let round = Round {
                 view: View::Usual,
                 threshold: FURTHER_SHED_LOAD_MIN.max(high),
@@ -93,7 +93,7 @@ impl Vmq {
             };
             return self.shed_in(round, &loads, |_| true, now);
         }
-        if self.alert.next_shed_at() > now {
+        if self.shed_pacing.next_shed_at() > now {
             return Vec::new();
         }
         for view in [View::Latest, View::Usual] {
@@ -102,7 +102,7 @@ impl Vmq {
             let round = Round { view, threshold: high, unrestricted_max: 1 };
             let shed = self.shed_in(round, &loads, is_telling, now);
             if !shed.is_empty() {
-                self.alert.handle_paced_shed(now);
+                self.shed_pacing.handle_paced_shed(now);
                 return shed;
             }
         }
@@ -132,8 +132,8 @@ impl Vmq {
             let other_load = self
                 .workers
                 .get(&id)
-                .map_or(Load::ZERO, |worker_state| round.view.heat(worker_state.other));
-            if other_load > self.spec.water.high {
+                .map_or(Load::ZERO, |worker_state| round.view.heat(worker_state.other_load));
+            if other_load > self.spec.water_marks.high {
                 moves.extend(self.evacuate(&mut draft, id, other_load, now));
             } else {
                 let saturated = loads.get(&id).is_some_and(|load| round.view.is_saturated(*load));
@@ -154,32 +154,32 @@ impl Vmq {
             let is_full =
                 |id: &WorkerId| loads.get(id).is_some_and(|load| view.is_saturated(*load));
             let demand = |queue: &Queue| {
-                let usual = queue.load.usual();
+                let usual = queue.load.running_mean();
                 if is_full(&queue.worker) { usual.doubled() } else { usual }
             };
-            let measured = |queue: &Queue| queue.load.usual();
-            return self.draft(
+            let measured = |queue: &Queue| queue.load.running_mean();
+            return self.trial_placement(
                 demand,
                 measured,
-                |worker_state: &WorkerState| worker_state.other.usual(),
+                |worker_state: &WorkerState| worker_state.other_load.running_mean(),
                 now,
             );
         }
         // A single saturated measurement is enough to give a worker no further queues. While
         // queues come and go, the load of the current queues is less than the measured one.
         let is_full = |id: &WorkerId| {
-            let is_saturated = loads.get(id).is_some_and(|load| load.latest() >= SATURATED);
+            let is_saturated = loads.get(id).is_some_and(|load| load.latest() >= SATURATION_LOAD);
             is_saturated
                 || self
                     .workers
                     .get(id)
-                    .is_some_and(|worker_state| worker_state.busy.latest() >= SATURATED)
+                    .is_some_and(|worker_state| worker_state.busy.latest() >= SATURATION_LOAD)
         };
         let demand = |queue: &Queue| {
-            if is_full(&queue.worker) { queue.load.latest().doubled() } else { queue.load.mean() }
+            if is_full(&queue.worker) { queue.load.latest().doubled() } else { queue.load.mean_of_last_two() }
         };
-        let measured = |queue: &Queue| queue.load.mean();
-        self.draft(demand, measured, |worker_state: &WorkerState| worker_state.other.mean(), now)
+        let measured = |queue: &Queue| queue.load.mean_of_last_two();
+        self.trial_placement(demand, measured, |worker_state: &WorkerState| worker_state.other_load.mean_of_last_two(), now)
     }
 
     /// Returns true if a move of the queue would reduce the load of its hot worker, even if the
@@ -191,8 +191,8 @@ impl Vmq {
         let saturated = loads.get(&queue.worker).is_some_and(|load| view.is_saturated(*load));
         let item = draft.queues_on(queue.worker).into_iter().find(|item| item.queue == id);
         item.is_some_and(|item| {
-            item.load >= SHED_MIN
-                && destination(&draft, &item, saturated, self.spec.water).is_some()
+            item.load >= SHED_QUEUE_LOAD_MIN
+                && destination(&draft, &item, saturated, self.spec.water_marks).is_some()
         })
     }
 
@@ -212,7 +212,7 @@ impl Vmq {
                 trial.pin(item.queue);
             }
         }
-        let shed_to = self.spec.water.shed_to();
+        let shed_to = self.spec.water_marks.shed_target();
         let choose = |draft: &TrialPlacement, item: &TrialQueue| {
             let candidates = [draft.least_loaded(item), draft.worker_to_add(item)];
             let fitting = candidates.into_iter().flatten().find(|(after, _)| *after <= shed_to);
@@ -220,7 +220,7 @@ impl Vmq {
         };
         let Some(steps) = vacate(&mut trial, id, choose) else { return Vec::new() };
         let cost = steps.iter().filter(|step| !self.is_return_prepaid(step.queue)).count();
-        if !self.allowance.take(u32::try_from(cost).unwrap_or(u32::MAX), now) {
+        if !self.move_budget.take(u32::try_from(cost).unwrap_or(u32::MAX), now) {
             return Vec::new();
         }
         *draft = trial;
@@ -228,7 +228,7 @@ impl Vmq {
         for step in steps {
             draft.pin(step.queue);
             self.note_shed(step.queue);
-            moves.push(self.commit(&step, MoveReason::Crowded { other_load }, now));
+            moves.push(self.commit(&step, MoveReason::OverloadedByOtherWork { other_load }, now));
         }
         moves
     }
@@ -246,17 +246,17 @@ impl Vmq {
     ) -> Vec<Move> {
         let mut moves = Vec::new();
         while let Some((item, to)) = self.shed_candidate(draft, id, saturated) {
-            if moves.len() >= anywhere && !has_room(draft, &item, to, self.spec.water) {
+            if moves.len() >= anywhere && !has_room(draft, &item, to, self.spec.water_marks) {
                 break;
             }
             // Each queue is considered once, which bounds the loop.
             draft.pin(item.queue);
-            if !self.is_return_prepaid(item.queue) && !self.allowance.take(1, now) {
+            if !self.is_return_prepaid(item.queue) && !self.move_budget.take(1, now) {
                 continue;
             }
             let Some(step) = draft.move_queue(item.queue, to) else { continue };
             self.note_shed(item.queue);
-            let reason = MoveReason::Overloaded { queue_load: item.load, saturated };
+            let reason = MoveReason::Overloaded { queue_load: item.load, is_worker_saturated: saturated };
             moves.push(self.commit(&step, reason, now));
         }
         moves
@@ -272,7 +272,7 @@ impl Vmq {
         saturated: bool,
     ) -> Option<(TrialQueue, WorkerId)> {
         let before = draft.worker(id)?.load();
-        let shed_to = self.spec.water.shed_to();
+        let shed_to = self.spec.water_marks.shed_target();
         if before <= shed_to {
             return None;
         }
@@ -280,9 +280,9 @@ impl Vmq {
         let items = draft.queues_on(id);
         let required = before - shed_to;
         let solving = items.iter().filter(may_leave).rfind(|item| item.load >= required);
-        let remaining = items.iter().filter(may_leave).filter(|item| item.load >= SHED_MIN);
+        let remaining = items.iter().filter(may_leave).filter(|item| item.load >= SHED_QUEUE_LOAD_MIN);
         solving.into_iter().chain(remaining).find_map(|item| {
-            destination(draft, item, saturated, self.spec.water).map(|to| (*item, to))
+            destination(draft, item, saturated, self.spec.water_marks).map(|to| (*item, to))
         })
     }
 
@@ -292,13 +292,13 @@ impl Vmq {
 
     /// Returns true if enough measurements of the queue on its worker exist.
     fn is_known(&self, queue: QueueId) -> bool {
-        self.queues.get(&queue).is_some_and(Queue::is_known)
+        self.queues.get(&queue).is_some_and(Queue::is_load_known)
     }
 
     fn note_shed(&mut self, queue: QueueId) {
         if let Some(record) = self.queues.get_mut(&queue) {
             if !core::mem::take(&mut record.is_return_prepaid) {
-                self.alert.record_unprepaid_shed();
+                self.shed_pacing.record_unprepaid_shed();
             }
         }
     }
@@ -317,20 +317,20 @@ fn destination(
 ) -> Option<WorkerId> {
     let emptiest = draft.least_loaded(item);
     if let Some((after, id)) = emptiest {
-        if after <= water_marks.fit() {
+        if after <= water_marks.pack_limit() {
             return Some(id);
         }
     }
     let candidates = [draft.worker_to_add(item), emptiest];
     let fitting =
-        candidates.into_iter().flatten().find(|(after, _)| *after <= water_marks.shed_to());
+        candidates.into_iter().flatten().find(|(after, _)| *after <= water_marks.shed_target());
     if let Some((_, id)) = fitting {
         return Some(id);
     }
     let (after, id) = candidates.into_iter().flatten().min_by_key(|(after, _)| *after)?;
     let (from, to) = (draft.worker(item.worker)?, draft.worker(id)?);
     let is_less_full = after + LOAD_REDUCTION_MIN <= from.load()
-        && to.measured_load() + item.measured <= from.measured_load();
+        && to.measured_load() + item.measured_load <= from.measured_load();
     if is_less_full {
         return Some(id);
     }
@@ -346,7 +346,7 @@ fn has_room(
     water_marks: WaterMarks,
 ) -> bool {
     draft.worker(to).is_some_and(|worker_state| {
-        worker_state.measured_load() + item.measured <= water_marks.shed_to()
+        worker_state.measured_load() + item.measured_load <= water_marks.shed_target()
     })
 }
 
@@ -354,9 +354,9 @@ fn has_room(
 /// is at least a quarter more than the queue gets now. The other queues on that worker keep at
 /// least the same share.
 fn gets_more(draft: &TrialPlacement, item: &TrialQueue) -> Option<WorkerId> {
-    if item.load <= item.measured {
+    if item.load <= item.measured_load {
         return None;
     }
     let (share, id) = draft.largest_share(item)?;
-    (share >= item.measured + item.measured.halved().halved()).then_some(id)
+    (share >= item.measured_load + item.measured_load.halved().halved()).then_some(id)
 }

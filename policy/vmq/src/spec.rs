@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use suimon_quantity::{PortId, WorkerId};
 
-use crate::thresholds::{FIT, HIGH, LOW, SHED_TO, WEIGHT_MAX};
+use crate::thresholds::{PACK_LIMIT_DEFAULT, HIGH_MARK_DEFAULT, LOW_MARK_DEFAULT, SHED_TARGET_DEFAULT, WEIGHT_MAX};
 use crate::{Load, VmqSpecError};
 
 /// Method of assigning queues to workers.
@@ -37,7 +37,8 @@ pub struct VmqSpec {
     /// Only permitted NUMA node; `None`: any.
     pub numa_node: Option<u16>,
     /// Water marks of dynamic placement.
-    pub water: WaterMarks,
+    #[serde(rename = "water")]
+    pub water_marks: WaterMarks,
     /// True if under-used workers are emptied, so that they park.
     pub parking: bool,
 }
@@ -54,23 +55,23 @@ pub struct WaterMarks {
 
 impl WaterMarks {
     /// Returns the high mark minus `distance`, the difference between
-    /// [`thresholds::HIGH`](crate::thresholds::HIGH) and another constant.
+    /// [`thresholds::HIGH_MARK_DEFAULT`](crate::thresholds::HIGH) and another constant.
     fn below(self, distance: Load) -> Load {
         self.high - distance
     }
 
-    pub(crate) fn shed_to(self) -> Load {
-        self.below(HIGH - SHED_TO)
+    pub(crate) fn shed_target(self) -> Load {
+        self.below(HIGH_MARK_DEFAULT - SHED_TARGET_DEFAULT)
     }
 
-    pub(crate) fn fit(self) -> Load {
-        self.below(HIGH - FIT)
+    pub(crate) fn pack_limit(self) -> Load {
+        self.below(HIGH_MARK_DEFAULT - PACK_LIMIT_DEFAULT)
     }
 }
 
 impl Default for WaterMarks {
     fn default() -> Self {
-        Self { high: HIGH, low: LOW }
+        Self { high: HIGH_MARK_DEFAULT, low: LOW_MARK_DEFAULT }
     }
 }
 
@@ -88,7 +89,7 @@ impl Default for VmqSpec {
             max_workers: Self::MAX_WORKERS_DEFAULT,
             max_worker_number: None,
             numa_node: None,
-            water: WaterMarks::default(),
+            water_marks: WaterMarks::default(),
             parking: true,
         }
     }

@@ -2,7 +2,7 @@
 
 use suimon_quantity::{QueueId, Time, WorkerId};
 
-use crate::draft::{Step, TrialPlacement, TrialQueue};
+use crate::draft::{TrialMove, TrialPlacement, TrialQueue};
 use crate::spec::VmqMode;
 use crate::{Load, Move, MoveReason, PlacementReason, Vmq};
 
@@ -13,11 +13,11 @@ pub(crate) fn vacate(
     draft: &mut TrialPlacement,
     id: WorkerId,
     choose: impl Fn(&TrialPlacement, &TrialQueue) -> Option<WorkerId>,
-) -> Option<Vec<Step>> {
+) -> Option<Vec<TrialMove>> {
     let mut trial = draft.clone();
     let items = trial.queues_on(id);
     if items.iter().all(|item| item.may_move) {
-        trial.close(id);
+        trial.mark_being_emptied(id);
     }
     let mut steps = Vec::new();
     for item in items.iter().filter(|item| item.may_move) {
@@ -31,14 +31,14 @@ pub(crate) fn vacate(
 impl Vmq {
     /// Returns the worker for a new queue: the first in use with room, else an unused one, else the
     /// least loaded one in use; the base worker if none is in use.
-    pub(crate) fn first_with_room(&self) -> WorkerId {
+    pub(crate) fn first_worker_with_room(&self) -> WorkerId {
         let loads = self.loads();
-        let fit_mark = self.spec.water.fit();
-        let has_room = |id: &WorkerId| loads.get(id).is_none_or(|load| load.mean() <= fit_mark);
-        let draft = self.draft_of_means(Time::ZERO);
-        let used = draft.used();
+        let fit_mark = self.spec.water_marks.pack_limit();
+        let has_room = |id: &WorkerId| loads.get(id).is_none_or(|load| load.mean_of_last_two() <= fit_mark);
+        let draft = self.trial_of_mean_loads(Time::ZERO);
+        let used = draft.used_workers();
         if used.is_empty() {
-            return self.base();
+            return self.base_worker();
         }
         let roomy = used.iter().find(|id| has_room(id)).copied();
         let can_begin = used.len() < usize::from(self.spec.max_workers);
@@ -47,19 +47,19 @@ impl Vmq {
             free.find(|id| has_room(id)).copied().filter(|_| can_begin)
         };
         let emptiest = || {
-            let load = |id: &&WorkerId| loads.get(id).map(|load| load.mean());
+            let load = |id: &&WorkerId| loads.get(id).map(|load| load.mean_of_last_two());
             used.iter().min_by_key(load).copied()
         };
-        roomy.or_else(unused).or_else(emptiest).unwrap_or_else(|| self.base())
+        roomy.or_else(unused).or_else(emptiest).unwrap_or_else(|| self.base_worker())
     }
 
     /// Moves queues away from workers that are not permitted or exceed `max_workers`, and default
     /// queues to the base worker. Returns the moves.
-    pub(crate) fn settle(&mut self, now: Time) -> Vec<Move> {
+    pub(crate) fn vacate_disallowed_workers(&mut self, now: Time) -> Vec<Move> {
         self.note_default();
         let mut moves = self.settle_default(now);
         match self.spec.mode {
-            VmqMode::Static => moves.extend(self.settle_static(now)),
+            VmqMode::Static => moves.extend(self.vacate_disallowed_workers_static(now)),
             VmqMode::Dynamic => moves.extend(self.settle_dynamic(now)),
         }
         for queue in moves.iter().map(|decided| decided.queue) {
@@ -78,10 +78,10 @@ impl Vmq {
         for id in ids {
             let is_default = self.uses_default_queue(id);
             let not_default = match self.spec.mode {
-                VmqMode::Static => PlacementReason::Assigned { weight: self.weight(id) },
-                VmqMode::Dynamic => PlacementReason::Home,
+                VmqMode::Static => PlacementReason::AssignedStatically { weight: self.weight(id) },
+                VmqMode::Dynamic => PlacementReason::InitialPlacement,
             };
-            let base = self.base();
+            let base = self.base_worker();
             let Some(queue) = self.queues.get_mut(&id) else { continue };
             match (is_default, queue.reason) {
                 (
@@ -100,8 +100,8 @@ impl Vmq {
     }
 
     fn settle_default(&mut self, now: Time) -> Vec<Move> {
-        let base = self.base();
-        let mut draft = self.draft_of_means(now);
+        let base = self.base_worker();
+        let mut draft = self.trial_of_mean_loads(now);
         let astray = self.queues.iter().filter(|(id, queue)| {
             self.uses_default_queue(**id) && queue.worker != base && queue.may_move(now)
         });
@@ -116,26 +116,26 @@ impl Vmq {
     }
 
     fn settle_dynamic(&mut self, now: Time) -> Vec<Move> {
-        let mut draft = self.draft_of_means(now);
+        let mut draft = self.trial_of_mean_loads(now);
         let max_workers = self.spec.max_workers;
-        let too_many: Vec<WorkerId> = draft.used().into_iter().skip(max_workers.into()).collect();
+        let too_many: Vec<WorkerId> = draft.used_workers().into_iter().skip(max_workers.into()).collect();
         for id in &too_many {
-            draft.close(*id);
+            draft.mark_being_emptied(*id);
         }
         let is_allowed = |worker: &WorkerId| {
             !too_many.contains(worker)
                 && self.workers.get(worker).is_some_and(|worker_state| worker_state.rank.is_some())
         };
         let mut moves = Vec::new();
-        let leaving = draft.queues_not_on(is_allowed);
+        let leaving = draft.queues_on_disallowed(is_allowed);
         for item in leaving.iter().filter(|item| item.may_move) {
-            let Some(step) = best_worker(&draft, item, self.spec.water.fit())
+            let Some(step) = best_worker(&draft, item, self.spec.water_marks.pack_limit())
                 .and_then(|to| draft.move_queue(item.queue, to))
             else {
                 continue;
             };
             let reason = if too_many.contains(&item.worker) {
-                MoveReason::Limit { max_workers }
+                MoveReason::WorkerLimit { max_workers }
             } else {
                 MoveReason::NotPermitted
             };

@@ -8,14 +8,14 @@ use suimon_quantity::{PortId, QueueId, Time, WorkerId};
 
 use crate::alert::ShedPacing;
 use crate::allowance::MoveBudget;
-use crate::draft::{Step, TrialPlacement, TrialQueue, TrialWorker};
+use crate::draft::{TrialMove, TrialPlacement, TrialQueue, TrialWorker};
 use crate::effect::PendingEffect;
 use crate::load::RecentLoads;
-use crate::order::order;
+use crate::order::worker_order;
 use crate::pack_hold::PackDelay;
 use crate::queue::Queue;
 use crate::spec::VmqMode;
-use crate::thresholds::{PARKED_MAX, RETRY};
+use crate::thresholds::{PARKED_LOAD_MAX, MOVE_RETRY_DELAY};
 use crate::worker_state::WorkerState;
 use crate::{
     Load, Move, MoveReason, NicSpec, PlacementReason, QueueError, VmqSpec, VmqSpecError, WorkerSpec,
@@ -23,9 +23,9 @@ use crate::{
 
 /// Result of [`Vmq::add_queue`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Added {
+pub struct AddedQueue {
     /// Worker that services the new queue.
-    pub at: WorkerId,
+    pub worker: WorkerId,
     /// Moves of other queues that the new one requires: a default queue may bring the base worker
     /// into use while `max_workers` are in use.
     pub moves: Vec<Move>,
@@ -42,9 +42,9 @@ pub struct Vmq {
     pub(crate) queues: BTreeMap<QueueId, Queue>,
     /// Duration added up so far for the current measurement.
     pub(crate) period: Duration,
-    pub(crate) allowance: MoveBudget,
+    pub(crate) move_budget: MoveBudget,
     pub(crate) pack_delay: PackDelay,
-    pub(crate) alert: ShedPacing,
+    pub(crate) shed_pacing: ShedPacing,
     /// Last move of each queue whose effect is still being measured.
     pub(crate) pending_effects: BTreeMap<QueueId, PendingEffect>,
 }
@@ -57,15 +57,15 @@ impl Vmq {
     /// The contradiction in the configuration or with the workers, with accepted values.
     pub fn new(spec: VmqSpec, workers: &[WorkerSpec], now: Time) -> Result<Self, VmqSpecError> {
         let mut vmq = Self {
-            order: order(&spec, workers)?,
+            order: worker_order(&spec, workers)?,
             spec,
             workers: BTreeMap::new(),
             nics: BTreeMap::new(),
             queues: BTreeMap::new(),
             period: Duration::ZERO,
-            allowance: MoveBudget::full(0, now),
+            move_budget: MoveBudget::full(0, now),
             pack_delay: PackDelay::new(now),
-            alert: ShedPacing::new(now),
+            shed_pacing: ShedPacing::new(now),
             pending_effects: BTreeMap::new(),
         };
         vmq.worker(workers, now);
@@ -114,15 +114,15 @@ impl Vmq {
         workers: &[WorkerSpec],
         now: Time,
     ) -> Result<Vec<Move>, VmqSpecError> {
-        let order = order(&spec, workers)?;
+        let order = worker_order(&spec, workers)?;
         let is_other = spec != self.spec || order != self.order;
         self.spec = spec;
         self.order = order;
         self.worker(workers, now);
         if is_other {
-            self.forget_history(now);
+            self.reset_pacing_and_history(now);
         }
-        let mut moves = self.settle(now);
+        let mut moves = self.vacate_disallowed_workers(now);
         if is_other && self.spec.mode == VmqMode::Static {
             moves.extend(self.balance(now));
         }
@@ -131,21 +131,21 @@ impl Vmq {
 
     /// Resets delays, pauses and the move budget. Called when the operator causes a different load,
     /// for example by a change of the team mode.
-    pub fn forget_history(&mut self, now: Time) {
-        self.allowance = MoveBudget::full(self.queues.len(), now);
+    pub fn reset_pacing_and_history(&mut self, now: Time) {
+        self.move_budget = MoveBudget::full(self.queues.len(), now);
         self.pack_delay = PackDelay::new(now);
-        self.reset_history();
+        self.reset_load_history();
         for queue in self.queues.values_mut() {
             queue.is_return_prepaid = true;
         }
         for worker_state in self.workers.values_mut() {
-            worker_state.packable_since = None;
+            worker_state.emptiable_since = None;
         }
     }
 
     /// Resets the state that was derived from the previous load: the load has changed.
-    pub(crate) fn reset_history(&mut self) {
-        self.alert.reset();
+    pub(crate) fn reset_load_history(&mut self) {
+        self.shed_pacing.reset();
         for worker_state in self.workers.values_mut() {
             worker_state.has_unequal_shares = false;
         }
@@ -178,7 +178,7 @@ impl Vmq {
     ) -> Result<Vec<Move>, VmqSpecError> {
         spec.check(nic, queues_max)?;
         let before = self.nics.insert(nic, spec);
-        let mut moves = self.settle(now);
+        let mut moves = self.vacate_disallowed_workers(now);
         let is_other = before.is_some_and(|before| before.vmq_weight != spec.vmq_weight);
         if is_other && self.spec.mode == VmqMode::Static {
             moves.extend(self.reassign(nic, now));
@@ -191,7 +191,7 @@ impl Vmq {
         self.nics.remove(&nic);
         self.queues.retain(|queue, _| queue.port != nic);
         self.pending_effects.retain(|queue, _| queue.port != nic);
-        self.allowance.resize(self.queues.len(), now);
+        self.move_budget.resize(self.queues.len(), now);
     }
 
     /// Adds a queue. The caller must service it on the returned worker.
@@ -200,7 +200,7 @@ impl Vmq {
     ///
     /// [`QueueError`]: the NIC is unknown, the queue exists, or its index is too high; nothing was
     /// changed.
-    pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<Added, QueueError> {
+    pub fn add_queue(&mut self, queue: QueueId, now: Time) -> Result<AddedQueue, QueueError> {
         let nic = self.nics.get(&queue.port).ok_or(QueueError::UnknownNic(queue.port))?;
         if self.queues.contains_key(&queue) {
             return Err(QueueError::Duplicate(queue));
@@ -210,8 +210,8 @@ impl Vmq {
         }
         let (worker, reason) = self.initial_placement(*nic);
         self.queues.insert(queue, Queue::new(worker, reason, now));
-        self.allowance.resize(self.queues.len(), now);
-        Ok(Added { at: worker, moves: self.settle(now) })
+        self.move_budget.resize(self.queues.len(), now);
+        Ok(AddedQueue { worker, moves: self.vacate_disallowed_workers(now) })
     }
 
     /// Returns the worker on which a queue of this NIC would be placed now; `None` if the NIC is
@@ -222,11 +222,11 @@ impl Vmq {
 
     fn initial_placement(&self, nic: NicSpec) -> (WorkerId, PlacementReason) {
         if !self.spec.enabled || nic.uses_default_queue() {
-            (self.base(), PlacementReason::DefaultQueue)
+            (self.base_worker(), PlacementReason::DefaultQueue)
         } else if self.spec.mode == VmqMode::Static {
-            (self.lightest(), PlacementReason::Assigned { weight: nic.vmq_weight })
+            (self.lightest_worker(), PlacementReason::AssignedStatically { weight: nic.vmq_weight })
         } else {
-            (self.first_with_room(), PlacementReason::Home)
+            (self.first_worker_with_room(), PlacementReason::InitialPlacement)
         }
     }
 
@@ -234,7 +234,7 @@ impl Vmq {
     pub fn remove_queue(&mut self, queue: QueueId, now: Time) -> bool {
         let is_known = self.queues.remove(&queue).is_some();
         self.pending_effects.remove(&queue);
-        self.allowance.resize(self.queues.len(), now);
+        self.move_budget.resize(self.queues.len(), now);
         is_known
     }
 
@@ -251,7 +251,7 @@ impl Vmq {
         let Some(from) = record.moving_from.take() else { return };
         for id in [from, record.worker, worker] {
             if let Some(worker_state) = self.workers.get_mut(&id) {
-                worker_state.is_disturbed = true;
+                worker_state.has_queue_changes = true;
             }
         }
         if record.worker == worker {
@@ -261,10 +261,10 @@ impl Vmq {
         } else {
             record.reason = PlacementReason::NotMoved { preferred: record.worker };
             record.worker = worker;
-            record.since = now;
-            record.retry_at = now + RETRY;
+            record.placed_at = now;
+            record.retry_at = now + MOVE_RETRY_DELAY;
             self.pending_effects.remove(&queue);
-            self.alert.handle_not_moved();
+            self.shed_pacing.handle_move_failed();
         }
     }
 
@@ -273,12 +273,12 @@ impl Vmq {
         self.queues.iter().map(|(id, queue)| (*id, queue.worker))
     }
 
-    /// Returns the permitted workers without queues and with at most [`PARKED_MAX`] of other work.
+    /// Returns the permitted workers without queues and with at most [`PARKED_LOAD_MAX`] of other work.
     pub fn parked(&self) -> Vec<WorkerId> {
         let is_idle = |id: &&WorkerId| {
             let other_load =
-                self.workers.get(id).map_or(Load::ZERO, |worker_state| worker_state.other.mean());
-            other_load <= PARKED_MAX && self.queues.values().all(|queue| self.is_away(queue, **id))
+                self.workers.get(id).map_or(Load::ZERO, |worker_state| worker_state.other_load.mean_of_last_two());
+            other_load <= PARKED_LOAD_MAX && self.queues.values().all(|queue| self.is_away(queue, **id))
         };
         self.order.iter().filter(is_idle).copied().collect()
     }
@@ -288,7 +288,7 @@ impl Vmq {
         queue.worker != id && queue.moving_from != Some(id)
     }
 
-    pub(crate) fn base(&self) -> WorkerId {
+    pub(crate) fn base_worker(&self) -> WorkerId {
         // The order is never empty.
         self.order.first().copied().unwrap_or(WorkerId(0))
     }
@@ -302,22 +302,22 @@ impl Vmq {
     /// there throughout the last measurements.
     pub(crate) fn loads(&self) -> BTreeMap<WorkerId, RecentLoads> {
         let mut loads: BTreeMap<WorkerId, RecentLoads> =
-            self.workers.iter().map(|(id, worker_state)| (*id, worker_state.other)).collect();
+            self.workers.iter().map(|(id, worker_state)| (*id, worker_state.other_load)).collect();
         for queue in self.queues.values() {
             if let Some(load) = loads.get_mut(&queue.worker) {
-                *load = load.with(queue.load);
+                *load = load.sum_with(queue.load);
             }
         }
         loads
     }
 
     /// Returns a draft placement whose loads are the means of the last two measurements.
-    pub(crate) fn draft_of_means(&self, now: Time) -> TrialPlacement {
-        let mean = |queue: &Queue| queue.load.mean();
-        self.draft(mean, mean, |worker_state| worker_state.other.mean(), now)
+    pub(crate) fn trial_of_mean_loads(&self, now: Time) -> TrialPlacement {
+        let mean = |queue: &Queue| queue.load.mean_of_last_two();
+        self.trial_placement(mean, mean, |worker_state| worker_state.other_load.mean_of_last_two(), now)
     }
 
-    pub(crate) fn draft(
+    pub(crate) fn trial_placement(
         &self,
         load: impl Fn(&Queue) -> Load,
         measured_of: impl Fn(&Queue) -> Load,
@@ -335,11 +335,11 @@ impl Vmq {
                 TrialWorker {
                     rank,
                     core,
-                    other,
-                    own,
-                    own_measured: own_seen,
+                    other_load: other,
+                    queues_load: own,
+                    measured_queues_load: own_seen,
                     queues,
-                    is_closed,
+                    is_being_emptied: is_closed,
                     has_unequal_shares,
                 },
             )
@@ -348,7 +348,7 @@ impl Vmq {
             queue: *id,
             worker: queue.worker,
             load: load(queue),
-            measured: measured_of(queue),
+            measured_load: measured_of(queue),
             may_move: queue.may_move(now) && !self.uses_default_queue(*id),
         });
         TrialPlacement::new(worker_states, items, self.spec.max_workers)
@@ -356,28 +356,28 @@ impl Vmq {
 
     /// Applies a move to the placement, as in transit, starts measuring its effect, and returns it
     /// for the caller of the policy.
-    pub(crate) fn commit(&mut self, step: &Step, reason: MoveReason, now: Time) -> Move {
-        let Step { queue, from, to, predicted } = *step;
+    pub(crate) fn commit(&mut self, step: &TrialMove, reason: MoveReason, now: Time) -> Move {
+        let TrialMove { queue, from, to, predicted } = *step;
         let decided = Move { queue, from, to, reason, predicted };
         let busy = |id| {
             self.workers
                 .get(&id)
-                .map_or(Load::ZERO, |worker_state: &WorkerState| worker_state.busy.mean())
+                .map_or(Load::ZERO, |worker_state: &WorkerState| worker_state.busy.mean_of_last_two())
         };
-        let measured = self.queues.get(&queue).map_or(Load::ZERO, |record| record.load.mean());
+        let measured = self.queues.get(&queue).map_or(Load::ZERO, |record| record.load.mean_of_last_two());
         self.pending_effects
             .insert(queue, PendingEffect::new(&decided, busy(from), busy(to), measured));
         for id in [from, to] {
             if let Some(worker_state) = self.workers.get_mut(&id) {
-                worker_state.is_disturbed = true;
+                worker_state.has_queue_changes = true;
             }
         }
         if let Some(record) = self.queues.get_mut(&queue) {
             record.worker = to;
             record.moving_from = Some(from);
             record.reason = PlacementReason::Moved { from, reason, predicted };
-            record.since = now;
-            record.measured = 0;
+            record.placed_at = now;
+            record.measurement_count = 0;
         }
         decided
     }

@@ -4,7 +4,7 @@ use suimon_quantity::Time;
 
 use crate::WorkerSpec;
 use crate::load::RecentLoads;
-use crate::thresholds::NOT_HOT_MIN;
+use crate::thresholds::NEWLY_HOT_AFTER;
 
 /// Worker of the host, permitted or not.
 #[derive(Clone, Debug)]
@@ -15,17 +15,17 @@ pub(crate) struct WorkerState {
     /// Total load of the worker.
     pub busy: RecentLoads,
     /// Load of the worker except that of its queues.
-    pub other: RecentLoads,
+    pub other_load: RecentLoads,
     /// Busy time in the current measurement, in ns.
     pub busy_ns: u64,
     /// True if a queue came or left during this measurement, so that the load of other work is
     /// unknown.
-    pub is_disturbed: bool,
+    pub has_queue_changes: bool,
     /// Time since which it has been possible to empty the worker; `None` if it is not.
-    pub packable_since: Option<Time>,
+    pub emptiable_since: Option<Time>,
     /// Time at which the worker was last hot (above the high mark in two consecutive measurements).
-    pub hot_at: Time,
-    /// True if the worker is hot now and was not for [`NOT_HOT_MIN`] before.
+    pub last_hot_at: Time,
+    /// True if the worker is hot now and was not for [`NEWLY_HOT_AFTER`] before.
     pub is_newly_hot: bool,
     /// True if a queue that was moved here for a larger share got a smaller one: shares are unequal
     /// here.
@@ -38,23 +38,23 @@ impl WorkerState {
             worker,
             rank: None,
             busy: RecentLoads::default(),
-            other: RecentLoads::default(),
+            other_load: RecentLoads::default(),
             busy_ns: 0,
-            is_disturbed: false,
-            packable_since: None,
-            hot_at: now,
+            has_queue_changes: false,
+            emptiable_since: None,
+            last_hot_at: now,
             is_newly_hot: false,
             has_unequal_shares: false,
         }
     }
 
     /// Records whether the worker is hot in this measurement.
-    pub(crate) fn note_heat(&mut self, is_hot: bool, now: Time) {
+    pub(crate) fn record_hot(&mut self, is_hot: bool, now: Time) {
         if !is_hot {
             self.is_newly_hot = false;
             return;
         }
-        self.is_newly_hot |= now.since(self.hot_at) >= NOT_HOT_MIN;
-        self.hot_at = now;
+        self.is_newly_hot |= now.since(self.last_hot_at) >= NEWLY_HOT_AFTER;
+        self.last_hot_at = now;
     }
 }

@@ -44,7 +44,7 @@ impl DiskFile for NullFile {
             is_direct: false,
             alignment,
             is_block_device: false,
-            can_punch: true,
+            can_punch_holes: true,
             id: None,
         }
     }

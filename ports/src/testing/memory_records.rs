@@ -22,20 +22,20 @@ struct SharedRecord {
 
 /// Redo records of a host. Clones share the records.
 #[derive(Clone, Debug)]
-pub struct MemoryRecords {
+pub struct MemoryRedoRecords {
     capacity: usize,
     by_key: Arc<Mutex<BTreeMap<String, SharedRecord>>>,
     /// Number of writes that succeed before one fails; `None`: all succeed.
     until_failure: Arc<Mutex<Option<u64>>>,
 }
 
-impl Default for MemoryRecords {
+impl Default for MemoryRedoRecords {
     fn default() -> Self {
         Self::with_capacity(ROOM)
     }
 }
 
-impl MemoryRecords {
+impl MemoryRedoRecords {
     /// Returns an empty set of records, each with a capacity of `capacity` changes.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
@@ -64,7 +64,7 @@ impl MemoryRecords {
     }
 }
 
-impl RedoRecords for MemoryRecords {
+impl RedoRecords for MemoryRedoRecords {
     fn load(&self, key: &str) -> io::Result<Option<RedoChanges>> {
         let mut records = self.lock();
         let number = records.len() as u8;
@@ -75,7 +75,7 @@ impl RedoRecords for MemoryRecords {
             record.redone_as = [0x70 | number; 16];
         }
         let (opened, changes) = (record.opened, record.changes.clone());
-        Ok(Some(RedoChanges { opened, changes, new_write_id: record.redone_as }))
+        Ok(Some(RedoChanges { identity_at_open: opened, changes, new_write_id: record.redone_as }))
     }
 
     fn discard(&self, key: &str) -> io::Result<()> {
@@ -94,13 +94,13 @@ impl RedoRecords for MemoryRecords {
 }
 
 struct MemoryRecord {
-    records: MemoryRecords,
+    records: MemoryRedoRecords,
     key: String,
 }
 
 impl MemoryRecord {
     /// Counts a write. Returns an error if it is the one selected by
-    /// [`MemoryRecords::fail_after_writes`].
+    /// [`MemoryRedoRecords::fail_after_writes`].
     fn fail(&self) -> io::Result<()> {
         let mut remaining =
             self.records.until_failure.lock().unwrap_or_else(PoisonError::into_inner);

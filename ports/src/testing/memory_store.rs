@@ -136,7 +136,7 @@ impl MemoryStore {
     }
 
     /// Sets whether modification times of open files cannot be set, as for files of another owner.
-    pub fn set_refuses_times(&self, refuses: bool) {
+    pub fn set_rejects_modified_time(&self, refuses: bool) {
         self.state().refuses_times = refuses;
     }
 
@@ -147,7 +147,7 @@ impl MemoryStore {
 
     /// Returns how often a file could not be opened because it was in use.
     #[must_use]
-    pub fn open_conflicts(&self) -> usize {
+    pub fn open_conflict_count(&self) -> usize {
         self.state().conflicts
     }
 
@@ -182,7 +182,7 @@ impl MemoryStore {
     /// begun. Changes of names are durable, as [`StoreFiles`] requires. `fate` decides each
     /// unflushed change of a file. Modification times are preserved.
     #[must_use]
-    pub fn crashed(&self, started: usize, mut fate: impl FnMut() -> WriteOutcome) -> Self {
+    pub fn store_after_crash(&self, started: usize, mut fate: impl FnMut() -> WriteOutcome) -> Self {
         let state = self.state();
         let ops = state.ops.get(..started).unwrap_or(&state.ops);
         let mut names = state.names_before.clone();
@@ -218,9 +218,9 @@ impl MemoryStore {
                     _ => {}
                 }
             }
-            let crash = Crash { before: &before, ops: &of_file, started: of_file.len() };
+            let crash = Crash { before: &before, changes: &of_file, started_count: of_file.len() };
             let fates: Vec<WriteOutcome> = (0..crash.unflushed_count()).map(|_| fate()).collect();
-            let content = crash.file(&[], &fates);
+            let content = crash.content_after(&[], &fates);
             let mut after = crashed.state();
             after.now_unix_s = modified_unix_s;
             let number = after.add(content);
@@ -318,7 +318,7 @@ impl StoreFiles for MemoryStore {
         _used: FileLockMode,
         _unit: u32,
     ) -> Result<Arc<dyn DiskFile>, StoreFileError> {
-        let fault = StoreFault::WrongStoreType { found: "memory", hint: "name a file" };
+        let fault = StoreFault::WrongStoreType { found_type: "memory", hint: "name a file" };
         Err(StoreFileError::new("memory", fault))
     }
 

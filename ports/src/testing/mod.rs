@@ -8,6 +8,6 @@ mod memory_store;
 mod paced_io;
 
 pub use hollow_file::NullFile;
-pub use memory_records::MemoryRecords;
+pub use memory_records::MemoryRedoRecords;
 pub use memory_store::{MemoryStore, StoreOp};
 pub use paced_io::{RateLimit, RateLimitedIo};

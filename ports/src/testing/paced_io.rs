@@ -6,18 +6,18 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{ArmResult, DiskFile, FileCompletion, FileIo, FileIoSource, FileRequest, FileSlot};
+use crate::{ArmResult, DiskFile, FileCompletion, FileIo, FileIoFactory, FileRequest, FileSlot};
 
 /// Behaviour of a device.
 #[derive(Clone, Debug, Default)]
 pub struct RateLimit {
-    /// Budget of completed cost per [`FileIo::poll_done`] call: a read costs 1, a write
+    /// Budget of completed cost per [`FileIo::poll_completions`] call: a read costs 1, a write
     /// `write_cost`.
-    pub per_poll: u64,
+    pub cost_per_poll: u64,
     /// Cost of a write, in reads; 0 counts as 1.
     pub write_cost: u64,
     /// Error with which all operations fail; `None`: they succeed.
-    pub fails: Option<io::ErrorKind>,
+    pub failure: Option<io::ErrorKind>,
 }
 
 /// Devices with common statistics and behaviour. Clones share both.
@@ -50,7 +50,7 @@ impl RateLimitedIo {
 
     /// Returns the completed reads and writes, and the maximum number in flight.
     #[must_use]
-    pub fn done(&self) -> (u64, u64, usize) {
+    pub fn completion_counts(&self) -> (u64, u64, usize) {
         let world = self.world();
         (world.reads, world.writes, world.deepest)
     }
@@ -66,7 +66,7 @@ impl RateLimitedIo {
     }
 }
 
-impl FileIoSource for RateLimitedIo {
+impl FileIoFactory for RateLimitedIo {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         let fd = File::open("/dev/null")?;
         self.world().open += 1;
@@ -120,10 +120,10 @@ impl FileIo for PacedIo {
         Ok(())
     }
 
-    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+    fn poll_completions(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         let before = completions.len();
         let mut world = self.devices.world();
-        let mut budget = world.pace.per_poll;
+        let mut budget = world.pace.cost_per_poll;
         while let Some((token, read, is_write)) = self.pending.front().copied() {
             let cost = if is_write { world.pace.write_cost.max(1) } else { 1 };
             if budget == 0 {
@@ -133,7 +133,7 @@ impl FileIo for PacedIo {
             self.pending.pop_front();
             world.reads += u64::from(read > 0);
             world.writes += u64::from(is_write);
-            let outcome = match world.pace.fails {
+            let outcome = match world.pace.failure {
                 Some(kind) => Err(kind.into()),
                 None => Ok(vec![0; read]),
             };

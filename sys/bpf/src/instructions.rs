@@ -129,7 +129,7 @@ impl Assembler {
 
     /// Sets a register to the address of a stack location, `offset` bytes (negative) from the end
     /// of the stack.
-    pub fn address(&mut self, to: Register, offset: i16) {
+    pub fn set_stack_address(&mut self, to: Register, offset: i16) {
         self.copy(to, Register::Frame);
         self.add(to, offset.into());
     }
@@ -158,7 +158,7 @@ impl Assembler {
 
     /// Sets a register to a map, given by its descriptor in the loading process, for use as the
     /// argument of a call.
-    pub fn map(&mut self, to: Register, descriptor: i32) {
+    pub fn set_map(&mut self, to: Register, descriptor: i32) {
         self.push(LOAD_IMMEDIATE_64, to as u8, MAP_BY_DESCRIPTOR, 0, descriptor);
         self.push(0, 0, 0, 0, 0);
     }
@@ -227,7 +227,7 @@ mod tests {
         let mut program = Assembler::default();
         let (first, end) = (program.label(), program.label());
         program.jump_if(Register::R1, JumpCondition::Equal, 7, end);
-        program.map(Register::R1, 3);
+        program.set_map(Register::R1, 3);
         program.jump_if_registers(Register::R1, JumpCondition::NotEqual, Register::R2, first);
         program.bind(first);
         program.set(Register::R0, -1);

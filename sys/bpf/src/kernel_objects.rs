@@ -189,7 +189,7 @@ impl<const K: usize, const V: usize> Map<K, V> {
 ///
 /// # Errors
 /// The errno of the call; `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
-pub fn load(purpose: ProgramType, instructions: &[EbpfInstruction]) -> io::Result<OwnedFd> {
+pub fn load_program(purpose: ProgramType, instructions: &[EbpfInstruction]) -> io::Result<OwnedFd> {
     let (kind, flags) = match purpose {
         ProgramType::Classifier => (3, 0),
         ProgramType::Xdp { takes_fragments } => {

@@ -63,7 +63,7 @@ fn thread_calls() -> Vec<Call> {
     // The standard library, with debug assertions, checks that the descriptors it closes are open.
     let condition = vec![ArgumentCondition::Is(1, libc::F_GETFD as u32)];
     calls.push(Call::when(libc::SYS_fcntl, vec![condition]));
-    calls.push(Call::when(libc::SYS_mprotect, vec![vec![ArgumentCondition::Lacks(2, PROT_EXEC)]]));
+    calls.push(Call::when(libc::SYS_mprotect, vec![vec![ArgumentCondition::HasNoBits(2, PROT_EXEC)]]));
     calls
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn worker_calls() -> Vec<Call> {
     // Anonymous memory only: files of open descriptors cannot be mapped. The handler of SIGBUS maps
     // such memory where a guest's file was truncated.
     let conditions =
-        vec![ArgumentCondition::Lacks(2, PROT_EXEC), ArgumentCondition::Has(3, MAP_ANONYMOUS)];
+        vec![ArgumentCondition::HasNoBits(2, PROT_EXEC), ArgumentCondition::HasAllBits(3, MAP_ANONYMOUS)];
     calls.push(Call::when(libc::SYS_mmap, vec![conditions]));
     calls
 }
@@ -138,7 +138,7 @@ fn socket_runtime_calls() -> Vec<Call> {
     );
     #[cfg(target_arch = "x86_64")]
     calls.push(Call::always(libc::SYS_epoll_wait));
-    let thread = vec![ArgumentCondition::Has(0, libc::CLONE_THREAD as u64)];
+    let thread = vec![ArgumentCondition::HasAllBits(0, libc::CLONE_THREAD as u64)];
     calls.push(Call::when(libc::SYS_clone, vec![thread]));
     calls.push(Call::when(libc::SYS_prctl, vec![vec![ArgumentCondition::Is(0, PR_SET_NAME)]]));
     calls
@@ -185,7 +185,7 @@ pub(crate) fn front_end_calls() -> Vec<Call> {
     // Makes the kernel refuse descriptors that a peer attaches.
     calls.push(Call::when(libc::SYS_setsockopt, vec![option(SO_PASSRIGHTS)]));
     // Maps a VM's memory from files received on the socket, and stacks of threads.
-    calls.push(Call::when(libc::SYS_mmap, vec![vec![ArgumentCondition::Lacks(2, PROT_EXEC)]]));
+    calls.push(Call::when(libc::SYS_mmap, vec![vec![ArgumentCondition::HasNoBits(2, PROT_EXEC)]]));
     calls
 }
 
@@ -264,7 +264,7 @@ pub(crate) fn nbd_server_calls() -> Vec<Call> {
     calls.push(Call::when(libc::SYS_socketpair, vec![local]));
     // Stacks of threads and memory for payloads.
     let conditions =
-        vec![ArgumentCondition::Lacks(2, PROT_EXEC), ArgumentCondition::Has(3, MAP_ANONYMOUS)];
+        vec![ArgumentCondition::HasNoBits(2, PROT_EXEC), ArgumentCondition::HasAllBits(3, MAP_ANONYMOUS)];
     calls.push(Call::when(libc::SYS_mmap, vec![conditions]));
     calls
 }

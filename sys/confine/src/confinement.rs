@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use seccompiler::BpfProgram;
 use thiserror::Error;
 
-use crate::filter::{Call, List, compile, install};
+use crate::filter::{Call, FilterKind, compile, install};
 use crate::privileges::{self, RemainingCapabilities};
 use crate::refusals::{self, RejectedCalls};
 use crate::report::{ConfinementReport, LandlockEffect, LayerReport};
@@ -54,7 +54,7 @@ pub enum ConfineError {
     Privileges(#[from] Errno),
     /// Landlock rejected a rule or the restriction.
     #[error("Landlock cannot be set up: {0}")]
-    Files(#[from] landlock::RulesetError),
+    Landlock(#[from] landlock::RulesetError),
     /// The filter could not be installed.
     #[error("the system call filter (seccomp) cannot be installed: {0}")]
     Filter(#[source] io::Error),
@@ -97,7 +97,7 @@ struct Lists {
 }
 
 impl Program {
-    fn new(list: List, calls: &[Call]) -> Result<Self, seccompiler::Error> {
+    fn new(list: FilterKind, calls: &[Call]) -> Result<Self, seccompiler::Error> {
         Ok(Self { filter: compile(list, calls)?, calls: calls.len() })
     }
 }
@@ -110,11 +110,11 @@ impl Confinement {
     pub fn new() -> Result<Self, ConfineError> {
         refusals::install().map_err(ConfineError::Handler)?;
         let lists = Lists {
-            process: Program::new(List::Refused, &refused_calls::process_calls())?,
-            missing: Program::new(List::Missing, &refused_calls::calls_failing_as_missing())?,
-            worker: Program::new(List::Allowed, &allowed_calls::worker_calls())?,
-            front_end: Program::new(List::Allowed, &allowed_calls::front_end_calls())?,
-            nbd_server: Program::new(List::Allowed, &allowed_calls::nbd_server_calls())?,
+            process: Program::new(FilterKind::Rejected, &refused_calls::process_calls())?,
+            missing: Program::new(FilterKind::FailsAsMissing, &refused_calls::calls_failing_as_missing())?,
+            worker: Program::new(FilterKind::Allowed, &allowed_calls::worker_calls())?,
+            front_end: Program::new(FilterKind::Allowed, &allowed_calls::front_end_calls())?,
+            nbd_server: Program::new(FilterKind::Allowed, &allowed_calls::nbd_server_calls())?,
         };
         Ok(Self(Arc::new(Inner { lists: Some(lists), report: Mutex::default() })))
     }
@@ -137,7 +137,7 @@ impl Confinement {
         if threads != 1 {
             return Err(ConfineError::MultipleThreads { threads });
         }
-        let dropped = privileges::drop_to_control_plane()?;
+        let dropped = privileges::keep_control_plane_capabilities()?;
         privileges::prevent_new_privileges()?;
         let files = files::restrict_process_files(sysfs_files)?;
         let is_filtered = filter(&[&lists.process, &lists.missing])?;
@@ -159,8 +159,8 @@ impl Confinement {
             ThreadRole::NbdServer => &lists.nbd_server,
         };
         warm_up();
-        refusals::mark_thread(role.label());
-        let dropped = privileges::drop_all()?;
+        refusals::set_thread_label(role.label());
+        let dropped = privileges::drop_all_capabilities()?;
         privileges::prevent_new_privileges()?;
         let files = files::restrict_thread_files()?;
         // After the allow list, no other filter can be installed.
@@ -182,12 +182,12 @@ impl Confinement {
     /// that a confined thread of this role has started: they inherit its confinement, but not the
     /// label.
     pub fn label_inheriting_thread(&self, role: ThreadRole) {
-        refusals::mark_thread(role.label());
+        refusals::set_thread_label(role.label());
     }
 
     /// Returns the layers in effect.
     pub fn report(&self) -> ConfinementReport {
-        ConfinementReport { refused_calls: refusals::count(), ..self.report_mut().clone() }
+        ConfinementReport { rejected_calls: refusals::count(), ..self.report_mut().clone() }
     }
 
     /// Returns the number of rejected calls and the last one; `None` if no call was rejected yet.
@@ -206,7 +206,7 @@ impl Confinement {
 /// # Errors
 /// The error of the kernel.
 pub fn confine_launcher() -> Result<(), ConfineError> {
-    privileges::drop_to_launcher()?;
+    privileges::keep_launcher_capabilities()?;
     Ok(privileges::prevent_new_privileges()?)
 }
 
@@ -233,9 +233,9 @@ fn layer(
 ) -> LayerReport {
     LayerReport {
         capabilities: dropped.remaining,
-        bounding_is_empty: dropped.bounding_is_empty,
+        is_bounding_set_empty: dropped.is_bounding_set_empty,
         is_filtered,
         listed_calls: program.calls,
-        files,
+        landlock: files,
     }
 }

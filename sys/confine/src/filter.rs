@@ -20,11 +20,11 @@ pub(crate) enum ArgumentCondition {
     /// The lower 32 bits of the argument differ from the value.
     IsNot(u8, u32),
     /// All bits of the mask are set in the argument.
-    Has(u8, u64),
+    HasAllBits(u8, u64),
     /// No bit of the mask is set in the argument.
-    Lacks(u8, u64),
+    HasNoBits(u8, u64),
     /// At least one bit of the mask is set in the argument. Compiled to one rule per bit.
-    Any(u8, u64),
+    HasAnyBit(u8, u64),
 }
 
 /// System call, with alternative rules for its arguments. A call matches if all conditions of at
@@ -47,24 +47,24 @@ impl Call {
 
 /// How a filter treats the calls of its list, and all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum List {
+pub(crate) enum FilterKind {
     /// Listed calls are permitted, all others rejected.
     Allowed,
     /// Listed calls are rejected, all others permitted.
-    Refused,
+    Rejected,
     /// Listed calls fail with `ENOSYS`, so that libraries use alternatives.
-    Missing,
+    FailsAsMissing,
 }
 
 /// Compiles the filter for a list.
 ///
 /// # Errors
 /// The architecture is not supported, or the list is too long.
-pub(crate) fn compile(list: List, calls: &[Call]) -> Result<BpfProgram, seccompiler::Error> {
+pub(crate) fn compile(list: FilterKind, calls: &[Call]) -> Result<BpfProgram, seccompiler::Error> {
     let (listed, default_action) = match list {
-        List::Allowed => (SeccompAction::Allow, SeccompAction::Trap),
-        List::Refused => (SeccompAction::Trap, SeccompAction::Allow),
-        List::Missing => (SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow),
+        FilterKind::Allowed => (SeccompAction::Allow, SeccompAction::Trap),
+        FilterKind::Rejected => (SeccompAction::Trap, SeccompAction::Allow),
+        FilterKind::FailsAsMissing => (SeccompAction::Errno(libc::ENOSYS as u32), SeccompAction::Allow),
     };
     let mut rules = BTreeMap::new();
     for call in calls {
@@ -118,7 +118,7 @@ fn seccomp_rules(conditions: &[ArgumentCondition]) -> Result<Vec<SeccompRule>, s
     let mut rules: Vec<Vec<SeccompCondition>> = vec![Vec::new()];
     for condition in conditions {
         match *condition {
-            ArgumentCondition::Any(argument, mask) => {
+            ArgumentCondition::HasAnyBit(argument, mask) => {
                 let bits = (0..u64::BITS).map(|bit| 1 << bit).filter(|bit| mask & bit != 0);
                 let mut split = Vec::new();
                 for bit in bits {
@@ -146,10 +146,10 @@ fn plain(condition: ArgumentCondition) -> Result<SeccompCondition, seccompiler::
     Ok(match condition {
         ArgumentCondition::Is(argument, value) => compare(argument, SeccompCmpOp::Eq, value)?,
         ArgumentCondition::IsNot(argument, value) => compare(argument, SeccompCmpOp::Ne, value)?,
-        ArgumentCondition::Has(argument, mask) | ArgumentCondition::Any(argument, mask) => {
+        ArgumentCondition::HasAllBits(argument, mask) | ArgumentCondition::HasAnyBit(argument, mask) => {
             masked(argument, mask, mask)?
         }
-        ArgumentCondition::Lacks(argument, mask) => masked(argument, mask, 0)?,
+        ArgumentCondition::HasNoBits(argument, mask) => masked(argument, mask, 0)?,
     })
 }
 

@@ -46,14 +46,14 @@ pub(crate) struct RemainingCapabilities {
     pub(crate) remaining: Vec<&'static str>,
     /// True if the capability bounding set is empty, so that an executed program could gain no
     /// capability.
-    pub(crate) bounding_is_empty: bool,
+    pub(crate) is_bounding_set_empty: bool,
 }
 
 /// Drops all capabilities except those that the control plane needs.
 ///
 /// # Errors
 /// The error of the kernel.
-pub(crate) fn drop_to_control_plane() -> Result<RemainingCapabilities, Errno> {
+pub(crate) fn keep_control_plane_capabilities() -> Result<RemainingCapabilities, Errno> {
     drop_to(retained(), CapabilitySet::empty())
 }
 
@@ -62,7 +62,7 @@ pub(crate) fn drop_to_control_plane() -> Result<RemainingCapabilities, Errno> {
 ///
 /// # Errors
 /// The error of the kernel.
-pub(crate) fn drop_to_launcher() -> Result<RemainingCapabilities, Errno> {
+pub(crate) fn keep_launcher_capabilities() -> Result<RemainingCapabilities, Errno> {
     drop_to(LAUNCHER_CAPABILITIES, LAUNCHER_CAPABILITIES)
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn drop_to_launcher() -> Result<RemainingCapabilities, Errno> {
 ///
 /// # Errors
 /// The error of the kernel.
-pub(crate) fn drop_all() -> Result<RemainingCapabilities, Errno> {
+pub(crate) fn drop_all_capabilities() -> Result<RemainingCapabilities, Errno> {
     drop_to(CapabilitySet::empty(), CapabilitySet::empty())
 }
 
@@ -95,7 +95,7 @@ fn drop_to(
     set_capabilities(None, sets)?;
     let remaining = capabilities(None)?;
     let union = remaining.effective | remaining.permitted | remaining.inheritable;
-    Ok(RemainingCapabilities { remaining: names(union), bounding_is_empty })
+    Ok(RemainingCapabilities { remaining: names(union), is_bounding_set_empty: bounding_is_empty })
 }
 
 /// Reduces the capability bounding set to `retained`. Returns false, without a change, if
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_thread_keeps_nothing_and_its_process_everything() {
         let before = capabilities(None).unwrap();
-        let dropped = std::thread::spawn(|| drop_all().unwrap()).join().unwrap();
+        let dropped = std::thread::spawn(|| drop_all_capabilities().unwrap()).join().unwrap();
         assert_eq!(dropped.remaining, Vec::<&str>::new());
         assert_eq!(capabilities(None).unwrap(), before);
     }

@@ -45,12 +45,12 @@ pub struct RejectedCalls {
     /// Number of calls rejected since the process started.
     pub count: u64,
     /// Name of the last rejected call.
-    pub call: String,
+    pub last_call: String,
     /// Kind of the thread that made the last rejected call: `control plane`, `processor`,
     /// `front-end` or `NBD server`.
     pub thread_kind: &'static str,
     /// Thread id of this thread, as in `/proc/PID/task`; 0 for the control plane.
-    pub thread: u32,
+    pub thread_id: u32,
 }
 
 /// Kinds of threads, indexed by their label.
@@ -58,7 +58,7 @@ const LABELS: [&str; 4] = ["control plane", "processor", "front-end", "NBD serve
 
 /// Sets the label, an index of [`LABELS`], under which rejected calls of the calling thread are
 /// recorded.
-pub(crate) fn mark_thread(label: u32) {
+pub(crate) fn set_thread_label(label: u32) {
     LABEL.set(label);
     THREAD.set(rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs());
 }
@@ -74,9 +74,9 @@ pub(crate) fn last() -> Option<RejectedCalls> {
     let label = usize::try_from(LAST_LABEL.load(Relaxed)).unwrap_or_default();
     (count > 0).then(|| RejectedCalls {
         count,
-        call: call_name(LAST_CALL.load(Relaxed)),
+        last_call: call_name(LAST_CALL.load(Relaxed)),
         thread_kind: LABELS.get(label).copied().unwrap_or_default(),
-        thread: LAST_THREAD.load(Relaxed),
+        thread_id: LAST_THREAD.load(Relaxed),
     })
 }
 

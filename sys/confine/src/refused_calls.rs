@@ -125,8 +125,8 @@ pub(crate) fn process_calls() -> Vec<Call> {
     let mut calls: Vec<Call> =
         ALWAYS.iter().chain(ALWAYS_HERE).map(|number| Call::always(*number)).collect();
     // Threads may be created; processes and namespaces may not.
-    let process = vec![ArgumentCondition::Lacks(0, libc::CLONE_THREAD as u64)];
-    let namespace = vec![ArgumentCondition::Any(0, CLONE_NEW)];
+    let process = vec![ArgumentCondition::HasNoBits(0, libc::CLONE_THREAD as u64)];
+    let namespace = vec![ArgumentCondition::HasAnyBit(0, CLONE_NEW)];
     calls.push(Call::when(libc::SYS_clone, vec![process, namespace]));
     // Only network namespaces may be entered, by their name under /run/netns.
     let other_kind = vec![ArgumentCondition::IsNot(1, libc::CLONE_NEWNET as u32)];
@@ -140,7 +140,7 @@ pub(crate) fn process_calls() -> Vec<Call> {
         BPF_COMMANDS.iter().map(|command| ArgumentCondition::IsNot(0, *command)).collect();
     calls.push(Call::when(libc::SYS_bpf, vec![other_command]));
     for number in [libc::SYS_mmap, libc::SYS_mprotect] {
-        calls.push(Call::when(number, vec![vec![ArgumentCondition::Has(2, PROT_EXEC)]]));
+        calls.push(Call::when(number, vec![vec![ArgumentCondition::HasAllBits(2, PROT_EXEC)]]));
     }
     // Simulates terminal input.
     calls.push(Call::when(

@@ -23,24 +23,24 @@ pub struct LayerReport {
     /// Names of the remaining capabilities (`CAP_...`).
     pub capabilities: Vec<&'static str>,
     /// True if the capability bounding set is empty.
-    pub bounding_is_empty: bool,
+    pub is_bounding_set_empty: bool,
     /// True if system calls are filtered.
     pub is_filtered: bool,
     /// Number of system calls on the layer's list: permitted ones, for the process rejected ones.
     pub listed_calls: usize,
     /// Effect of Landlock on files, ports and signals.
-    pub files: LandlockEffect,
+    pub landlock: LandlockEffect,
 }
 
 impl LayerReport {
     /// Returns descriptions of the kernel features that this layer lacks, each with its
     /// consequence.
-    pub fn missing(&self) -> Vec<&'static str> {
+    pub fn missing_features(&self) -> Vec<&'static str> {
         let mut missing = Vec::new();
         if !self.is_filtered {
             missing.push("seccomp filters: system calls are not limited");
         }
-        match self.files {
+        match self.landlock {
             LandlockEffect::Full { .. } => {}
             LandlockEffect::Partial { .. } => {
                 missing.push(
@@ -53,7 +53,7 @@ impl LayerReport {
                  `landlock` in `lsm=`",
             ),
         }
-        if !self.bounding_is_empty {
+        if !self.is_bounding_set_empty {
             missing.push(
                 "CAP_SETPCAP at start: the capability bounding set is unchanged; no program can \
                  be executed",
@@ -77,7 +77,7 @@ pub struct ConfinementReport {
     /// Layer of threads that serve NBD clients, once there is one.
     pub nbd_servers: Option<LayerReport>,
     /// Calls rejected since the start.
-    pub refused_calls: u64,
+    pub rejected_calls: u64,
 }
 
 impl ConfinementReport {
@@ -93,8 +93,8 @@ impl ConfinementReport {
     }
 
     /// Returns descriptions of the kernel features that the layers lack, without duplicates.
-    pub fn missing(&self) -> Vec<&'static str> {
-        let mut missing: Vec<_> = self.layers().flat_map(|(_, layer)| layer.missing()).collect();
+    pub fn missing_features(&self) -> Vec<&'static str> {
+        let mut missing: Vec<_> = self.layers().flat_map(|(_, layer)| layer.missing_features()).collect();
         missing.sort_unstable();
         missing.dedup();
         missing

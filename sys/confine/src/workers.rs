@@ -59,8 +59,8 @@ impl<R: WorkerRuntime> WorkerRuntime for ConfinedWorkers<R> {
         }
     }
 
-    fn cpus(&self) -> Vec<u16> {
-        self.runtime.cpus()
+    fn allowed_cpus(&self) -> Vec<u16> {
+        self.runtime.allowed_cpus()
     }
 
     fn now(&self) -> Time {

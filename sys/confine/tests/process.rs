@@ -54,10 +54,10 @@ fn check_confined_process() {
     assert!(Command::new("/bin/true").status().is_ok_and(|status| status.success()));
 
     confinement.confine_process(&[PathBuf::from(ALLOWED)]).expect("the process is confined");
-    let before = confinement.report().refused_calls;
+    let before = confinement.report().rejected_calls;
     has_dropped_privileges(&confinement);
     cannot_leave(&namespace);
-    assert!(confinement.report().refused_calls > before + 20);
+    assert!(confinement.report().rejected_calls > before + 20);
     assert_eq!(confinement.rejected_calls().expect("refusals").thread_kind, "control plane");
     cannot_write_to_sysfs();
     cannot_write_to_proc();
@@ -71,7 +71,7 @@ fn check_confined_process() {
 /// counting CPUs.
 fn many_confined_threads_have_memory(confinement: &Confinement) {
     const THREADS: usize = 64;
-    let before = confinement.report().refused_calls;
+    let before = confinement.report().rejected_calls;
     let thread_confinement = confinement.clone();
     let started = Arc::new(Barrier::new(THREADS));
     let parent = std::thread::spawn(move || {
@@ -89,7 +89,7 @@ fn many_confined_threads_have_memory(confinement: &Confinement) {
         threads.into_iter().for_each(|thread| thread.join().expect("the thread"));
     });
     parent.join().expect("the thread");
-    assert_eq!(confinement.report().refused_calls, before, "{:?}", confinement.rejected_calls());
+    assert_eq!(confinement.report().rejected_calls, before, "{:?}", confinement.rejected_calls());
 }
 
 /// File that remains writable. Root can write it on any host; the test writes its current contents.
@@ -152,7 +152,7 @@ fn has_dropped_privileges(confinement: &Confinement) {
     assert_eq!(status("CapPrm") & !retained, 0);
     assert_eq!((status("CapInh"), status("CapAmb"), status("NoNewPrivs")), (0, 0, 1));
     assert_eq!(status("Seccomp"), 2);
-    if layer.bounding_is_empty {
+    if layer.is_bounding_set_empty {
         assert_eq!(status("CapBnd"), 0);
     }
 }
@@ -200,7 +200,7 @@ fn cannot_leave(namespace: &File) {
 }
 
 fn can_do_its_work(namespace: &File, confinement: &Confinement) {
-    let before = confinement.report().refused_calls;
+    let before = confinement.report().rejected_calls;
     for (family, kind) in [
         (libc::AF_UNIX, libc::SOCK_STREAM),
         (libc::AF_INET, libc::SOCK_STREAM),
@@ -227,7 +227,7 @@ fn can_do_its_work(namespace: &File, confinement: &Confinement) {
         }
     });
     thread.join().expect("threads can be started and can enter a network namespace");
-    assert_eq!(confinement.report().refused_calls, before);
+    assert_eq!(confinement.report().rejected_calls, before);
 }
 
 /// Members of a team open sockets for LACPDUs when a team is created or a device returns, long
@@ -281,7 +281,7 @@ fn control_sockets_are_opened_and_queried() {
 
 fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
     let (mut near, far) = UnixStream::pair().expect("a pair");
-    let before = confinement.report().refused_calls;
+    let before = confinement.report().rejected_calls;
     let thread_confinement = confinement.clone();
     let thread = std::thread::spawn(move || {
         thread_confinement.confine_thread(ThreadRole::FrontEnd).expect("the thread is confined");
@@ -294,7 +294,7 @@ fn front_ends_read_their_socket_and_nothing_else(confinement: &Confinement) {
         let address = works!(SYS_mmap, 0, 8192, shared, libc::MAP_SHARED, file, 0);
         works!(SYS_munmap, address, 8192);
         assert_eq!(
-            thread_confinement.report().refused_calls,
+            thread_confinement.report().rejected_calls,
             before,
             "the permitted calls succeed"
         );
@@ -327,7 +327,7 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
     let folder = std::env::temp_dir().join(format!("suimon-nbd-{}", std::process::id()));
     let _ = std::fs::remove_file(&folder);
     let listener = UnixListener::bind(&folder).expect("a socket");
-    let before = confinement.report().refused_calls;
+    let before = confinement.report().rejected_calls;
     let thread_confinement = confinement.clone();
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").expect("a TCP socket");
     let thread = std::thread::spawn(move || {
@@ -352,7 +352,7 @@ fn nbd_servers_take_clients_in_and_start_threads_like_themselves(confinement: &C
             }
             let alive = (libc::SOL_SOCKET, libc::SO_KEEPALIVE);
             works!(SYS_setsockopt, tcp.as_raw_fd(), alive.0, alive.1, &raw const one, 4);
-            assert_eq!(child.report().refused_calls, before, "the permitted calls succeed");
+            assert_eq!(child.report().rejected_calls, before, "the permitted calls succeed");
             refused!(SYS_openat, libc::AT_FDCWD, c"/etc/passwd".as_ptr(), libc::O_RDONLY);
             refused!(SYS_socket, libc::AF_INET, libc::SOCK_STREAM, 0);
             refused!(SYS_socketpair, libc::AF_INET, libc::SOCK_STREAM, 0, 0);

@@ -13,7 +13,7 @@ use crate::spec::EtcdTls;
 
 /// Time limit for connecting to one address of a member. Resolution of its name, connection and TLS
 /// handshake together may take twice as long.
-pub(crate) const CONNECT: Duration = Duration::from_secs(1);
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval of keep-alive messages on an idle connection.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 
@@ -28,7 +28,7 @@ pub(crate) fn lazy_channel(
     lookups: &Lookups,
 ) -> Result<Channel, Error> {
     let mut endpoint = Endpoint::from_shared(member.to_owned())?
-        .connect_timeout(CONNECT * 2)
+        .connect_timeout(CONNECT_TIMEOUT * 2)
         .http2_keep_alive_interval(SIGN_OF_LIFE)
         .keep_alive_timeout(SIGN_OF_LIFE * 2)
         .keep_alive_while_idle(true);
@@ -50,7 +50,7 @@ pub(crate) fn lazy_channel(
     let mut connector = HttpConnector::new_with_resolver(resolver);
     connector.enforce_http(false);
     connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(CONNECT));
+    connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
     Ok(endpoint.connect_with_connector_lazy(connector))
 }
 

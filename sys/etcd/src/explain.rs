@@ -9,7 +9,7 @@ const UNANSWERED: [i32; 4] = [1, 2, 4, 14];
 /// Converts an error of the member with the URL `member`. If `is_change` is true and the error
 /// leaves open whether the request was executed, the result is `OutcomeUnknown`; otherwise it is
 /// `Unreachable`.
-pub(crate) fn explain(member: &str, error: &Error, is_change: bool) -> ClusterStoreError {
+pub(crate) fn convert_error(member: &str, error: &Error, is_change: bool) -> ClusterStoreError {
     let unanswered = if is_change { Kind::OutcomeUnknown } else { Kind::Unreachable };
     let (kind, advice) = match error {
         Error::GRpcStatus(status) => by_status(status.message(), status.code() as i32, unanswered),

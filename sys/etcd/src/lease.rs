@@ -24,7 +24,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn take(
+    pub(crate) fn acquire(
         runtime: &Handle,
         members: Arc<Members>,
         span: Duration,

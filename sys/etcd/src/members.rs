@@ -9,8 +9,8 @@ use suimon_lookups::Lookups;
 use suimon_ports::{ClusterStoreError, ClusterStoreErrorKind as Kind};
 use tokio::time::timeout;
 
-use crate::channel::{CONNECT, lazy_channel};
-use crate::explain::{explain, timeout_error};
+use crate::channel::{CONNECT_TIMEOUT, lazy_channel};
+use crate::explain::{convert_error, timeout_error};
 use crate::spec::EtcdSpec;
 
 /// Pause between two attempts to send a request.
@@ -44,7 +44,7 @@ impl Members {
     async fn connect(&self, member: &str) -> Result<Client, Error> {
         let mut options =
             ConnectOptions::new().with_auto_token_refresh(true).with_require_leader(true);
-        if let Some((user, password)) = &self.spec.user {
+        if let Some((user, password)) = &self.spec.credentials {
             options = options.with_user(user, password);
         }
         let channel = lazy_channel(member, self.spec.tls.as_ref(), &self.lookups)?;
@@ -54,7 +54,7 @@ impl Members {
     /// Returns a client of the selected member, and the URL of the member. Connects if necessary.
     ///
     /// # Errors
-    /// The member does not respond within twice [`CONNECT`], or rejects the credentials.
+    /// The member does not respond within twice [`CONNECT_TIMEOUT`], or rejects the credentials.
     pub(crate) async fn client(&self) -> Result<(Client, String), ClusterStoreError> {
         let (selected, member, cached) = {
             let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -66,10 +66,10 @@ impl Members {
         if let Some(client) = cached {
             return Ok((client, member));
         }
-        let result = timeout(CONNECT * 2, self.connect(&member)).await;
+        let result = timeout(CONNECT_TIMEOUT * 2, self.connect(&member)).await;
         let client = result
             .map_err(|_| timeout_error(&member, false))
-            .and_then(|connection| connection.map_err(|error| explain(&member, &error, false)))?;
+            .and_then(|connection| connection.map_err(|error| convert_error(&member, &error, false)))?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         // Another task may have switched to the next member meanwhile.
         if current.index == selected {
@@ -83,7 +83,7 @@ impl Members {
         *self.last_reply_at.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    pub(crate) fn age(&self) -> Option<Duration> {
+    pub(crate) fn time_since_reply(&self) -> Option<Duration> {
         let last_reply = self.last_reply_at.lock().unwrap_or_else(PoisonError::into_inner);
         last_reply.map(|time| time.elapsed())
     }
@@ -126,7 +126,7 @@ impl Members {
                             self.record_reply();
                             return Ok(answer);
                         }
-                        Ok(Err(error)) => (explain(&member, &error, is_change), true),
+                        Ok(Err(error)) => (convert_error(&member, &error, is_change), true),
                         Err(_) => (timeout_error(&member, is_change), true),
                     }
                 }

@@ -12,7 +12,7 @@ pub struct EtcdSpec {
     /// TLS parameters for `https://`.
     pub tls: Option<EtcdTls>,
     /// User name and password, if etcd requires authentication.
-    pub user: Option<(String, String)>,
+    pub credentials: Option<(String, String)>,
     /// Prefix of the cluster's keys; other keys are not accessed.
     pub prefix: String,
     /// Maximum duration of one call of the store.
@@ -34,7 +34,7 @@ impl fmt::Debug for EtcdSpec {
         f.debug_struct("EtcdSpec")
             .field("endpoints", &self.endpoints)
             .field("tls", &self.tls.is_some())
-            .field("user", &self.user.as_ref().map(|(user, _)| user))
+            .field("user", &self.credentials.as_ref().map(|(user, _)| user))
             .field("timeout", &self.timeout)
             .finish()
     }

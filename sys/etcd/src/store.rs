@@ -7,7 +7,7 @@ use std::time::Duration;
 use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 use suimon_lookups::{LOOKUPS_MAX, Lookups};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterKvStore, ClusterLease, ClusterObserver,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterKvStore, ClusterLease, ClusterObserver,
     ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView, ClusterWatch,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -15,7 +15,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use crate::lease::Lease;
 use crate::members::Members;
 use crate::spec::EtcdSpec;
-use crate::view::{read, revision};
+use crate::view::{read_view, decode_revision};
 use crate::watch;
 
 /// Maximum number of changes of a transaction: the default of etcd's `--max-txn-ops`, which limits
@@ -43,7 +43,7 @@ impl EtcdStore {
             return Err(ClusterStoreError { kind: Kind::Refused, detail });
         }
         let prefix = spec.prefix.clone();
-        let store = Self::new(spec, Lookups::of_process()).map_err(|error| ClusterStoreError {
+        let store = Self::new(spec, Lookups::process_wide()).map_err(|error| ClusterStoreError {
             kind: Kind::Refused,
             detail: format!(
                 "cannot start a thread for etcd: {error}; check the host's limit of threads"
@@ -95,11 +95,11 @@ impl Drop for EtcdStore {
 fn condition(condition: &ClusterCondition) -> Compare {
     let signed = |revision: u64| i64::try_from(revision).unwrap_or(i64::MAX);
     match condition {
-        ClusterCondition::Absent(key) => Compare::version(key.as_str(), CompareOp::Equal, 0),
-        ClusterCondition::Created(key, revision) => {
+        ClusterCondition::KeyAbsent(key) => Compare::version(key.as_str(), CompareOp::Equal, 0),
+        ClusterCondition::KeyCreatedAt(key, revision) => {
             Compare::create_revision(key.as_str(), CompareOp::Equal, signed(*revision))
         }
-        ClusterCondition::Unmodified(key, revision) => {
+        ClusterCondition::KeyUnmodifiedSince(key, revision) => {
             Compare::mod_revision(key.as_str(), CompareOp::Equal, signed(*revision))
         }
     }
@@ -117,14 +117,14 @@ fn change(change: &ClusterChange) -> TxnOp {
 
 impl ClusterKvStore for EtcdStore {
     fn read(&self, prefix: &str) -> Result<ClusterView, ClusterStoreError> {
-        self.handle.block_on(read(&self.members, prefix))
+        self.handle.block_on(read_view(&self.members, prefix))
     }
 
     fn commit(
         &self,
         conditions: &[ClusterCondition],
         changes: &[ClusterChange],
-    ) -> Result<ClusterCommit, ClusterStoreError> {
+    ) -> Result<ClusterCommitResult, ClusterStoreError> {
         let conditions: Vec<Compare> = conditions.iter().map(condition).collect();
         let changes: Vec<TxnOp> = changes.iter().map(change).collect();
         let transaction = Txn::new().when(conditions).and_then(changes);
@@ -133,10 +133,10 @@ impl ClusterKvStore for EtcdStore {
             async move { client.txn(transaction).await }
         }))?;
         if !answer.succeeded() {
-            return Ok(ClusterCommit::ConditionFailed);
+            return Ok(ClusterCommitResult::ConditionFailed);
         }
         let number = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
-        Ok(ClusterCommit::Committed(revision(number)))
+        Ok(ClusterCommitResult::Committed(decode_revision(number)))
     }
 
     fn changes_max(&self) -> usize {
@@ -153,14 +153,14 @@ impl ClusterKvStore for EtcdStore {
         Ok(Box::new(watch::Watch::new(self.handle.spawn(task))))
     }
 
-    fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
+    fn grant_lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
         let members = Arc::clone(&self.members);
-        let lease = Lease::take(self.handle(), members, span)?;
+        let lease = Lease::acquire(self.handle(), members, span)?;
         Ok(Box::new(lease))
     }
 
     fn time_since_response(&self) -> Option<Duration> {
-        self.members.age()
+        self.members.time_since_reply()
     }
 }
 

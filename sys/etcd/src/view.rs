@@ -9,20 +9,20 @@ use crate::members::Members;
 /// reports of some thousand pairs of a node and a store, and by what a watch has missed meanwhile.
 pub(crate) const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
-pub(crate) fn entry(pair: &KeyValue) -> ClusterEntry {
+pub(crate) fn decode_entry(pair: &KeyValue) -> ClusterEntry {
     ClusterEntry {
         key: String::from_utf8_lossy(pair.key()).into_owned(),
         value: pair.value().to_vec(),
-        created: revision(pair.create_revision()),
-        modified: revision(pair.mod_revision()),
+        created_revision: decode_revision(pair.create_revision()),
+        modified_revision: decode_revision(pair.mod_revision()),
     }
 }
 
-pub(crate) fn revision(revision: i64) -> u64 {
+pub(crate) fn decode_revision(revision: i64) -> u64 {
     u64::try_from(revision).unwrap_or_default()
 }
 
-pub(crate) async fn read(
+pub(crate) async fn read_view(
     members: &Members,
     prefix: &str,
 ) -> Result<ClusterView, ClusterStoreError> {
@@ -36,7 +36,7 @@ pub(crate) async fn read(
         .await?;
     let number = answer.header().map_or(0, etcd_client::ResponseHeader::revision);
     Ok(ClusterView {
-        revision: revision(number),
-        entries: answer.kvs().iter().map(entry).collect(),
+        revision: decode_revision(number),
+        entries: answer.kvs().iter().map(decode_entry).collect(),
     })
 }

@@ -10,9 +10,9 @@ use suimon_ports::{
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::explain::{explain, is_too_large, timeout_error};
+use crate::explain::{convert_error, is_too_large, timeout_error};
 use crate::members::Members;
-use crate::view::{RESPONSE_BYTES_MAX, entry, read, revision};
+use crate::view::{RESPONSE_BYTES_MAX, decode_entry, read_view, decode_revision};
 
 /// Interval of progress requests on a watch without events.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ pub(crate) async fn watch(
     let mut progress = Progress { prefix, revision: None };
     loop {
         if let Err(error) = listen(&members, &mut progress, observer.as_ref()).await {
-            observer.interrupted(&error);
+            observer.handle_interruption(&error);
             tokio::time::sleep(PAUSE).await;
         }
     }
@@ -70,9 +70,9 @@ async fn listen(
     let from = if let Some(revision) = progress.revision {
         revision
     } else {
-        let view = read(members, &progress.prefix).await?;
+        let view = read_view(members, &progress.prefix).await?;
         let revision = view.revision;
-        observer.snapshot(view);
+        observer.handle_snapshot(view);
         progress.revision = Some(revision);
         revision
     };
@@ -95,7 +95,7 @@ async fn listen(
     let mut stream = request
         .await
         .map_err(|_| to_error(timeout_error(&member, false)))?
-        .map_err(|error| to_error(explain(&member, &error, false)))?;
+        .map_err(|error| to_error(convert_error(&member, &error, false)))?;
     let mut unanswered = 0;
     loop {
         match timeout(PROGRESS_INTERVAL, stream.message()).await {
@@ -111,14 +111,14 @@ async fn listen(
                     // the last value of each key.
                     progress.revision = None;
                 }
-                return Err(to_error(explain(&member, &error, false)));
+                return Err(to_error(convert_error(&member, &error, false)));
             }
             Err(_) if unanswered < UNANSWERED_MAX => {
                 unanswered += 1;
                 stream
                     .request_progress()
                     .await
-                    .map_err(|error| to_error(explain(&member, &error, false)))?;
+                    .map_err(|error| to_error(convert_error(&member, &error, false)))?;
             }
             Err(_) => return Err(to_error(timeout_error(&member, false))),
         }
@@ -151,17 +151,17 @@ fn report(
     let mut changes: Vec<(String, Option<ClusterEntry>)> = Vec::new();
     for event in answer.events() {
         let Some(pair) = event.kv() else { continue };
-        let now = revision(pair.mod_revision());
+        let now = decode_revision(pair.mod_revision());
         if now != batch_revision && !changes.is_empty() {
-            observer.changed(batch_revision, core::mem::take(&mut changes));
+            observer.handle_changes(batch_revision, core::mem::take(&mut changes));
         }
         batch_revision = now;
-        let entry = entry(pair);
+        let entry = decode_entry(pair);
         let value = (event.event_type() == EventType::Put).then(|| entry.clone());
         changes.push((entry.key, value));
     }
     if !changes.is_empty() {
-        observer.changed(batch_revision, changes);
+        observer.handle_changes(batch_revision, changes);
     }
     // A progress notification without events is not trusted: etcd may send it too early (etcd issue
     // 15220).

@@ -2,7 +2,7 @@
 //! memory.
 //!
 //! - [`TruncationGuard`]: guards one mapping, and reports whether its file was truncated.
-//! - [`truncations`]: number of accesses in this process beyond the end of such a file.
+//! - [`truncated_access_count`]: number of accesses in this process beyond the end of such a file.
 //!
 //! Outside of the scope: mapping files, and access to them.
 //!
@@ -17,4 +17,4 @@
 
 mod truncation;
 
-pub use truncation::{GUARDS_MAX, TruncationGuard, install_truncation_handler, truncations};
+pub use truncation::{GUARDS_MAX, TruncationGuard, install_truncation_handler, truncated_access_count};

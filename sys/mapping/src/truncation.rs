@@ -46,7 +46,7 @@ static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 /// Returns the number of accesses beyond the end of a guarded mapping's file since the process
 /// started. Stays 0 unless another process truncates the memory file of a running VM or the file of
 /// a disk in memory.
-pub fn truncations() -> u64 {
+pub fn truncated_access_count() -> u64 {
     TRUNCATIONS.load(Ordering::Acquire)
 }
 

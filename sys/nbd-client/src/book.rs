@@ -18,7 +18,7 @@ pub(crate) struct Request {
     /// Ranges of `bytes` that were received. The other bytes may be those of a former read.
     pub(crate) received: ReceivedRanges,
     /// Number of chunks of the reply that were received.
-    pub(crate) parts: u32,
+    pub(crate) received_chunks: u32,
     /// Allocation of the requested range, as far as the server has reported it.
     pub(crate) extents: Vec<StatusExtent>,
     /// Error text if the request failed.
@@ -70,7 +70,7 @@ impl InFlight {
             if is_answered {
                 let request = entries.requests.remove(&cookie).unwrap_or_default();
                 return match request.failure {
-                    Some(reason) => Err(DiskClientError::Refused(reason)),
+                    Some(reason) => Err(DiskClientError::RequestFailed(reason)),
                     None => Ok(request),
                 };
             }
@@ -83,7 +83,7 @@ impl InFlight {
     }
 
     /// Wakes all waiting callers. Called after a reply is complete.
-    pub(crate) fn complete(&self) {
+    pub(crate) fn wake_callers(&self) {
         self.reply_completed.notify_all();
     }
 

@@ -14,7 +14,7 @@ use suimon_nbd::{
 };
 use suimon_ports::{
     Allocation, AllocationExtent, DISK_CLIENT_REQUEST_BYTES_MAX, DiskClient, DiskClientError,
-    ThreadStart,
+    ThreadInit,
 };
 
 use crate::book::{InFlight, Request};
@@ -42,16 +42,16 @@ impl NbdConnection {
         socket: OwnedFd,
         name: &str,
         writes: bool,
-        on_start: &ThreadStart,
+        on_start: &ThreadInit,
     ) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&socket, false)?;
         let (export, unparsed) = negotiate_export(&socket, name, writes)?;
         let (socket, in_flight) = (Arc::new(socket), Arc::new(InFlight::default()));
-        let allocation = export.allocation;
+        let allocation = export.allocation_context_id;
         let replies = NbdReplyReader {
             socket: Arc::clone(&socket),
             in_flight: Arc::clone(&in_flight),
-            allocation,
+            allocation_context_id: allocation,
             unparsed,
         };
         let (ready, is_ready) = sync_channel(1);
@@ -109,7 +109,7 @@ impl NbdConnection {
 }
 
 impl DiskClient for NbdConnection {
-    fn bytes(&self) -> u64 {
+    fn size_bytes(&self) -> u64 {
         self.export.size
     }
 
@@ -138,7 +138,7 @@ impl DiskClient for NbdConnection {
     }
 
     fn allocation(&self, range: ByteRange) -> Result<Vec<AllocationExtent>, DiskClientError> {
-        if self.export.allocation.is_none() {
+        if self.export.allocation_context_id.is_none() {
             return Ok(vec![AllocationExtent { allocation: Allocation::Data, len: range.len() }]);
         }
         let request = Request { offset: range.offset(), ..Request::default() };
@@ -146,7 +146,7 @@ impl DiskClient for NbdConnection {
             self.send_request(ClientCommand::BlockStatus(nbd(range)?), request, &[])?.extents;
         if reported.is_empty() {
             let text = "the server returned no allocation status of a range";
-            return Err(DiskClientError::Refused(text.to_owned()));
+            return Err(DiskClientError::RequestFailed(text.to_owned()));
         }
         let mut remaining = range.len();
         let mut extents = Vec::with_capacity(reported.len());
@@ -196,7 +196,7 @@ fn length(bytes: u64) -> Result<usize, DiskClientError> {
     let len =
         (bytes <= DISK_CLIENT_REQUEST_BYTES_MAX).then(|| usize::try_from(bytes).ok()).flatten();
     let text = || format!("a request of {bytes} bytes exceeds the limit of one request");
-    len.ok_or_else(|| DiskClientError::Refused(text()))
+    len.ok_or_else(|| DiskClientError::RequestFailed(text()))
 }
 
 /// Converts a range to the protocol's type.
@@ -205,7 +205,7 @@ fn nbd(range: ByteRange) -> Result<NbdRange, DiskClientError> {
     match u32::try_from(length) {
         Ok(_) => Ok(NbdRange { offset, length }),
         Err(_) => {
-            Err(DiskClientError::Refused(format!("a length of {length} bytes is 4 GiB or more")))
+            Err(DiskClientError::RequestFailed(format!("a length of {length} bytes is 4 GiB or more")))
         }
     }
 }

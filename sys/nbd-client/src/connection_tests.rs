@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_image::ByteRange;
-use suimon_ports::{Allocation, DiskClient, DiskClientError, ThreadStart};
+use suimon_ports::{Allocation, DiskClient, DiskClientError, ThreadInit};
 
 use crate::NbdConnection;
 
 const MIB: u64 = 1 << 20;
 const SIZE: u64 = 8 * MIB;
 
-fn start() -> ThreadStart {
+fn start() -> ThreadInit {
     Arc::new(|| Ok(()))
 }
 
@@ -49,7 +49,7 @@ fn peer(command: &str, socket: &Path) -> (Peer, UnixStream) {
 
 /// Exercises a disk with eight concurrent threads.
 fn exercise(disk: &NbdConnection) {
-    assert_eq!(disk.bytes(), SIZE);
+    assert_eq!(disk.size_bytes(), SIZE);
     std::thread::scope(|scope| {
         for number in 0..8_u8 {
             scope.spawn(move || {
@@ -85,7 +85,7 @@ fn exercise(disk: &NbdConnection) {
     // Less than half of each MiB was written.
     assert!((8 * (76 << 10)..=SIZE / 2).contains(&data), "{data} bytes of data");
     let result = disk.read(range(SIZE, 512), &mut Vec::new());
-    assert!(matches!(result, Err(DiskClientError::Refused(_))), "{result:?}");
+    assert!(matches!(result, Err(DiskClientError::RequestFailed(_))), "{result:?}");
     let mut bytes = Vec::new();
     disk.read(range(SIZE - 512, 512), &mut bytes).unwrap();
     disk.disconnect();
@@ -128,7 +128,7 @@ fn unusable_exports_are_reported() {
     assert!(error_of("disk", true, stream()).contains("read-only"));
     let disk = NbdConnection::connect(stream().into(), "disk", false, &start()).unwrap();
     let refused = disk.write(0, &[1; 512]);
-    assert!(matches!(refused, Err(DiskClientError::Refused(_))), "{refused:?}");
+    assert!(matches!(refused, Err(DiskClientError::RequestFailed(_))), "{refused:?}");
     // The connection continues.
     disk.read(range(0, 4096), &mut Vec::new()).unwrap();
     let (near, far) = UnixStream::pair().unwrap();

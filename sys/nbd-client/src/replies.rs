@@ -23,7 +23,7 @@ pub(crate) struct NbdReplyReader {
     pub(crate) socket: Arc<OwnedFd>,
     pub(crate) in_flight: Arc<InFlight>,
     /// Id of the metadata context `base:allocation`; `None` if the server does not offer it.
-    pub(crate) allocation: Option<u32>,
+    pub(crate) allocation_context_id: Option<u32>,
     /// Bytes received and not yet parsed.
     pub(crate) unparsed: Vec<u8>,
 }
@@ -78,7 +78,7 @@ impl NbdReplyReader {
                 let range = receive_range(request, offset, length as usize)?;
                 request.bytes.get_mut(range).ok_or_else(|| outside(offset))?.fill(0);
             }
-            ReplyContent::Extents { context, extents } => {
+            ReplyContent::Extents { context_id: context, extents } => {
                 self.take_extents(request, context, extents)?;
             }
         }
@@ -91,7 +91,7 @@ impl NbdReplyReader {
         context: u32,
         extents: ExtentsReply<'_>,
     ) -> Result<(), String> {
-        if Some(context) != self.allocation {
+        if Some(context) != self.allocation_context_id {
             return Err(format!("the server reported context {context}, which was not requested"));
         }
         request.extents.extend(extents.filter(|extent| extent.length > 0));
@@ -106,8 +106,8 @@ impl NbdReplyReader {
     /// Counts a chunk of a reply. If it is the last one, checks the reply and marks it as complete.
     fn end_part(&self, request: &mut Request, is_last: bool) -> Result<(), String> {
         if !is_last {
-            request.parts = request.parts.saturating_add(1);
-            if request.parts < PARTS_MAX {
+            request.received_chunks = request.received_chunks.saturating_add(1);
+            if request.received_chunks < PARTS_MAX {
                 return Ok(());
             }
             return Err(format!("the server returned more than {PARTS_MAX} parts of a reply"));
@@ -119,7 +119,7 @@ impl NbdReplyReader {
             ));
         }
         request.is_complete = true;
-        self.in_flight.complete();
+        self.in_flight.wake_callers();
         Ok(())
     }
 

@@ -33,12 +33,12 @@ impl UnixAccess {
     /// Returns access for the users and groups in `accounts` only: the socket file's mode admits
     /// everybody, and the allow list decides.
     #[must_use]
-    pub const fn only(accounts: Accounts) -> Self {
+    pub const fn for_accounts(accounts: Accounts) -> Self {
         Self { mode: 0o666, accounts }
     }
 
     /// Sets the mode of the socket file at `path`.
-    pub(crate) fn guard(&self, path: &Path) -> io::Result<()> {
+    pub(crate) fn set_socket_mode(&self, path: &Path) -> io::Result<()> {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(self.mode))
     }
 
@@ -66,7 +66,7 @@ pub struct TcpAccess {
     /// only clients of this host are served, unless [`TcpAccess::allows_plaintext`] is set.
     pub tls: Option<NbdTls>,
     /// Allow list of client addresses; an empty list admits all.
-    pub addresses: Vec<IpNet>,
+    pub allowed_networks: Vec<IpNet>,
     /// True if clients of other hosts are served without TLS.
     pub allows_plaintext: bool,
 }
@@ -74,7 +74,7 @@ pub struct TcpAccess {
 impl TcpAccess {
     /// Returns access for clients with any address, with TLS.
     #[must_use]
-    pub fn over(tls: NbdTls) -> Self {
+    pub fn with_tls(tls: NbdTls) -> Self {
         Self { tls: Some(tls), ..Self::default() }
     }
 
@@ -82,7 +82,7 @@ impl TcpAccess {
     ///
     /// # Errors
     /// Other hosts can reach the address, and neither TLS nor plaintext access is configured.
-    pub(crate) fn check(&self, address: SocketAddr) -> io::Result<()> {
+    pub(crate) fn check_listen_address(&self, address: SocketAddr) -> io::Result<()> {
         if self.tls.is_none()
             && !self.allows_plaintext
             && !address.ip().to_canonical().is_loopback()
@@ -101,7 +101,7 @@ impl TcpAccess {
     pub(crate) fn check_client(&self, address: IpAddr) -> Result<(), &'static str> {
         let address = address.to_canonical();
         let is_let_in =
-            self.addresses.is_empty() || self.addresses.iter().any(|net| net.contains(&address));
+            self.allowed_networks.is_empty() || self.allowed_networks.iter().any(|net| net.contains(&address));
         if is_let_in { Ok(()) } else { Err("its address is not in `addresses` of the export") }
     }
 }
@@ -114,7 +114,7 @@ mod tests {
     fn addresses_are_compared_in_canonical_form() {
         let nets = ["192.0.2.0/25", "2001:db8::/64", "127.0.0.1/32"];
         let addresses = nets.iter().map(|net| net.parse().unwrap()).collect();
-        let access = TcpAccess { addresses, ..TcpAccess::default() };
+        let access = TcpAccess { allowed_networks: addresses, ..TcpAccess::default() };
         let is_let_in = |text: &str| access.check_client(text.parse().unwrap()).is_ok();
         for address in ["192.0.2.7", "::ffff:192.0.2.7", "2001:db8::1", "127.0.0.1"] {
             assert!(is_let_in(address), "{address}");
@@ -129,8 +129,8 @@ mod tests {
     fn without_tls_remote_clients_need_the_plaintext_option() {
         let remote = "192.0.2.1:10809".parse().unwrap();
         let plain = TcpAccess::default();
-        assert!(plain.check(remote).is_err());
-        assert!(plain.check("[::ffff:127.0.0.1]:1".parse().unwrap()).is_ok());
-        assert!(TcpAccess { allows_plaintext: true, ..plain }.check(remote).is_ok());
+        assert!(plain.check_listen_address(remote).is_err());
+        assert!(plain.check_listen_address("[::ffff:127.0.0.1]:1".parse().unwrap()).is_ok());
+        assert!(TcpAccess { allows_plaintext: true, ..plain }.check_listen_address(remote).is_ok());
     }
 }

@@ -43,7 +43,7 @@ impl Accounts {
     ///
     /// # Errors
     /// A name does not exist, or a file cannot be read.
-    pub fn find(users: &[String], groups: &[String]) -> Result<Self, AccountError> {
+    pub fn resolve(users: &[String], groups: &[String]) -> Result<Self, AccountError> {
         let lines = |file: &'static str, is_needed: bool| {
             if !is_needed {
                 return Ok(String::new());
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_host_s_own_files_are_read() {
-        let root = Accounts::find(&["root".to_owned()], &["root".to_owned()]).unwrap();
+        let root = Accounts::resolve(&["root".to_owned()], &["root".to_owned()]).unwrap();
         assert!(root.users.contains(&0) && root.groups == [0]);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use suimon_socket_runtime::blocking;
 
 use crate::client::Client;
-use crate::handshake::{NegotiatedConnection, shake_hands};
+use crate::handshake::{NegotiatedConnection, negotiate_connection};
 use crate::handshakes::NegotiationEntry;
 use crate::inside::QueueResources;
 use crate::queue::NbdQueue;
@@ -26,17 +26,17 @@ impl Client {
         handshake: Option<NegotiationEntry>,
     ) -> io::Result<()> {
         let Some(handshake) = handshake else {
-            let Some(admitted) = shake_hands(socket, &self, None).await? else { return Ok(()) };
+            let Some(admitted) = negotiate_connection(socket, &self, None).await? else { return Ok(()) };
             return self.attach_soon(admitted).await;
         };
-        let mut evicted = handshake.evicted.clone();
-        self.evicted = Some(evicted.clone());
-        self.progress = Some(handshake.progress());
+        let mut evicted = handshake.replacement_signal.clone();
+        self.replacement_signal = Some(evicted.clone());
+        self.negotiation = Some(handshake.handle());
         let admitted = tokio::select! {
             biased;
-            admitted = shake_hands(socket, &self, Some(&handshake)) => admitted?,
+            admitted = negotiate_connection(socket, &self, Some(&handshake)) => admitted?,
             () = evicted.wait() => {
-                self.reject("the limit of clients in negotiation was reached, and it was the oldest");
+                self.report_limit_rejection("the limit of clients in negotiation was reached, and it was the oldest");
                 return Ok(());
             }
         };
@@ -47,28 +47,28 @@ impl Client {
     }
 
     async fn attach_soon(self, admitted: NegotiatedConnection) -> io::Result<()> {
-        blocking(move || self.attach(admitted)).await.map_err(io::Error::other)?
+        run_blocking(move || self.attach(admitted)).await.map_err(io::Error::other)?
     }
 
     fn attach(&self, admitted: NegotiatedConnection) -> io::Result<()> {
-        let NegotiatedConnection { socket, negotiated, unparsed: rest, life } = admitted;
+        let NegotiatedConnection { socket, negotiated, unparsed: rest, relay: life } = admitted;
         let name = negotiated.export.name().to_owned();
         let missing = || io::Error::other("the connection is not counted");
-        let share = Arc::clone(self.share.get().ok_or_else(missing)?);
+        let share = Arc::clone(self.account.get().ok_or_else(missing)?);
         let is_listed = self.origin.is_some();
         let connection_entry =
-            is_listed.then(|| self.host.clients.note(&name, &self.caller, Arc::clone(&share)));
+            is_listed.then(|| self.context.clients.add(&name, &self.identity, Arc::clone(&share)));
         let guard = QueueResources {
-            _share: Arc::clone(&share),
-            _noted: connection_entry,
-            _life: life,
+            _account: Arc::clone(&share),
+            _list_entry: connection_entry,
+            _relay: life,
             guard: self.guard.clone(),
         };
         // The host lacks descriptors or memory. The operator is informed, and other clients are
         // served.
         let queue = NbdQueue::new(socket, &negotiated, rest, share).inspect_err(|error| {
-            self.refuse(&format!("the host cannot serve its connection: {error}"));
+            self.report_access_rejection(&format!("the host cannot serve its connection: {error}"));
         })?;
-        self.host.exports.attach(&name, queue.with_resources(guard)).map_err(io::Error::other)
+        self.context.exports.attach(&name, queue.with_resources(guard)).map_err(io::Error::other)
     }
 }

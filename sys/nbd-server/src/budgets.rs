@@ -33,9 +33,9 @@ impl Default for NbdAccounting {
     /// Returns accounts with the default limits.
     fn default() -> Self {
         let state =
-            Book { peer_limits: NbdLimits::PEER, peers: BTreeMap::new(), exports: BTreeMap::new() };
+            Book { peer_limits: NbdLimits::PEER_DEFAULT, peers: BTreeMap::new(), exports: BTreeMap::new() };
         Self(Arc::new(Accounts {
-            host: LimitLevel::new(NbdLimits::HOST),
+            host: LimitLevel::new(NbdLimits::HOST_DEFAULT),
             shortages: AtomicU64::new(0),
             state: Mutex::new(state),
         }))
@@ -124,7 +124,7 @@ impl NbdAccounting {
     /// Returns the account of a connection of the daemon itself, which is always admitted. Its
     /// memory is counted.
     pub(crate) fn admit_daemon(&self) -> ConnectionAccount {
-        self.0.host.take_any(RESERVED_BYTES);
+        self.0.host.charge_unlimited(RESERVED_BYTES);
         ConnectionAccount { budgets: self.clone(), client: None, surplus: AtomicU64::new(0) }
     }
 
@@ -137,10 +137,10 @@ impl NbdAccounting {
         for level in [&*export.1, &*peer.1, &self.0.host] {
             level.remove_connection();
         }
-        if export.1.connections() == 0 {
+        if export.1.connection_count() == 0 {
             state.exports.remove(&export.0);
         }
-        if peer.1.connections() == 0 {
+        if peer.1.connection_count() == 0 {
             state.peers.remove(&peer.0);
         }
     }
@@ -171,7 +171,7 @@ struct Counted {
 
 impl ConnectionAccount {
     /// Returns the buffer memory of the connection in bytes, including its reservation.
-    pub(crate) fn bytes(&self) -> u64 {
+    pub(crate) fn buffer_bytes(&self) -> u64 {
         RESERVED_BYTES.saturating_add(self.surplus.load(Ordering::Relaxed))
     }
 
@@ -182,9 +182,9 @@ impl ConnectionAccount {
 
     /// Takes `bytes` bytes in excess of the reservation. Returns false, and takes nothing, if a
     /// limit would be exceeded.
-    pub(crate) fn take(&self, bytes: u64) -> bool {
+    pub(crate) fn try_charge(&self, bytes: u64) -> bool {
         for (count, level) in self.levels().enumerate() {
-            if !level.take(bytes) {
+            if !level.try_charge(bytes) {
                 self.levels().take(count).for_each(|level| level.release(bytes));
                 return false;
             }
@@ -194,8 +194,8 @@ impl ConnectionAccount {
     }
 
     /// Returns true if [`ConnectionAccount::take`] would succeed now.
-    pub(crate) fn has(&self, bytes: u64) -> bool {
-        self.levels().all(|level| level.has(bytes))
+    pub(crate) fn can_charge(&self, bytes: u64) -> bool {
+        self.levels().all(|level| level.can_charge(bytes))
     }
 
     /// Returns `bytes` bytes that [`ConnectionAccount::take`] has taken.
@@ -205,7 +205,7 @@ impl ConnectionAccount {
     }
 
     /// Records that a request is delayed or processed in parts for lack of memory.
-    pub(crate) fn note_shortage(&self) {
+    pub(crate) fn record_shortage(&self) {
         self.budgets.0.shortages.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -13,7 +13,7 @@ const EXPORTS: usize = 2;
 const PAYLOAD_MAX: u64 = 32 << 20;
 
 fn limits(connections_max: u32, buffer_max_bytes: u64) -> NbdLimits {
-    NbdLimits { connections_max, buffer_max_bytes }
+    NbdLimits { connections_max, buffer_bytes_max: buffer_max_bytes }
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn connections_and_reservations_are_limited_for_exports_peers_and_the_host() {
     assert_eq!(budgets.check(Origin::User(3)), Err(exceeded(NbdScope::Host, 4)));
     drop(third);
     let small = limits(9, 2 * RESERVED_BYTES - 1);
-    let full = LimitExceeded::Buffers { scope: NbdScope::Export, max: small.buffer_max_bytes };
+    let full = LimitExceeded::Buffers { scope: NbdScope::Export, max_bytes: small.buffer_bytes_max };
     assert_eq!(admit(2, "b", small).unwrap_err(), full);
     // Connections of the daemon itself are always admitted, and their memory is counted.
     let own_connection = budgets.admit_daemon();
@@ -54,7 +54,7 @@ fn a_refusal_names_the_limit_and_its_key() {
         text,
         "its user or address has 512 connections, its maximum. Raise host.nbd_peer_connections_max"
     );
-    let text = LimitExceeded::Buffers { scope: NbdScope::Host, max: 1 << 30 }.to_string();
+    let text = LimitExceeded::Buffers { scope: NbdScope::Host, max_bytes: 1 << 30 }.to_string();
     assert!(
         text.contains("1073741824 bytes") && text.contains("host.nbd_buffer_max_bytes"),
         "{text}"
@@ -64,17 +64,17 @@ fn a_refusal_names_the_limit_and_its_key() {
 #[test]
 fn limits_change_for_connections_that_exist() {
     let budgets = NbdAccounting::default();
-    let admit = || budgets.admit(Origin::User(1), "a", NbdLimits::EXPORT).unwrap();
+    let admit = || budgets.admit(Origin::User(1), "a", NbdLimits::EXPORT_DEFAULT).unwrap();
     let (share, _other) = (admit(), admit());
-    assert!(share.take(1 << 20));
+    assert!(share.try_charge(1 << 20));
     budgets.set_export_limits("a", limits(1, 2 * RESERVED_BYTES));
     budgets.set_export_limits("none", limits(1, 1));
-    assert!(!share.take(1) && !share.has(1), "the export holds more than its limit");
+    assert!(!share.try_charge(1) && !share.can_charge(1), "the export holds more than its limit");
     share.release(1 << 20);
-    assert!(!share.take(1));
-    budgets.set_export_limits("a", NbdLimits::EXPORT);
+    assert!(!share.try_charge(1));
+    budgets.set_export_limits("a", NbdLimits::EXPORT_DEFAULT);
     budgets.set_limits(limits(9, 1 << 30), limits(9, 2 * RESERVED_BYTES + 1));
-    assert!(share.take(1) && !share.take(1), "the peer's limit");
+    assert!(share.try_charge(1) && !share.try_charge(1), "the peer's limit");
     assert_eq!(budgets.usage().peers[0].0, "user 1");
 }
 
@@ -137,7 +137,7 @@ fn action() -> impl Strategy<Value = Action> {
 
 fn is_within_limits(level: &NbdLevelUsage) -> bool {
     level.connections <= level.limits.connections_max
-        && level.buffer_bytes <= level.limits.buffer_max_bytes
+        && level.buffer_bytes <= level.limits.buffer_bytes_max
 }
 
 proptest! {

@@ -32,24 +32,24 @@ impl NbdClients {
             export: export.clone(),
             transport: caller.transport,
             peer: caller.peer.clone(),
-            buffer_bytes: share.bytes(),
+            buffer_bytes: share.buffer_bytes(),
         };
         self.lock().connections.values().map(client).collect()
     }
 
     /// Adds a connection to the list until the returned value is dropped.
-    pub(crate) fn note(
+    pub(crate) fn add(
         &self,
         export: &str,
         caller: &ClientIdentity,
         share: Arc<ConnectionAccount>,
-    ) -> ListedConnection {
+    ) -> ClientListEntry {
         let client = Connection { export: export.to_owned(), caller: caller.clone(), share };
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
         state.connections.insert(number, client);
-        ListedConnection { clients: self.clone(), number }
+        ClientListEntry { clients: self.clone(), number }
     }
 
     fn lock(&self) -> MutexGuard<'_, Book> {
@@ -58,12 +58,12 @@ impl NbdClients {
 }
 
 /// Entry of a connection in the list, removed on drop.
-pub(crate) struct ListedConnection {
+pub(crate) struct ClientListEntry {
     clients: NbdClients,
     number: u64,
 }
 
-impl Drop for ListedConnection {
+impl Drop for ClientListEntry {
     fn drop(&mut self) {
         let removed = self.clients.lock().connections.remove(&self.number);
         // Dropping the share takes another lock.

@@ -5,7 +5,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use suimon_nbd::{GREETING, Negotiated, ServerHandshake as Negotiation, ServerStep, TlsMode};
+use suimon_nbd::{GREETING, NegotiatedParameters, ServerHandshake as Negotiation, ServerStep, TlsMode};
 use suimon_socket_runtime::{DescriptorGuard, WatchedFd};
 use tokio::time::timeout;
 
@@ -22,11 +22,11 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 pub(crate) struct NegotiatedConnection {
     /// Socket that carries the client's bytes: the client's own, or that of the TLS relay.
     pub(crate) socket: OwnedFd,
-    pub(crate) negotiated: Negotiated,
+    pub(crate) negotiated: NegotiatedParameters,
     /// Bytes that the client sent after the negotiation, already received.
     pub(crate) unparsed: Vec<u8>,
     /// Owner of the connection's TLS relay, which ends when this is dropped; `None` without TLS.
-    pub(crate) life: Option<RelayOwner>,
+    pub(crate) relay: Option<RelayOwner>,
 }
 
 /// Negotiates with a client. Returns `None` if the client ended the negotiation. If TLS is
@@ -35,7 +35,7 @@ pub(crate) struct NegotiatedConnection {
 /// # Errors
 /// The client violated the protocol, exceeded [`HANDSHAKE_MAX`] or a limit on connections, or the
 /// socket failed.
-pub(crate) async fn shake_hands(
+pub(crate) async fn negotiate_connection(
     socket: OwnedFd,
     client: &Client,
     slot: Option<&NegotiationEntry>,
@@ -49,7 +49,7 @@ async fn negotiate(
     client: &Client,
     slot: Option<&NegotiationEntry>,
 ) -> io::Result<Option<NegotiatedConnection>> {
-    let exports = client.host.exports.exports();
+    let exports = client.context.exports.exports();
     let tls = client.tls.as_ref();
     let mode = if tls.is_some() { TlsMode::Required } else { TlsMode::Off };
     let mut handshake = Negotiation::new(mode);
@@ -97,14 +97,14 @@ async fn negotiate(
                 return Ok(None);
             }
             ServerStep::Negotiated(negotiated) => {
-                client.claim(negotiated.export.name())?;
+                client.open_account(negotiated.export.name())?;
                 send_all(&socket, &output).await?;
                 let socket = socket.into_fd()?;
                 return Ok(Some(NegotiatedConnection {
                     socket,
                     negotiated: *negotiated,
                     unparsed,
-                    life,
+                    relay: life,
                 }));
             }
         }

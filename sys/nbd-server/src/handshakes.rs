@@ -2,13 +2,13 @@
 //!
 //! Any client that can connect can begin negotiations without completing them. These must not delay
 //! other clients, so a new negotiation always begins at once, and may replace an existing one:
-//! - If its peer has [`PEER_MAX`] negotiations, the oldest silent one of this peer is replaced.
-//! - If the host has [`HOST_MAX`] negotiations, the oldest silent one of the peer with the most
+//! - If its peer has [`PEER_REPLACEMENT_THRESHOLD`] negotiations, the oldest silent one of this peer is replaced.
+//! - If the host has [`HOST_REPLACEMENT_THRESHOLD`] negotiations, the oldest silent one of the peer with the most
 //!   negotiations is replaced.
 //!
 //! A negotiation is silent after [`SILENT_AFTER`] without bytes from the client. Many clients that
 //! connect at once, for example after a restart of the daemon, are not silent, and may exceed these
-//! limits up to [`PEER_PEAK`] and [`HOST_PEAK`]. At these peaks, the oldest negotiation is replaced
+//! limits up to [`PEER_LIMIT`] and [`HOST_LIMIT`]. At these peaks, the oldest negotiation is replaced
 //! in any case. Negotiations in which the client has sent nothing are replaced before all others.
 //! Clients that presented a certificate are never replaced. Below the peaks, clients whose TLS
 //! handshake is queued are not replaced either.
@@ -23,20 +23,20 @@ use tokio::sync::watch;
 use crate::origin::Origin;
 
 /// Number of concurrent negotiations of one peer at which a new one replaces the oldest silent one.
-pub(crate) const PEER_MAX: usize = 32;
+pub(crate) const PEER_REPLACEMENT_THRESHOLD: usize = 32;
 /// Maximum number of concurrent negotiations of one peer.
-pub(crate) const PEER_PEAK: usize = 256;
+pub(crate) const PEER_LIMIT: usize = 256;
 /// Number of concurrent negotiations on the host at which a new one replaces a silent one of the
 /// peer with the most negotiations.
-pub(crate) const HOST_MAX: usize = 128;
+pub(crate) const HOST_REPLACEMENT_THRESHOLD: usize = 128;
 /// Maximum number of concurrent negotiations on the host.
-pub(crate) const HOST_PEAK: usize = 512;
+pub(crate) const HOST_LIMIT: usize = 512;
 /// Time without bytes of the client after which a negotiation is silent.
 pub(crate) const SILENT_AFTER: Duration = Duration::from_millis(250);
 
 /// Negotiations in progress of the servers of a host. Clones share the same negotiations.
 #[derive(Clone, Default)]
-pub(crate) struct Handshakes(Arc<Mutex<All>>);
+pub(crate) struct Negotiations(Arc<Mutex<All>>);
 
 #[derive(Default)]
 struct All {
@@ -59,15 +59,15 @@ struct Entry {
 
 /// Registration of a negotiation in progress, which counts towards the limits until it is dropped.
 pub(crate) struct NegotiationEntry {
-    handshakes: Handshakes,
+    handshakes: Negotiations,
     number: u64,
-    pub(crate) evicted: ReplacementSignal,
+    pub(crate) replacement_signal: ReplacementSignal,
 }
 
 /// Handle of a negotiation for its TLS handshake. The negotiation may have ended.
 #[derive(Clone)]
 pub(crate) struct NegotiationHandle {
-    handshakes: Handshakes,
+    handshakes: Negotiations,
     number: u64,
 }
 
@@ -75,19 +75,19 @@ pub(crate) struct NegotiationHandle {
 #[derive(Clone, Debug)]
 pub(crate) struct ReplacementSignal(watch::Receiver<bool>);
 
-impl Handshakes {
+impl Negotiations {
     /// Registers a negotiation that `origin` begins at `now`, and replaces another one if a limit
     /// is reached. Returns `None`, so that the client must be rejected, if a peak is reached and
     /// every client has presented a certificate.
     pub(crate) fn begin(&self, origin: Origin, now: Instant) -> Option<NegotiationEntry> {
         let mut handshakes = self.lock();
         let of_peer = handshakes.entries.values().filter(|entry| entry.origin == origin).count();
-        if of_peer >= PEER_MAX {
-            let since = (of_peer < PEER_PEAK).then_some(now);
+        if of_peer >= PEER_REPLACEMENT_THRESHOLD {
+            let since = (of_peer < PEER_LIMIT).then_some(now);
             handshakes.make_room(Some(origin), since)?;
         }
-        if handshakes.entries.len() >= HOST_MAX {
-            let since = (handshakes.entries.len() < HOST_PEAK).then_some(now);
+        if handshakes.entries.len() >= HOST_REPLACEMENT_THRESHOLD {
+            let since = (handshakes.entries.len() < HOST_LIMIT).then_some(now);
             let peer = handshakes.peer_with_most(since);
             handshakes.make_room(peer, since)?;
         }
@@ -106,7 +106,7 @@ impl Handshakes {
         Some(NegotiationEntry {
             handshakes: self.clone(),
             number,
-            evicted: ReplacementSignal(evicted),
+            replacement_signal: ReplacementSignal(evicted),
         })
     }
 
@@ -167,7 +167,7 @@ impl NegotiationEntry {
     }
 
     /// Returns a handle of the negotiation for its TLS handshake.
-    pub(crate) fn progress(&self) -> NegotiationHandle {
+    pub(crate) fn handle(&self) -> NegotiationHandle {
         NegotiationHandle { handshakes: self.handshakes.clone(), number: self.number }
     }
 
@@ -183,7 +183,7 @@ impl NegotiationEntry {
 impl NegotiationHandle {
     /// Records whether the negotiation waits for the server. The client counts as silent from the
     /// end of that time at the earliest.
-    pub(crate) fn set_waiting(&self, is_waiting: bool, now: Instant) {
+    pub(crate) fn set_waiting_for_server(&self, is_waiting: bool, now: Instant) {
         if let Some(entry) = self.handshakes.lock().entries.get_mut(&self.number) {
             entry.is_waiting = is_waiting;
             entry.active = now;

@@ -8,7 +8,7 @@ use suimon_socket_runtime::{HandshakeLimits, SocketRuntime};
 
 use crate::budgets::NbdAccounting;
 use crate::clients::NbdClients;
-use crate::handshakes::Handshakes;
+use crate::handshakes::Negotiations;
 use crate::queue::NbdQueue;
 
 /// Exports of a server, which receive its connections and reports of rejected clients.
@@ -24,27 +24,27 @@ pub trait NbdExports: Send + Sync {
 
     /// Returns the limits on the connections of an export. Must not block.
     fn limits(&self, _name: &str) -> NbdLimits {
-        NbdLimits::EXPORT
+        NbdLimits::EXPORT_DEFAULT
     }
 
     /// Handles the report that access control or the protocol rejected a client. Must not block.
-    fn handle_refused(&self, _peer: String, _reason: String) {}
+    fn handle_access_rejection(&self, _peer: String, _reason: String) {}
 
     /// Handles the report that a limit rejected a client. Must not block.
-    fn handle_limited(&self, _peer: String, _reason: String) {}
+    fn handle_limit_rejection(&self, _peer: String, _reason: String) {}
 }
 
 /// State that several servers share.
 #[derive(Clone)]
-pub struct NbdHost {
+pub struct NbdServerContext {
     /// Exports that all servers offer.
     pub exports: Arc<dyn NbdExports>,
     /// List of the servers' connections.
     pub clients: NbdClients,
     /// Accounting of the servers' connections and buffer memory, with the limits.
-    pub budgets: NbdAccounting,
+    pub accounting: NbdAccounting,
     /// Negotiations in progress of all servers.
-    pub(crate) handshakes: Handshakes,
+    pub(crate) negotiations: Negotiations,
     /// Limits of the servers' TLS handshakes.
     pub(crate) tls_limits: HandshakeLimits,
     /// Runtime that accepts clients, negotiates with them and carries their TLS. Its threads never
@@ -52,15 +52,15 @@ pub struct NbdHost {
     pub runtime: SocketRuntime,
 }
 
-impl NbdHost {
+impl NbdServerContext {
     /// Creates the state of servers that offer `exports` and run on the threads of `runtime`.
     #[must_use]
     pub fn new(exports: Arc<dyn NbdExports>, runtime: SocketRuntime) -> Self {
         Self {
             exports,
             clients: NbdClients::default(),
-            budgets: NbdAccounting::default(),
-            handshakes: Handshakes::default(),
+            accounting: NbdAccounting::default(),
+            negotiations: Negotiations::default(),
             tls_limits: HandshakeLimits::default(),
             runtime,
         }

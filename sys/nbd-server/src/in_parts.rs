@@ -3,7 +3,7 @@
 use suimon_nbd::{ExtentState, NbdCommand, REPLY_BYTES_MAX, Request, StatusExtent};
 use suimon_ports::{DiskOutcome, DiskRequest};
 
-use crate::input::{Event, InputError};
+use crate::input::{InputEvent, InputError};
 use crate::parts::{PartReply, Phase, SplitRequest};
 use crate::queue::NbdQueue;
 use crate::replies::error_of;
@@ -16,26 +16,26 @@ impl NbdQueue {
     /// # Errors
     /// The connection has ended.
     pub(crate) fn take_part(&mut self) -> Result<Option<DiskRequest>, InputError> {
-        let Some(mut parts) = self.parts else { return Ok(None) };
+        let Some(mut parts) = self.split_request else { return Ok(None) };
         let next = self.advance(&mut parts);
-        self.parts = Some(parts);
+        self.split_request = Some(parts);
         next
     }
 
     fn advance(&mut self, parts: &mut SplitRequest) -> Result<Option<DiskRequest>, InputError> {
-        if parts.phase == Phase::Next {
+        if parts.phase == Phase::AwaitingMemory {
             // Memory is unavailable until the client has received the previous part.
-            let Some(chunks) = self.chunks(parts.bytes()) else { return Ok(None) };
+            let Some(chunks) = self.take_chunks(parts.part_bytes()) else { return Ok(None) };
             let part = parts.part();
             if part.payload_bytes == 0 {
                 return Ok(self.begin_part(parts, part, chunks));
             }
-            self.input.expect(part, chunks);
+            self.input.expect_payload(part, chunks);
             parts.phase = Phase::Receiving;
         }
         if parts.phase == Phase::Receiving {
-            let event = self.input.next(&self.socket, &self.memory, &self.transmission)?;
-            if let Event::Whole(arrived) = event {
+            let event = self.input.next_event(&self.socket, &self.memory, &self.request_parser)?;
+            if let InputEvent::CompleteWrite(arrived) = event {
                 return Ok(self.begin_part(parts, arrived.request, arrived.chunks));
             }
         }
@@ -52,14 +52,14 @@ impl NbdQueue {
         let request = self.begin(part, chunks);
         if request.is_none() {
             // The range of the whole request is valid, and no other request occupies a tag.
-            self.broken = Some("a part of a request cannot be executed");
+            self.end_reason = Some("a part of a request cannot be executed");
         }
         request
     }
 
     /// Processes the disk's completion of the current part: queues the reply if it was the last
     /// part of a write, or the data if it was a part of a read. Otherwise the next part follows.
-    pub(crate) fn end_part(
+    pub(crate) fn complete_part(
         &mut self,
         mut parts: SplitRequest,
         slot: InFlightRequest,
@@ -71,12 +71,12 @@ impl NbdQueue {
         let is_read = matches!(slot.request.command, NbdCommand::Read { .. });
         if is_read {
             self.reply_to_part(&parts, slot.chunks);
-            self.parts = (!parts.handle_done()).then_some(parts);
-        } else if parts.handle_done() {
-            self.parts = None;
-            self.answer(slot, outcome);
+            self.split_request = (!parts.finish_part()).then_some(parts);
+        } else if parts.finish_part() {
+            self.split_request = None;
+            self.queue_reply(slot, outcome);
         } else {
-            self.parts = Some(parts);
+            self.split_request = Some(parts);
             self.pool.release(slot.chunks);
         }
     }
@@ -85,28 +85,28 @@ impl NbdQueue {
     /// the head of a simple reply was sent, no error can be reported: the connection ends (NBD
     /// protocol, section "Simple replies").
     fn fail_part(&mut self, parts: &SplitRequest, slot: InFlightRequest, outcome: DiskOutcome) {
-        self.parts = None;
+        self.split_request = None;
         let is_read = matches!(slot.request.command, NbdCommand::Read { .. });
-        if is_read && parts.reply(self.has_chunks) == PartReply::Data {
+        if is_read && parts.reply_form(self.has_chunks) == PartReply::Data {
             self.pool.release(slot.chunks);
-            self.broken = Some("the disk failed within a reply whose head was sent");
+            self.end_reason = Some("the disk failed within a reply whose head was sent");
             return;
         }
-        self.input.skip(parts.unreceived());
-        self.answer(slot, outcome);
+        self.input.skip(parts.unreceived_bytes());
+        self.queue_reply(slot, outcome);
     }
 
     /// Queues the data of a completed part of a read.
     fn reply_to_part(&mut self, parts: &SplitRequest, chunks: Vec<u32>) {
-        let (bytes, reply_to) = (parts.bytes(), parts.request().reply_to);
-        let form = parts.reply(self.has_chunks);
+        let (bytes, reply_to) = (parts.part_bytes(), parts.request().reply_to);
+        let form = parts.reply_form(self.has_chunks);
         // If another reply chunk follows an extent of data, the chunk of the extent is not the last
         // one.
         let data = StatusExtent { length: bytes, state: ExtentState::DATA };
         let hole = StatusExtent { length: u64::MAX, state: ExtentState::HOLE | ExtentState::ZERO };
         let extents = [data, hole].into_iter();
         let in_one = form == PartReply::Head;
-        let mut heads = self.transmission.read_chunks(reply_to, parts.rest(), in_one, extents);
+        let mut heads = self.request_parser.split_read_reply(reply_to, parts.remaining_range(), in_one, extents);
         let encode = |out: &mut [u8]| match form {
             PartReply::Data => Some(0),
             PartReply::Head | PartReply::Chunk => heads.next()?.encode_head(out).ok(),

@@ -24,7 +24,7 @@ const DF: u16 = 1 << 2;
 fn budgets(connections: u64, surplus: u64) -> NbdAccounting {
     let budgets = NbdAccounting::default();
     let bytes = connections * RESERVED_BYTES + surplus;
-    let limits = NbdLimits { connections_max: 0, buffer_max_bytes: bytes };
+    let limits = NbdLimits { connections_max: 0, buffer_bytes_max: bytes };
     budgets.set_limits(limits, limits);
     budgets
 }
@@ -225,7 +225,7 @@ fn a_client_that_collects_nothing_does_not_stop_another_one() {
     };
     serve(&mut greedy, &mut any.clone());
     let host = budgets.usage().host;
-    assert!(host.limits.buffer_max_bytes - host.buffer_bytes < 1 << 20, "{host:?}");
+    assert!(host.limits.buffer_bytes_max - host.buffer_bytes < 1 << 20, "{host:?}");
     assert!(budgets.usage().delayed_requests > 0);
     // Sends small requests at any queue depth, and one of maximum length.
     let (mut queue, mut client) = connection_of(Framing::Simple, &budgets);
@@ -266,7 +266,7 @@ fn a_part_that_is_returned_unexecuted_is_received_again() {
     client.write_all(&header(0, READ, 7, OFFSET, LEN)).unwrap();
     let [part] = received(&mut queue)[..] else { panic!("one part at a time") };
     assert_eq!(queue.arm(), ArmResult::Armed);
-    assert!(queue.reclaim(part));
+    assert!(queue.requeue(part));
     assert_eq!(queue.arm(), ArmResult::Pending);
     assert_eq!(received(&mut queue), [part]);
 }

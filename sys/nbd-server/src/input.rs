@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, recv};
 use suimon_nbd::{ParsedHeader, RejectedRequest, Request, RequestParser};
 use suimon_socket_runtime::DescriptorGuard;
 
-use crate::level::AHEAD_BYTES;
+use crate::level::READ_AHEAD_BYTES;
 use crate::memory::{CHUNK_BYTES, Memory};
 
 /// Number of bytes received in addition to a long payload. Another long payload is likely to
@@ -37,17 +37,17 @@ pub(crate) struct PartialWrite {
 
 /// Next event of the stream.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum InputEvent {
     /// Request without its payload: the header was received.
     Header(Request),
     /// Write request whose payload was received completely.
-    Whole(PartialWrite),
+    CompleteWrite(PartialWrite),
     /// Invalid request, which needs an error reply. Its payload is skipped.
-    Refused(RejectedRequest),
+    Rejected(RejectedRequest),
     /// Request to disconnect (`NBD_CMD_DISC`).
     Disconnect,
     /// No complete message is available now.
-    Nothing,
+    Incomplete,
 }
 
 /// Reason why a connection ended.
@@ -55,16 +55,16 @@ pub(crate) enum Event {
 pub(crate) enum InputError {
     /// The client sent a disconnect request.
     #[error("the client disconnected")]
-    PeerClosed,
+    DisconnectRequested,
     /// The peer closed the connection.
     #[error("the client closed the connection without NBD_CMD_DISC")]
-    Closed,
+    ConnectionClosed,
     /// Invalid message: the start of the next message is unknown.
     #[error(transparent)]
-    LostSync(#[from] suimon_nbd::Desynchronized),
+    LostSync(#[from] suimon_nbd::DesynchronizedError),
     /// The client attached a descriptor (`SCM_RIGHTS`) to its data.
     #[error("the client attached a descriptor to its data")]
-    Descriptor,
+    DescriptorAttached,
     /// A system call on the socket failed.
     #[error("the socket failed: {0}")]
     Socket(#[from] Errno),
@@ -74,7 +74,7 @@ pub(crate) enum InputError {
 #[derive(Debug)]
 pub(crate) struct Input {
     /// Receive buffer; the bytes between `start` and `end` are received and not parsed. Shorter
-    /// than [`AHEAD_BYTES`] if nothing was received since it was freed.
+    /// than [`READ_AHEAD_BYTES`] if nothing was received since it was freed.
     bytes: Vec<u8>,
     start: usize,
     end: usize,
@@ -104,7 +104,7 @@ impl Input {
             bytes,
             arriving: None,
             skip: 0,
-            ahead: AHEAD_BYTES,
+            ahead: READ_AHEAD_BYTES,
             is_dry: false,
             is_incomplete: false,
             was_used: true,
@@ -141,9 +141,9 @@ impl Input {
     }
 
     /// Sets the memory chunks that receive the payload of `request`.
-    pub(crate) fn expect(&mut self, request: Request, chunks: Vec<u32>) {
+    pub(crate) fn expect_payload(&mut self, request: Request, chunks: Vec<u32>) {
         let is_long = request.payload_bytes >= LONG_BYTES;
-        self.ahead = if is_long { AHEAD_BYTES_LONG } else { AHEAD_BYTES };
+        self.ahead = if is_long { AHEAD_BYTES_LONG } else { READ_AHEAD_BYTES };
         self.arriving = Some(PartialWrite { request, chunks, received: 0 });
     }
 
@@ -151,20 +151,20 @@ impl Input {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn next(
+    pub(crate) fn next_event(
         &mut self,
         socket: &OwnedFd,
         memory: &Memory,
         transmission: &RequestParser,
-    ) -> Result<Event, InputError> {
+    ) -> Result<InputEvent, InputError> {
         self.is_incomplete = false;
         loop {
             if let Some(mut arriving) = self.arriving.take() {
                 if self.fill(socket, memory, &mut arriving)? {
-                    return Ok(Event::Whole(arriving));
+                    return Ok(InputEvent::CompleteWrite(arriving));
                 }
                 self.arriving = Some(arriving);
-                return Ok(Event::Nothing);
+                return Ok(InputEvent::Incomplete);
             }
             let now = self.skip.min(self.end - self.start);
             self.start += now;
@@ -173,24 +173,24 @@ impl Input {
             let incoming = if self.skip > 0 {
                 ParsedHeader::Incomplete
             } else {
-                transmission.handle_header(current)?
+                transmission.parse_header(current)?
             };
             match incoming {
                 ParsedHeader::Incomplete => {
                     if !self.read_ahead(socket)? {
                         self.is_incomplete = true;
-                        return Ok(Event::Nothing);
+                        return Ok(InputEvent::Incomplete);
                     }
                 }
-                ParsedHeader::Disconnect => return Ok(Event::Disconnect),
+                ParsedHeader::Disconnect => return Ok(InputEvent::Disconnect),
                 ParsedHeader::Rejected(refused) => {
                     self.start += transmission.header_bytes();
                     self.skip = refused.payload_bytes as usize;
-                    return Ok(Event::Refused(refused));
+                    return Ok(InputEvent::Rejected(refused));
                 }
                 ParsedHeader::Request(request) => {
                     self.start += transmission.header_bytes();
-                    return Ok(Event::Header(request));
+                    return Ok(InputEvent::Header(request));
                 }
             }
         }
@@ -198,11 +198,11 @@ impl Input {
 
     /// Receives more bytes into the buffer. Returns true if there were any.
     fn read_ahead(&mut self, socket: &OwnedFd) -> Result<bool, InputError> {
-        if self.bytes.len() < AHEAD_BYTES {
+        if self.bytes.len() < READ_AHEAD_BYTES {
             if self.start == self.end {
                 return self.read_first(socket);
             }
-            self.bytes.resize(AHEAD_BYTES, 0);
+            self.bytes.resize(READ_AHEAD_BYTES, 0);
         }
         // An incomplete header is moved to the front.
         self.bytes.copy_within(self.start..self.end, 0);
@@ -224,7 +224,7 @@ impl Input {
         let guard = self.guard.as_deref();
         let count = receive(socket, &mut [IoSliceMut::new(&mut first)], &mut self.is_dry, guard)?;
         let Some(count) = count else { return Ok(false) };
-        self.bytes = vec![0; AHEAD_BYTES];
+        self.bytes = vec![0; READ_AHEAD_BYTES];
         for (byte, received) in self.bytes.iter_mut().zip(first.iter().take(count)) {
             *byte = *received;
         }
@@ -275,7 +275,7 @@ impl Input {
             let len =
                 (CHUNK_BYTES - offset).min(total - arriving.received).min(self.end - self.start);
             // SAFETY: the request was not passed on yet, so nothing else accesses its chunks.
-            let target = unsafe { memory.part(chunk, offset, len) };
+            let target = unsafe { memory.chunk_slice(chunk, offset, len) };
             let Some(source) = self.bytes.get(self.start..self.start + len) else { return };
             target.copy_from_slice(source);
             self.start += len;
@@ -300,7 +300,7 @@ impl PartialWrite {
             }
             // SAFETY: the request was not passed on yet, so nothing else accesses its chunks, and
             // each chunk is borrowed once.
-            *slice = IoSliceMut::new(unsafe { memory.part(chunk, offset, len) });
+            *slice = IoSliceMut::new(unsafe { memory.chunk_slice(chunk, offset, len) });
             remaining -= len;
             offset = 0;
             count += 1;
@@ -334,7 +334,7 @@ fn receive(
             (None, rooms) => readv(socket, rooms),
         };
         match result {
-            Ok(0) => return Err(InputError::Closed),
+            Ok(0) => return Err(InputError::ConnectionClosed),
             Ok(count) => {
                 *is_dry = count < capacity;
                 return Ok(Some(count));
@@ -360,7 +360,7 @@ fn receive_guarded(
         Ok(count) => Ok(Ok(count)),
         Err(error) => match Errno::from_io_error(&error) {
             Some(errno) => Ok(Err(errno)),
-            None => Err(InputError::Descriptor),
+            None => Err(InputError::DescriptorAttached),
         },
     }
 }

@@ -6,14 +6,14 @@ use suimon_socket_runtime::DescriptorGuard;
 use tokio::sync::oneshot::Sender;
 
 use crate::budgets::ConnectionAccount;
-use crate::clients::ListedConnection;
+use crate::clients::ClientListEntry;
 
 /// Values that exist as long as the queue of a connection: the connection's entry in the list of
 /// clients, its TLS relay, and the guard of its socket.
 pub(crate) struct QueueResources {
-    pub(crate) _share: Arc<ConnectionAccount>,
-    pub(crate) _noted: Option<ListedConnection>,
-    pub(crate) _life: Option<RelayOwner>,
+    pub(crate) _account: Arc<ConnectionAccount>,
+    pub(crate) _list_entry: Option<ClientListEntry>,
+    pub(crate) _relay: Option<RelayOwner>,
     /// Guard against attached descriptors; `None` if the kernel refuses descriptors on the socket.
     pub(crate) guard: Option<Arc<DescriptorGuard>>,
 }

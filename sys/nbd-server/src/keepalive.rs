@@ -26,7 +26,7 @@ pub(crate) const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 /// The error of setsockopt(2).
-pub(crate) fn watch(socket: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn enable_keepalive(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_socket_keepalive(socket, true)?;
     set_tcp_keepidle(socket, IDLE)?;
     set_tcp_keepintvl(socket, INTERVAL)?;

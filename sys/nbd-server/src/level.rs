@@ -22,11 +22,11 @@ pub(crate) const PAYLOAD_RESERVED_BYTES: u64 = 256 << 10;
 
 /// Maximum number of bytes received at once while the length of the next message is unknown. One
 /// system call may receive many short requests; their payloads are copied.
-pub(crate) const AHEAD_BYTES: usize = 256 << 10;
+pub(crate) const READ_AHEAD_BYTES: usize = 256 << 10;
 
 /// Bytes that are reserved for each connection: payload, and the buffer for received bytes. The
 /// buffers of TLS are not counted.
-pub const RESERVED_BYTES: u64 = PAYLOAD_RESERVED_BYTES + AHEAD_BYTES as u64;
+pub const RESERVED_BYTES: u64 = PAYLOAD_RESERVED_BYTES + READ_AHEAD_BYTES as u64;
 
 /// Scope of a limit on connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub enum LimitExceeded {
         /// Scope of the reached limit.
         scope: NbdScope,
         /// Maximum size of buffer memory in the scope, in bytes.
-        max: u64,
+        max_bytes: u64,
     },
 }
 
@@ -100,30 +100,30 @@ impl LimitLevel {
             connections: AtomicU32::new(0),
             surplus: AtomicU64::new(0),
             connections_max: AtomicU32::new(limits.connections_max),
-            bytes_max: AtomicU64::new(limits.buffer_max_bytes),
+            bytes_max: AtomicU64::new(limits.buffer_bytes_max),
         }
     }
 
     /// Changes the limits. Connections and memory beyond a lower limit remain.
     pub(crate) fn set_limits(&self, limits: NbdLimits) {
         self.connections_max.store(limits.connections_max, ORDER);
-        self.bytes_max.store(limits.buffer_max_bytes, ORDER);
+        self.bytes_max.store(limits.buffer_bytes_max, ORDER);
     }
 
     pub(crate) fn usage(&self) -> NbdLevelUsage {
-        let connections = self.connections();
+        let connections = self.connection_count();
         let reserved = u64::from(connections) * RESERVED_BYTES;
         NbdLevelUsage {
             connections,
             buffer_bytes: reserved.saturating_add(self.surplus.load(ORDER)),
             limits: NbdLimits {
                 connections_max: self.connections_max.load(ORDER),
-                buffer_max_bytes: self.bytes_max.load(ORDER),
+                buffer_bytes_max: self.bytes_max.load(ORDER),
             },
         }
     }
 
-    pub(crate) fn connections(&self) -> u32 {
+    pub(crate) fn connection_count(&self) -> u32 {
         self.connections.load(ORDER)
     }
 
@@ -132,13 +132,13 @@ impl LimitLevel {
     /// # Errors
     /// The limit that another connection would exceed.
     pub(crate) fn check(&self, scope: NbdScope) -> Result<(), LimitExceeded> {
-        let (connections, bytes_max) = (self.connections(), self.bytes_max.load(ORDER));
+        let (connections, bytes_max) = (self.connection_count(), self.bytes_max.load(ORDER));
         let max = self.connections_max.load(ORDER);
         if connections >= max {
             return Err(LimitExceeded::Connections { scope, max });
         }
         if u64::from(connections) >= bytes_max / RESERVED_BYTES {
-            return Err(LimitExceeded::Buffers { scope, max: bytes_max });
+            return Err(LimitExceeded::Buffers { scope, max_bytes: bytes_max });
         }
         Ok(())
     }
@@ -155,14 +155,14 @@ impl LimitLevel {
 
     /// Takes `bytes` bytes of the surplus. Returns false, and takes nothing, if a limit would be
     /// exceeded.
-    pub(crate) fn take(&self, bytes: u64) -> bool {
+    pub(crate) fn try_charge(&self, bytes: u64) -> bool {
         let max = self.surplus_max();
         let added = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= max);
         self.surplus.fetch_update(ORDER, ORDER, added).is_ok()
     }
 
     /// Takes `bytes` bytes of the surplus for the daemon itself, regardless of limits.
-    pub(crate) fn take_any(&self, bytes: u64) {
+    pub(crate) fn charge_unlimited(&self, bytes: u64) {
         self.surplus.fetch_add(bytes, ORDER);
     }
 
@@ -171,7 +171,7 @@ impl LimitLevel {
     }
 
     /// Returns true if [`LimitLevel::take`] would succeed now.
-    pub(crate) fn has(&self, bytes: u64) -> bool {
+    pub(crate) fn can_charge(&self, bytes: u64) -> bool {
         let used = self.surplus.load(ORDER);
         used.checked_add(bytes).is_some_and(|sum| sum <= self.surplus_max())
     }
@@ -180,7 +180,7 @@ impl LimitLevel {
     fn surplus_max(&self) -> u64 {
         let bytes_max = self.bytes_max.load(ORDER);
         let possible = u64::from(self.connections_max.load(ORDER)).min(bytes_max / RESERVED_BYTES);
-        let reserved = possible.max(self.connections().into()) * RESERVED_BYTES;
+        let reserved = possible.max(self.connection_count().into()) * RESERVED_BYTES;
         bytes_max.saturating_sub(reserved)
     }
 }

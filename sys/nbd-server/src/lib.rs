@@ -4,7 +4,7 @@
 //! - [`UnixAccess`], [`TcpAccess`]: access control; both can change while the server listens.
 //! - [`serve_stream`]: serves one client that is already connected.
 //! - [`NbdTls`]: certificates that a TCP server presents and requires.
-//! - [`NbdHost`]: state shared by servers: exports, the list of connections, their limits
+//! - [`NbdServerContext`]: state shared by servers: exports, the list of connections, their limits
 //!   ([`NbdAccounting`]), and the threads
 //!   ([`SocketRuntime`](suimon_socket_runtime::SocketRuntime)), whose number does not depend on the
 //!   number of servers and connections.
@@ -84,7 +84,7 @@ pub use access::{TcpAccess, UnixAccess};
 pub use accounts::{AccountError, Accounts};
 pub use budgets::{ConnectionAccount, NbdAccounting};
 pub use clients::NbdClients;
-pub use host::{NbdExports, NbdHost};
+pub use host::{NbdExports, NbdServerContext};
 pub use level::{LimitExceeded, NbdScope, RESERVED_BYTES};
 pub use queue::{NbdQueue, REQUESTS_MAX};
 pub use server::{NbdServer, serve_stream};

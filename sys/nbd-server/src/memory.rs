@@ -16,7 +16,7 @@ pub(crate) const CHUNKS: u32 = 1024;
 
 /// Size of a small chunk in bytes, sufficient for most payloads. Small chunks are contiguous:
 /// addresses that differ by a power of two would share a CPU cache set.
-pub(crate) const SMALL_BYTES: usize = 4 << 10;
+pub(crate) const SMALL_CHUNK_BYTES: usize = 4 << 10;
 
 /// Number of small chunks of a connection. Their indices follow those of the large chunks.
 pub(crate) const SMALL_CHUNKS: u32 = 256;
@@ -33,7 +33,7 @@ unsafe impl Send for Memory {}
 // SAFETY: as above; this type returns no references.
 unsafe impl Sync for Memory {}
 
-const BYTES: usize = CHUNK_BYTES * CHUNKS as usize + SMALL_BYTES * SMALL_CHUNKS as usize;
+const BYTES: usize = CHUNK_BYTES * CHUNKS as usize + SMALL_CHUNK_BYTES * SMALL_CHUNKS as usize;
 
 impl Memory {
     pub(crate) fn new() -> io::Result<Self> {
@@ -52,7 +52,7 @@ impl Memory {
     /// access.
     pub(crate) fn release(&self, chunks: &Range<u32>) {
         let start = self.chunk(chunks.start);
-        let size = if chunks.start < CHUNKS { CHUNK_BYTES } else { SMALL_BYTES };
+        let size = if chunks.start < CHUNKS { CHUNK_BYTES } else { SMALL_CHUNK_BYTES };
         let last = if chunks.start < CHUNKS { CHUNKS } else { CHUNKS + SMALL_CHUNKS };
         let count = chunks.end.min(last).saturating_sub(chunks.start) as usize;
         // A failure leaves the memory in use until the connection ends.
@@ -63,7 +63,7 @@ impl Memory {
     /// Returns the address of the chunk with this index.
     pub(crate) fn chunk(&self, chunk: u32) -> *mut u8 {
         let small_index = chunk.saturating_sub(CHUNKS).min(SMALL_CHUNKS - 1);
-        let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small_index as usize * SMALL_BYTES;
+        let offset = chunk.min(CHUNKS) as usize * CHUNK_BYTES + small_index as usize * SMALL_CHUNK_BYTES;
         // SAFETY: the offset is within the mapping.
         unsafe { self.start.cast::<u8>().add(offset) }
     }
@@ -73,7 +73,7 @@ impl Memory {
     /// # Safety
     /// Nothing else may access the chunk meanwhile, and `offset + len` must be at most its length.
     #[allow(clippy::mut_from_ref, reason = "chunks are apart; the caller owns this one")]
-    pub(crate) unsafe fn part(&self, chunk: u32, offset: usize, len: usize) -> &mut [u8] {
+    pub(crate) unsafe fn chunk_slice(&self, chunk: u32, offset: usize, len: usize) -> &mut [u8] {
         // SAFETY: within the mapping, as the caller ensures, and accessed by the caller only.
         unsafe { core::slice::from_raw_parts_mut(self.chunk(chunk).add(offset), len) }
     }
@@ -98,11 +98,11 @@ mod tests {
         assert_eq!(memory.chunk(5) as usize - memory.chunk(4) as usize, CHUNK_BYTES);
         assert_eq!(memory.chunk(CHUNKS) as usize - memory.chunk(CHUNKS - 1) as usize, CHUNK_BYTES);
         let smalls = memory.chunk(CHUNKS + 3) as usize - memory.chunk(CHUNKS + 2) as usize;
-        assert_eq!(smalls, SMALL_BYTES);
-        let ends = [(CHUNKS - 1, CHUNK_BYTES), (CHUNKS + SMALL_CHUNKS - 1, SMALL_BYTES)];
+        assert_eq!(smalls, SMALL_CHUNK_BYTES);
+        let ends = [(CHUNKS - 1, CHUNK_BYTES), (CHUNKS + SMALL_CHUNKS - 1, SMALL_CHUNK_BYTES)];
         for (last, bytes) in ends {
             // SAFETY: nothing else accesses the memory in this test.
-            let part = unsafe { memory.part(last, bytes - 4, 4) };
+            let part = unsafe { memory.chunk_slice(last, bytes - 4, 4) };
             part.copy_from_slice(&[1, 2, 3, 4]);
             assert_eq!(part, [1, 2, 3, 4]);
         }
@@ -112,14 +112,14 @@ mod tests {
     fn released_chunks_are_zero_and_their_neighbours_are_not() {
         let memory = Memory::new().unwrap();
         // SAFETY: nothing else accesses the memory in this test.
-        let part = |chunk, offset| unsafe { memory.part(chunk, offset, 1) };
+        let part = |chunk, offset| unsafe { memory.chunk_slice(chunk, offset, 1) };
         for chunk in [6, 7, 8, CHUNKS - 1, CHUNKS, CHUNKS + 1] {
-            part(chunk, SMALL_BYTES - 1)[0] = 9;
+            part(chunk, SMALL_CHUNK_BYTES - 1)[0] = 9;
         }
         memory.release(&(7..9));
         memory.release(&(CHUNKS..CHUNKS + 1));
         let chunks = [6, 7, 8, CHUNKS - 1, CHUNKS, CHUNKS + 1];
-        let bytes = chunks.map(|chunk| part(chunk, SMALL_BYTES - 1)[0]);
+        let bytes = chunks.map(|chunk| part(chunk, SMALL_CHUNK_BYTES - 1)[0]);
         assert_eq!(bytes, [9, 0, 0, 9, 0, 9]);
     }
 }

@@ -66,10 +66,10 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("nbd");
     let host = host(&exports);
-    let budgets = host.budgets.clone();
+    let budgets = host.accounting.clone();
     let _server = NbdServer::listen(&path, UnixAccess::default(), host).unwrap();
     let before = anonymous_bytes();
-    let count = NbdLimits::EXPORT.connections_max as usize;
+    let count = NbdLimits::EXPORT_DEFAULT.connections_max as usize;
     let mut clients: Vec<_> = (1..count).map(|_| connect(&path)).collect();
     // Without a limit, each connection would get 64 MiB.
     clients.iter_mut().for_each(|client| send_reads(client, 64));
@@ -83,12 +83,12 @@ fn clients_that_collect_nothing_use_no_more_than_the_limit_of_their_export() {
     }
     let level = budgets.usage().exports[0].1;
     assert_eq!(level.connections as usize, count - 1);
-    assert!(level.buffer_bytes <= level.limits.buffer_max_bytes, "{level:?}");
+    assert!(level.buffer_bytes <= level.limits.buffer_bytes_max, "{level:?}");
     // The connections use nearly all of the memory, except for the part reserved for another
     // connection.
-    assert!(level.limits.buffer_max_bytes - level.buffer_bytes < 4 * RESERVED_BYTES, "{level:?}");
+    assert!(level.limits.buffer_bytes_max - level.buffer_bytes < 4 * RESERVED_BYTES, "{level:?}");
     let used = anonymous_bytes().saturating_sub(before);
-    let bound = level.limits.buffer_max_bytes + count as u64 * TABLES_BYTES;
+    let bound = level.limits.buffer_bytes_max + count as u64 * TABLES_BYTES;
     assert!(used <= bound, "{used} bytes, of at most {bound}");
     // One more client is served, and the next one is rejected.
     let mut last = connect(&path);
@@ -133,9 +133,9 @@ fn a_connection_returns_the_memory_of_its_largest_requests() {
     let _client = reader.join().unwrap();
     assert!(budgets.usage().host.buffer_bytes > RESERVED_BYTES);
     for _ in 0..9 {
-        queue.release_unused();
+        queue.release_unused_buffers();
     }
-    assert!(!queue.release_unused(), "everything was released");
+    assert!(!queue.release_unused_buffers(), "everything was released");
     assert_eq!(budgets.usage().host.buffer_bytes, RESERVED_BYTES);
     let after = anonymous_bytes();
     // The thread's stack and the allocator may retain some memory.

@@ -14,7 +14,7 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
-    pub(crate) fn of_address(address: IpAddr) -> Self {
+    pub(crate) fn from_address(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(address) => {
                 let network = u128::from(address) >> 64 << 64;
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_network_of_64_bits_is_one_origin() {
-        let parse = |text: &str| Origin::of_address(text.parse().unwrap());
+        let parse = |text: &str| Origin::from_address(text.parse().unwrap());
         assert_eq!(parse("2001:db8::1"), parse("2001:db8::ffff:ffff:ffff:ffff"));
         assert_ne!(parse("2001:db8::1"), parse("2001:db8:0:1::1"));
         assert_eq!(parse("::ffff:192.0.2.1"), Origin::Address(IpAddr::from([192, 0, 2, 1])));

@@ -38,7 +38,7 @@ pub(crate) struct Output {
 
 /// Result of sending queued replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub(crate) enum SendResult {
     /// Every queued reply was sent completely.
     Done,
     /// The socket's send buffer is full, because the client does not read fast enough.
@@ -55,7 +55,7 @@ impl Output {
     }
 
     /// Returns the size of the heads of queued replies in bytes.
-    pub(crate) fn heads(&self) -> usize {
+    pub(crate) fn head_bytes(&self) -> usize {
         self.heads.len()
     }
 
@@ -102,7 +102,7 @@ impl Output {
         socket: &OwnedFd,
         memory: &Memory,
         mut free: impl FnMut(Vec<u32>),
-    ) -> Result<Sending, Errno> {
+    ) -> Result<SendResult, Errno> {
         while !self.replies.is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let count = self.gather(memory, &mut slices);
@@ -110,7 +110,7 @@ impl Output {
                 Ok(sent) => sent,
                 Err(Errno::AGAIN) => {
                     self.drop_heads();
-                    return Ok(Sending::Blocked);
+                    return Ok(SendResult::Blocked);
                 }
                 Err(Errno::INTR) => continue,
                 Err(errno) => return Err(errno),
@@ -128,7 +128,7 @@ impl Output {
             }
         }
         self.drop_heads();
-        Ok(Sending::Done)
+        Ok(SendResult::Done)
     }
 
     /// Removes the heads of replies that were sent completely.
@@ -174,7 +174,7 @@ impl Output {
                 let Some(slice) = slices.get_mut(count) else { return count };
                 // SAFETY: the request has ended, so only this reply accesses its chunks, and
                 // nothing writes to them until they are free again.
-                *slice = IoSlice::new(unsafe { memory.part(chunk, skip, len - skip) });
+                *slice = IoSlice::new(unsafe { memory.chunk_slice(chunk, skip, len - skip) });
                 count += 1;
                 skip = 0;
             }

@@ -16,7 +16,7 @@ pub(crate) const PART_BYTES: u64 = PAYLOAD_RESERVED_BYTES;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The part waits for buffer memory.
-    Next,
+    AwaitingMemory,
     /// The payload of the part, which belongs to a write, is being received.
     Receiving,
     /// The disk executes the part.
@@ -52,19 +52,19 @@ impl SplitRequest {
         else {
             return None;
         };
-        let parts = Self { request, range, done: 0, phase: Phase::Next };
+        let parts = Self { request, range, done: 0, phase: Phase::AwaitingMemory };
         (range.length > PART_BYTES).then_some(parts)
     }
 
     /// Returns the remaining range of the request, from the current part to the end.
-    pub(crate) fn rest(&self) -> ExportRange {
+    pub(crate) fn remaining_range(&self) -> ExportRange {
         let offset = self.range.offset.saturating_add(self.done);
         ExportRange { offset, length: self.range.length.saturating_sub(self.done) }
     }
 
     /// Returns the length of the current part in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.rest().length.min(PART_BYTES)
+    pub(crate) fn part_bytes(&self) -> u64 {
+        self.remaining_range().length.min(PART_BYTES)
     }
 
     /// Returns the whole request, including executed parts.
@@ -74,7 +74,7 @@ impl SplitRequest {
 
     /// Returns the current part as a request of its own.
     pub(crate) fn part(&self) -> Request {
-        let range = ExportRange { length: self.bytes(), ..self.rest() };
+        let range = ExportRange { length: self.part_bytes(), ..self.remaining_range() };
         let (command, payload) = match self.request.command {
             NbdCommand::Write { fua, .. } => (NbdCommand::Write { range, fua }, range.length),
             _ => (NbdCommand::Read { range, dont_fragment: true }, 0),
@@ -85,14 +85,14 @@ impl SplitRequest {
 
     /// Returns the number of bytes of a write's payload that were not received yet. Valid while the
     /// disk executes a part.
-    pub(crate) fn unreceived(&self) -> u64 {
-        let remaining = self.rest().length.saturating_sub(self.bytes());
+    pub(crate) fn unreceived_bytes(&self) -> u64 {
+        let remaining = self.remaining_range().length.saturating_sub(self.part_bytes());
         if self.request.payload_bytes > 0 { remaining } else { 0 }
     }
 
     /// Returns the form of the reply to the current part of a read. `has_chunks` is true if the
     /// client has negotiated structured or extended replies.
-    pub(crate) fn reply(&self, has_chunks: bool) -> PartReply {
+    pub(crate) fn reply_form(&self, has_chunks: bool) -> PartReply {
         let in_one = matches!(self.request.command, NbdCommand::Read { dont_fragment: true, .. });
         match (has_chunks && !in_one, self.done) {
             (true, _) => PartReply::Chunk,
@@ -102,9 +102,9 @@ impl SplitRequest {
     }
 
     /// Records that the disk has executed the current part. Returns true if it was the last one.
-    pub(crate) fn handle_done(&mut self) -> bool {
-        self.done = self.done.saturating_add(self.bytes());
-        self.phase = Phase::Next;
+    pub(crate) fn finish_part(&mut self) -> bool {
+        self.done = self.done.saturating_add(self.part_bytes());
+        self.phase = Phase::AwaitingMemory;
         self.done >= self.range.length
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::budgets::ConnectionAccount;
 use crate::level::PAYLOAD_RESERVED_BYTES;
-use crate::memory::{CHUNK_BYTES, CHUNKS, SMALL_BYTES, SMALL_CHUNKS};
+use crate::memory::{CHUNK_BYTES, CHUNKS, SMALL_CHUNK_BYTES, SMALL_CHUNKS};
 
 /// Maximum number of empty lists that a pool keeps for reuse: the queue depth of most clients.
 const SPARE_LISTS_MAX: usize = 64;
@@ -104,7 +104,7 @@ impl Pool {
     pub(crate) fn new(share: Arc<ConnectionAccount>) -> Self {
         Self {
             chunks: Stack::new(0..CHUNKS, CHUNK_BYTES),
-            small: Stack::new(CHUNKS..CHUNKS + SMALL_CHUNKS, SMALL_BYTES),
+            small: Stack::new(CHUNKS..CHUNKS + SMALL_CHUNKS, SMALL_CHUNK_BYTES),
             share,
             surplus: 0,
             spare_lists: Vec::new(),
@@ -122,7 +122,7 @@ impl Pool {
         if bytes == 0 {
             return Some(Vec::new());
         }
-        if bytes <= SMALL_BYTES as u64 && !self.small.free.is_empty() {
+        if bytes <= SMALL_CHUNK_BYTES as u64 && !self.small.free.is_empty() {
             let growth = self.small.growth(1);
             if self.may_grow(growth, 0) || (self.chunks.spare() == 0 && self.grow(growth)) {
                 let mut list = self.spare_lists.pop().unwrap_or_default();
@@ -149,12 +149,12 @@ impl Pool {
 
     /// Returns true if [`Pool::take`] would succeed.
     pub(crate) fn fits(&self, bytes: u64) -> bool {
-        let is_small = bytes <= SMALL_BYTES as u64 && !self.small.free.is_empty();
+        let is_small = bytes <= SMALL_CHUNK_BYTES as u64 && !self.small.free.is_empty();
         if bytes == 0 || (is_small && self.may_reach(self.small.growth(1), 0)) {
             return true;
         }
         let count = chunks_for(bytes);
-        let returned = self.small.spare() as u64 * SMALL_BYTES as u64;
+        let returned = self.small.spare() as u64 * SMALL_CHUNK_BYTES as u64;
         count <= self.chunks.free.len() && self.may_reach(self.chunks.growth(count), returned)
     }
 
@@ -196,8 +196,8 @@ impl Pool {
     }
 
     /// Records that a request is delayed or processed in parts for lack of memory.
-    pub(crate) fn note_shortage(&self) {
-        self.share.note_shortage();
+    pub(crate) fn record_shortage(&self) {
+        self.share.record_shortage();
     }
 
     fn warm_bytes(&self) -> u64 {
@@ -220,14 +220,14 @@ impl Pool {
     /// Returns true if the connection may use `growth` more bytes, after it returns `returned`,
     /// including bytes that it can take from its account.
     fn may_reach(&self, growth: u64, returned: u64) -> bool {
-        self.may_grow(growth, returned) || self.share.has(self.missing(growth, returned))
+        self.may_grow(growth, returned) || self.share.can_charge(self.missing(growth, returned))
     }
 
     /// Takes from the account what the connection needs to use `growth` more bytes. Returns false,
     /// and takes nothing, if a limit is reached.
     fn grow(&mut self, growth: u64) -> bool {
         let missing = if growth == 0 { 0 } else { self.missing(growth, 0) };
-        let is_taken = missing == 0 || self.share.take(missing);
+        let is_taken = missing == 0 || self.share.try_charge(missing);
         self.surplus += if is_taken { missing } else { 0 };
         is_taken
     }

@@ -3,12 +3,12 @@ use crate::{NbdAccounting, RESERVED_BYTES};
 use suimon_ports::NbdLimits;
 
 const CHUNK: u64 = CHUNK_BYTES as u64;
-const SMALL: u64 = SMALL_BYTES as u64;
+const SMALL: u64 = SMALL_CHUNK_BYTES as u64;
 
 /// Returns a pool, and the accounts of a host with `surplus` bytes beyond the pool's reservation.
 fn pool(surplus: u64) -> (Pool, NbdAccounting) {
     let budgets = NbdAccounting::default();
-    let limits = |bytes| NbdLimits { connections_max: 0, buffer_max_bytes: bytes };
+    let limits = |bytes| NbdLimits { connections_max: 0, buffer_bytes_max: bytes };
     budgets.set_limits(limits(RESERVED_BYTES + surplus), limits(u64::MAX));
     (Pool::new(Arc::new(budgets.admit_daemon())), budgets)
 }

@@ -8,17 +8,17 @@ use std::sync::Arc;
 use rustix::event::epoll;
 use rustix::io::Errno;
 use suimon_image::ByteRange;
-use suimon_nbd::{NbdCommand, Negotiated, Request, RequestParser};
+use suimon_nbd::{NbdCommand, NegotiatedParameters, Request, RequestParser};
 use suimon_ports::{
-    AllocationExtent, ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, PortFault,
+    AllocationExtent, ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind, QueueFault,
 };
 use suimon_uring::PayloadTable;
 
 use crate::budgets::ConnectionAccount;
-use crate::input::{Event, Input, InputError};
+use crate::input::{InputEvent, Input, InputError};
 use crate::inside::QueueResources;
 use crate::memory::{CHUNK_BYTES, CHUNKS, Memory};
-use crate::output::{Output, Sending};
+use crate::output::{Output, SendResult};
 use crate::parts::{Phase, SplitRequest};
 use crate::pool::Pool;
 use crate::slot::{InFlightRequest, payload_bytes};
@@ -41,7 +41,7 @@ const HEADS_BYTES_MAX: usize = 64 << 10;
 
 /// Connection of a client, as a queue of a disk. Dropping it closes the connection.
 pub struct NbdQueue {
-    /// Socket of the connection. Closed before the guard in `_inside`.
+    /// Socket of the connection. Closed before the guard in `_resources`.
     pub(crate) socket: OwnedFd,
     pub(crate) watch: SocketWatch,
     /// True if the last poll returned requests.
@@ -51,31 +51,31 @@ pub struct NbdQueue {
     /// Error of watching the socket, which the next receive reports.
     pub(crate) watch_error: Option<Errno>,
     /// Reason why the connection must end, which the next receive or send reports.
-    pub(crate) broken: Option<&'static str>,
-    pub(crate) transmission: RequestParser,
+    pub(crate) end_reason: Option<&'static str>,
+    pub(crate) request_parser: RequestParser,
     /// True if the client has negotiated structured or extended replies.
     pub(crate) has_chunks: bool,
     pub(crate) memory: Arc<Memory>,
     pub(crate) pool: Pool,
     pub(crate) table: PayloadTable,
     pub(crate) slots: Vec<Option<InFlightRequest>>,
-    pub(crate) free: Vec<u32>,
+    pub(crate) free_slots: Vec<u32>,
     pub(crate) input: Input,
     pub(crate) output: Output,
-    pub(crate) is_blocked: bool,
+    pub(crate) is_output_blocked: bool,
     /// Request that waits for buffer memory for its payload.
-    pub(crate) waiting: Option<Request>,
+    pub(crate) waiting_request: Option<Request>,
     /// True if the waiting request was already counted as delayed for lack of memory.
-    pub(crate) is_short: bool,
+    pub(crate) is_shortage_recorded: bool,
     /// Request that is processed in parts. The connection has no other request meanwhile.
-    pub(crate) parts: Option<SplitRequest>,
+    pub(crate) split_request: Option<SplitRequest>,
     /// Tags of executed trims with forced unit access. The worker receives a flush for each of them
     /// next.
     pub(crate) flush_tags: Vec<u32>,
     /// Requests that the worker has returned unexecuted, in the order in which it will receive them
     /// again.
-    pub(crate) returned: VecDeque<DiskRequest>,
-    pub(crate) _inside: Option<QueueResources>,
+    pub(crate) returned_requests: VecDeque<DiskRequest>,
+    pub(crate) _resources: Option<QueueResources>,
 }
 
 impl NbdQueue {
@@ -86,7 +86,7 @@ impl NbdQueue {
     /// Memory or descriptors are exhausted.
     pub fn new(
         socket: impl Into<OwnedFd>,
-        negotiated: &Negotiated,
+        negotiated: &NegotiatedParameters,
         unparsed: Vec<u8>,
         share: Arc<ConnectionAccount>,
     ) -> std::io::Result<Self> {
@@ -98,26 +98,26 @@ impl NbdQueue {
         Ok(Self {
             watch: SocketWatch::new(&socket)?,
             last_poll_had_requests: false,
-            is_reading_reported: unread::reports_unread(&socket),
+            is_reading_reported: unread::reports_unread_data(&socket),
             socket,
             watch_error: None,
-            broken: None,
-            transmission: RequestParser::new(negotiated),
+            end_reason: None,
+            request_parser: RequestParser::new(negotiated),
             has_chunks: negotiated.framing.has_chunks(),
             table: PayloadTable::new(REQUESTS_MAX, 4, Arc::clone(&memory) as _),
             memory,
             pool: Pool::new(share),
             slots: (0..REQUESTS_MAX).map(|_| None).collect(),
-            free: (0..REQUESTS_MAX).rev().collect(),
+            free_slots: (0..REQUESTS_MAX).rev().collect(),
             input: Input::new(unparsed),
             output: Output::default(),
-            is_blocked: false,
-            waiting: None,
-            is_short: false,
-            parts: None,
+            is_output_blocked: false,
+            waiting_request: None,
+            is_shortage_recorded: false,
+            split_request: None,
             flush_tags: Vec::new(),
-            returned: VecDeque::new(),
-            _inside: None,
+            returned_requests: VecDeque::new(),
+            _resources: None,
         })
     }
 
@@ -130,22 +130,22 @@ impl NbdQueue {
     /// Attaches values that must exist as long as the queue.
     pub(crate) fn with_resources(mut self, inside: QueueResources) -> Self {
         self.input.guard.clone_from(&inside.guard);
-        Self { _inside: Some(inside), ..self }
+        Self { _resources: Some(inside), ..self }
     }
 
     /// Returns true if a request may be read from the socket: a tag is free, fewer than
     /// [`REPLIES_MAX`] replies are unsent, and their heads have fewer than [`HEADS_BYTES_MAX`]
     /// bytes.
     fn has_room(&self) -> bool {
-        let is_read = self.output.len() < REPLIES_MAX && self.output.heads() < HEADS_BYTES_MAX;
-        !self.free.is_empty() && is_read
+        let is_read = self.output.len() < REPLIES_MAX && self.output.head_bytes() < HEADS_BYTES_MAX;
+        !self.free_slots.is_empty() && is_read
     }
 
     /// Returns true if the connection can continue without an event of its socket or its disk.
     fn can_continue(&self) -> bool {
-        match (&self.parts, &self.waiting) {
+        match (&self.split_request, &self.waiting_request) {
             (Some(parts), _) => match parts.phase {
-                Phase::Next => self.pool.fits(parts.bytes()),
+                Phase::AwaitingMemory => self.pool.fits(parts.part_bytes()),
                 Phase::Receiving => self.input.has_bytes(),
                 Phase::OnDisk => false,
             },
@@ -174,7 +174,7 @@ impl NbdQueue {
     /// # Errors
     /// The connection has ended.
     fn take(&mut self) -> Result<Option<DiskRequest>, InputError> {
-        if let Some(request) = self.returned.pop_front() {
+        if let Some(request) = self.returned_requests.pop_front() {
             return Ok(Some(request));
         }
         if let Some(tag) = self.flush_tags.pop() {
@@ -182,35 +182,35 @@ impl NbdQueue {
             return Ok(range.map(|range| DiskRequest { tag, op: DiskOp::Flush, range }));
         }
         loop {
-            if self.parts.is_some() {
+            if self.split_request.is_some() {
                 return self.take_part();
             }
             if !self.has_room() {
                 return Ok(None);
             }
-            if let Some(request) = self.waiting {
-                let Some(chunks) = self.chunks(payload_bytes(&request)) else {
-                    if !core::mem::replace(&mut self.is_short, true) {
-                        self.pool.note_shortage();
+            if let Some(request) = self.waiting_request {
+                let Some(chunks) = self.take_chunks(payload_bytes(&request)) else {
+                    if !core::mem::replace(&mut self.is_shortage_recorded, true) {
+                        self.pool.record_shortage();
                     }
-                    self.parts = self.parts_of(&request);
-                    if self.parts.is_some() {
-                        (self.waiting, self.is_short) = (None, false);
+                    self.split_request = self.parts_of(&request);
+                    if self.split_request.is_some() {
+                        (self.waiting_request, self.is_shortage_recorded) = (None, false);
                         continue;
                     }
                     return Ok(None);
                 };
-                (self.waiting, self.is_short) = (None, false);
+                (self.waiting_request, self.is_shortage_recorded) = (None, false);
                 if request.payload_bytes > 0 {
-                    self.input.expect(request, chunks);
+                    self.input.expect_payload(request, chunks);
                 } else if let Some(started) = self.begin(request, chunks) {
                     return Ok(Some(started));
                 }
             }
-            match self.input.next(&self.socket, &self.memory, &self.transmission)? {
-                Event::Nothing => return Ok(None),
-                Event::Header(request) => self.waiting = Some(request),
-                Event::Whole(arrived) => {
+            match self.input.next_event(&self.socket, &self.memory, &self.request_parser)? {
+                InputEvent::Incomplete => return Ok(None),
+                InputEvent::Header(request) => self.waiting_request = Some(request),
+                InputEvent::CompleteWrite(arrived) => {
                     let (request, chunks) = (arrived.request, arrived.chunks);
                     let started = match request.command {
                         NbdCommand::BlockStatusWithPayload { .. } => {
@@ -222,10 +222,10 @@ impl NbdQueue {
                         return Ok(started);
                     }
                 }
-                Event::Refused(refused) => {
-                    self.refuse(&refused);
+                InputEvent::Rejected(refused) => {
+                    self.queue_error_reply(&refused);
                 }
-                Event::Disconnect => return Err(InputError::PeerClosed),
+                InputEvent::Disconnect => return Err(InputError::DisconnectRequested),
             }
         }
     }
@@ -233,7 +233,7 @@ impl NbdQueue {
     /// Takes memory chunks for a payload of `bytes` bytes. Returns `None` if too few are free, or
     /// the limits on buffer memory permit no more. The total number of chunks suffices for every
     /// payload.
-    pub(crate) fn chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
+    pub(crate) fn take_chunks(&mut self, bytes: u64) -> Option<Vec<u32>> {
         let Self { pool, memory, .. } = self;
         let bytes = bytes.min(u64::from(CHUNKS) * CHUNK_BYTES as u64);
         pool.take(bytes, &mut |chunks| memory.release(&chunks))
@@ -242,49 +242,49 @@ impl NbdQueue {
     /// Returns the state of a request that is to be processed in parts. Returns `None` if the
     /// request needs no parts, or the client has not received all replies to earlier requests.
     fn parts_of(&self, request: &Request) -> Option<SplitRequest> {
-        let is_first = self.free.len() == REQUESTS_MAX as usize && self.output.is_empty();
+        let is_first = self.free_slots.len() == REQUESTS_MAX as usize && self.output.is_empty();
         if is_first && self.pool.is_unused() { SplitRequest::new(*request) } else { None }
     }
 
     /// Watches the socket for the events that the queue can process now.
     fn arm_watch(&mut self) -> Result<(), Errno> {
         let mut events = epoll::EventFlags::empty();
-        let is_reading = match &self.parts {
+        let is_reading = match &self.split_request {
             Some(parts) => parts.phase == Phase::Receiving,
-            None => self.has_room() && self.waiting.is_none(),
+            None => self.has_room() && self.waiting_request.is_none(),
         };
         events.set(epoll::EventFlags::IN, is_reading);
-        events.set(epoll::EventFlags::OUT, self.is_blocked);
+        events.set(epoll::EventFlags::OUT, self.is_output_blocked);
         self.watch.arm(&self.socket, events)
     }
 
-    fn send(&mut self) -> Result<(), PortFault> {
+    fn send(&mut self) -> Result<(), QueueFault> {
         let pool = &mut self.pool;
         let sending = self.output.send(&self.socket, &self.memory, |chunks| pool.release(chunks));
-        self.is_blocked = sending.map_err(|errno| disconnected(&errno))? == Sending::Blocked;
+        self.is_output_blocked = sending.map_err(|errno| disconnected(&errno))? == SendResult::Blocked;
         Ok(())
     }
 
     /// Returns an error if the connection must end.
-    fn check(&self) -> Result<(), PortFault> {
-        self.broken.map_or(Ok(()), |reason| Err(disconnected(&reason)))
+    fn check(&self) -> Result<(), QueueFault> {
+        self.end_reason.map_or(Ok(()), |reason| Err(disconnected(&reason)))
     }
 }
 
 impl DiskQueue for NbdQueue {
-    fn tags(&self) -> u32 {
+    fn in_flight_max(&self) -> u32 {
         REQUESTS_MAX
     }
 
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault> {
         if let Some(errno) = self.watch_error {
             let detail = format!("the connection cannot be polled: {errno}");
-            return Err(PortFault { kind: FaultKind::Host, detail });
+            return Err(QueueFault { kind: FaultKind::SystemCallFailed, detail });
         }
         self.check()?;
         self.watch.record_poll(&self.socket, core::mem::take(&mut self.last_poll_had_requests));
         self.input.begin_poll();
-        if self.is_blocked {
+        if self.is_output_blocked {
             self.send()?;
         }
         for count in 0..max {
@@ -294,12 +294,12 @@ impl DiskQueue for NbdQueue {
                     requests.push(request);
                 }
                 Ok(None) => return Ok(count),
-                Err(InputError::PeerClosed) => {
+                Err(InputError::DisconnectRequested) => {
                     let detail = "the client disconnected".to_owned();
-                    return Err(PortFault { kind: FaultKind::Disconnected, detail });
+                    return Err(QueueFault { kind: FaultKind::Disconnected, detail });
                 }
-                Err(error @ (InputError::LostSync(_) | InputError::Descriptor)) => {
-                    return Err(PortFault {
+                Err(error @ (InputError::LostSync(_) | InputError::DescriptorAttached)) => {
+                    return Err(QueueFault {
                         kind: FaultKind::ProtocolViolation,
                         detail: error.to_string(),
                     });
@@ -333,19 +333,19 @@ impl DiskQueue for NbdQueue {
             self.flush_tags.push(tag);
             return;
         }
-        self.free.push(tag);
-        match self.parts {
-            Some(parts) => self.end_part(parts, slot, outcome),
-            None => self.answer(slot, outcome),
+        self.free_slots.push(tag);
+        match self.split_request {
+            Some(parts) => self.complete_part(parts, slot, outcome),
+            None => self.queue_reply(slot, outcome),
         }
     }
 
-    fn reclaim(&mut self, request: DiskRequest) -> bool {
-        self.returned.push_back(request);
+    fn requeue(&mut self, request: DiskRequest) -> bool {
+        self.returned_requests.push_back(request);
         true
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.check()?;
         if self.output.is_empty() {
             return Ok(());
@@ -354,8 +354,8 @@ impl DiskQueue for NbdQueue {
     }
 
     fn arm(&mut self) -> ArmResult {
-        let has_work = !self.flush_tags.is_empty() || !self.returned.is_empty();
-        if has_work || self.broken.is_some() || self.can_continue() {
+        let has_work = !self.flush_tags.is_empty() || !self.returned_requests.is_empty();
+        if has_work || self.end_reason.is_some() || self.can_continue() {
             return ArmResult::Pending;
         }
         self.watch_error = self.arm_watch().err();
@@ -372,7 +372,7 @@ impl DiskQueue for NbdQueue {
         true
     }
 
-    fn release_unused(&mut self) -> bool {
+    fn release_unused_buffers(&mut self) -> bool {
         let Self { pool, memory, .. } = self;
         let has_chunks = pool.release_unused(&mut |chunks| memory.release(&chunks));
         let has_bytes = self.input.release_unused();
@@ -381,10 +381,10 @@ impl DiskQueue for NbdQueue {
     }
 
     fn has_unconsumed_completions(&self) -> bool {
-        self.is_reading_reported && !self.is_blocked && unread::has_unread(&self.socket)
+        self.is_reading_reported && !self.is_output_blocked && unread::has_unread_data(&self.socket)
     }
 }
 
-fn disconnected(error: &impl ToString) -> PortFault {
-    PortFault { kind: FaultKind::Disconnected, detail: error.to_string() }
+fn disconnected(error: &impl ToString) -> QueueFault {
+    QueueFault { kind: FaultKind::Disconnected, detail: error.to_string() }
 }

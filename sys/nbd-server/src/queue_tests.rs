@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_image::ByteRange;
-use suimon_nbd::{Export, ExportSpec, Features, Framing, Negotiated};
+use suimon_nbd::{Export, ExportSpec, Features, Framing, NegotiatedParameters};
 use suimon_ports::{
     Allocation, AllocationExtent, ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, FaultKind,
 };
@@ -37,11 +37,11 @@ pub(crate) fn connection_of(framing: Framing, budgets: &NbdAccounting) -> (NbdQu
     let has_chunks = framing.has_chunks();
     let mut features =
         Features { flush: true, fua: true, trim: true, write_zeroes: true, ..Features::default() };
-    features.allocation = has_chunks;
+    features.allocation_status = has_chunks;
     let spec = ExportSpec { name: "disk".to_owned(), size: SIZE, features, ..Default::default() };
     let export = Export::new(spec).unwrap();
     let flags = export.flags(framing, has_chunks);
-    let negotiated = Negotiated { export, flags, framing, base_allocation: has_chunks, tls: false };
+    let negotiated = NegotiatedParameters { export, flags, framing, base_allocation: has_chunks, tls: false };
     let (socket, client) = UnixStream::pair().unwrap();
     let share = Arc::new(budgets.admit_daemon());
     (NbdQueue::new(socket, &negotiated, Vec::new(), share).unwrap(), client)
@@ -118,7 +118,7 @@ fn a_request_that_is_returned_unexecuted_is_received_again_with_its_payload() {
     client.write_all(&[header(0, WRITE, 7, 4096, 512), vec![3; 512]].concat()).unwrap();
     let [request] = received(&mut queue)[..] else { panic!("it is whole") };
     assert_eq!(queue.arm(), ArmResult::Armed);
-    assert!(queue.reclaim(request) && !queue.redelivers_after_drop());
+    assert!(queue.requeue(request) && !queue.redelivers_after_drop());
     assert_eq!(queue.arm(), ArmResult::Pending);
     assert_eq!(received(&mut queue), [request]);
     assert_eq!(queue.arm(), ArmResult::Armed);
@@ -177,7 +177,7 @@ fn block_status_is_reported_for_selected_contexts_only() {
     };
     client.write_all(&[ask(1, 1 << 20, 9), ask(2, 1 << 20, 1)].concat()).unwrap();
     let requests = received(&mut queue);
-    let [DiskRequest { tag, op: DiskOp::Status { is_first_only: false }, range }] = requests[..]
+    let [DiskRequest { tag, op: DiskOp::AllocationStatus { is_first_only: false }, range }] = requests[..]
     else {
         panic!("{requests:?}")
     };
@@ -313,7 +313,7 @@ fn a_connection_that_cannot_be_watched_is_ended_with_the_reason() {
         "the worker waits for a connection that cannot be watched"
     );
     let fault = queue.receive(32, &mut Vec::new()).unwrap_err();
-    assert_eq!(fault.kind, FaultKind::Host);
+    assert_eq!(fault.kind, FaultKind::SystemCallFailed);
     assert!(fault.detail.contains("cannot be polled"), "{fault}");
     // Accepted requests are completed nevertheless.
     queue.complete(0, DiskOutcome::Done);

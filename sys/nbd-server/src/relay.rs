@@ -50,7 +50,7 @@ pub(crate) fn start_relay(
     let socket = TcpStream::from_std(StdTcpStream::from(socket))?;
     let (life, mut ended) = channel();
     let acceptor = TlsAcceptor::from(tls.config());
-    let evicted = client.evicted.clone();
+    let evicted = client.replacement_signal.clone();
     // `client` keeps the connection counted while the task runs.
     let relay = async move {
         let session = async {
@@ -63,7 +63,7 @@ pub(crate) fn start_relay(
             let read = BufReader::with_capacity(BUFFER_BYTES, Cursor::new(received).chain(read));
             let handshake = acceptor.accept(join(read, write));
             let note = |is_waiting| note_waiting(&client, is_waiting);
-            let limits = client.host.tls_limits.clone();
+            let limits = client.context.tls_limits.clone();
             limits.run(address_of(client.origin), watched, handshake, note).await
         };
         let session = tokio::select! {
@@ -75,7 +75,7 @@ pub(crate) fn start_relay(
             Ok(session) => session,
             Err(error) => {
                 if !is_of_connection(&error) {
-                    client.refuse(&format!("TLS failed: {error}"));
+                    client.report_access_rejection(&format!("TLS failed: {error}"));
                 }
                 return;
             }
@@ -106,8 +106,8 @@ fn address_of(origin: Option<Origin>) -> IpAddr {
 /// Records in the client's negotiation whether the TLS handshake is queued, so that the client
 /// waits for the server.
 fn note_waiting(client: &Client, is_waiting: bool) {
-    if let Some(progress) = &client.progress {
-        progress.set_waiting(is_waiting, Instant::now());
+    if let Some(progress) = &client.negotiation {
+        progress.set_waiting_for_server(is_waiting, Instant::now());
     }
 }
 

@@ -14,7 +14,7 @@ use crate::client::Client;
 use crate::clients::ClientIdentity;
 use crate::origin::Origin;
 use crate::relay::start_relay;
-use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, NbdTls, RESERVED_BYTES, TcpAccess};
+use crate::{NbdExports, NbdServerContext, NbdQueue, NbdServer, NbdTls, RESERVED_BYTES, TcpAccess};
 
 /// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -31,7 +31,7 @@ impl NbdExports for Refusals {
         Err("no export is configured".to_owned())
     }
 
-    fn handle_refused(&self, _peer: String, reason: String) {
+    fn handle_access_rejection(&self, _peer: String, reason: String) {
         self.0.lock().unwrap().send(reason).unwrap();
     }
 }
@@ -62,15 +62,15 @@ fn tls() -> NbdTls {
 fn a_connection_has_its_place_until_its_tls_has_ended() {
     let (refused, _refusals) = channel();
     let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();
-    let host = NbdHost::new(Arc::new(Refusals(Mutex::new(refused))), runtime.clone());
+    let host = NbdServerContext::new(Arc::new(Refusals(Mutex::new(refused))), runtime.clone());
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (socket, _) = listener.accept().unwrap();
     socket.set_nonblocking(true).unwrap();
-    let (tls, budgets) = (tls(), host.budgets.clone());
+    let (tls, budgets) = (tls(), host.accounting.clone());
     let caller = ClientIdentity { transport: NbdTransport::Tls, peer: "a test".to_owned() };
     let client = Client::new(host, Some(tls.clone()), caller, Some(Origin::User(7)));
-    client.claim("disk").unwrap();
+    client.open_account("disk").unwrap();
     let (inner, life) = {
         let _guard = runtime.enter();
         start_relay(&tls, socket.into(), Vec::new(), client).unwrap()
@@ -95,7 +95,7 @@ fn a_client_that_disconnects_during_tls_is_not_refused_but_invalid_data_is() {
     let access = TcpAccess { tls, ..TcpAccess::default() };
     let (refused, refusals) = channel();
     let runtime = SocketRuntime::new("nbd", 1, ThreadHooks::default()).unwrap();
-    let host = NbdHost::new(Arc::new(Refusals(Mutex::new(refused))), runtime);
+    let host = NbdServerContext::new(Arc::new(Refusals(Mutex::new(refused))), runtime);
     let any_address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = NbdServer::listen_tcp(any_address, access, host).unwrap();
     let address = server.address().unwrap();

@@ -2,7 +2,7 @@
 
 use suimon_nbd::{
     ExportRange, ExtentState, NbdCommand, NbdError, REPLY_BYTES_MAX, RejectedRequest, Request,
-    STATUS_BYTES_MIN, StatusExtent,
+    STATUS_BUFFER_BYTES_MIN, StatusExtent,
 };
 use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 
@@ -14,18 +14,18 @@ const STATUS_EXTENT_BYTES: usize = 16;
 
 impl NbdQueue {
     /// Queues the error reply to an invalid request, which was not executed.
-    pub(crate) fn refuse(&mut self, refused: &RejectedRequest) {
+    pub(crate) fn queue_error_reply(&mut self, refused: &RejectedRequest) {
         self.output.push(REPLY_BYTES_MAX, |out| refused.encode(out).ok(), Vec::new(), 0);
     }
 
     /// Queues the reply to an executed request with its outcome.
-    pub(crate) fn answer(&mut self, slot: InFlightRequest, outcome: DiskOutcome) {
+    pub(crate) fn queue_reply(&mut self, slot: InFlightRequest, outcome: DiskOutcome) {
         let InFlightRequest { request, chunks, extents, .. } = slot;
         let reply_to = request.reply_to;
         if let Some((error, reason)) = error_of(outcome) {
             self.output.push(
                 REPLY_BYTES_MAX,
-                |out| reply_to.error(error, reason, out).ok(),
+                |out| reply_to.encode_error(error, reason, out).ok(),
                 Vec::new(),
                 0,
             );
@@ -34,17 +34,17 @@ impl NbdQueue {
             let bytes = usize::try_from(range.length).unwrap_or(0);
             return self.output.push(REPLY_BYTES_MAX, head, chunks, bytes);
         } else if let NbdCommand::BlockStatus { range, first_only } = request.command {
-            let bytes_max = STATUS_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
-            let transmission = self.transmission;
+            let bytes_max = STATUS_BUFFER_BYTES_MIN + STATUS_EXTENT_BYTES * extents.len();
+            let transmission = self.request_parser;
             let encode = |out: &mut [u8]| {
-                let mut reply = transmission.block_status(reply_to, range, first_only, out).ok()?;
+                let mut reply = transmission.begin_block_status_reply(reply_to, range, first_only, out).ok()?;
                 extents.into_iter().map(extent).all(|extent| reply.push(extent));
                 Some(reply.finish())
             };
             // The chunk is counted for the extents until they are sent.
             return self.output.push(bytes_max, encode, chunks, 0);
         } else {
-            self.output.push(REPLY_BYTES_MAX, |out| reply_to.done(out).ok(), Vec::new(), 0);
+            self.output.push(REPLY_BYTES_MAX, |out| reply_to.encode_success(out).ok(), Vec::new(), 0);
         }
         self.pool.release(chunks);
     }
@@ -56,7 +56,7 @@ impl NbdQueue {
         range: ExportRange,
     ) -> impl FnOnce(&mut [u8]) -> Option<usize> + use<> {
         let no_extents = core::iter::empty();
-        let mut chunks = self.transmission.read_chunks(request.reply_to, range, true, no_extents);
+        let mut chunks = self.request_parser.split_read_reply(request.reply_to, range, true, no_extents);
         move |out| chunks.next()?.encode_head(out).ok()
     }
 }

@@ -5,7 +5,7 @@ use suimon_nbd::{NbdCommand, NbdError, REPLY_BYTES_MAX, Request};
 use suimon_ports::{DiskOp, DiskRequest};
 use suimon_uring::{PayloadUse, Segment};
 
-use crate::memory::{CHUNK_BYTES, SMALL_BYTES};
+use crate::memory::{CHUNK_BYTES, SMALL_CHUNK_BYTES};
 use crate::queue::NbdQueue;
 use crate::slot::{InFlightRequest, RequiredAction, disk_bytes, required_action};
 
@@ -22,13 +22,13 @@ impl NbdQueue {
         let result = chunks.first().map(|&chunk| {
             // SAFETY: the request was not passed on yet, so nothing else accesses its chunk, and
             // its payload of a few bytes fits into it.
-            let payload = unsafe { self.memory.part(chunk, 0, bytes.min(SMALL_BYTES)) };
-            self.transmission.handle_contexts(request, payload)
+            let payload = unsafe { self.memory.chunk_slice(chunk, 0, bytes.min(SMALL_CHUNK_BYTES)) };
+            self.request_parser.parse_contexts(request, payload)
         });
         match result {
             // The reply is counted instead of the payload.
             Some(Ok(request)) => return self.begin(request, chunks),
-            Some(Err(refused)) => self.refuse(&refused),
+            Some(Err(refused)) => self.queue_error_reply(&refused),
             None => {}
         }
         self.pool.release(chunks);
@@ -41,7 +41,7 @@ impl NbdQueue {
         let refusal = match required_action(&request.command) {
             RequiredAction::Nothing => None,
             RequiredAction::Overflow => Some((NbdError::Inval, "the range ends beyond 64 bits")),
-            RequiredAction::Disk(op, range) => match self.free.pop() {
+            RequiredAction::Disk(op, range) => match self.free_slots.pop() {
                 Some(tag) => return Some(self.begin_on_disk(request, chunks, (tag, op, range))),
                 // This cannot occur, because the number of requests read at a time is limited.
                 None => Some((NbdError::Nomem, "too many requests are in flight")),
@@ -49,8 +49,8 @@ impl NbdQueue {
         };
         let reply_to = request.reply_to;
         let encode = |out: &mut [u8]| match refusal {
-            None => reply_to.done(out).ok(),
-            Some((error, text)) => reply_to.error(error, text, out).ok(),
+            None => reply_to.encode_success(out).ok(),
+            Some((error, text)) => reply_to.encode_error(error, text, out).ok(),
         };
         self.output.push(REPLY_BYTES_MAX, encode, Vec::new(), 0);
         self.pool.release(chunks);

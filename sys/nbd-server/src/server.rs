@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use crate::access::{TcpAccess, UnixAccess};
 use crate::client::Client;
 use crate::clients::ClientIdentity;
-use crate::host::NbdHost;
+use crate::host::NbdServerContext;
 use crate::keepalive;
 use crate::origin::Origin;
 
@@ -67,12 +67,12 @@ impl NbdServer {
     ///
     /// # Errors
     /// The error of the system call.
-    pub fn listen(path: &Path, access: UnixAccess, host: NbdHost) -> io::Result<Self> {
+    pub fn listen(path: &Path, access: UnixAccess, host: NbdServerContext) -> io::Result<Self> {
         let listener = bind(path)?;
         // Connections inherit the option, so that a client cannot attach descriptors before it is
         // accepted.
         refuse_descriptors(&listener);
-        let guarded = access.guard(path).and_then(|()| listener.set_nonblocking(true));
+        let guarded = access.set_socket_mode(path).and_then(|()| listener.set_nonblocking(true));
         let started = guarded
             .and_then(|()| Self::start(listener.into(), Access::Unix(RwLock::new(access)), host));
         if started.is_err() {
@@ -88,8 +88,8 @@ impl NbdServer {
     /// # Errors
     /// The error of the system call; [`io::ErrorKind::PermissionDenied`] for an address that other
     /// hosts can reach without TLS.
-    pub fn listen_tcp(address: SocketAddr, access: TcpAccess, host: NbdHost) -> io::Result<Self> {
-        access.check(address)?;
+    pub fn listen_tcp(address: SocketAddr, access: TcpAccess, host: NbdServerContext) -> io::Result<Self> {
+        access.check_listen_address(address)?;
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
@@ -115,7 +115,7 @@ impl NbdServer {
         // The new allow list takes effect before the file mode admits more clients.
         let mut current = old.write().unwrap_or_else(PoisonError::into_inner);
         *current = access;
-        current.guard(path)
+        current.set_socket_mode(path)
     }
 
     /// Changes the access control of the server's TCP socket for later clients.
@@ -127,12 +127,12 @@ impl NbdServer {
         let (Access::Tcp(old), Some(address)) = (&*self.access, self.address) else {
             return Err(io::ErrorKind::Unsupported.into());
         };
-        access.check(address)?;
+        access.check_listen_address(address)?;
         *old.write().unwrap_or_else(PoisonError::into_inner) = access;
         Ok(())
     }
 
-    fn start(listener: OwnedFd, access: Access, host: NbdHost) -> io::Result<Self> {
+    fn start(listener: OwnedFd, access: Access, host: NbdServerContext) -> io::Result<Self> {
         let listener = {
             let _guard = host.runtime.enter();
             WatchedFd::readable(listener)?
@@ -167,7 +167,7 @@ impl Access {
     pub(crate) fn check_client(
         &self,
         socket: BorrowedFd<'_>,
-        host: &NbdHost,
+        host: &NbdServerContext,
     ) -> io::Result<(Client, Origin, Result<(), &'static str>)> {
         let host = host.clone();
         match self {
@@ -179,7 +179,7 @@ impl Access {
                 let peer = format!("process {process} of user {user}");
                 let caller = ClientIdentity { transport: NbdTransport::Unix, peer };
                 let origin = Origin::User(user);
-                let guard = DescriptorGuard::guard(socket, &host.runtime)?.map(Arc::new);
+                let guard = DescriptorGuard::refuse_or_guard(socket, &host.runtime)?.map(Arc::new);
                 let client = Client::new(host, None, caller, Some(origin));
                 Ok((Client { guard, ..client }, origin, result))
             }
@@ -187,13 +187,13 @@ impl Access {
                 let address = getpeername(socket)?.ok_or(io::ErrorKind::NotConnected)?;
                 let address = SocketAddr::try_from(address)?;
                 set_tcp_nodelay(socket, true)?;
-                keepalive::watch(socket)?;
+                keepalive::enable_keepalive(socket)?;
                 let access = access.read().unwrap_or_else(PoisonError::into_inner);
                 let result = access.check_client(address.ip());
                 let transport =
                     if access.tls.is_some() { NbdTransport::Tls } else { NbdTransport::Tcp };
                 let caller = ClientIdentity { transport, peer: address.to_string() };
-                let origin = Origin::of_address(address.ip());
+                let origin = Origin::from_address(address.ip());
                 let client = Client::new(host, access.tls.clone(), caller, Some(origin));
                 Ok((client, origin, result))
             }
@@ -202,9 +202,9 @@ impl Access {
 }
 
 /// Serves one client on a connected stream socket. Limits and access control of servers do not
-/// apply, and the client is not listed in [`NbdHost::clients`]. Does not block: a task negotiates,
+/// apply, and the client is not listed in [`NbdServerContext::clients`]. Does not block: a task negotiates,
 /// and passes the connection to [`NbdExports::attach`](crate::NbdExports::attach) of `host`.
-pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
+pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdServerContext) {
     let caller = ClientIdentity { transport: NbdTransport::Unix, peer: peer.to_owned() };
     let client = Client::new(host.clone(), None, caller, None);
     host.runtime.spawn_detached(async move {
@@ -214,12 +214,12 @@ pub fn serve_stream(socket: OwnedFd, peer: &str, host: &NbdHost) {
             Err(errno) => Err(errno.into()),
         };
         if let Err(error) = served {
-            refusing.refuse(&error.to_string());
+            refusing.report_access_rejection(&error.to_string());
         }
     });
 }
 
-async fn accept_clients(listener: &WatchedFd, access: &Access, host: &NbdHost) {
+async fn accept_clients(listener: &WatchedFd, access: &Access, host: &NbdServerContext) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     loop {
         let accepted = listener.read(|listener| Ok(accept_with(listener, flags)?)).await;
@@ -231,18 +231,18 @@ async fn accept_clients(listener: &WatchedFd, access: &Access, host: &NbdHost) {
             Ok((socket, client, _, Err(reason))) => {
                 // The socket is closed before the guard.
                 drop(socket);
-                client.refuse(reason);
+                client.report_access_rejection(reason);
             }
             Ok((socket, client, origin, Ok(()))) => {
                 // This loop waits for no client, so that the next one is accepted at once.
-                if let Err(exceeded) = host.budgets.check(origin) {
+                if let Err(exceeded) = host.accounting.check(origin) {
                     drop(socket);
-                    client.reject(&exceeded.to_string());
+                    client.report_limit_rejection(&exceeded.to_string());
                     continue;
                 }
-                let Some(handshake) = host.handshakes.begin(origin, Instant::now()) else {
+                let Some(handshake) = host.negotiations.begin(origin, Instant::now()) else {
                     drop(socket);
-                    client.reject("too many clients with certificates negotiate");
+                    client.report_limit_rejection("too many clients with certificates negotiate");
                     continue;
                 };
                 // The task does not end with the server: connections continue.

@@ -14,7 +14,7 @@ use suimon_nbd::{Export, ExportSpec};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 
 use crate::server::Access;
-use crate::{NbdExports, NbdHost, NbdQueue, NbdServer, TcpAccess, UnixAccess, keepalive};
+use crate::{NbdExports, NbdServerContext, NbdQueue, NbdServer, TcpAccess, UnixAccess, keepalive};
 
 /// Time limit for conditions that a test waits for; generous, because the machine may be loaded.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
@@ -54,14 +54,14 @@ impl NbdExports for Exports {
         Ok(())
     }
 
-    fn handle_limited(&self, peer: String, reason: String) {
+    fn handle_limit_rejection(&self, peer: String, reason: String) {
         self.limited.lock().unwrap().push(format!("{peer}: {reason}"));
     }
 }
 
-pub(crate) fn host(exports: &Arc<Exports>) -> NbdHost {
+pub(crate) fn host(exports: &Arc<Exports>) -> NbdServerContext {
     let runtime = SocketRuntime::new("nbd", 2, ThreadHooks::default()).unwrap();
-    NbdHost::new(Arc::clone(exports) as _, runtime)
+    NbdServerContext::new(Arc::clone(exports) as _, runtime)
 }
 
 /// Receives the greeting and selects an export (`NBD_OPT_EXPORT_NAME`). Fails if the server closes
@@ -75,7 +75,7 @@ pub(crate) fn choose(stream: &mut (impl Read + Write), export: &str) -> std::io:
 }
 
 /// Number of silent clients in the following test: less than
-/// [`PEER_PEAK`](crate::handshakes::PEER_PEAK).
+/// [`PEER_LIMIT`](crate::handshakes::PEER_LIMIT).
 const SILENT: usize = 127;
 
 #[test]

@@ -4,7 +4,7 @@ use suimon_image::ByteRange;
 use suimon_nbd::{ExportRange as NbdRange, NbdCommand, Request};
 use suimon_ports::{AllocationExtent, DiskOp};
 
-use crate::memory::SMALL_BYTES;
+use crate::memory::SMALL_CHUNK_BYTES;
 
 /// Request of a connection that is in flight.
 #[derive(Debug)]
@@ -36,14 +36,14 @@ pub(crate) fn required_action(command: &NbdCommand) -> RequiredAction {
         NbdCommand::Read { range, .. } => (DiskOp::Read, range),
         NbdCommand::Write { range, fua } => (DiskOp::Write { is_durable: fua }, range),
         NbdCommand::Trim { range, .. } => (DiskOp::Discard, range),
-        NbdCommand::WriteZeroes { range, fua, no_hole, fast } => {
+        NbdCommand::WriteZeroes { range, fua, no_hole, fails_if_slow: fast } => {
             let op =
                 DiskOp::WriteZeroes { may_unmap: !no_hole, is_durable: fua, only_if_fast: fast };
             (op, range)
         }
         NbdCommand::Flush => (DiskOp::Flush, NbdRange { offset: 0, length: 0 }),
         NbdCommand::BlockStatus { range, first_only } => {
-            (DiskOp::Status { is_first_only: first_only }, range)
+            (DiskOp::AllocationStatus { is_first_only: first_only }, range)
         }
         NbdCommand::Cache { .. } | NbdCommand::BlockStatusWithPayload { .. } => {
             return RequiredAction::Nothing;
@@ -57,7 +57,7 @@ pub(crate) fn required_action(command: &NbdCommand) -> RequiredAction {
 pub(crate) fn payload_bytes(request: &Request) -> u64 {
     match request.command {
         // The list of extents is not in this memory, but is counted like a small chunk.
-        NbdCommand::BlockStatus { .. } => SMALL_BYTES as u64,
+        NbdCommand::BlockStatus { .. } => SMALL_CHUNK_BYTES as u64,
         _ => disk_bytes(request),
     }
 }

@@ -37,7 +37,7 @@ pub enum NbdTlsError {
     Identity(rustls::Error),
     /// The CA certificates cannot be used to verify clients.
     #[error("the verification of client certificates cannot be set up: {0}")]
-    Clients(String),
+    ClientCaCertificates(String),
 }
 
 /// Purpose of a file with certificates or a key.
@@ -48,7 +48,7 @@ pub enum TlsFile {
     /// Private key of the server.
     Key,
     /// CA certificates that verify clients.
-    ClientAuthorities,
+    ClientCaCertificates,
 }
 
 /// TLS parameters of a server.
@@ -79,13 +79,13 @@ impl NbdTls {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let mut roots = RootCertStore::empty();
-                for authority in certificates(TlsFile::ClientAuthorities, path)? {
+                for authority in certificates(TlsFile::ClientCaCertificates, path)? {
                     let added = roots.add(authority);
-                    added.map_err(|error| unusable(TlsFile::ClientAuthorities, path, &error))?;
+                    added.map_err(|error| unusable(TlsFile::ClientCaCertificates, path, &error))?;
                 }
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-                let clients = |error: &dyn ToString| NbdTlsError::Clients(error.to_string());
+                let clients = |error: &dyn ToString| NbdTlsError::ClientCaCertificates(error.to_string());
                 let verifier = verifier.map_err(|error| clients(&error))?;
                 builder.with_client_cert_verifier(NamedClients::among(verifier, names)?)
             }
@@ -146,7 +146,7 @@ impl NamedClients {
             return Ok(verifier);
         }
         let name = |text: &String| {
-            let invalid_name = |_| NbdTlsError::Clients(format!("`{text}` is not a DNS name"));
+            let invalid_name = |_| NbdTlsError::ClientCaCertificates(format!("`{text}` is not a DNS name"));
             ServerName::try_from(text.clone()).map_err(invalid_name)
         };
         let names = names.iter().map(name).collect::<Result<_, _>>()?;

@@ -75,7 +75,7 @@ fn run() -> Result<()> {
             keeps_mac: false,
             mtu: 1500,
             offload: OffloadToggles::default(),
-            kernel_path: false,
+            may_use_kernel_path: false,
         };
         opened.push(devices.open_tap(PortId(port), &spec, shelf.clone(), Arc::new(Silent))?);
     }
@@ -102,7 +102,7 @@ fn run() -> Result<()> {
             let lane = &mut lanes[index];
             batch.clear();
             lane.frames += sources[index].receive(&mut batch)? as u64;
-            lane.bytes += batch.bytes() as u64;
+            lane.bytes += batch.total_bytes() as u64;
             lane.rounds += 1;
             for frame in batch.frames() {
                 if sinks[index].transmit(frame)? == suimon_ports::TransmitResult::Full {

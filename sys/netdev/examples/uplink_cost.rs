@@ -101,7 +101,7 @@ fn frame(len: usize, direction: &str) -> Frame {
     let last = if direction == "in" { 1 } else { 9 };
     bytes[..14].copy_from_slice(&[2, 0, 0, 0, 0, last, 2, 0, 0, 0, 0, 2, 0x88, 0xb5]);
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame
 }
 

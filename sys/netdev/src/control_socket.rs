@@ -7,14 +7,14 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use suimon_frame::{MacAddr, ethertype};
-use suimon_netif::control_filter::{ControlPduClass, slow_protocols};
+use suimon_netif::control_filter::{ControlPduClass, slow_protocols_filter};
 use suimon_netif::raw_socket::RawSocket;
 use suimon_ports::{
     CONTROL_FRAME_BYTES_MAX, CONTROL_FRAMES_PER_CALL_MAX, ControlError, ControlFrame,
     ControlSocket, DeviceError, NextReceive,
 };
 
-use crate::explain::host;
+use crate::explain::host_error;
 use crate::link::Link;
 
 /// Receive buffer size in bytes, which the kernel doubles. The kernel accounts about 1 KB for a
@@ -50,8 +50,8 @@ struct ReceiveSockets {
 impl ReceiveSockets {
     fn open(index: u32) -> io::Result<Self> {
         let well_formed = bound_socket(index, ControlPduClass::WellFormed)?;
-        well_formed.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY).or_else(|_| {
-            well_formed.set(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_UNPRIVILEGED)
+        well_formed.set_option(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY).or_else(|_| {
+            well_formed.set_option(libc::SOL_SOCKET, libc::SO_PRIORITY, PRIORITY_UNPRIVILEGED)
         })?;
         well_formed.add_membership(index, Some(MacAddr::SLOW_PROTOCOLS))?;
         let spoiled = bound_socket(index, ControlPduClass::Malformed)?;
@@ -81,7 +81,7 @@ impl DeviceControlSocket {
 
     /// Checks that the device still exists.
     fn check(&self) -> Result<(), ControlError> {
-        match self.receivers.well_formed.is_orphaned() {
+        match self.receivers.well_formed.is_device_removed() {
             Ok(false) => Ok(()),
             Ok(true) => Err(ControlError::DeviceMissing { device: self.device.clone() }),
             Err(cause) => Err(self.host_error("checking", &cause.to_string())),
@@ -89,10 +89,10 @@ impl DeviceControlSocket {
     }
 
     fn host_error(&self, doing: &'static str, errno: &str) -> ControlError {
-        ControlError::Host {
+        ControlError::SystemCallFailed {
             operation: doing,
             device: self.device.clone(),
-            errno: errno.to_owned(),
+            error_text: errno.to_owned(),
         }
     }
 
@@ -115,7 +115,7 @@ impl DeviceControlSocket {
 fn open(device: &str) -> Result<(u32, ReceiveSockets), DeviceError> {
     let index = Link::new(device)?.ethernet_index()?;
     let receivers = ReceiveSockets::open(index).map_err(|cause| {
-        host("device", &format!("opening a control socket on device {device}"), &cause)
+        host_error("device", &format!("opening a control socket on device {device}"), &cause)
     })?;
     Ok((index, receivers))
 }
@@ -123,9 +123,9 @@ fn open(device: &str) -> Result<(u32, ReceiveSockets), DeviceError> {
 fn bound_socket(index: u32, class: ControlPduClass) -> io::Result<RawSocket> {
     let socket = RawSocket::new()?;
     // Attached before binding, so that no frame bypasses the filter.
-    socket.attach_filter(&slow_protocols(class))?;
-    socket.set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
-    socket.set(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BYTES)?;
+    socket.attach_filter(&slow_protocols_filter(class))?;
+    socket.set_option(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)?;
+    socket.set_option(libc::SOL_SOCKET, libc::SO_RCVBUF, RECEIVE_BYTES)?;
     socket.bind(index, ethertype::SLOW)?;
     Ok(socket)
 }
@@ -174,12 +174,12 @@ impl ControlSocket for DeviceControlSocket {
         match outcome {
             Ok(()) => Ok(()),
             Err(Errno::AGAIN | Errno::NOBUFS | Errno::NOMEM) => {
-                Err(ControlError::Full { device: self.device.clone() })
+                Err(ControlError::TransmitQueueFull { device: self.device.clone() })
             }
             Err(Errno::MSGSIZE | Errno::INVAL) => Err(no_frame()),
             Err(Errno::NETDOWN | Errno::NXIO | Errno::NODEV) => {
                 self.check()?;
-                Err(ControlError::Down { device: self.device.clone() })
+                Err(ControlError::DeviceDown { device: self.device.clone() })
             }
             Err(errno) => Err(self.host_error("sending on", &errno.to_string())),
         }

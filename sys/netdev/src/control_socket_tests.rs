@@ -8,7 +8,7 @@ use suimon_ports::DeviceErrorKind;
 
 use super::*;
 use crate::namespace::Namespace;
-use crate::packet_socket::{PacketSocket, Received, StrippedTag};
+use crate::packet_socket::{PacketSocket, ReceivedFrame, StrippedTag};
 use crate::testing::{LIMIT, TestNetns};
 
 /// Test environment with a veth pair `near0` and `far0`.
@@ -204,7 +204,7 @@ fn frames_of_any_protocol_are_sent_unchanged_and_not_received_by_their_sender() 
                 }
             }
         };
-        let Received { len, tag, .. } = received;
+        let ReceivedFrame { len, tag, .. } = received;
         (buffer[..len - VNET_HEADER_SHORT_BYTES].to_vec(), tag)
     };
     for frame in &plain {
@@ -327,7 +327,7 @@ fn a_downed_device_is_no_end() {
     bench.netns.run("ip link set near0 down");
     assert!(wait_readable(&near), "the error does not wake a waiter");
     assert_eq!(receive_none(&mut near), Ok(NextReceive::WhenReadable));
-    let expected = ControlError::Down { device: "near0".to_owned() };
+    let expected = ControlError::DeviceDown { device: "near0".to_owned() };
     assert_eq!(near.send(&slow_frame(1, 1)), Err(expected));
     bench.netns.run("ip link set near0 up");
     let frame = slow_frame(1, 2);

@@ -13,7 +13,7 @@ use rustix::net::{
 use suimon_netif::ethtool::{self, ReplyError};
 use suimon_ports::{DeviceError, DeviceErrorKind, DeviceFeatures, LinkSpeed};
 
-use crate::explain::{error, host};
+use crate::explain::{device_error, host_error};
 use crate::link::Link;
 
 /// Time limit for a reply, which normally is available before `send` returns.
@@ -43,7 +43,7 @@ struct QuerySocket {
 
 /// Numbers of the ethtool family and of the multicast group of its notifications of changes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Monitor {
+pub(crate) struct EthtoolMonitorIds {
     pub(crate) family: u16,
     pub(crate) group: u32,
 }
@@ -90,10 +90,10 @@ impl DeviceQuery {
 
     /// Returns the numbers of the ethtool family and of its multicast group; `None` if the kernel
     /// has none.
-    pub(crate) fn monitor(&self) -> Option<Monitor> {
+    pub(crate) fn monitor_ids(&self) -> Option<EthtoolMonitorIds> {
         let result = self.request(|connection| Ok((connection.family, connection.monitor)));
         let (family, group) = result.ok()?;
-        Some(Monitor { family, group: group? })
+        Some(EthtoolMonitorIds { family, group: group? })
     }
 
     fn request<T>(
@@ -124,8 +124,8 @@ impl QuerySocket {
             .map_err(QueryError::Socket)?;
         let mut connection = Self { socket, family: 0, monitor: None, sequence: 0 };
         let read = |datagram: &[u8], sequence| {
-            let monitor = ethtool::monitor_group(datagram, sequence).ok();
-            Ok((ethtool::family(datagram, sequence)?, monitor))
+            let monitor = ethtool::decode_monitor_group(datagram, sequence).ok();
+            Ok((ethtool::decode_family(datagram, sequence)?, monitor))
         };
         (connection.family, connection.monitor) =
             connection.request(ethtool::family_request, read)?;
@@ -136,7 +136,7 @@ impl QuerySocket {
         let family = self.family;
         self.request(
             |sequence| ethtool::speed_request(family, sequence, index),
-            |datagram, sequence| ethtool::speed(datagram, sequence, family),
+            |datagram, sequence| ethtool::decode_speed(datagram, sequence, family),
         )
     }
 
@@ -144,7 +144,7 @@ impl QuerySocket {
         let family = self.family;
         self.request(
             |sequence| ethtool::features_request(family, sequence, device),
-            |datagram, sequence| ethtool::features(datagram, sequence, family),
+            |datagram, sequence| ethtool::decode_features(datagram, sequence, family),
         )
     }
 
@@ -174,19 +174,19 @@ impl QuerySocket {
 
 fn explain_open(cause: &QueryError) -> DeviceError {
     match cause {
-        QueryError::Reply(ReplyError::Refused(Errno::NOENT)) => error(
+        QueryError::Reply(ReplyError::Refused(Errno::NOENT)) => device_error(
             DeviceErrorKind::Unsupported,
             "device",
             "this kernel has no ethtool interface over netlink: it is older than 5.6 or lacks \
              ETHTOOL_NETLINK",
         ),
-        QueryError::Reply(cause) => error(
+        QueryError::Reply(cause) => device_error(
             DeviceErrorKind::Host,
             "device",
             format!("looking up the ethtool netlink family: {cause}"),
         ),
         QueryError::Socket(errno) => {
-            host("device", "opening a generic netlink socket", &(*errno).into())
+            host_error("device", "opening a generic netlink socket", &(*errno).into())
         }
         QueryError::Unable(cause) => explain_open(cause),
     }
@@ -197,10 +197,10 @@ fn explain(device: &str, cause: &QueryError) -> DeviceError {
     match cause {
         QueryError::Unable(cause) => explain_open(cause),
         QueryError::Socket(errno) | QueryError::Reply(ReplyError::Refused(errno)) => {
-            host("device", &operation, &(*errno).into())
+            host_error("device", &operation, &(*errno).into())
         }
         QueryError::Reply(cause) => {
-            error(DeviceErrorKind::Host, "device", format!("{operation}: {cause}"))
+            device_error(DeviceErrorKind::Host, "device", format!("{operation}: {cause}"))
         }
     }
 }
@@ -225,20 +225,20 @@ mod tests {
 
         let before = read_features();
         assert_eq!(before.iter().count(), DeviceFeature::ALL.len(), "{before:?}");
-        assert_eq!(state(&before, DeviceFeature::TxTcp4), "on");
-        assert_eq!(state(&before, DeviceFeature::TxTcp6), "on");
+        assert_eq!(state(&before, DeviceFeature::TxTcp4Segmentation), "on");
+        assert_eq!(state(&before, DeviceFeature::TxTcp6Segmentation), "on");
         assert_eq!(state(&before, DeviceFeature::RxLro), "off [fixed]");
         netns.run("ethtool -K upstream0 tx-tcp-segmentation off gro on");
         let after = read_features();
-        assert_eq!(state(&after, DeviceFeature::TxTcp4), "off");
-        assert_eq!(state(&after, DeviceFeature::TxTcp6), "on");
+        assert_eq!(state(&after, DeviceFeature::TxTcp4Segmentation), "off");
+        assert_eq!(state(&after, DeviceFeature::TxTcp6Segmentation), "on");
         assert_eq!(state(&after, DeviceFeature::RxGro), "on");
 
         // Segmentation without checksums is requested but not active.
         netns.run("ethtool -K upstream0 tx-tcp-segmentation on tx off");
         let starved = read_features();
         assert_eq!(state(&starved, DeviceFeature::TxChecksum), "off");
-        assert_eq!(state(&starved, DeviceFeature::TxTcp4), "off [requested on]");
+        assert_eq!(state(&starved, DeviceFeature::TxTcp4Segmentation), "off [requested on]");
     }
 
     #[test]

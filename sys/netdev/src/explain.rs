@@ -3,10 +3,10 @@
 use std::io;
 
 use rustix::io::Errno;
-use suimon_ports::{DeviceError, DeviceErrorKind, FaultKind, PortFault};
+use suimon_ports::{DeviceError, DeviceErrorKind, FaultKind, QueueFault};
 
 /// Creates a device error of this kind.
-pub(crate) fn error(
+pub(crate) fn device_error(
     kind: DeviceErrorKind,
     field: &'static str,
     detail: impl Into<String>,
@@ -15,7 +15,7 @@ pub(crate) fn error(
 }
 
 /// Creates a device error from a failed system call during `operation`.
-pub(crate) fn host(field: &'static str, operation: &str, cause: &io::Error) -> DeviceError {
+pub(crate) fn host_error(field: &'static str, operation: &str, cause: &io::Error) -> DeviceError {
     let errno = cause.raw_os_error().map(Errno::from_raw_os_error);
     let (kind, advice) = match errno {
         Some(Errno::PERM | Errno::ACCESS) => (
@@ -37,19 +37,19 @@ pub(crate) fn host(field: &'static str, operation: &str, cause: &io::Error) -> D
         }
         _ => (DeviceErrorKind::Host, ""),
     };
-    error(kind, field, format!("{operation}: {cause}{advice}"))
+    device_error(kind, field, format!("{operation}: {cause}{advice}"))
 }
 
 /// Creates the fault of a queue whose device was removed. `errno` is the error of the call that
 /// detected it.
-pub(crate) fn device_removed(device: &str, errno: Errno) -> PortFault {
-    PortFault {
+pub(crate) fn device_removed_fault(device: &str, errno: Errno) -> QueueFault {
+    QueueFault {
         kind: FaultKind::Disconnected,
         detail: format!("device {device} does not exist any more: {errno}"),
     }
 }
 
 /// Creates the fault of a queue on which the system call for `doing` failed.
-pub(crate) fn refused(device: &str, doing: &str, errno: Errno) -> PortFault {
-    PortFault { kind: FaultKind::Host, detail: format!("{doing} device {device}: {errno}") }
+pub(crate) fn call_failed_fault(device: &str, doing: &str, errno: Errno) -> QueueFault {
+    QueueFault { kind: FaultKind::SystemCallFailed, detail: format!("{doing} device {device}: {errno}") }
 }

@@ -15,9 +15,9 @@ pub(crate) fn write_frame(fd: impl AsFd, header: &[u8], wire: &WireFrame<'_>) ->
     let tag = wire.tag.unwrap_or_default();
     let parts = [
         IoSlice::new(header),
-        IoSlice::new(wire.front),
+        IoSlice::new(wire.before_tag),
         IoSlice::new(&tag),
-        IoSlice::new(wire.rest),
+        IoSlice::new(wire.after_tag),
     ];
     let used = if wire.tag.is_some() { parts.len() } else { 2 };
     loop {

@@ -11,7 +11,7 @@ use suimon_netif::ioctl::{self, IfRequest, IfRequestOp};
 use suimon_netif::netlink::LinkState;
 use suimon_ports::{DeviceError, DeviceErrorKind, LinkSpeed};
 
-use crate::explain::{error, host};
+use crate::explain::{device_error, host_error};
 
 /// Maximum length of a device name in bytes.
 const NAME_BYTES_MAX: usize = 15;
@@ -43,17 +43,17 @@ impl Link {
                  without space, `/`, `:` and `%`",
                 name.escape_default()
             );
-            return Err(error(DeviceErrorKind::Unsupported, "device", detail));
+            return Err(device_error(DeviceErrorKind::Unsupported, "device", detail));
         }
         let socket =
             socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-                .map_err(|errno| host("device", "opening a socket", &errno.into()))?;
+                .map_err(|errno| host_error("device", "opening a socket", &errno.into()))?;
         Ok(Self { socket, name: name.to_owned() })
     }
 
     /// Creates another socket of the same namespace, for requests about devices.
     pub(crate) fn socket(&self) -> Result<OwnedFd, DeviceError> {
-        self.socket.try_clone().map_err(|cause| host("device", "opening a socket", &cause))
+        self.socket.try_clone().map_err(|cause| host_error("device", "opening a socket", &cause))
     }
 
     /// Returns the request socket and the device's name.
@@ -85,7 +85,7 @@ impl Link {
         }
         let detail =
             format!("device {} is not an Ethernet device; choose another uplink", self.name);
-        Err(error(DeviceErrorKind::Unsupported, "device", detail))
+        Err(device_error(DeviceErrorKind::Unsupported, "device", detail))
     }
 
     /// Returns the maximum size of an IP packet in bytes.
@@ -104,9 +104,9 @@ impl Link {
                      range",
                     self.name
                 );
-                error(DeviceErrorKind::Unsupported, "mtu", detail)
+                device_error(DeviceErrorKind::Unsupported, "mtu", detail)
             } else {
-                host("mtu", &operation, &cause)
+                host_error("mtu", &operation, &cause)
             }
         })
     }
@@ -129,22 +129,22 @@ impl Link {
         let [a, b, c, d, e, f] = mac.octets();
         let set = self.request(ioctl::SET_ADDRESS, [low, high, a, b, c, d, e, f]);
         let operation = || format!("setting the address of device {} to {mac}", self.name);
-        set.map(drop).map_err(|cause| host("mac", &operation(), &cause))
+        set.map(drop).map_err(|cause| host_error("mac", &operation(), &cause))
     }
 
     /// Sets the maximum number of packets that the device queues for its reader.
     pub(crate) fn set_queue_length(&self, packets: u16) -> Result<(), DeviceError> {
         let set = self.request(ioctl::SET_QUEUE_LENGTH, i32::from(packets).to_ne_bytes());
         let operation = || format!("setting the queue length of device {}", self.name);
-        set.map(drop).map_err(|cause| host("device", &operation(), &cause))
+        set.map(drop).map_err(|cause| host_error("device", &operation(), &cause))
     }
 
     /// Returns the current link state of the device.
     pub(crate) fn state(&self) -> Result<LinkState, DeviceError> {
         let flags = self.flags()?;
         Ok(LinkState {
-            up: flags & libc::IFF_UP != 0,
-            carrier: flags & libc::IFF_RUNNING != 0,
+            is_up: flags & libc::IFF_UP != 0,
+            has_carrier: flags & libc::IFF_RUNNING != 0,
             mtu: Some(self.mtu()?),
             mac: self.address()?,
         })
@@ -159,12 +159,12 @@ impl Link {
         let bytes = ((flags | libc::IFF_UP) as u16).to_ne_bytes();
         let set = self.request(ioctl::SET_FLAGS, bytes);
         let operation = || format!("bringing device {} up", self.name);
-        set.map(drop).map_err(|cause| host("device", &operation(), &cause))
+        set.map(drop).map_err(|cause| host_error("device", &operation(), &cause))
     }
 
     /// Returns the link speed that the driver reports, by ioctl instead of netlink.
     pub(crate) fn speed(&self) -> Result<LinkSpeed, DeviceError> {
-        match ioctl::speed(self.socket.as_fd(), &self.name) {
+        match ioctl::speed_and_duplex(self.socket.as_fd(), &self.name) {
             Ok((mbps, duplex)) => Ok(link_speed(mbps, duplex)),
             Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
                 Ok(LinkSpeed::default())
@@ -175,8 +175,8 @@ impl Link {
 
     /// Returns the numbers of receive and of transmit queues, in this order; `None` if the driver
     /// reports none.
-    pub(crate) fn queues(&self) -> Result<Option<(u32, u32)>, DeviceError> {
-        match ioctl::queues(self.socket.as_fd(), &self.name) {
+    pub(crate) fn queue_counts(&self) -> Result<Option<(u32, u32)>, DeviceError> {
+        match ioctl::queue_counts(self.socket.as_fd(), &self.name) {
             Ok(queues) => Ok(Some(queues)),
             Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => Ok(None),
             Err(cause) => Err(self.explain("reading the queues of", &cause)),
@@ -197,7 +197,7 @@ impl Link {
 
     /// Returns true if the device is a TAP.
     pub(crate) fn is_tap(&self) -> Result<bool, DeviceError> {
-        match ioctl::driver(self.socket.as_fd(), &self.name) {
+        match ioctl::driver_and_bus(self.socket.as_fd(), &self.name) {
             Ok((driver, bus)) => Ok(driver == "tun" && bus == "tap"),
             Err(cause) if cause.raw_os_error() == Some(Errno::OPNOTSUPP.raw_os_error()) => {
                 Ok(false)
@@ -221,17 +221,17 @@ impl Link {
     }
 
     fn request<const N: usize>(&self, op: IfRequestOp, data: [u8; N]) -> io::Result<IfRequest> {
-        let mut request = IfRequest::new(&self.name).with(data);
-        ioctl::interface(self.socket.as_fd(), op, &mut request)?;
+        let mut request = IfRequest::new(&self.name).with_data(data);
+        ioctl::execute_interface_op(self.socket.as_fd(), op, &mut request)?;
         Ok(request)
     }
 
     fn explain(&self, doing: &str, cause: &io::Error) -> DeviceError {
         if cause.raw_os_error() == Some(Errno::NODEV.raw_os_error()) {
             let detail = format!("device {} does not exist{}", self.name, self.similar());
-            return error(DeviceErrorKind::Missing, "device", detail);
+            return device_error(DeviceErrorKind::Missing, "device", detail);
         }
-        host("device", &format!("{doing} device {}", self.name), cause)
+        host_error("device", &format!("{doing} device {}", self.name), cause)
     }
 
     /// Returns a text like `; there are: eth0, eth1` for errors, with the most similar names first,
@@ -272,17 +272,17 @@ mod tests {
         namespace
             .run(|| {
                 let link = Link::new("upstream0")?;
-                assert!(link.exists() && !link.state()?.up && !link.is_tap()?);
+                assert!(link.exists() && !link.state()?.is_up && !link.is_tap()?);
                 link.set_mtu(4321)?;
                 link.set_address(mac)?;
                 link.set_queue_length(77)?;
                 link.bring_up()?;
                 Link::new("upstream1")?.bring_up()?;
-                assert!(link.state()?.up);
+                assert!(link.state()?.is_up);
                 // The kernel updates the carrier with a delay.
                 let mut samples = (0..100).map(|_| {
                     std::thread::sleep(std::time::Duration::from_millis(20));
-                    link.state().unwrap().carrier
+                    link.state().unwrap().has_carrier
                 });
                 assert!(samples.any(|carrier| carrier));
                 assert_eq!((link.mtu()?, link.address()?), (4321, Some(mac)));

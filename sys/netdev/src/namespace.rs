@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use suimon_ports::{DeviceError, DeviceErrorKind};
 
-use crate::explain::{error, host};
+use crate::explain::{device_error, host_error};
 
 /// Directory in which `ip netns` keeps namespaces.
 pub(crate) const DIRECTORY: &str = "/run/netns";
@@ -41,7 +41,7 @@ impl Namespace {
     /// The name is not valid for `ip netns`, the namespace does not exist, or it cannot be opened.
     pub(crate) fn open(name: Option<&str>) -> Result<Self, DeviceError> {
         let daemon_id = open_with_id(Path::new(DAEMON_NETNS))
-            .map_err(|cause| host("netns", DAEMON_NETNS, &cause))?
+            .map_err(|cause| host_error("netns", DAEMON_NETNS, &cause))?
             .0;
         let Some(name) = name else { return Ok(Self { id: daemon_id, name: None, fd: None }) };
         if name.is_empty()
@@ -54,7 +54,7 @@ impl Namespace {
                  shows",
                 name.escape_default()
             );
-            return Err(error(DeviceErrorKind::Missing, "netns", detail));
+            return Err(device_error(DeviceErrorKind::Missing, "netns", detail));
         }
         let (id, fd) = open_with_id(&Path::new(DIRECTORY).join(name)).map_err(|cause| {
             if cause.kind() == io::ErrorKind::NotFound {
@@ -63,9 +63,9 @@ impl Namespace {
                      {name}`{}",
                     existing()
                 );
-                error(DeviceErrorKind::Missing, "netns", detail)
+                device_error(DeviceErrorKind::Missing, "netns", detail)
             } else {
-                host("netns", &format!("opening network namespace {name}"), &cause)
+                host_error("netns", &format!("opening network namespace {name}"), &cause)
             }
         })?;
         Ok(Self { id, name: Some(name.into()), fd: (id != daemon_id).then(|| Arc::new(fd)) })
@@ -110,14 +110,14 @@ impl Namespace {
         let entered = || {
             move_into_link_name_space(fd.as_fd(), Some(LinkNameSpaceType::Network)).map_err(
                 |errno| match errno {
-                    Errno::INVAL => error(
+                    Errno::INVAL => device_error(
                         DeviceErrorKind::Missing,
                         "netns",
                         "the file under /run/netns is not a network namespace, perhaps a \
                          remainder from before a reboot; delete it with `ip netns delete` and \
                          create it again",
                     ),
-                    errno => host("netns", "entering the network namespace", &errno.into()),
+                    errno => host_error("netns", "entering the network namespace", &errno.into()),
                 },
             )?;
             work()
@@ -126,7 +126,7 @@ impl Namespace {
             let thread = thread::Builder::new()
                 .name("netns".to_owned())
                 .spawn_scoped(scope, entered)
-                .map_err(|cause| host("netns", "starting a thread", &cause))?;
+                .map_err(|cause| host_error("netns", "starting a thread", &cause))?;
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         })
     }

@@ -13,7 +13,7 @@ use suimon_quantity::PortId;
 
 use crate::control_socket::DeviceControlSocket;
 use crate::device_query::DeviceQuery;
-use crate::explain::error;
+use crate::explain::device_error;
 use crate::kernel_path::KernelPaths;
 use crate::link::Link;
 use crate::packet_device::{self, PacketDevice};
@@ -54,7 +54,7 @@ impl NetDevices {
     /// with the alias are deleted, so `owner` must be the same after a restart, and differ from
     /// that of other processes in the same network namespace.
     #[must_use]
-    pub fn owned_by(mut self, owner: &str) -> Self {
+    pub fn with_owner(mut self, owner: &str) -> Self {
         self.tap_mark = tap_mark(owner);
         self
     }
@@ -112,7 +112,7 @@ impl NetDevices {
         let parts = TapDependencies {
             watcher: &self.watcher,
             kernel_paths: &self.kernel_paths,
-            mark: &self.tap_mark,
+            alias: &self.tap_mark,
         };
         let device = TapDevice::open(port, plan, is_uplink, queues, parts, observer)?;
         Ok(Box::new(device))
@@ -127,7 +127,7 @@ impl NetDevices {
         &self,
         table: &KernelPathTable,
     ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
-        self.kernel_paths.set(table)
+        self.kernel_paths.set_table(table)
     }
 
     /// Returns the counters of frames that a port has sent and received on the kernel path.
@@ -207,11 +207,11 @@ impl MemberDevices for NetDevices {
         Ok(Box::new(DeviceControlSocket::open(device)?))
     }
 
-    fn link(&self, device: &str) -> Result<LinkProperties, DeviceError> {
+    fn link_properties(&self, device: &str) -> Result<LinkProperties, DeviceError> {
         let link = Link::new(device)?;
         let (index, up) = (link.index()?, link.state()?.is_usable());
         let speed = if up { self.query.speed(index, device)? } else { LinkSpeed::default() };
-        Ok(LinkProperties { up, speed })
+        Ok(LinkProperties { is_up: up, speed })
     }
 }
 
@@ -232,7 +232,7 @@ fn check_queue_pairs(pairs: u16) -> Result<(), DeviceError> {
         return Ok(());
     }
     let detail = format!("queues = {pairs} is outside of 1 to {QUEUE_PAIRS_MAX}");
-    Err(error(DeviceErrorKind::Unsupported, "queues", detail))
+    Err(device_error(DeviceErrorKind::Unsupported, "queues", detail))
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use super::*;
 use crate::device_query::DeviceQuery;
 use crate::link::Link;
 
-const DOWN: LinkProperties = LinkProperties { up: false, speed: UNKNOWN };
+const DOWN: LinkProperties = LinkProperties { is_up: false, speed: UNKNOWN };
 const UNKNOWN: LinkSpeed = LinkSpeed { mbps: None, full_duplex: None };
 
 fn link_up(mbps: u32, full_duplex: bool) -> LinkProperties {
     LinkProperties {
-        up: true,
+        is_up: true,
         speed: LinkSpeed { mbps: Some(mbps), full_duplex: Some(full_duplex) },
     }
 }
@@ -37,7 +37,7 @@ impl Drop for Tap {
 #[test]
 fn carrier_changes_of_an_uplink_are_reported_with_its_speed() {
     let uplink = uplink(1, None);
-    let link = || uplink.devices.link(&uplink.cable.near).unwrap();
+    let link = || uplink.devices.link_properties(&uplink.cable.near).unwrap();
     expect_facts(&uplink.notices, link_up(10_000, true));
     assert_eq!(uplink.device.status().speed, link_up(10_000, true).speed);
     assert_eq!(link(), link_up(10_000, true));
@@ -55,7 +55,7 @@ fn carrier_changes_of_an_uplink_are_reported_with_its_speed() {
     if notice != DeviceNotice::LinkChanged(DOWN) {
         expect_facts(&uplink.notices, DOWN);
     }
-    let error = uplink.devices.link(&uplink.cable.near).unwrap_err();
+    let error = uplink.devices.link_properties(&uplink.cable.near).unwrap_err();
     assert_eq!(error.kind, DeviceErrorKind::Missing, "{error}");
 }
 
@@ -70,14 +70,14 @@ fn a_changed_speed_is_reported_without_a_carrier_change() {
     let device = devices.open_uplink(PortId(1), &spec, shelf, observer).unwrap();
     expect_notice(
         &notices,
-        |notice| matches!(notice, DeviceNotice::LinkChanged(facts) if facts.up),
+        |notice| matches!(notice, DeviceNotice::LinkChanged(facts) if facts.is_up),
     );
     for (mbps, duplex) in [(2500, "half"), (100, "full")] {
         run(&format!("ethtool -s {} speed {mbps} duplex {duplex}", tap.0));
         let expected = link_up(mbps, duplex == "full");
         expect_facts(&notices, expected);
         assert_eq!(device.status().speed, expected.speed);
-        assert_eq!(devices.link(&tap.0).unwrap(), expected);
+        assert_eq!(devices.link_properties(&tap.0).unwrap(), expected);
     }
 }
 
@@ -126,7 +126,7 @@ fn lacpdus_reach_the_control_socket_beside_the_queues() {
     bytes.extend([2, 0, 0, 0, 0, 7, 0x88, 0x09, 1, 1]);
     bytes.resize(124, 0x55);
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     far_sink.transmit(&frame).unwrap();
     let mut received = Vec::new();
     let limit = Instant::now() + LIMIT;

@@ -77,7 +77,7 @@ fn run_pair(offload: OffloadToggles, change: Option<OffloadToggles>) -> ForwardC
     if let Some(offload) = change {
         for (device, netns) in pair.opened.iter_mut().zip([&pair.left, &pair.right]) {
             let spec = TapSpec { offload, ..tap_spec("tap0", netns) };
-            assert!(device.change(&PortDeviceSpec::Tap(spec)).unwrap());
+            assert!(device.apply_spec(&PortDeviceSpec::Tap(spec)).unwrap());
         }
     }
     let shelf = &pair.shelf;

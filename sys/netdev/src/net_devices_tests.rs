@@ -25,7 +25,7 @@ fn tap_spec(device: &str, netns: &TestNetns) -> TapSpec {
         keeps_mac: false,
         mtu: 1500,
         offload: OffloadToggles::default(),
-        kernel_path: false,
+        may_use_kernel_path: false,
     }
 }
 
@@ -71,8 +71,8 @@ fn only_taps_that_were_created_are_removed() {
     let inner = TestNetns::new();
     inner.run("ip tuntap add dev theirs mode tap");
     inner.run("ip tuntap add dev several mode tap multi_queue");
-    let devices = NetDevices::new().unwrap().owned_by("/var/lib/suimon");
-    let other = NetDevices::new().unwrap().owned_by("/var/lib/other");
+    let devices = NetDevices::new().unwrap().with_owner("/var/lib/suimon");
+    let other = NetDevices::new().unwrap().with_owner("/var/lib/other");
     let (observer, _notices) = Notices::new();
     let netns = Some(inner.name());
     let open = |device: &str, queue_pairs| {
@@ -124,7 +124,7 @@ fn a_tap_whose_namespace_loses_its_name_is_reported_as_lost() {
     // Names of other namespaces have no effect.
     drop(TestNetns::new());
     let lost = |notice: &DeviceNotice| match notice {
-        DeviceNotice::Lost { reason } => {
+        DeviceNotice::DeviceLost { reason } => {
             assert!(reason.contains(&name) && reason.contains("deleted"), "{reason}");
             true
         }
@@ -159,7 +159,7 @@ fn a_tap_that_is_down_loses_frames_and_one_that_is_deleted_ends_its_queues() {
     netns.run("ip link set tap0 down");
     expect_notice(&notices, |notice| is_down(notice, "tap0 was set down"));
     assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), TransmitResult::Accepted);
-    assert_eq!(sink.discarded(), 1);
+    assert_eq!(sink.discarded_frames(), 1);
     let mut batch = FrameBatch::new();
     source.receive(&mut batch).unwrap();
     assert!(!device.status().link_up);
@@ -257,25 +257,25 @@ fn changes_are_live_or_need_reopening_and_a_rejected_one_changes_nothing() {
         TapSpec { netns: None, ..spec.clone() },
         TapSpec { queue_pairs: 2, ..spec.clone() },
     ] {
-        assert!(!device.change(&PortDeviceSpec::Tap(changed)).unwrap());
+        assert!(!device.apply_spec(&PortDeviceSpec::Tap(changed)).unwrap());
     }
     assert!(
-        !device.change(&PortDeviceSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap))).unwrap()
+        !device.apply_spec(&PortDeviceSpec::Uplink(uplink_spec("tap0", UplinkDriver::Tap))).unwrap()
     );
     let offload = OffloadToggles { rx_checksum: false, ..OffloadToggles::default() };
     let live = TapSpec { mtu: 2000, mac: Some(mac(3)), offload, ..spec.clone() };
-    assert!(device.change(&PortDeviceSpec::Tap(live.clone())).unwrap());
+    assert!(device.apply_spec(&PortDeviceSpec::Tap(live.clone())).unwrap());
     assert_eq!(sink.offloads(), Offloads::NONE);
     assert!(netns.run("ip link show tap0").contains("mtu 2000"));
     // A group address: rejected after the MTU was set.
     let group = TapSpec { mtu: 3000, mac: Some(MacAddr::BROADCAST), ..spec.clone() };
-    let error = device.change(&PortDeviceSpec::Tap(group)).unwrap_err();
+    let error = device.apply_spec(&PortDeviceSpec::Tap(group)).unwrap_err();
     assert_eq!(error.field, "mac", "{error}");
     let output = netns.run("ip link show tap0");
     assert!(output.contains("mtu 2000") && output.contains("02:00:00:00:00:03"), "{output}");
     assert_eq!(sink.offloads(), Offloads::NONE);
     assert_eq!(
-        device.status().egress,
+        device.status().egress_offloads,
         crate::offload::ALL,
         "the offloads that the device supports"
     );
@@ -297,7 +297,7 @@ fn an_address_that_was_changed_on_a_tap_stays_if_that_is_permitted() {
     drop(device);
     let mut device = open(2, &spec);
     let mut change = |new_spec: TapSpec, expected: &str, subject: &str| {
-        assert!(device.change(&PortDeviceSpec::Tap(new_spec)).unwrap());
+        assert!(device.apply_spec(&PortDeviceSpec::Tap(new_spec)).unwrap());
         let output = netns.run("ip link show tap0");
         assert!(output.contains(expected), "{subject}: {output}");
     };

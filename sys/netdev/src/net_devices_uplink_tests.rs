@@ -25,7 +25,7 @@ fn uplink(queue_pairs: u16, mtu: Option<u16>) -> Uplink {
     let index = namespace.run(|| crate::link::Link::new("far0")?.index()).unwrap();
     let present = suimon_netif::netlink::LinkState::default();
     let (device, has_speed, is_lost_on_rename) = ("far0", false, false);
-    let subject = WatchSubject { index, device, present, has_speed, is_lost_on_rename };
+    let subject = WatchSubject { index, device, initial_state: present, reports_speed: has_speed, is_lost_on_rename };
     let _watch = devices.watcher.watch(&namespace, subject, PortId(9), far).unwrap();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { queue_pairs, mtu, ..spec };
@@ -67,7 +67,7 @@ fn a_providers_tag_stays_in_the_bytes() {
     let mut bytes = plain_frame(200).bytes().to_vec();
     bytes.splice(12..12, [0x88, 0xa8, 0x00, 0x05]);
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     far_sink.transmit(&frame).unwrap();
     let received = receive_where(near.as_mut(), is_ours).expect("the frame");
     assert_eq!((received.bytes(), received.meta.tag), (&bytes[..], None));
@@ -80,17 +80,17 @@ fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live() {
     let mut sink = uplink.shelf.sink(1, 0);
     uplink.cable.peer.run("ip link set far0 mtu 9000");
     assert_eq!(sink.transmit(&plain_frame(1600)).unwrap(), TransmitResult::Accepted);
-    assert_eq!(sink.discarded(), 1);
+    assert_eq!(sink.discarded_frames(), 1);
     let spec = uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket);
     let spec = UplinkSpec { mtu: Some(9000), ..spec };
-    assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec.clone())).unwrap());
+    assert!(uplink.device.apply_spec(&PortDeviceSpec::Uplink(spec.clone())).unwrap());
     sink.transmit(&plain_frame(8000)).unwrap();
     let received = receive_where(&mut far_source, is_ours).unwrap();
     assert_eq!(received.len(), 8000, "the first was lost, the second passed");
     let output = run(&format!("ip link show {}", uplink.cable.near));
     assert!(output.contains("mtu 9000"), "{output}");
     let two = UplinkSpec { queue_pairs: 2, ..spec };
-    assert!(!uplink.device.change(&PortDeviceSpec::Uplink(two)).unwrap());
+    assert!(!uplink.device.apply_spec(&PortDeviceSpec::Uplink(two)).unwrap());
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn an_uplink_is_lost_when_its_device_is_renamed() {
     run(&format!("ip link set {near} name {near}o"));
     expect_notice(
         &uplink.notices,
-        |notice| matches!(notice, DeviceNotice::Lost { reason } if reason.contains("renamed")),
+        |notice| matches!(notice, DeviceNotice::DeviceLost { reason } if reason.contains("renamed")),
     );
     assert_eq!(uplink.devices.uplink_index(&spec), None);
     run(&format!("ip link set {near}o name {near}"));
@@ -148,7 +148,7 @@ fn an_uplink_that_was_down_continues_and_a_deleted_one_ends() {
     expect_notice(&uplink.notices, |notice| is_down(notice, "set down"));
     source.receive(&mut batch).unwrap();
     assert_eq!(sink.transmit(&plain_frame(100)).unwrap(), TransmitResult::Accepted);
-    assert_eq!(sink.discarded(), 1);
+    assert_eq!(sink.discarded_frames(), 1);
     run(&format!("ip link set {near} up"));
     expect_notice(&uplink.notices, |notice| *notice == DeviceNotice::LinkUp);
     let (mut far_source, mut far_sink) = uplink.cable.far_queues();
@@ -215,13 +215,13 @@ struct Tagging<'a> {
 }
 
 impl FrameSink for Tagging<'_> {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, suimon_ports::PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, suimon_ports::QueueFault> {
         self.scratch.copy_from(frame);
         self.scratch.meta.tag = self.tag;
         self.sink.transmit(&self.scratch)
     }
 
-    fn flush(&mut self) -> Result<(), suimon_ports::PortFault> {
+    fn flush(&mut self) -> Result<(), suimon_ports::QueueFault> {
         self.sink.flush()
     }
 
@@ -280,7 +280,7 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
     let mut device = devices.open_uplink(PortId(1), &spec, shelf.clone(), observer).unwrap();
     assert_eq!(device.status().mtu, 1450);
     let larger = UplinkSpec { mtu: Some(1600), ..spec };
-    assert!(device.change(&PortDeviceSpec::Uplink(larger.clone())).unwrap());
+    assert!(device.apply_spec(&PortDeviceSpec::Uplink(larger.clone())).unwrap());
     let output = run(&format!("ip link show {name}"));
     // The view of this host, the reverse of that on a guest's TAP.
     let sink = shelf.sink(1, 0);
@@ -290,7 +290,7 @@ fn an_uplink_may_be_a_tap_that_keeps_its_own_mtu() {
         (OffloadToggles { tx_checksum: false, ..all_enabled }, Offloads::NONE),
     ] {
         let spec = UplinkSpec { offload, ..larger.clone() };
-        assert!(device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
+        assert!(device.apply_spec(&PortDeviceSpec::Uplink(spec)).unwrap());
         assert_eq!(sink.offloads(), beside, "{offload:?}");
     }
     drop((device, sink));
@@ -322,7 +322,7 @@ fn partial_checksums_of_the_far_stack_are_recognized() {
     assert_eq!(form(&frame), (request, EgressForm::Any), "{frame:?}");
     let offload = OffloadToggles { rx_checksum: false, ..OffloadToggles::default() };
     let spec = UplinkSpec { offload, ..uplink_spec(&uplink.cable.near, UplinkDriver::AfPacket) };
-    assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
+    assert!(uplink.device.apply_spec(&PortDeviceSpec::Uplink(spec)).unwrap());
     let mut frame = received();
     // The egress then computes a valid checksum over the datagram.
     assert_eq!(form(&frame), (request, EgressForm::Complete), "{frame:?}");
@@ -348,9 +348,9 @@ fn offload_toggles_of_an_uplink_apply_to_egress_and_change_live() {
         (all_enabled, crate::offload::ALL),
     ] {
         let spec = UplinkSpec { offload, ..uplink_spec(&near, UplinkDriver::AfPacket) };
-        assert!(uplink.device.change(&PortDeviceSpec::Uplink(spec)).unwrap());
+        assert!(uplink.device.apply_spec(&PortDeviceSpec::Uplink(spec)).unwrap());
         assert_eq!(sink.offloads(), accepted, "{offload:?}");
-        assert_eq!(uplink.device.status().egress, crate::offload::ALL);
+        assert_eq!(uplink.device.status().egress_offloads, crate::offload::ALL);
     }
 }
 
@@ -360,10 +360,10 @@ fn the_features_of_an_uplinks_device_are_reported_and_a_tap_has_none() {
     let cable = TestCable::new();
     let spec = uplink_spec(&cable.near, UplinkDriver::AfPacket);
     let features = || devices.uplink_features(&spec).unwrap().unwrap();
-    assert!(features().state(DeviceFeature::TxTcp4).is_active);
+    assert!(features().state(DeviceFeature::TxTcp4Segmentation).is_active);
     run(&format!("ethtool -K {} tso off", cable.near));
     assert!(
-        !features().state(DeviceFeature::TxTcp4).is_active,
+        !features().state(DeviceFeature::TxTcp4Segmentation).is_active,
         "the features are queried each time"
     );
     let missing = uplink_spec("smnone", UplinkDriver::AfPacket);

@@ -123,7 +123,7 @@ mod tests {
         bytes[23] = 6;
         bytes[46] = 0x50;
         let mut frame = Frame::new(0);
-        frame.fill(&bytes);
+        frame.set_bytes(&bytes);
         frame.validate_ingress(&header, ALL).unwrap();
         frame
     }

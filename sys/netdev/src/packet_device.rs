@@ -9,7 +9,7 @@ use suimon_ports::{
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::explain::host;
+use crate::explain::host_error;
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload::{self, SharedOffloads};
@@ -47,7 +47,7 @@ impl PacketDevice {
         let namespace = Namespace::open(None)?;
         let present = link.state()?;
         let (device, has_speed, is_lost_on_rename) = (&spec.device, true, true);
-        let subject = WatchSubject { index, device, present, has_speed, is_lost_on_rename };
+        let subject = WatchSubject { index, device, initial_state: present, reports_speed: has_speed, is_lost_on_rename };
         let watch = watcher.watch(&namespace, subject, port, observer)?;
         let device: Arc<str> = spec.device.as_str().into();
         let queue = |socket| {
@@ -75,12 +75,12 @@ pub(crate) fn probe(spec: &UplinkSpec) -> Result<(), DeviceError> {
     let index = Link::new(&spec.device)?.ethernet_index()?;
     PacketSocket::open(index)
         .map(drop)
-        .map_err(|cause| host("device", &format!("opening device {}", spec.device), &cause))
+        .map_err(|cause| host_error("device", &format!("opening device {}", spec.device), &cause))
 }
 
 fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, DeviceError> {
     let device = &spec.device;
-    let fail = |cause: std::io::Error| host("device", &format!("opening device {device}"), &cause);
+    let fail = |cause: std::io::Error| host_error("device", &format!("opening device {device}"), &cause);
     let mut sockets: Vec<PacketSocket> = Vec::new();
     let mut group = None;
     for _ in 0..spec.queue_pairs.max(1) {
@@ -89,7 +89,7 @@ fn open_sockets(spec: &UplinkSpec, index: u32) -> Result<Vec<PacketSocket>, Devi
             socket.set_promiscuous(index).map_err(fail)?;
         }
         if spec.queue_pairs > 1 {
-            group = Some(socket.join(group).map_err(fail)?);
+            group = Some(socket.join_fanout_group(group).map_err(fail)?);
         }
         sockets.push(socket);
     }
@@ -119,8 +119,8 @@ impl PortDevice for PacketDevice {
             link_up: link.is_usable(),
             speed: self.watch.speed(),
             queue_pairs: self.spec.queue_pairs.max(1),
-            ingress: offload::ALL,
-            egress: Offloads { udp_segmentation: kernel_carries_uso(), ..offload::ALL },
+            ingress_offloads: offload::ALL,
+            egress_offloads: Offloads { udp_segmentation: kernel_carries_uso(), ..offload::ALL },
             virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
@@ -130,7 +130,7 @@ impl PortDevice for PacketDevice {
         }
     }
 
-    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
+    fn apply_spec(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let PortDeviceSpec::Uplink(spec) = spec else { return Ok(false) };
         let live = UplinkSpec { mtu: spec.mtu, offload: spec.offload, ..self.spec.clone() };
         if live != *spec || spec.driver != UplinkDriver::AfPacket {

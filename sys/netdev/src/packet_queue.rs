@@ -9,12 +9,12 @@ use rustix::net::netdevice::index_to_name;
 use suimon_frame::{
     BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_SHORT_BYTES, VlanTag, VnetHeader,
 };
-use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
-use crate::explain::{device_removed, refused};
+use crate::explain::{device_removed_fault, call_failed_fault};
 use crate::frame_write::write_frame;
 use crate::offload::{self, SharedOffloads};
-use crate::packet_socket::{PacketSocket, Received, StrippedTag};
+use crate::packet_socket::{PacketSocket, ReceivedFrame, StrippedTag};
 
 const ADDRESSES_BYTES: usize = 12;
 const TAG_BYTES: usize = 4;
@@ -35,14 +35,14 @@ pub(crate) struct PacketQueue {
 impl PacketQueue {
     /// Converts the errno of the call for `doing` to a fault; returns `None` if the queue
     /// continues.
-    fn fault(&self, doing: &str, errno: Errno) -> Option<PortFault> {
+    fn fault(&self, doing: &str, errno: Errno) -> Option<QueueFault> {
         let exists = || index_to_name(self.socket.fd(), self.index).is_ok();
         match errno {
             // The device was set down, or is being deleted.
             Errno::NETDOWN | Errno::NXIO | Errno::NODEV => {
-                (!exists()).then(|| device_removed(&self.device, errno))
+                (!exists()).then(|| device_removed_fault(&self.device, errno))
             }
-            errno => Some(refused(&self.device, doing, errno)),
+            errno => Some(call_failed_fault(&self.device, doing, errno)),
         }
     }
 }
@@ -60,11 +60,11 @@ impl PacketSource {
 }
 
 impl FrameSource for PacketSource {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let before = batch.len();
         let ingress = self.queue.ingress.load();
         for _ in 0..BATCH_FRAMES_MAX {
-            let Some(frame) = batch.spare() else { break };
+            let Some(frame) = batch.next_free_frame() else { break };
             let mut header = [0; VNET_HEADER_SHORT_BYTES];
             let received = match self.queue.socket.receive(&mut header, frame.space_mut()) {
                 Ok(received) => received,
@@ -99,7 +99,7 @@ impl FrameSource for PacketSource {
         true
     }
 
-    fn malformed(&self) -> u64 {
+    fn malformed_frames(&self) -> u64 {
         self.malformed
     }
 }
@@ -110,7 +110,7 @@ enum After {
 }
 
 impl PacketSource {
-    fn handle(&self, error: &io::Error) -> Result<After, PortFault> {
+    fn handle(&self, error: &io::Error) -> Result<After, QueueFault> {
         let errno = Errno::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO));
         match errno {
             Errno::AGAIN => Ok(After::Stop),
@@ -124,7 +124,7 @@ impl PacketSource {
 
 /// Converts a received frame, with the VLAN tag that the kernel removed, to a frame of the switch.
 /// Returns `None` if it is malformed.
-fn admit(frame: &mut Frame, mut header: VnetHeader, received: Received) -> Option<()> {
+fn admit(frame: &mut Frame, mut header: VnetHeader, received: ReceivedFrame) -> Option<()> {
     let len = received.len.checked_sub(VNET_HEADER_SHORT_BYTES)?;
     if received.is_truncated {
         return None;
@@ -175,7 +175,7 @@ impl PacketSink {
 }
 
 impl FrameSink for PacketSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         let wire = frame.wire_format();
         let header = wire.header.encode_short();
         let socket = self.queue.socket.sending_fd();
@@ -200,7 +200,7 @@ impl FrameSink for PacketSink {
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         Ok(())
     }
 
@@ -208,7 +208,7 @@ impl FrameSink for PacketSink {
         self.queue.egress.load()
     }
 
-    fn discarded(&self) -> u64 {
+    fn discarded_frames(&self) -> u64 {
         self.discarded
     }
 }

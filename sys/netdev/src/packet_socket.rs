@@ -26,7 +26,7 @@ pub(crate) struct StrippedTag {
 
 /// Properties of a received frame, whose bytes are in the caller's buffers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedFrame {
     /// Length in bytes of header and frame.
     pub(crate) len: usize,
     /// True if the frame was truncated to the buffer.
@@ -59,13 +59,13 @@ impl PacketSocket {
     pub(crate) fn open(index: u32) -> io::Result<Self> {
         let socket = RawSocket::new()?;
         for option in [libc::PACKET_VNET_HDR, libc::PACKET_AUXDATA, libc::PACKET_IGNORE_OUTGOING] {
-            socket.set(libc::SOL_PACKET, option, 1)?;
+            socket.set_option(libc::SOL_PACKET, option, 1)?;
         }
         let buffer = [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF];
         set_buffer(&socket, buffer, RECEIVE_BYTES)?;
         socket.bind(index, libc::ETH_P_ALL as u16)?;
         let sending = RawSocket::new()?;
-        sending.set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
+        sending.set_option(libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)?;
         set_buffer(&sending, [libc::SO_SNDBUFFORCE, libc::SO_SNDBUF], SEND_BYTES)?;
         // Bound without a protocol, so that it receives no frames.
         sending.bind(index, 0)?;
@@ -85,14 +85,14 @@ impl PacketSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub(crate) fn join(&self, group: Option<FanoutGroup>) -> io::Result<FanoutGroup> {
+    pub(crate) fn join_fanout_group(&self, group: Option<FanoutGroup>) -> io::Result<FanoutGroup> {
         let mode = libc::PACKET_FANOUT_HASH | libc::PACKET_FANOUT_FLAG_IGNORE_OUTGOING;
         let argument = match group {
             // The kernel chooses an unused identifier.
             None => (mode | libc::PACKET_FANOUT_FLAG_UNIQUEID) << 16,
             Some(FanoutGroup(id)) => mode << 16 | u32::from(id),
         };
-        self.socket.set(libc::SOL_PACKET, libc::PACKET_FANOUT, argument)?;
+        self.socket.set_option(libc::SOL_PACKET, libc::PACKET_FANOUT, argument)?;
         let value = self.socket.option(libc::SOL_PACKET, libc::PACKET_FANOUT)?;
         // The identifier is the lower half.
         Ok(FanoutGroup((c_int::from_ne_bytes(value) & 0xffff) as u16))
@@ -118,7 +118,7 @@ impl PacketSocket {
         &self,
         header: &mut [u8; VNET_HEADER_SHORT_BYTES],
         buffer: &mut [u8],
-    ) -> io::Result<Received> {
+    ) -> io::Result<ReceivedFrame> {
         let mut parts = [
             libc::iovec { iov_base: header.as_mut_ptr().cast(), iov_len: header.len() },
             libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() },
@@ -137,7 +137,7 @@ impl PacketSocket {
         let len = usize::try_from(len).map_err(|_| io::Error::last_os_error())?;
         // SAFETY: the call above filled `message` in, and `control` still lives.
         let tag = unsafe { stripped_tag(&message) };
-        Ok(Received { len, is_truncated: message.msg_flags & libc::MSG_TRUNC != 0, tag })
+        Ok(ReceivedFrame { len, is_truncated: message.msg_flags & libc::MSG_TRUNC != 0, tag })
     }
 }
 
@@ -146,8 +146,8 @@ impl PacketSocket {
 fn set_buffer(socket: &RawSocket, [force, plain]: [c_int; 2], bytes: c_int) -> io::Result<()> {
     // Without CAP_NET_ADMIN the host's limit applies.
     socket
-        .set(libc::SOL_SOCKET, force, bytes)
-        .or_else(|_| socket.set(libc::SOL_SOCKET, plain, bytes))
+        .set_option(libc::SOL_SOCKET, force, bytes)
+        .or_else(|_| socket.set_option(libc::SOL_SOCKET, plain, bytes))
 }
 
 /// Returns the VLAN tag in a message's ancillary data; `None` if there is none.

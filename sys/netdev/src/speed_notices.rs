@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv,
 use suimon_netif::ethtool::link_modes_changed_ifindexes;
 use suimon_netif::raw_socket::set_option;
 
-use crate::device_query::{DeviceQuery, Monitor};
+use crate::device_query::{DeviceQuery, EthtoolMonitorIds};
 
 /// Devices whose speed may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl EthtoolMonitor {
     /// # Errors
     /// The kernel has no such group (`Unsupported`), or no socket could be opened.
     pub(crate) fn new(query: &DeviceQuery) -> io::Result<Self> {
-        let Monitor { family, group } = query.monitor().ok_or(io::ErrorKind::Unsupported)?;
+        let EthtoolMonitorIds { family, group } = query.monitor_ids().ok_or(io::ErrorKind::Unsupported)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let protocol = Some(netlink::GENERIC);
         let fd = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol)?;

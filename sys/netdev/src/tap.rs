@@ -18,7 +18,7 @@ use suimon_netif::netlink::LinkState;
 use suimon_netif::rtnetlink::RtnetlinkSocket;
 use suimon_ports::{DeviceError, DeviceErrorKind, OffloadToggles, TapSpec, UplinkSpec};
 
-use crate::explain::{error, host};
+use crate::explain::{device_error, host_error};
 use crate::kernel_path;
 use crate::link::Link;
 use crate::namespace::Namespace;
@@ -49,7 +49,7 @@ pub(crate) struct TapSettings {
     /// Offload settings of the kernel's side of the TAP.
     pub(crate) offload: OffloadToggles,
     /// True if the kernel may forward the TAP's frames (kernel path).
-    pub(crate) kernel_path: bool,
+    pub(crate) allows_kernel_path: bool,
 }
 
 impl From<&TapSpec> for TapSettings {
@@ -62,7 +62,7 @@ impl From<&TapSpec> for TapSettings {
             keeps_mac: spec.keeps_mac,
             mtu: Some(spec.mtu),
             offload: spec.offload,
-            kernel_path: spec.kernel_path,
+            allows_kernel_path: spec.may_use_kernel_path,
         }
     }
 }
@@ -77,7 +77,7 @@ impl From<&UplinkSpec> for TapSettings {
             keeps_mac: true,
             mtu: spec.mtu,
             offload: spec.offload.with_directions_swapped(),
-            kernel_path: false,
+            allows_kernel_path: false,
         }
     }
 }
@@ -89,9 +89,9 @@ pub(crate) struct OpenTap {
     pub(crate) queues: Vec<OwnedFd>,
     pub(crate) index: u32,
     /// Link state of the device when it was opened.
-    pub(crate) present: LinkState,
+    pub(crate) initial_state: LinkState,
     /// True if the kernel supports large UDP frames (USO) on TAPs.
-    pub(crate) udp_segmentation: bool,
+    pub(crate) supports_udp_segmentation: bool,
 }
 
 /// Opens a TAP. If it does not exist, creates it with the alias `mark`.
@@ -124,7 +124,7 @@ pub(crate) fn open(plan: &TapSettings, mark: &str) -> Result<OpenTap, DeviceErro
         }
         Ok((queues, link.index()?, link.state()?, udp_segmentation))
     })?;
-    Ok(OpenTap { namespace, queues, index, present, udp_segmentation })
+    Ok(OpenTap { namespace, queues, index, initial_state: present, supports_udp_segmentation: udp_segmentation })
 }
 
 /// Checks whether [`open`] could succeed, without changing anything.
@@ -189,7 +189,7 @@ fn set_mark(link: &Link, device: &str, mark: &str) -> Result<(), DeviceError> {
     let index = link.index()?;
     let set = RtnetlinkSocket::open().and_then(|mut settings| settings.set_alias(index, mark));
     set.map_err(|errno| {
-        host("device", &format!("setting the alias of TAP {device}"), &errno.into())
+        host_error("device", &format!("setting the alias of TAP {device}"), &errno.into())
     })
 }
 
@@ -197,7 +197,7 @@ fn has_mark(link: &Link, device: &str, mark: &str) -> Result<bool, DeviceError> 
     let index = link.index()?;
     let alias = RtnetlinkSocket::open().and_then(|mut settings| settings.alias(index));
     let operation = || format!("reading the alias of TAP {device}");
-    let alias = alias.map_err(|errno| host("device", &operation(), &errno.into()))?;
+    let alias = alias.map_err(|errno| host_error("device", &operation(), &errno.into()))?;
     Ok(alias == mark.as_bytes())
 }
 
@@ -207,7 +207,7 @@ fn has_mark(link: &Link, device: &str, mark: &str) -> Result<bool, DeviceError> 
 /// The kernel rejected the offloads; they are unchanged.
 pub(crate) fn set_offloads(queue: &OwnedFd, offloads: Offloads) -> Result<bool, DeviceError> {
     let set = |offloads| {
-        ioctl::tap_value(queue.as_fd(), ioctl::TAP_OFFLOAD, offload::tap_flags(offloads))
+        ioctl::execute_tap_op(queue.as_fd(), ioctl::TAP_OFFLOAD, offload::tap_flags(offloads))
     };
     match set(offloads) {
         Ok(()) => Ok(true),
@@ -215,9 +215,9 @@ pub(crate) fn set_offloads(queue: &OwnedFd, offloads: Offloads) -> Result<bool, 
         Err(cause) if is_errno(&cause, Errno::INVAL) && offloads.udp_segmentation => {
             set(Offloads { udp_segmentation: false, ..offloads })
                 .map(|()| false)
-                .map_err(|cause| host("offload", "setting the offloads", &cause))
+                .map_err(|cause| host_error("offload", "setting the offloads", &cause))
         }
-        Err(cause) => Err(host("offload", "setting the offloads", &cause)),
+        Err(cause) => Err(host_error("offload", "setting the offloads", &cause)),
     }
 }
 
@@ -226,7 +226,7 @@ fn configure(plan: &TapSettings, link: &Link, queues: &[OwnedFd]) -> Result<bool
     for queue in queues {
         let bytes = VNET_HEADER_BYTES as u8;
         ioctl::set_tap_header_bytes(queue.as_fd(), bytes)
-            .map_err(|cause| host("device", "setting the virtio-net header of frames", &cause))?;
+            .map_err(|cause| host_error("device", "setting the virtio-net header of frames", &cause))?;
         udp_segmentation &= set_offloads(queue, offload::ingress(plan.offload, true))?;
     }
     if let Some(mtu) = plan.mtu {
@@ -261,7 +261,7 @@ fn attach_all(plan: &TapSettings, existed: bool) -> Result<Vec<OwnedFd>, DeviceE
                  1, or delete it (`ip link delete {0}`) and have it created again",
                 plan.device, plan.queue_pairs
             );
-            return error(DeviceErrorKind::Unsupported, "queues", detail);
+            return device_error(DeviceErrorKind::Unsupported, "queues", detail);
         }
         explain_attach(&plan.device, &cause)
     })
@@ -284,14 +284,14 @@ fn attach_once(device: &str, extra_flags: c_int) -> io::Result<OwnedFd> {
     let queue = open_clone_device_raw()?;
     let flags = libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | extra_flags;
     // The field is a short; all TUN flags fit 16 bits.
-    let mut request = IfRequest::new(device).with((flags as u16).to_ne_bytes());
-    ioctl::interface(queue.as_fd(), ioctl::TAP_ATTACH, &mut request)?;
+    let mut request = IfRequest::new(device).with_data((flags as u16).to_ne_bytes());
+    ioctl::execute_interface_op(queue.as_fd(), ioctl::TAP_ATTACH, &mut request)?;
     Ok(queue)
 }
 
 fn persist(queue: &OwnedFd, keep: bool, device: &str) -> Result<(), DeviceError> {
-    ioctl::tap_value(queue.as_fd(), ioctl::TAP_PERSIST, u32::from(keep)).map_err(|cause| {
-        host("device", &format!("setting the persistence of TAP device {device}"), &cause)
+    ioctl::execute_tap_op(queue.as_fd(), ioctl::TAP_PERSIST, u32::from(keep)).map_err(|cause| {
+        host_error("device", &format!("setting the persistence of TAP device {device}"), &cause)
     })
 }
 
@@ -307,9 +307,9 @@ fn open_clone_device() -> Result<OwnedFd, DeviceError> {
             let detail = format!(
                 "{CLONE_DEVICE} does not work: {cause}; load the kernel module with `modprobe tun`"
             );
-            return error(DeviceErrorKind::Unsupported, "device", detail);
+            return device_error(DeviceErrorKind::Unsupported, "device", detail);
         }
-        host("device", &format!("opening {CLONE_DEVICE}"), &cause)
+        host_error("device", &format!("opening {CLONE_DEVICE}"), &cause)
     })
 }
 
@@ -322,9 +322,9 @@ fn explain_attach(device: &str, cause: &io::Error) -> DeviceError {
             "TAP device {device} is in use by another process, perhaps another suimond or a VM; \
              stop that process or choose another device"
         );
-        return error(DeviceErrorKind::Busy, "device", detail);
+        return device_error(DeviceErrorKind::Busy, "device", detail);
     }
-    host("device", &format!("attaching to TAP device {device}"), cause)
+    host_error("device", &format!("attaching to TAP device {device}"), cause)
 }
 
 fn not_a_tap(device: &str) -> DeviceError {
@@ -332,7 +332,7 @@ fn not_a_tap(device: &str) -> DeviceError {
         "device {device} exists but is not a TAP device; choose another name, or use it as an \
          uplink with driver = \"af_packet\""
     );
-    error(DeviceErrorKind::Unsupported, "device", detail)
+    device_error(DeviceErrorKind::Unsupported, "device", detail)
 }
 
 fn is_errno(cause: &io::Error, errno: Errno) -> bool {

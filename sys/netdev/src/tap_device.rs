@@ -9,8 +9,8 @@ use suimon_ports::{
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 
-use crate::explain::host;
-use crate::kernel_path::{Attachment, KernelPaths};
+use crate::explain::host_error;
+use crate::kernel_path::{TapKernelPath, KernelPaths};
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload::{self, SharedOffloads};
@@ -25,7 +25,7 @@ pub(crate) struct TapDependencies<'a> {
     pub(crate) watcher: &'a LinkWatcher,
     pub(crate) kernel_paths: &'a KernelPaths,
     /// Interface alias (`IFLA_IFALIAS`) that marks TAPs created by the daemon.
-    pub(crate) mark: &'a str,
+    pub(crate) alias: &'a str,
 }
 
 pub(crate) struct TapDevice {
@@ -43,7 +43,7 @@ pub(crate) struct TapDevice {
     kernel_paths: KernelPaths,
     /// Kernel path of the TAP: `None` if it was not requested, an error's text if it could not be
     /// attached.
-    kernel_path: Option<Result<Attachment, String>>,
+    kernel_path: Option<Result<TapKernelPath, String>>,
 }
 
 impl TapDevice {
@@ -52,19 +52,19 @@ impl TapDevice {
         plan: TapSettings,
         is_uplink: bool,
         queue_host: Arc<dyn QueueHost>,
-        TapDependencies { watcher, kernel_paths, mark }: TapDependencies<'_>,
+        TapDependencies { watcher, kernel_paths, alias: mark }: TapDependencies<'_>,
         observer: Arc<dyn PortObserver>,
     ) -> Result<Self, DeviceError> {
         let tap = tap::open(&plan, mark)?;
         let subject = WatchSubject {
             index: tap.index,
             device: &plan.device,
-            present: tap.present,
-            has_speed: is_uplink,
+            initial_state: tap.initial_state,
+            reports_speed: is_uplink,
             is_lost_on_rename: false,
         };
         let watch = watcher.watch(&tap.namespace, subject, port, observer)?;
-        let udp_segmentation = tap.udp_segmentation;
+        let udp_segmentation = tap.supports_udp_segmentation;
         let shared = |forms| Arc::new(SharedOffloads::new(forms));
         let ingress = shared(offload::ingress(plan.offload, udp_segmentation));
         let egress = shared(offload::egress(plan.offload, udp_segmentation));
@@ -103,7 +103,7 @@ impl TapDevice {
     /// Attaches or detaches the kernel path, as the plan requires. The NIC works without it: a
     /// failure is reported in the status only.
     fn attach_kernel_path(&mut self) {
-        if !self.plan.kernel_path {
+        if !self.plan.allows_kernel_path {
             self.kernel_path = None;
         } else if !matches!(self.kernel_path, Some(Ok(_))) {
             let attached = self.kernel_paths.attach(self.port, &self.namespace, &self.plan.device);
@@ -164,8 +164,8 @@ impl PortDevice for TapDevice {
             speed: self.watch.speed(),
             // At most the requested number, a u16.
             queue_pairs: u16::try_from(self.queues.len()).unwrap_or(u16::MAX),
-            ingress: offloads,
-            egress: offloads,
+            ingress_offloads: offloads,
+            egress_offloads: offloads,
             virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.plan.mtu).unwrap_or_default(),
@@ -178,14 +178,14 @@ impl PortDevice for TapDevice {
         }
     }
 
-    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
+    fn apply_spec(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let Some(plan) = self.tap_plan(spec) else { return Ok(false) };
         let live = TapSettings {
             mac: plan.mac,
             keeps_mac: plan.keeps_mac,
             mtu: plan.mtu,
             offload: plan.offload,
-            kernel_path: plan.kernel_path,
+            allows_kernel_path: plan.allows_kernel_path,
             ..self.plan.clone()
         };
         if live != plan {
@@ -196,7 +196,7 @@ impl PortDevice for TapDevice {
             // A failed restoration is reported, because the device then did not stay as it was.
             if let Err(second) = self.apply(&before) {
                 let operation = format!("{error}; restoring the former settings also failed");
-                return Err(host(error.field, &operation, &std::io::Error::other(second)));
+                return Err(host_error(error.field, &operation, &std::io::Error::other(second)));
             }
             return Err(error);
         }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use rustix::io::{Errno, readv};
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, VNET_HEADER_BYTES, VnetHeader};
-use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
-use crate::explain::{device_removed, refused};
+use crate::explain::{device_removed_fault, call_failed_fault};
 use crate::frame_write::write_frame;
 use crate::offload::{self, SharedOffloads};
 
@@ -36,12 +36,12 @@ impl TapSource {
 }
 
 impl FrameSource for TapSource {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let before = batch.len();
         let ingress = self.queue.ingress.load();
         // Bounds the calls too: frames that are not admitted leave the batch unchanged.
         for _ in 0..BATCH_FRAMES_MAX {
-            let Some(frame) = batch.spare() else { break };
+            let Some(frame) = batch.next_free_frame() else { break };
             let mut header = [0; VNET_HEADER_BYTES];
             let mut parts = [IoSliceMut::new(&mut header), IoSliceMut::new(frame.space_mut())];
             let read = match readv(&self.queue.fd, &mut parts) {
@@ -79,7 +79,7 @@ impl FrameSource for TapSource {
         true
     }
 
-    fn malformed(&self) -> u64 {
+    fn malformed_frames(&self) -> u64 {
         self.malformed
     }
 }
@@ -98,7 +98,7 @@ impl TapSink {
 }
 
 impl FrameSink for TapSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         let wire = frame.wire_format();
         let header = wire.header.encode();
         match write_frame(&self.queue.fd, &header, &wire) {
@@ -114,7 +114,7 @@ impl FrameSink for TapSink {
         }
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         Ok(())
     }
 
@@ -122,14 +122,14 @@ impl FrameSink for TapSink {
         self.queue.egress.load()
     }
 
-    fn discarded(&self) -> u64 {
+    fn discarded_frames(&self) -> u64 {
         self.discarded
     }
 }
 
-fn fault(queue: &TapQueue, doing: &str, errno: Errno) -> PortFault {
+fn fault(queue: &TapQueue, doing: &str, errno: Errno) -> QueueFault {
     match errno {
-        Errno::BADFD | Errno::NXIO | Errno::NODEV => device_removed(&queue.device, errno),
-        errno => refused(&queue.device, doing, errno),
+        Errno::BADFD | Errno::NXIO | Errno::NODEV => device_removed_fault(&queue.device, errno),
+        errno => call_failed_fault(&queue.device, doing, errno),
     }
 }

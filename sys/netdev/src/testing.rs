@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use suimon_frame::{Frame, FrameBatch, MacAddr};
 use suimon_ports::{
-    DeviceNotice, FrameSink, FrameSource, OffloadToggles, PortFault, PortObserver, QueueHost,
+    DeviceNotice, FrameSink, FrameSource, OffloadToggles, QueueFault, PortObserver, QueueHost,
     TransmitResult, UplinkDriver, UplinkSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
@@ -149,7 +149,7 @@ pub(crate) fn plain_frame(len: usize) -> Frame {
     bytes[6..12].copy_from_slice(&mac(2).octets());
     bytes[12..14].copy_from_slice(&[0x88, 0xb5]);
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame
 }
 
@@ -276,7 +276,7 @@ pub(crate) fn receive_within(
 }
 
 /// Receives frames until the queue reports a fault, and returns it. Panics after [`LIMIT`].
-pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> PortFault {
+pub(crate) fn receive_fault(source: &mut dyn FrameSource) -> QueueFault {
     let limit = Instant::now() + LIMIT;
     let mut batch = FrameBatch::new();
     while Instant::now() < limit {

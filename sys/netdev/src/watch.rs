@@ -19,7 +19,7 @@ use suimon_ports::{DeviceError, LinkSpeed, PortObserver};
 use suimon_quantity::PortId;
 
 use crate::device_query::DeviceQuery;
-use crate::explain::host;
+use crate::explain::host_error;
 use crate::namespace::{Namespace, NamespaceId};
 use crate::namespace_names::{NO_WATCH_WARNING, NamespaceNameWatch};
 use crate::speed_notices::{ChangedDevices, EthtoolMonitor};
@@ -191,7 +191,7 @@ impl Shared {
         if let Some((token, _)) = existing {
             return Ok(*token);
         }
-        let fail = |errno: Errno| host("netns", "subscribing to link changes", &errno.into());
+        let fail = |errno: Errno| host_error("netns", "subscribing to link changes", &errno.into());
         let fd = namespace.run(|| open_socket().map_err(fail))?;
         let token = registry.next_token;
         registry.next_token += 1;
@@ -274,7 +274,7 @@ impl Shared {
             };
             // The lock is not held: an observer may open or drop a device.
             for link in links {
-                link.handle(&message.event);
+                link.handle_event(&message.event);
                 link.check_device_name(message.name.as_deref());
                 link.notify_link(&self.query);
             }

@@ -15,10 +15,10 @@ pub(crate) struct WatchSubject<'a> {
     pub(crate) index: u32,
     pub(crate) device: &'a str,
     /// State of the device when monitoring starts.
-    pub(crate) present: LinkState,
+    pub(crate) initial_state: LinkState,
     /// True if the observer receives carrier and speed as [`DeviceNotice::LinkChanged`]. Only for
     /// devices of this process's namespace.
-    pub(crate) has_speed: bool,
+    pub(crate) reports_speed: bool,
     /// True if a renamed device counts as lost, because the configuration names it. False for a
     /// TAP, which the daemon keeps under any name.
     pub(crate) is_lost_on_rename: bool,
@@ -59,7 +59,7 @@ impl WatchedLink {
         port: PortId,
         observer: Arc<dyn PortObserver>,
     ) -> Self {
-        let WatchSubject { index, device, present, has_speed, is_lost_on_rename } = subject;
+        let WatchSubject { index, device, initial_state: present, reports_speed: has_speed, is_lost_on_rename } = subject;
         Self {
             token,
             namespace: namespace.id(),
@@ -111,21 +111,21 @@ impl WatchedLink {
 
     fn report_lost(&self, reason: String) {
         if !std::mem::replace(&mut lock(&self.reported).is_namespace_lost, true) {
-            self.observer.handle_notice(self.port, DeviceNotice::Lost { reason });
+            self.observer.handle_notice(self.port, DeviceNotice::DeviceLost { reason });
         }
     }
 
     /// Records an event of the device, and notifies the observer if the reported state changes.
-    pub(crate) fn handle(&self, event: &LinkEvent) {
+    pub(crate) fn handle_event(&self, event: &LinkEvent) {
         let (up, reason) = {
             let mut reported = lock(&self.reported);
             let (state, reason) = match event {
-                LinkEvent::StateReported(state) if !state.up => {
+                LinkEvent::StateReported(state) if !state.is_up => {
                     (*state, "was set down (`ip link set DEVICE up`)")
                 }
                 LinkEvent::StateReported(state) => (*state, "has no carrier"),
-                LinkEvent::DeviceRemoved | LinkEvent::Moved => (
-                    LinkState { up: false, carrier: false, ..reported.state },
+                LinkEvent::DeviceRemoved | LinkEvent::DeviceMoved => (
+                    LinkState { is_up: false, has_carrier: false, ..reported.state },
                     "was deleted or moved",
                 ),
             };
@@ -147,7 +147,7 @@ impl WatchedLink {
         self.observer.handle_notice(self.port, notice);
         // The descriptors of a moved TAP still work.
         if *event == LinkEvent::DeviceRemoved
-            || (*event == LinkEvent::Moved && self.is_lost_on_rename)
+            || (*event == LinkEvent::DeviceMoved && self.is_lost_on_rename)
         {
             // A packet socket reports an error when its device is set down, and none when the
             // device is deleted after that.
@@ -168,7 +168,7 @@ impl WatchedLink {
             Some(Err(error)) if error.kind == DeviceErrorKind::Missing => return,
             Some(Err(_)) | None => LinkSpeed::default(),
         };
-        let facts = LinkProperties { up, speed };
+        let facts = LinkProperties { is_up: up, speed };
         if lock(&self.reported).reported_properties.replace(facts) != Some(facts) {
             self.observer.handle_notice(self.port, DeviceNotice::LinkChanged(facts));
         }
@@ -195,23 +195,23 @@ mod tests {
     }
 
     fn subject(present: LinkState, is_lost_on_rename: bool) -> WatchSubject<'static> {
-        WatchSubject { index: 7, device: "eth0", present, has_speed: false, is_lost_on_rename }
+        WatchSubject { index: 7, device: "eth0", initial_state: present, reports_speed: false, is_lost_on_rename }
     }
 
     #[test]
     fn the_speed_of_a_removed_device_is_not_reported_as_unknown() {
         let notices = Arc::new(Notices::default());
         let namespace = Namespace::open(None).unwrap();
-        let present = LinkState { up: true, carrier: true, ..LinkState::default() };
+        let present = LinkState { is_up: true, has_carrier: true, ..LinkState::default() };
         // No device has this index and name.
         let device = "smt-removed";
         let index = u32::MAX >> 1;
         let subject =
-            WatchSubject { index, device, present, has_speed: true, is_lost_on_rename: true };
+            WatchSubject { index, device, initial_state: present, reports_speed: true, is_lost_on_rename: true };
         let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
         link.notify_link(&DeviceQuery::default());
         assert_eq!(*lock(&notices.0), []);
-        link.handle(&LinkEvent::DeviceRemoved);
+        link.handle_event(&LinkEvent::DeviceRemoved);
         link.notify_link(&DeviceQuery::default());
         let down = DeviceNotice::LinkChanged(LinkProperties::default());
         assert_eq!(lock(&notices.0).iter().filter(|notice| **notice == down).count(), 1);
@@ -228,7 +228,7 @@ mod tests {
                 link.check_device_name(name);
             }
             let reason = "device eth0 was renamed to old".to_owned();
-            assert_eq!(*lock(&notices.0), vec![DeviceNotice::Lost { reason }; count]);
+            assert_eq!(*lock(&notices.0), vec![DeviceNotice::DeviceLost { reason }; count]);
         }
     }
 
@@ -239,10 +239,10 @@ mod tests {
             let namespace = Namespace::open(None).unwrap();
             let subject = subject(LinkState::default(), is_lost_on_rename);
             let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
-            link.handle(&LinkEvent::Moved);
+            link.handle_event(&LinkEvent::DeviceMoved);
             let reported = lock(&notices.0);
             let is_namespace_lost =
-                |notice: &&DeviceNotice| matches!(notice, DeviceNotice::Lost { .. });
+                |notice: &&DeviceNotice| matches!(notice, DeviceNotice::DeviceLost { .. });
             assert_eq!(reported.iter().filter(is_namespace_lost).count(), count, "{reported:?}");
             assert!(matches!(reported[0], DeviceNotice::LinkDown { .. }));
         }
@@ -250,18 +250,18 @@ mod tests {
 
     #[test]
     fn a_deleted_device_is_lost_once_however_it_was_before() {
-        let present = LinkState { up: true, carrier: true, ..LinkState::default() };
-        let down = LinkState { up: false, ..present };
+        let present = LinkState { is_up: true, has_carrier: true, ..LinkState::default() };
+        let down = LinkState { is_up: false, ..present };
         for before in [present, down] {
             let notices = Arc::new(Notices::default());
             let subject = subject(present, true);
             let namespace = Namespace::open(None).unwrap();
             let link = WatchedLink::new(0, &namespace, subject, PortId(1), notices.clone());
-            link.handle(&LinkEvent::StateReported(before));
-            link.handle(&LinkEvent::DeviceRemoved);
-            link.handle(&LinkEvent::DeviceRemoved);
+            link.handle_event(&LinkEvent::StateReported(before));
+            link.handle_event(&LinkEvent::DeviceRemoved);
+            link.handle_event(&LinkEvent::DeviceRemoved);
             let reported = lock(&notices.0);
-            let lost = DeviceNotice::Lost { reason: "device eth0 was deleted or moved".to_owned() };
+            let lost = DeviceNotice::DeviceLost { reason: "device eth0 was deleted or moved".to_owned() };
             assert_eq!(
                 reported.iter().filter(|notice| **notice == lost).count(),
                 1,

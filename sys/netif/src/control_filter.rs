@@ -41,7 +41,7 @@ pub enum ControlPduClass {
 
 /// Returns a filter that accepts the LACPDUs and Marker PDUs of a class, with the slow protocols
 /// group address as destination.
-pub fn slow_protocols(class: ControlPduClass) -> Vec<ClassicBpfInstruction> {
+pub fn slow_protocols_filter(class: ControlPduClass) -> Vec<ClassicBpfInstruction> {
     let [a, b, c, d, e, f] = MacAddr::SLOW_PROTOCOLS.octets();
     let (keep, refuse) = (verdict(WHOLE_FRAME), verdict(0));
     let (well_formed, spoiled) = match class {

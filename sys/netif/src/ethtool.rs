@@ -83,7 +83,7 @@ pub fn family_request(sequence: u32) -> Vec<u8> {
 ///
 /// # Errors
 /// The kernel rejected the request (`ENOENT`: unknown family), or the datagram contains no reply.
-pub fn family(datagram: &[u8], sequence: u32) -> Result<u16, ReplyError> {
+pub fn decode_family(datagram: &[u8], sequence: u32) -> Result<u16, ReplyError> {
     let reply = reply_attributes(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let id = attribute(reply, libc::CTRL_ATTR_FAMILY_ID as u16);
     id.and_then(|id| u16_at(id, 0)).ok_or(ReplyError::MissingAttribute("the number of the family"))
@@ -94,7 +94,7 @@ pub fn family(datagram: &[u8], sequence: u32) -> Result<u16, ReplyError> {
 ///
 /// # Errors
 /// As [`family`].
-pub fn monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, ReplyError> {
+pub fn decode_monitor_group(datagram: &[u8], sequence: u32) -> Result<u32, ReplyError> {
     let reply = reply_attributes(datagram, sequence, CONTROL, libc::CTRL_CMD_NEWFAMILY as u8)?;
     let groups = attribute(reply, libc::CTRL_ATTR_MCAST_GROUPS as u16).unwrap_or_default();
     let is_monitor =
@@ -119,7 +119,7 @@ pub fn speed_request(family: u16, sequence: u32, index: u32) -> Vec<u8> {
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device; `EOPNOTSUPP`: the driver does not
 /// report a speed), or the datagram contains no reply.
-pub fn speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, ReplyError> {
+pub fn decode_speed(datagram: &[u8], sequence: u32, family: u16) -> Result<LinkSpeed, ReplyError> {
     let reply = reply_attributes(datagram, sequence, family, LINK_MODES_GET_REPLY)?;
     let mbps = attribute(reply, LINK_MODES_SPEED).and_then(|mbps| u32_at(mbps, 0));
     let duplex = attribute(reply, LINK_MODES_DUPLEX).and_then(|duplex| duplex.first().copied());
@@ -165,7 +165,7 @@ pub fn features_request(family: u16, sequence: u32, device: &str) -> Vec<u8> {
 /// # Errors
 /// The kernel rejected the request (`ENODEV`: no such device), or the datagram contains no complete
 /// reply.
-pub fn features(datagram: &[u8], sequence: u32, family: u16) -> Result<DeviceFeatures, ReplyError> {
+pub fn decode_features(datagram: &[u8], sequence: u32, family: u16) -> Result<DeviceFeatures, ReplyError> {
     let reply = reply_attributes(datagram, sequence, family, FEATURES_GET_REPLY)?;
     let mut features = DeviceFeatures::default();
     let mut read = |kind, part, set: fn(&mut FeatureState)| {
@@ -194,7 +194,7 @@ fn bitset(bytes: &[u8]) -> Option<impl Iterator<Item = (DeviceFeature, bool)>> {
     let bits = attributes(bits).filter(|(kind, _)| *kind == BITS_BIT);
     Some(bits.filter_map(move |(_, bit)| {
         let name = attribute(bit, BIT_NAME)?;
-        let feature = DeviceFeature::named(name.strip_suffix(&[0]).unwrap_or(name))?;
+        let feature = DeviceFeature::from_name(name.strip_suffix(&[0]).unwrap_or(name))?;
         Some((feature, lists_only_set || attribute(bit, BIT_VALUE).is_some()))
     }))
 }

@@ -16,8 +16,8 @@ const NUMBER: u16 = 21;
 
 #[test]
 fn the_family_is_found_by_name() {
-    assert_eq!(family(FAMILY, 1), Ok(NUMBER));
-    assert_eq!(family(FAMILY, 2), Err(ReplyError::NoReply), "the reply to another request");
+    assert_eq!(decode_family(FAMILY, 1), Ok(NUMBER));
+    assert_eq!(decode_family(FAMILY, 2), Err(ReplyError::NoReply), "the reply to another request");
     let request = family_request(1);
     let message = messages(&request).next().unwrap();
     assert_eq!((message.kind, message.sequence), (CONTROL, 1));
@@ -36,7 +36,7 @@ fn a_device_is_queried_by_name() {
 
 #[test]
 fn features_are_as_ethtool_shows_them() {
-    let device_features = features(FEATURES, 2, NUMBER).unwrap();
+    let device_features = decode_features(FEATURES, 2, NUMBER).unwrap();
     let states: Vec<_> = device_features
         .iter()
         .map(|(feature, state)| (feature.name(), state.ethtool_state()))
@@ -63,20 +63,20 @@ fn features_are_as_ethtool_shows_them() {
 #[test]
 fn a_refusal_is_reported_with_its_reason() {
     let refused = Err(ReplyError::Refused(Errno::NODEV));
-    assert_eq!(features(NO_SUCH_DEVICE, 3, NUMBER), refused);
+    assert_eq!(decode_features(NO_SUCH_DEVICE, 3, NUMBER), refused);
     // An acknowledgement, and invalid error codes.
     for code in [0, 1, i32::MIN, -70_000] {
         let mut damaged = NO_SUCH_DEVICE.to_vec();
         damaged[HEADER_BYTES..HEADER_BYTES + 4].copy_from_slice(&i32::to_ne_bytes(code));
-        assert_eq!(features(&damaged, 3, NUMBER), Err(ReplyError::NoReply), "{code}");
+        assert_eq!(decode_features(&damaged, 3, NUMBER), Err(ReplyError::NoReply), "{code}");
     }
 }
 
 #[test]
 fn a_reply_of_another_kind_or_command_is_rejected() {
-    assert_eq!(features(FEATURES, 2, NUMBER + 1), Err(ReplyError::NoReply));
-    assert_eq!(features(FAMILY, 1, CONTROL), Err(ReplyError::NoReply));
-    assert_eq!(features(&[], 2, NUMBER), Err(ReplyError::NoReply));
+    assert_eq!(decode_features(FEATURES, 2, NUMBER + 1), Err(ReplyError::NoReply));
+    assert_eq!(decode_features(FAMILY, 1, CONTROL), Err(ReplyError::NoReply));
+    assert_eq!(decode_features(&[], 2, NUMBER), Err(ReplyError::NoReply));
 }
 
 /// Corrects the length field of the first message to the length of `bytes`.
@@ -90,12 +90,12 @@ fn with_true_length(mut bytes: Vec<u8>) -> Vec<u8> {
 
 #[test]
 fn a_truncated_reply_is_rejected() {
-    let complete = features(FEATURES, 2, NUMBER).unwrap();
+    let complete = decode_features(FEATURES, 2, NUMBER).unwrap();
     for len in 0..FEATURES.len() {
         let cut = FEATURES[..len].to_vec();
-        assert_eq!(features(&cut, 2, NUMBER), Err(ReplyError::NoReply), "{len}");
+        assert_eq!(decode_features(&cut, 2, NUMBER), Err(ReplyError::NoReply), "{len}");
         // The last set ends in padding only if the padding of a name is truncated.
-        match features(&with_true_length(cut), 2, NUMBER) {
+        match decode_features(&with_true_length(cut), 2, NUMBER) {
             Ok(actual) => assert!(len + 4 > FEATURES.len() && actual == complete, "{len}"),
             Err(ReplyError::NoReply) => assert!(len < HEADER_BYTES + 4, "{len}"),
             Err(ReplyError::MissingAttribute(_)) => {}
@@ -116,8 +116,8 @@ proptest! {
             let index = position % bytes.len();
             bytes[index] = byte;
         }
-        let _ = family(&bytes, sequence);
-        if let Ok(decoded) = features(&bytes, sequence, NUMBER) {
+        let _ = decode_family(&bytes, sequence);
+        if let Ok(decoded) = decode_features(&bytes, sequence, NUMBER) {
             prop_assert!(decoded.iter().count() <= Feature::ALL.len());
         }
     }
@@ -128,7 +128,7 @@ proptest! {
         body.extend(bytes);
         let mut datagram = Vec::new();
         push_message(&mut datagram, NetlinkMessage { kind: NUMBER, flags: 0, sequence: 2, body: &body });
-        if let Ok(decoded) = features(&datagram, 2, NUMBER) {
+        if let Ok(decoded) = decode_features(&datagram, 2, NUMBER) {
             prop_assert!(decoded.iter().count() <= Feature::ALL.len());
         }
     }
@@ -140,9 +140,9 @@ const SPEED: &[u8] = include_bytes!("../testdata/speed_of_veth.bin");
 #[test]
 fn the_speed_of_a_link_is_read() {
     let fast = LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) };
-    assert_eq!(speed(SPEED, 2, NUMBER), Ok(fast));
-    assert_eq!(speed(SPEED, 1, NUMBER), Err(ReplyError::NoReply));
-    assert_eq!(speed(NO_SUCH_DEVICE, 3, NUMBER), Err(ReplyError::Refused(Errno::NODEV)));
+    assert_eq!(decode_speed(SPEED, 2, NUMBER), Ok(fast));
+    assert_eq!(decode_speed(SPEED, 1, NUMBER), Err(ReplyError::NoReply));
+    assert_eq!(decode_speed(NO_SUCH_DEVICE, 3, NUMBER), Err(ReplyError::Refused(Errno::NODEV)));
     let request = speed_request(NUMBER, 9, 0x0102_0304);
     let message = messages(&request).next().unwrap();
     assert_eq!((message.kind, message.body[0]), (NUMBER, LINK_MODES_GET));
@@ -166,7 +166,7 @@ fn speeds_unknown_to_drivers_are_unknown() {
 
 #[test]
 fn the_notification_group_is_found_by_name_and_its_messages_are_recognized() {
-    assert_eq!(monitor_group(FAMILY, 1), Ok(6));
+    assert_eq!(decode_monitor_group(FAMILY, 1), Ok(6));
     // A notification is the message of a reply with another command.
     let mut notice = SPEED.to_vec();
     assert_eq!(link_modes_changed_ifindexes(&notice, NUMBER).count(), 0, "an answer");
@@ -195,10 +195,10 @@ proptest! {
             bytes[position] = byte;
         }
         bytes.truncate(len);
-        let _ = speed(&bytes, 2, NUMBER);
+        let _ = decode_speed(&bytes, 2, NUMBER);
         prop_assert!(link_modes_changed_ifindexes(&bytes, NUMBER).count() <= bytes.len() / HEADER_BYTES);
         let mut family = FAMILY.to_vec();
         family.truncate(len * FAMILY.len() / SPEED.len());
-        let _ = monitor_group(&with_true_length(family), 1);
+        let _ = decode_monitor_group(&with_true_length(family), 1);
     }
 }

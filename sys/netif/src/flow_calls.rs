@@ -5,7 +5,7 @@
 use std::io;
 use std::os::fd::BorrowedFd;
 
-use crate::flow_rules::{FlowRequest, table, table_request};
+use crate::flow_rules::{FlowRequest, decode_rule_locations, rule_locations_request};
 use crate::ioctl::ethtool;
 
 /// ethtool command for flow rules, whose argument is one `struct ethtool_rxnfc`.
@@ -30,7 +30,7 @@ const LOCATIONS_MAX: u32 = 1 << 16;
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the device supports no rules.
-pub fn flow(
+pub fn execute_flow_op(
     fd: BorrowedFd<'_>,
     device: &str,
     op: FlowOp,
@@ -47,14 +47,14 @@ pub fn flow(
 /// number of rules that [`COUNT`] has returned.
 ///
 /// # Errors
-/// As [`flow`]; `EMSGSIZE` if there are more rules.
-pub fn flow_table(fd: BorrowedFd<'_>, device: &str, count: u32) -> io::Result<(Vec<u32>, u64)> {
-    let mut request = table_request(count.min(LOCATIONS_MAX));
+/// As [`execute_flow_op`]; `EMSGSIZE` if there are more rules.
+pub fn query_rule_locations(fd: BorrowedFd<'_>, device: &str, count: u32) -> io::Result<(Vec<u32>, u64)> {
+    let mut request = rule_locations_request(count.min(LOCATIONS_MAX));
     set_command(&mut request, ALL_LOCATIONS);
     // SAFETY: ETHTOOL_GRXCLSRLALL reads and writes a `struct ethtool_rxnfc` and writes
     // behind its fields as many locations as it says there is room for.
     unsafe { ethtool(fd, device, request.as_mut_slice()) }?;
-    table(&request).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    decode_rule_locations(&request).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 const GET_SPREADING: u32 = 0x38;

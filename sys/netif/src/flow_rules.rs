@@ -41,9 +41,9 @@ const LETS_DRIVER_CHOOSE: u64 = 1 << 31;
 
 /// Size and properties of a device's table of flow rules: reply to `ETHTOOL_GRXCLSRLCNT`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RuleCount {
+pub struct FlowTableInfo {
     /// Number of rules in the device's table.
-    pub rules: u32,
+    pub rule_count: u32,
     /// True if the driver chooses the locations of rules.
     pub driver_assigns_locations: bool,
 }
@@ -79,7 +79,7 @@ impl FlowRequest {
     }
 
     /// Creates a request to insert this rule at a location, or at [`ANY_LOCATION`].
-    pub fn insert(rule: &FlowRule, location: u32) -> Self {
+    pub fn for_insert(rule: &FlowRule, location: u32) -> Self {
         let mut request = Self::for_location(location);
         let extended = if rule.vlan.is_some() { FLOW_EXT } else { 0 };
         request.put(FLOW_TYPE_AT, (ETHER_FLOW | extended).to_ne_bytes());
@@ -94,7 +94,7 @@ impl FlowRequest {
         request
     }
 
-    /// Decodes the rule in a reply. Returns `None` for rules that [`FlowRequest::insert`] does not
+    /// Decodes the rule in a reply. Returns `None` for rules that [`FlowRequest::for_insert`] does not
     /// create.
     pub fn rule(&self) -> Option<FlowRule> {
         let kind = u32::from_ne_bytes(self.take(FLOW_TYPE_AT));
@@ -106,7 +106,7 @@ impl FlowRequest {
         }
         let rule = FlowRule { mac: MacAddr::new(self.take(HEADER_AT)), vlan, queue };
         // The rule must match on these fields only. Fields with a zero mask may have any value.
-        let expected = Self::insert(&rule, self.location());
+        let expected = Self::for_insert(&rule, self.location());
         let is_alike = kind & !FLOW_EXT == ETHER_FLOW
             && self.part(MASK_AT, HEADER_BYTES) == expected.part(MASK_AT, HEADER_BYTES)
             && (kind & FLOW_EXT == 0
@@ -121,10 +121,10 @@ impl FlowRequest {
     }
 
     /// Decodes the reply to `ETHTOOL_GRXCLSRLCNT`.
-    pub fn rule_count(&self) -> RuleCount {
+    pub fn table_info(&self) -> FlowTableInfo {
         let data = u64::from_ne_bytes(self.take(DATA_AT));
-        RuleCount {
-            rules: u32::from_ne_bytes(self.take(COUNT_AT)),
+        FlowTableInfo {
+            rule_count: u32::from_ne_bytes(self.take(COUNT_AT)),
             driver_assigns_locations: data & LETS_DRIVER_CHOOSE != 0,
         }
     }
@@ -147,17 +147,17 @@ impl FlowRequest {
 /// Decodes the reply to `ETHTOOL_GRXCLSRLALL`, a `struct ethtool_rxnfc` followed by rule locations.
 /// Returns the locations, and the size of the device's table in rules; `None` if the reply is too
 /// short.
-pub fn table(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
+pub fn decode_rule_locations(answer: &[u8]) -> Option<(Vec<u32>, u64)> {
     let request = FlowRequest(*answer.first_chunk()?);
     let size = u64::from_ne_bytes(request.take(DATA_AT));
-    let count = request.rule_count().rules;
+    let count = request.table_info().rule_count;
     let fields = answer.get(LOCATIONS_AT..)?.chunks_exact(4).take(count as usize);
     let locations = fields.filter_map(|four| four.first_chunk().copied().map(u32::from_ne_bytes));
     Some((locations.collect(), size))
 }
 
 /// Creates a request for the locations of at most `capacity` rules.
-pub fn table_request(capacity: u32) -> Vec<u8> {
+pub fn rule_locations_request(capacity: u32) -> Vec<u8> {
     let mut request = FlowRequest::empty();
     request.put(COUNT_AT, capacity.to_ne_bytes());
     let mut bytes = request.0.to_vec();

@@ -16,13 +16,13 @@ fn rule(vlan: Option<u16>) -> FlowRule {
 }
 
 /// The recorded requests are those of ethtool(8) 6.1 for `-N DEVICE flow-type ether dst
-/// 52:54:00:12:34:56 vlan 0x00a5 m 0xf000 action 3 loc 7`, with and without `vlan 0x00a5 m 0xf000`.
+/// 52:54:00:12:34:56 vlan 0x00a5 m 0xf000 action 3 loc 7`, with_data and without `vlan 0x00a5 m 0xf000`.
 /// The masks of ethtool contain the bits to ignore. The 12 bytes after the command are unused;
 /// ethtool leaves them uninitialized.
 #[test]
 fn a_request_is_the_one_that_ethtool_makes() {
     for (vlan, recorded) in [(Some(0xa5), RULE_OF_PORT_AND_ADDRESS), (None, RULE_OF_ADDRESS)] {
-        let mut request = FlowRequest::insert(&rule(vlan), 7);
+        let mut request = FlowRequest::for_insert(&rule(vlan), 7);
         let command = 0x32_u32.to_ne_bytes();
         request.0[..4].copy_from_slice(&command);
         assert_eq!(request.0[..4], recorded[..4]);
@@ -34,7 +34,7 @@ fn a_request_is_the_one_that_ethtool_makes() {
 
 #[test]
 fn rules_of_another_form_are_not_recognized_as_own() {
-    let inserted = FlowRequest::insert(&rule(Some(5)), 1);
+    let inserted = FlowRequest::for_insert(&rule(Some(5)), 1);
     assert!(inserted.rule().is_some());
     let changed = |offset: usize, bytes: &[u8]| {
         let mut other = inserted;
@@ -64,20 +64,20 @@ fn rules_of_another_form_are_not_recognized_as_own() {
 
 #[test]
 fn a_short_table_is_read_up_to_its_end() {
-    let mut answer = table_request(3);
+    let mut answer = rule_locations_request(3);
     assert_eq!(answer.len(), LOCATIONS_AT + 12);
     answer[DATA_AT..DATA_AT + 8].copy_from_slice(&16_u64.to_ne_bytes());
     for (relative, location) in [(0, 15_u32), (4, 4), (8, 9)] {
         let offset = LOCATIONS_AT + relative;
         answer[offset..offset + 4].copy_from_slice(&location.to_ne_bytes());
     }
-    assert_eq!(table(&answer), Some((vec![15, 4, 9], 16)));
+    assert_eq!(decode_rule_locations(&answer), Some((vec![15, 4, 9], 16)));
     answer[COUNT_AT..COUNT_AT + 4].copy_from_slice(&2_u32.to_ne_bytes());
-    assert_eq!(table(&answer), Some((vec![15, 4], 16)));
+    assert_eq!(decode_rule_locations(&answer), Some((vec![15, 4], 16)));
     answer[COUNT_AT..COUNT_AT + 4].copy_from_slice(&u32::MAX.to_ne_bytes());
-    assert_eq!(table(&answer).unwrap().0.len(), 3);
-    assert_eq!(table(&answer[..100]), None);
-    assert_eq!(table_request(0).len(), REQUEST_BYTES);
+    assert_eq!(decode_rule_locations(&answer).unwrap().0.len(), 3);
+    assert_eq!(decode_rule_locations(&answer[..100]), None);
+    assert_eq!(rule_locations_request(0).len(), REQUEST_BYTES);
 }
 
 proptest! {
@@ -85,14 +85,14 @@ proptest! {
     fn every_encoded_rule_decodes_to_the_same_rule(mac in any::<[u8; 6]>(), vlan in 0_u16..4095, queue: u16, location: u32) {
         let mac = MacAddr::new(mac);
         let rule = FlowRule { mac, vlan: VlanId::new(vlan), queue };
-        let request = FlowRequest::insert(&rule, location);
+        let request = FlowRequest::for_insert(&rule, location);
         prop_assert_eq!(request.rule(), mac.is_station().then_some(rule));
         prop_assert_eq!(request.location(), location);
     }
 
     #[test]
     fn no_reply_causes_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        let _ = table(&bytes);
+        let _ = decode_rule_locations(&bytes);
         if let Some(first) = bytes.first_chunk() {
             let _ = FlowRequest(*first).rule();
         }

@@ -27,7 +27,7 @@ impl IfRequest {
     }
 
     /// Returns the request with its first `N` bytes of data set to `bytes`.
-    pub fn with<const N: usize>(mut self, bytes: [u8; N]) -> Self {
+    pub fn with_data<const N: usize>(mut self, bytes: [u8; N]) -> Self {
         self.data.iter_mut().zip(bytes).for_each(|(to, from)| *to = from);
         self
     }
@@ -68,7 +68,7 @@ pub const TAP_ATTACH: IfRequestOp = IfRequestOp(libc::TUNSETIFF);
 ///
 /// # Errors
 /// The errno of the call.
-pub fn interface(fd: BorrowedFd<'_>, op: IfRequestOp, request: &mut IfRequest) -> io::Result<()> {
+pub fn execute_interface_op(fd: BorrowedFd<'_>, op: IfRequestOp, request: &mut IfRequest) -> io::Result<()> {
     // SAFETY: every `IfRequestOp` reads and writes one `struct ifreq` without
     // pointers in it; `IfRequest` has its layout and is at least as large.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, core::ptr::from_mut(request)) })
@@ -87,7 +87,7 @@ pub const TAP_PERSIST: TapValueOp = TapValueOp(libc::TUNSETPERSIST);
 ///
 /// # Errors
 /// The errno of the call.
-pub fn tap_value(fd: BorrowedFd<'_>, op: TapValueOp, value: u32) -> io::Result<()> {
+pub fn execute_tap_op(fd: BorrowedFd<'_>, op: TapValueOp, value: u32) -> io::Result<()> {
     // SAFETY: every `TapValueOp` takes its argument by value.
     checked(unsafe { libc::ioctl(fd.as_raw_fd(), op.0, c_ulong::from(value)) })
 }
@@ -122,7 +122,7 @@ struct DriverInfo {
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the driver reports none.
-pub fn driver(fd: BorrowedFd<'_>, device: &str) -> io::Result<(String, String)> {
+pub fn driver_and_bus(fd: BorrowedFd<'_>, device: &str) -> io::Result<(String, String)> {
     let text = [0; TEXT_ROOM];
     let mut info = DriverInfo {
         cmd: ETHTOOL_GDRVINFO,
@@ -164,7 +164,7 @@ struct LinkSettings {
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the driver reports none.
-pub fn speed(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u8)> {
+pub fn speed_and_duplex(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u8)> {
     let mut settings = LinkSettings { cmd: ETHTOOL_GSET, ..LinkSettings::default() };
     // SAFETY: ETHTOOL_GSET writes a LinkSettings.
     unsafe { ethtool(fd, device, &mut settings) }?;
@@ -189,7 +189,7 @@ struct Channels {
 ///
 /// # Errors
 /// The errno of the call; `EOPNOTSUPP` if the driver reports none.
-pub fn queues(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)> {
+pub fn queue_counts(fd: BorrowedFd<'_>, device: &str) -> io::Result<(u32, u32)> {
     let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Channels::default() };
     // SAFETY: ETHTOOL_GCHANNELS writes a Channels.
     unsafe { ethtool(fd, device, &mut channels) }?;
@@ -258,7 +258,7 @@ pub unsafe fn ethtool<T: ?Sized>(
     command: &mut T,
 ) -> io::Result<()> {
     let address = core::ptr::from_mut(command).cast::<u8>().expose_provenance();
-    let mut request = IfRequest::new(device).with(address.to_ne_bytes());
+    let mut request = IfRequest::new(device).with_data(address.to_ne_bytes());
     // SAFETY: the request's data begins with a pointer to `command`, which the caller ensures to
     // have the command's type, and which outlives the call.
     checked(unsafe {

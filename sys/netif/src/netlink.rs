@@ -37,17 +37,17 @@ pub enum LinkEvent {
     /// moves.
     DeviceRemoved,
     /// The device was moved to another namespace.
-    Moved,
+    DeviceMoved,
 }
 
 /// Link state of a network device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkState {
     /// True if an administrator set the device up.
-    pub up: bool,
+    pub is_up: bool,
     /// True if the link has a peer and the kernel has processed this: `IFF_RUNNING`. `IFF_LOWER_UP`
     /// is set earlier, while frames are still discarded.
-    pub carrier: bool,
+    pub has_carrier: bool,
     /// Maximum size of an IP packet in bytes; `None` if the message has none.
     pub mtu: Option<u16>,
     /// MAC address; `None` if the message has none of 6 bytes.
@@ -57,7 +57,7 @@ pub struct LinkState {
 impl LinkState {
     /// Returns true if the device is up and has a carrier, so that it can pass frames.
     pub fn is_usable(self) -> bool {
-        self.up && self.carrier
+        self.is_up && self.has_carrier
     }
 }
 
@@ -90,14 +90,14 @@ fn link_message(kind: u16, body: &[u8]) -> Option<LinkMessage> {
         libc::RTM_NEWLINK => {
             let is_set = |flag: i32| flags & (flag as u32) != 0;
             let state = LinkState {
-                up: is_set(libc::IFF_UP),
-                carrier: is_set(libc::IFF_RUNNING),
+                is_up: is_set(libc::IFF_UP),
+                has_carrier: is_set(libc::IFF_RUNNING),
                 mtu: None,
                 mac: None,
             };
             LinkEvent::StateReported(with_attributes(state, bytes))
         }
-        libc::RTM_DELLINK if attribute(bytes, NEW_INDEX).is_some() => LinkEvent::Moved,
+        libc::RTM_DELLINK if attribute(bytes, NEW_INDEX).is_some() => LinkEvent::DeviceMoved,
         libc::RTM_DELLINK => LinkEvent::DeviceRemoved,
         _ => return None,
     };
@@ -164,7 +164,7 @@ mod tests {
         datagram.extend(message(libc::RTM_DELLINK, libc::AF_BRIDGE as u8, &[]));
         datagram.extend(message(libc::RTM_DELLINK, 0, &[]));
         let mac = Some(MacAddr::new([2, 0, 0, 0, 0, 9]));
-        let state = LinkState { up: true, carrier: true, mtu: Some(9000), mac };
+        let state = LinkState { is_up: true, has_carrier: true, mtu: Some(9000), mac };
         let expected = [LinkEvent::StateReported(state), LinkEvent::DeviceRemoved];
         let read: Vec<_> = link_messages(&datagram).collect();
         let names = [Some("tap0".into()), None];

@@ -59,7 +59,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub fn is_orphaned(&self) -> io::Result<bool> {
+    pub fn is_device_removed(&self) -> io::Result<bool> {
         let mut address = address(0, 0);
         let mut len = size_of_val(&address) as socklen_t;
         // SAFETY: `address` is writable for `len` bytes, which is its size, and any
@@ -90,7 +90,7 @@ impl RawSocket {
             mr_alen: if group.is_some() { 6 } else { 0 },
             mr_address: [a, b, c, d, e, f, 0, 0],
         };
-        self.set(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
+        self.set_option(libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, request)
     }
 
     /// Restricts the socket to frames for which the program returns more than 0: the number of
@@ -101,7 +101,7 @@ impl RawSocket {
     pub fn attach_filter(&self, program: &[ClassicBpfInstruction]) -> io::Result<()> {
         let len = u16::try_from(program.len()).map_err(io::Error::other)?;
         let program = libc::sock_fprog { len, filter: program.as_ptr().cast_mut() };
-        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+        self.set_option(libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
     }
 
     /// Sends one frame, unmodified, through the device with interface index `index`. Only the
@@ -138,7 +138,7 @@ impl RawSocket {
     ///
     /// # Errors
     /// The errno of the call.
-    pub fn set<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
+    pub fn set_option<T: Copy>(&self, level: c_int, option: c_int, value: T) -> io::Result<()> {
         set_option(self.fd.as_fd(), level, option, value)
     }
 }

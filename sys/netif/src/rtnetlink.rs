@@ -139,7 +139,7 @@ impl RtnetlinkSocket {
     ///
     /// # Errors
     /// The kernel's errno.
-    pub fn xdp_program(&mut self, index: u32) -> Result<Option<u32>, Errno> {
+    pub fn xdp_program_id(&mut self, index: u32) -> Result<Option<u32>, Errno> {
         send(&self.socket, &state_request(Some(index)), SendFlags::empty())?;
         self.first_reply(|message| {
             if message.kind != libc::RTM_NEWLINK {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use suimon_power::{Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Turbo, TurboFile};
 
-use crate::files::{flag, name, number, numbered, read_value, read_values, text};
+use crate::files::{read_flag, read_name, read_number, list_numbered, read_value, read_values, read_text};
 
 /// Maximum number of CPUs of Linux (`CONFIG_NR_CPUS`).
 const CPUS_MAX: usize = 8192;
@@ -12,12 +12,12 @@ const CPUS_MAX: usize = 8192;
 const STATES_MAX: usize = 24;
 
 /// Reads the settings of all CPUs and frequency policies below the folder `devices/system/cpu`.
-pub(crate) fn machine(cpus: &Path) -> HostPowerSettings {
-    let online = list(&text(&cpus.join("online")).unwrap_or_default());
-    let numbers: Vec<u16> = numbered(cpus, "cpu", CPUS_MAX);
+pub(crate) fn read_settings(cpus: &Path) -> HostPowerSettings {
+    let online = list(&read_text(&cpus.join("online")).unwrap_or_default());
+    let numbers: Vec<u16> = list_numbered(cpus, "cpu", CPUS_MAX);
     let is_online = |number: u16| online.as_ref().is_none_or(|online| online.contains(&number));
     let cpu_list = numbers.into_iter().map(|number| cpu(cpus, number, is_online(number)));
-    let policies: Vec<u16> = numbered(&cpus.join("cpufreq"), "policy", CPUS_MAX);
+    let policies: Vec<u16> = list_numbered(&cpus.join("cpufreq"), "policy", CPUS_MAX);
     let turbo = turbo(cpus);
     let policies = policies.into_iter().filter_map(|number| policy(cpus, number, turbo.is_none()));
     HostPowerSettings { cpus: cpu_list.collect(), policies: policies.collect(), turbo }
@@ -25,8 +25,8 @@ pub(crate) fn machine(cpus: &Path) -> HostPowerSettings {
 
 fn turbo(cpus: &Path) -> Option<Turbo> {
     let file = |file, is_on| Turbo { file, on: is_on };
-    let no_turbo = flag(&cpus.join("intel_pstate/no_turbo"));
-    let boost = || flag(&cpus.join("cpufreq/boost"));
+    let no_turbo = read_flag(&cpus.join("intel_pstate/no_turbo"));
+    let boost = || read_flag(&cpus.join("cpufreq/boost"));
     no_turbo
         .map(|is_off| file(TurboFile::NoTurbo, !is_off))
         .or_else(|| boost().map(|is_on| file(TurboFile::Boost, is_on)))
@@ -34,7 +34,7 @@ fn turbo(cpus: &Path) -> Option<Turbo> {
 
 fn cpu(cpus: &Path, number: u16, online: bool) -> Cpu {
     let folder = cpus.join(format!("cpu{number}/cpuidle"));
-    let states: Vec<u8> = numbered(&folder, "state", STATES_MAX);
+    let states: Vec<u8> = list_numbered(&folder, "state", STATES_MAX);
     let states = states.into_iter().filter_map(|number| idle_state(&folder, number));
     Cpu { number, online, idle_states: states.collect() }
 }
@@ -43,16 +43,16 @@ fn idle_state(folder: &Path, state: u8) -> Option<IdleState> {
     let folder = folder.join(format!("state{state}"));
     Some(IdleState {
         number: state,
-        name: name(&folder.join("name")).unwrap_or_else(|| format!("state{state}")),
-        latency_us: number(&folder.join("latency"))?,
-        disabled: flag(&folder.join("disable"))?,
+        name: read_name(&folder.join("name")).unwrap_or_else(|| format!("state{state}")),
+        latency_us: read_number(&folder.join("latency"))?,
+        disabled: read_flag(&folder.join("disable"))?,
     })
 }
 
 /// Reads a frequency policy; `None` if none of its CPUs is online.
 fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy> {
     let folder = cpus.join(format!("cpufreq/policy{policy}"));
-    let affected = text(&folder.join("affected_cpus"))?;
+    let affected = read_text(&folder.join("affected_cpus"))?;
     let mut affected: Vec<u16> =
         affected.split_whitespace().filter_map(|cpu| cpu.parse().ok()).take(CPUS_MAX).collect();
     affected.sort_unstable();
@@ -60,8 +60,8 @@ fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy>
     if affected.is_empty() {
         return None;
     }
-    let min = number(&folder.join("cpuinfo_min_freq"));
-    let max = number(&folder.join("cpuinfo_max_freq"));
+    let min = read_number(&folder.join("cpuinfo_min_freq"));
+    let max = read_number(&folder.join("cpuinfo_max_freq"));
     Some(FrequencyPolicy {
         number: policy,
         cpus: affected,
@@ -71,9 +71,9 @@ fn policy(cpus: &Path, policy: u16, with_boost: bool) -> Option<FrequencyPolicy>
         preferences: read_values(&folder.join("energy_performance_available_preferences")),
         preference: read_value(&folder.join("energy_performance_preference")),
         khz_range: min.zip(max).filter(|(min, max)| min <= max),
-        khz_min: number(&folder.join("scaling_min_freq")),
-        khz_max: number(&folder.join("scaling_max_freq")),
-        boost: flag(&folder.join("boost")).filter(|_| with_boost),
+        khz_min: read_number(&folder.join("scaling_min_freq")),
+        khz_max: read_number(&folder.join("scaling_max_freq")),
+        boost: read_flag(&folder.join("boost")).filter(|_| with_boost),
     })
 }
 

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use suimon_power::ZoneReading;
 
-use crate::files::{name, number};
+use crate::files::{read_name, read_number};
 
 /// Maximum number of powercap zones that are read; a machine has a few per socket.
 const ZONES_MAX: usize = 256;
 
 /// Returns a reading of each powercap zone below `class/powercap` whose counter is readable, sorted
 /// by folder.
-pub(crate) fn zones(powercap: &Path) -> Vec<ZoneReading> {
+pub(crate) fn read_zones(powercap: &Path) -> Vec<ZoneReading> {
     folders(powercap).into_iter().filter_map(|(zone, folder)| reading(zone, &folder)).collect()
 }
 
@@ -37,9 +37,9 @@ pub(crate) fn counters_unavailable_reason(powercap: &Path) -> Option<String> {
 
 fn reading(zone: String, folder: &Path) -> Option<ZoneReading> {
     Some(ZoneReading {
-        name: name(&folder.join("name"))?,
-        energy_uj: number(&folder.join("energy_uj"))?,
-        energy_uj_max: number(&folder.join("max_energy_range_uj"))?,
+        name: read_name(&folder.join("name"))?,
+        energy_uj: read_number(&folder.join("energy_uj"))?,
+        energy_uj_max: read_number(&folder.join("max_energy_range_uj"))?,
         zone,
     })
 }

@@ -14,7 +14,7 @@ const VALUE_BYTES_MAX: usize = 64;
 
 /// Returns the trimmed contents of a file; `None` if it does not exist, cannot be read or is not
 /// UTF-8.
-pub(crate) fn text(path: &Path) -> Option<String> {
+pub(crate) fn read_text(path: &Path) -> Option<String> {
     let file = open(path, OpenOptions::new().read(true)).ok()?;
     let mut bytes = Vec::new();
     file.take(BYTES_MAX).read_to_end(&mut bytes).ok()?;
@@ -25,21 +25,21 @@ pub(crate) fn text(path: &Path) -> Option<String> {
 /// Returns a file's contents if they are one word of printable ASCII characters, of at most
 /// [`VALUE_BYTES_MAX`] bytes; otherwise `None`.
 pub(crate) fn read_value(path: &Path) -> Option<String> {
-    text(path).filter(|text| is_value(text))
+    read_text(path).filter(|text| is_value(text))
 }
 
 /// Returns a file's contents if they are a name of at most [`VALUE_BYTES_MAX`] bytes, which may
 /// contain spaces; otherwise `None`.
-pub(crate) fn name(path: &Path) -> Option<String> {
+pub(crate) fn read_name(path: &Path) -> Option<String> {
     let is_name = |text: &String| {
         (1..=VALUE_BYTES_MAX).contains(&text.len()) && !text.chars().any(char::is_control)
     };
-    text(path).filter(is_name)
+    read_text(path).filter(is_name)
 }
 
 /// Returns the words of a file that are separated by whitespace, without invalid ones.
 pub(crate) fn read_values(path: &Path) -> Vec<String> {
-    let content = text(path).unwrap_or_default();
+    let content = read_text(path).unwrap_or_default();
     content.split_whitespace().filter(|text| is_value(text)).map(str::to_owned).collect()
 }
 
@@ -48,14 +48,14 @@ fn is_value(text: &str) -> bool {
 }
 
 /// Returns a file's contents as an integer; `None` if they are none or cannot be read.
-pub(crate) fn number<T: std::str::FromStr>(path: &Path) -> Option<T> {
-    text(path)?.parse().ok()
+pub(crate) fn read_number<T: std::str::FromStr>(path: &Path) -> Option<T> {
+    read_text(path)?.parse().ok()
 }
 
 /// Returns a file's contents as a flag, 0 or 1; `None` for other contents or if they cannot be
 /// read.
-pub(crate) fn flag(path: &Path) -> Option<bool> {
-    match text(path)?.as_str() {
+pub(crate) fn read_flag(path: &Path) -> Option<bool> {
+    match read_text(path)?.as_str() {
         "0" => Some(false),
         "1" => Some(true),
         _ => None,
@@ -94,7 +94,7 @@ fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 
 /// Returns the numbers of a folder's entries named `prefix` and a number, in ascending order. Reads
 /// at most `max` of them.
-pub(crate) fn numbered<T>(folder: &Path, prefix: &str, max: usize) -> Vec<T>
+pub(crate) fn list_numbered<T>(folder: &Path, prefix: &str, max: usize) -> Vec<T>
 where
     T: std::str::FromStr + Ord + ToString,
 {

@@ -33,20 +33,20 @@ impl PowerFiles {
 
 impl PowerHost for PowerFiles {
     fn settings(&self) -> HostPowerSettings {
-        cpus::machine(&self.settings_folder())
+        cpus::read_settings(&self.settings_folder())
     }
 
-    fn online(&self) -> String {
-        files::text(&self.settings_folder().join("online")).unwrap_or_default()
+    fn online_cpus(&self) -> String {
+        files::read_text(&self.settings_folder().join("online")).unwrap_or_default()
     }
 
-    fn write(&self, id: SettingId, value: &str) -> Result<(), PowerError> {
+    fn write_setting(&self, id: SettingId, value: &str) -> Result<(), PowerError> {
         let path = self.root.join(id.file());
         files::write(&path, value).map_err(|error| refusal(&path, value, &error))
     }
 
     fn energy(&self) -> Vec<ZoneReading> {
-        energy::zones(&self.powercap())
+        energy::read_zones(&self.powercap())
     }
 
     fn energy_unavailable_reason(&self) -> Option<String> {

@@ -12,8 +12,8 @@ use serde_json::Value;
 use suimon_frame::MacAddr;
 use suimon_ports::{GuestInfo, GuestInterface, GuestSystem, VmError, VmErrorKind};
 use suimon_qmp::{
-    AgentCommand, AgentError, AgentReader, agent_count, agent_host_name, agent_interfaces,
-    agent_is_frozen, agent_version, decode_agent_system,
+    AgentCommand, AgentError, AgentReader, decode_file_system_count, decode_agent_host_name, decode_agent_interfaces,
+    decode_is_frozen, decode_agent_version, decode_agent_system,
 };
 use suimon_unix_socket::CloseQueue;
 
@@ -44,7 +44,7 @@ pub(crate) struct AgentPort<'p> {
     pub(crate) folder: &'p Path,
     /// Queue that closes the connection of the previous session; a session starts only when it is
     /// empty.
-    pub(crate) closing: &'p CloseQueue,
+    pub(crate) close_queue: &'p CloseQueue,
 }
 
 /// Session with the guest agent of a VM.
@@ -102,12 +102,12 @@ impl AgentSession {
     /// after `limit`.
     fn begin(port: AgentPort<'_>, limit: Duration) -> Result<Self, VmError> {
         let deadline = Instant::now() + limit;
-        if !port.closing.wait(limit) {
+        if !port.close_queue.wait(limit) {
             return Err(not_closed("guest agent"));
         }
         let remaining = deadline.saturating_duration_since(Instant::now());
         let connected = connect_in(port.folder, AGENT_SOCKET, remaining)
-            .and_then(|stream| QemuStream::new(stream, port.closing));
+            .and_then(|stream| QemuStream::new(stream, port.close_queue));
         let stream = connected.map_err(|error| {
             if error.kind() == ErrorKind::TimedOut {
                 return silent();
@@ -183,9 +183,9 @@ fn fresh_number() -> u32 {
 /// Returns the guest's properties as far as the agent reports them.
 pub(crate) fn query_guest_info(port: AgentPort<'_>) -> Result<GuestInfo, VmError> {
     let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
-    let version = agent_version(&session.request(AgentCommand::Info)?);
+    let version = decode_agent_version(&session.request(AgentCommand::Info)?);
     let frozen = session.request(AgentCommand::FreezeStatus).ok();
-    let is_frozen = frozen.is_some_and(|value| agent_is_frozen(&value) == Ok(true));
+    let is_frozen = frozen.is_some_and(|value| decode_is_frozen(&value) == Ok(true));
     // An agent rejects commands that it does not support, or does not permit while file systems are
     // frozen. Such properties are reported as unknown.
     let mut query = |command| match session.request(command) {
@@ -195,15 +195,15 @@ pub(crate) fn query_guest_info(port: AgentPort<'_>) -> Result<GuestInfo, VmError
     };
     let system =
         query(AgentCommand::System)?.map(|value| decode_agent_system(&value)).unwrap_or_default();
-    let host_name = query(AgentCommand::HostName)?.as_ref().and_then(agent_host_name);
-    let interfaces = query(AgentCommand::Interfaces)?.as_ref().map(agent_interfaces);
+    let host_name = query(AgentCommand::HostName)?.as_ref().and_then(decode_agent_host_name);
+    let interfaces = query(AgentCommand::Interfaces)?.as_ref().map(decode_agent_interfaces);
     Ok(GuestInfo {
         agent_version: version,
         host_name,
         system: GuestSystem {
             name: system.name,
             kernel: system.kernel,
-            machine: system.architecture,
+            architecture: system.architecture,
         },
         interfaces: interfaces.unwrap_or_default().into_iter().map(interface).collect(),
         is_frozen,
@@ -237,14 +237,14 @@ pub(crate) fn freeze(port: AgentPort<'_>) -> Result<u64, VmError> {
     let mut session = result.map_err(|error| VmError::new(VmErrorKind::Refused, error.text))?;
     session.deadline = Instant::now() + FREEZE_LIMIT;
     let count = session.request(AgentCommand::Freeze)?;
-    Ok(agent_count(AgentCommand::Freeze, &count).map_err(Failed::Agent)?)
+    Ok(decode_file_system_count(AgentCommand::Freeze, &count).map_err(Failed::Agent)?)
 }
 
 /// Thaws the guest's file systems. Returns the number of thawed file systems.
 pub(crate) fn thaw(port: AgentPort<'_>) -> Result<u64, VmError> {
     let mut session = AgentSession::begin(port, REPLY_TIMEOUT)?;
     let count = session.request(AgentCommand::Thaw)?;
-    Ok(agent_count(AgentCommand::Thaw, &count).map_err(Failed::Agent)?)
+    Ok(decode_file_system_count(AgentCommand::Thaw, &count).map_err(Failed::Agent)?)
 }
 
 #[cfg(test)]

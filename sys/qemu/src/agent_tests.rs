@@ -17,7 +17,7 @@ fn guest(agent: impl FnOnce(UnixStream) + Send + 'static) -> (tempfile::TempDir,
 /// Returns the port of a VM for which no session was closed yet.
 fn port(folder: &tempfile::TempDir) -> AgentPort<'_> {
     let closing = Box::leak(Box::new(CloseQueue::default()));
-    AgentPort { folder: folder.path(), closing }
+    AgentPort { folder: folder.path(), close_queue: closing }
 }
 
 fn line(client: &mut UnixStream) -> Option<Value> {
@@ -221,7 +221,7 @@ fn a_descriptor_of_a_guest_agent_ends_the_session_and_blocks_no_caller() {
     assert_eq!(error.kind, VmErrorKind::Timeout, "{error}");
     // One thread performs the close. No further session begins meanwhile.
     let folder = tempfile::tempdir().unwrap();
-    let port = AgentPort { folder: folder.path(), closing: &closing };
+    let port = AgentPort { folder: folder.path(), close_queue: &closing };
     let error = AgentSession::begin(port, Duration::from_millis(100)).unwrap_err();
     assert!(error.text.contains("attached a descriptor"), "{error}");
     drop((remote, peer));

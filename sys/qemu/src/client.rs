@@ -8,7 +8,7 @@ use std::time::Duration;
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 
 use crate::peer::{connect_to, receive_message, send_message, wait_readable};
-use crate::wire::{Ended, Envelope, PROTOCOL, Reply, Request};
+use crate::wire::{ProcessEnd, Envelope, PROTOCOL, Reply, Request};
 
 /// Time limit for a reply of the launcher. Probing KVM, allocating memory and killing a process
 /// take some seconds each.
@@ -85,7 +85,7 @@ impl LauncherClient {
     pub(crate) fn start(
         &self,
         spec: &suimon_ports::VmSpec,
-    ) -> Result<crate::wire::Started, VmError> {
+    ) -> Result<crate::wire::StartedProcess, VmError> {
         match self.request(Request::Start(Box::new(spec.clone())))? {
             Reply::Started(started) => Ok(started),
             _ => Err(unexpected_reply()),
@@ -101,14 +101,14 @@ impl LauncherClient {
     }
 
     /// Opens a connection on which the launcher will report the end of a VM's process.
-    pub(crate) fn watch(&self, identity: &VmIdentity) -> Result<Watch, VmError> {
-        Ok(Watch { connection: self.send(Request::Watch(identity.clone()))? })
+    pub(crate) fn watch(&self, identity: &VmIdentity) -> Result<ProcessWatch, VmError> {
+        Ok(ProcessWatch { connection: self.send(Request::Watch(identity.clone()))? })
     }
 }
 
 /// Connection on which the launcher reports the end of a process.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct ProcessWatch {
     connection: OwnedFd,
 }
 
@@ -116,12 +116,12 @@ pub(crate) struct Watch {
 #[derive(Clone, Debug)]
 pub(crate) enum LauncherEvent {
     /// The VM's process has ended.
-    Ended(Ended),
+    Ended(ProcessEnd),
     /// The connection to the launcher has ended. The process may still run.
-    Nothing,
+    ConnectionEnded,
 }
 
-impl Watch {
+impl ProcessWatch {
     /// Creates a process watch from `connection`, a socket connected to the launcher.
     #[cfg(test)]
     pub(crate) fn of(connection: OwnedFd) -> Self {
@@ -134,17 +134,17 @@ impl Watch {
 
     /// Blocks until the launcher reports the end of the process or the connection ends, and returns
     /// which of both.
-    pub(crate) fn read(&self) -> LauncherEvent {
+    pub(crate) fn wait(&self) -> LauncherEvent {
         match receive_message(&self.connection) {
             Ok(Some(Reply::Ended(exit))) => LauncherEvent::Ended(exit),
-            _ => LauncherEvent::Nothing,
+            _ => LauncherEvent::ConnectionEnded,
         }
     }
 
     /// As [`Watch::read`], but returns `None` after `limit`.
-    pub(crate) fn read_within(&self, limit: Duration) -> Option<LauncherEvent> {
+    pub(crate) fn wait_timeout(&self, limit: Duration) -> Option<LauncherEvent> {
         match wait_readable([self.descriptor()], Some(limit)) {
-            Ok([true]) => Some(self.read()),
+            Ok([true]) => Some(self.wait()),
             _ => None,
         }
     }

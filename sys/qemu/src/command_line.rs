@@ -10,7 +10,7 @@ use suimon_qmp::{BlockNode, DeviceArguments, chardev_option};
 
 use crate::agent::{AGENT_PORT, AGENT_PORT_NAME};
 use crate::devices::{Backend, DeviceAttachment, QemuProperties, port_id, text};
-use crate::spec_check::PORTS;
+use crate::spec_check::HOT_PLUG_PORTS_MAX;
 use crate::translated_memory::memory_bytes;
 
 /// File descriptors that QEMU inherits from the launcher, by number.
@@ -81,7 +81,7 @@ pub(crate) fn command_line(
     add_machine(&mut arguments, spec, machine.accelerator);
     add_lines(&mut arguments, inherited);
     add_boot(&mut arguments, &spec.boot);
-    for number in 0..PORTS {
+    for number in 0..HOT_PLUG_PORTS_MAX {
         arguments.device(&root_port(number));
     }
     add_devices(&mut arguments, spec, machine);
@@ -98,7 +98,7 @@ fn add_machine(arguments: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAcce
         VmBoot::Uefi { .. } => ",pflash0=uefi-code,pflash1=uefi-variables",
         VmBoot::Bios | VmBoot::Direct { .. } => "",
     };
-    let machine = spec.migration_source.as_ref().map_or("q35", |arrival| arrival.machine.as_str());
+    let machine = spec.migration_requirements.as_ref().map_or("q35", |arrival| arrival.machine_type.as_str());
     arguments.add("-machine", format!("{machine},memory-backend=memory{flash}"));
     let (accel, cpu) = match accelerator {
         VmAccelerator::Kvm => ("kvm", "host"),
@@ -124,7 +124,7 @@ fn add_machine(arguments: &mut ArgumentWords, spec: &VmSpec, accelerator: VmAcce
     arguments.device(&DeviceArguments::new("pvpanic"));
     arguments.device(&DeviceArguments::new("virtio-rng-pci"));
     arguments.add("-msg", "timestamp=on");
-    if spec.migration_source.is_some() {
+    if spec.migration_requirements.is_some() {
         arguments.add("-incoming", "defer");
     }
 }
@@ -184,7 +184,7 @@ fn add_devices(arguments: &mut ArgumentWords, spec: &VmSpec, machine: QemuProper
     }
     let mut ports = Ports::of(spec);
     for nic in &spec.nics {
-        if let Some(port) = ports.take(nic.port) {
+        if let Some(port) = ports.take(nic.root_port) {
             arguments.attachment(machine.nic(nic, &port), None);
         }
     }
@@ -192,7 +192,7 @@ fn add_devices(arguments: &mut ArgumentWords, spec: &VmSpec, machine: QemuProper
     for (index, disk) in spec.disks.iter().enumerate() {
         let attachment = match &disk.kind {
             VmDiskKind::Virtio { socket, queues } => {
-                let port = ports.take(disk.port);
+                let port = ports.take(disk.root_port);
                 port.map(|port| machine.virtio_disk(&disk.name, socket, *queues, &port))
             }
             VmDiskKind::Ide { .. } => {
@@ -227,10 +227,10 @@ impl Ports {
     /// Returns the numbers of the root ports that the specification assigns to no device.
     fn of(spec: &VmSpec) -> Self {
         let number = |port: Option<u8>| port.map(usize::from);
-        let nics = spec.nics.iter().filter_map(|nic| number(nic.port));
+        let nics = spec.nics.iter().filter_map(|nic| number(nic.root_port));
         let used: BTreeSet<_> =
-            nics.chain(spec.disks.iter().filter_map(|disk| number(disk.port))).collect();
-        Self((0..PORTS).filter(|port| !used.contains(port)).collect())
+            nics.chain(spec.disks.iter().filter_map(|disk| number(disk.root_port))).collect();
+        Self((0..HOT_PLUG_PORTS_MAX).filter(|port| !used.contains(port)).collect())
     }
 
     /// Returns the id of the port `requested`, or if that is `None`, of the first free port, which

@@ -6,7 +6,7 @@ use suimon_ports::{VmAccelerator, VmBoot, VmDiskKind, VmDiskSpec, VmNicKind, VmN
 use suimon_qmp::Version;
 
 use super::{InheritedDescriptors, QemuProperties, command_line};
-use crate::spec_check::check;
+use crate::spec_check::check_vm;
 
 const OLD: Version = Version::new(7, 2, 22);
 const NEW: Version = Version::new(10, 0, 0);
@@ -19,22 +19,22 @@ fn spec() -> VmSpec {
         queue_pairs: 1,
         mac: Some(MacAddr::new([2, 0, 0, 0, 0, 1])),
         is_standby: false,
-        port: None,
+        root_port: None,
     };
     let disk = |name: &str, kind| VmDiskSpec {
         name: name.to_owned(),
         kind,
         is_read_only: false,
         serial: "a \"serial\", b".to_owned(),
-        port: None,
-        reports_full: false,
+        root_port: None,
+        reports_full_to_guest: false,
     };
     let socket = PathBuf::from("/run/vms/a/d.sock");
     VmSpec {
         name: "a".to_owned(),
         uuid: [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255],
         folder: PathBuf::from("/run/vms/a"),
-        user: 3_000_000,
+        uid: 3_000_000,
         cpus: 2,
         cpus_max: 4,
         memory_bytes: 256 << 20,
@@ -48,12 +48,12 @@ fn spec() -> VmSpec {
             disk("s", VmDiskKind::Sata { socket }),
         ],
         cdrom: Some(PathBuf::from("/iso/a,readonly=off.iso")),
-        migration_source: None,
+        migration_requirements: None,
     }
 }
 
 fn argument_words(spec: &VmSpec, version: Version, accelerator: VmAccelerator) -> Vec<String> {
-    check(spec).unwrap();
+    check_vm(spec).unwrap();
     let inherited = InheritedDescriptors { monitor: 10, console: 11, console_log: 12, agent: 13 };
     command_line(spec, QemuProperties { version, accelerator }, inherited)
 }
@@ -176,6 +176,6 @@ fn invalid_specifications_are_refused() {
     for (number, break_it) in mutations.iter().enumerate() {
         let mut spec = spec();
         break_it(&mut spec);
-        check(&spec).expect_err(&number.to_string());
+        check_vm(&spec).expect_err(&number.to_string());
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use suimon_ports::{VmAccelerator, VmDevice, VmDiskKind, VmDiskSpec, VmNicKind, VmNicSpec};
-use suimon_qmp::{BlockNode, Command, DeviceArguments, Netdev, Reconnect, Version};
+use suimon_qmp::{BlockNode, Command, DeviceArguments, Netdev, ReconnectOption, Version};
 use suimon_quantity::PciAddress;
 
 use crate::spec_check::is_name;
@@ -18,14 +18,14 @@ const RING_SIZE: u16 = 1024;
 /// QEMU object that connects a device to its socket. Added before the device and removed after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
-    Chardev { id: String, path: String, reconnect: Reconnect },
+    Chardev { id: String, path: String, reconnect: ReconnectOption },
     Netdev(Netdev),
     Block(BlockNode),
 }
 
 impl Backend {
     /// Returns the QMP command that adds the object to a running VM.
-    pub(crate) fn add(&self) -> Command {
+    pub(crate) fn add_command(&self) -> Command {
         match self.clone() {
             Self::Chardev { id, path, reconnect } => Command::ChardevAdd { id, path, reconnect },
             Self::Netdev(netdev) => Command::NetdevAdd(netdev),
@@ -34,7 +34,7 @@ impl Backend {
     }
 
     /// Returns the QMP command that removes the object.
-    pub(crate) fn remove(&self) -> Command {
+    pub(crate) fn remove_command(&self) -> Command {
         match self.clone() {
             Self::Chardev { id, .. } => Command::ChardevRemove { id },
             Self::Netdev(Netdev::VhostUser { id, .. } | Netdev::Stream { id, .. }) => {
@@ -121,10 +121,10 @@ impl QemuProperties {
         let path = text(&nic.socket);
         let (backends, device) = match nic.kind {
             VmNicKind::Virtio => {
-                let reconnect = Reconnect::for_chardev(self.version);
+                let reconnect = ReconnectOption::for_chardev(self.version);
                 let chardev = Backend::Chardev { id: id.clone(), path, reconnect };
                 let queues = nic.queue_pairs;
-                let netdev = Netdev::VhostUser { id: id.clone(), chardev: id.clone(), queues };
+                let netdev = Netdev::VhostUser { id: id.clone(), chardev: id.clone(), queue_pairs: queues };
                 let mut device = DeviceArguments::new("virtio-net-pci")
                     .with("mq", queues > 1)
                     .with("vectors", self.vectors(queues * 2 + 2))
@@ -136,7 +136,7 @@ impl QemuProperties {
                 (vec![chardev, Backend::Netdev(netdev)], device)
             }
             VmNicKind::Legacy => {
-                let reconnect = Reconnect::for_stream(self.version);
+                let reconnect = ReconnectOption::for_stream(self.version);
                 let netdev = Netdev::Stream { id: id.clone(), path, reconnect };
                 (vec![Backend::Netdev(netdev)], DeviceArguments::new("e1000e"))
             }
@@ -173,7 +173,7 @@ impl QemuProperties {
         bus: &str,
     ) -> DeviceAttachment {
         let id = disk_id(name);
-        let reconnect = Reconnect::for_chardev(self.version);
+        let reconnect = ReconnectOption::for_chardev(self.version);
         let chardev = Backend::Chardev { id: id.clone(), path: text(socket), reconnect };
         let device = DeviceArguments::new("vhost-user-blk-pci")
             .with("id", id.as_str())
@@ -201,7 +201,7 @@ impl QemuProperties {
             .with("bus", bus)
             .with("unit", unit)
             .with("drive", name.as_str())
-            .with("werror", if disk.reports_full { "report" } else { "enospc" });
+            .with("werror", if disk.reports_full_to_guest { "report" } else { "enospc" });
         if !disk.serial.is_empty() {
             device = device.with("serial", disk.serial.as_str());
         }
@@ -209,7 +209,7 @@ impl QemuProperties {
             name,
             path: text(socket),
             export: disk.name.clone(),
-            reconnect_delay: NBD_WAITS,
+            reconnect_delay_s: NBD_WAITS,
         };
         Some(DeviceAttachment { id, backends: vec![Backend::Block(node)], device })
     }

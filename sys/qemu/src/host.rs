@@ -9,23 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use suimon_ports::{
-    ThreadStart, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmNotice, VmObserver,
+    ThreadInit, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmNotice, VmObserver,
     VmRunState, VmSpec,
 };
 use suimon_qmp::{
-    Command, Greeting, ResultError, RunState, chardevs, cpu_count, is_kvm_enabled, run_state,
+    Command, Greeting, ResultError, RunState, decode_chardevs, decode_cpu_count, decode_kvm_enabled, decode_run_state,
 };
 use suimon_quantity::PciAddress;
 use suimon_unix_socket::CloseQueue;
 
 use crate::agent::AGENT_PORT;
-use crate::client::{LauncherClient, LauncherEvent, Watch};
+use crate::client::{LauncherClient, LauncherEvent, ProcessWatch};
 use crate::devices::QemuProperties;
-use crate::migration::ready_to_receive;
-use crate::monitor::Shared;
+use crate::migration::prepare_incoming_command;
+use crate::monitor::SharedMonitor;
 use crate::process_facts;
-use crate::session::{Session, SessionParts};
-use crate::spec_check::check;
+use crate::session::{Session, SessionParameters};
+use crate::spec_check::check_vm;
 use crate::vm::{QemuVm, accelerator};
 use crate::vm_socket::connect_in;
 use crate::wire::Request;
@@ -56,7 +56,7 @@ pub struct QemuHost {
     /// Connection to the launcher. A launcher that the daemon has started exits when it has no
     /// connection and no VM.
     _kept: OwnedFd,
-    thread_start: ThreadStart,
+    thread_start: ThreadInit,
     /// Queue that closes connections to monitors.
     closes: CloseQueue,
 }
@@ -67,7 +67,7 @@ impl QemuHost {
     ///
     /// # Errors
     /// No launcher responds at that path.
-    pub fn connect(launcher: &Path, thread_start: ThreadStart) -> Result<Self, VmError> {
+    pub fn connect(launcher: &Path, thread_start: ThreadInit) -> Result<Self, VmError> {
         let client = LauncherClient::new(launcher);
         let connection = client.connect()?;
         let closes = CloseQueue::new(CLOSING_MAX);
@@ -98,7 +98,7 @@ impl QemuHost {
         };
         let thread_start = Arc::clone(&self.thread_start);
         let closes = &self.closes;
-        let parts = SessionParts { name, stream, watch, observer, thread_start, closes };
+        let parts = SessionParameters { name, stream, watch, observer, thread_start, close_queue: closes };
         let (session, greeted) = Session::start(parts).map_err(host)?;
         let shared = Arc::clone(session.shared());
         let negotiated = negotiate(&shared, &greeted, begin);
@@ -106,21 +106,21 @@ impl QemuHost {
         Ok(QemuVm {
             identity: identity.clone(),
             machine,
-            user: process_facts::user(identity.process),
+            user: process_facts::process_user(identity.pid),
             session,
             cpus: AtomicU16::new(u16::try_from(cpus).unwrap_or(u16::MAX)),
-            plugging: Mutex::new(()),
+            hot_plug_lock: Mutex::new(()),
             agent_session: Mutex::default(),
-            console_closing: CloseQueue::default(),
+            console_close_queue: CloseQueue::default(),
         })
     }
 
     /// Returns an error that describes the end of the process; `None` if the process runs. Called
     /// if no process listens on the monitor.
-    fn why_not(watch: &Watch) -> Option<VmError> {
-        match watch.read_within(REASON_LIMIT)? {
+    fn why_not(watch: &ProcessWatch) -> Option<VmError> {
+        match watch.wait_timeout(REASON_LIMIT)? {
             LauncherEvent::Ended(exit) => Some(VmError::new(VmErrorKind::NotRunning, exit.text())),
-            LauncherEvent::Nothing => None,
+            LauncherEvent::ConnectionEnded => None,
         }
     }
 }
@@ -132,7 +132,7 @@ fn invalid_reply(error: ResultError) -> VmError {
 /// Performs the initial exchange with a VM's monitor, and sends the command `begin`, if any.
 /// Returns the machine and its number of CPUs.
 fn negotiate(
-    shared: &Shared,
+    shared: &SharedMonitor,
     greeted: &Receiver<Greeting>,
     begin: Option<Command>,
 ) -> Result<(QemuProperties, usize), VmError> {
@@ -150,11 +150,11 @@ fn negotiate(
         }
     })?;
     shared.request(&Command::Capabilities)?;
-    let state = run_state(&shared.request(&Command::QueryStatus)?).map_err(invalid_reply)?;
-    let is_kvm = is_kvm_enabled(&shared.request(&Command::QueryKvm)?).map_err(invalid_reply)?;
-    let cpus = cpu_count(&shared.request(&Command::QueryCpusFast)?).map_err(invalid_reply)?;
-    let chardevs = chardevs(&shared.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
-    let agent = chardevs.iter().find(|chardev| chardev.id == AGENT_PORT);
+    let state = decode_run_state(&shared.request(&Command::QueryStatus)?).map_err(invalid_reply)?;
+    let is_kvm = decode_kvm_enabled(&shared.request(&Command::QueryKvm)?).map_err(invalid_reply)?;
+    let cpus = decode_cpu_count(&shared.request(&Command::QueryCpusFast)?).map_err(invalid_reply)?;
+    let chardevs = decode_chardevs(&shared.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
+    let agent = decode_chardevs.iter().find(|chardev| chardev.id == AGENT_PORT);
     let waits_for_space = state == RunState::IoError;
     let state = match state {
         RunState::Running => VmRunState::Running,
@@ -164,7 +164,7 @@ fn negotiate(
             VmRunState::Paused
         }
     };
-    shared.set_known(state, waits_for_space, agent.is_some_and(|agent| agent.is_front_open));
+    shared.set_known_state(state, waits_for_space, agent.is_some_and(|agent| agent.is_frontend_open));
     if let Some(begin) = begin {
         shared.request(&begin)?;
     }
@@ -174,7 +174,7 @@ fn negotiate(
 
 /// Replaces `error` by one with the reason of the process's end, if the process has ended. The
 /// launcher reports the end shortly after the monitor was closed.
-fn disconnect_error(shared: &Shared, error: VmError) -> VmError {
+fn disconnect_error(shared: &SharedMonitor, error: VmError) -> VmError {
     if error.kind != VmErrorKind::NotRunning {
         return error;
     }
@@ -232,7 +232,7 @@ impl VmHost for QemuHost {
         process_facts::cpu_flags(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
     }
 
-    fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
+    fn running_vms(&self) -> Result<Vec<VmIdentity>, VmError> {
         self.client.list()
     }
 
@@ -241,23 +241,23 @@ impl VmHost for QemuHost {
     }
 
     fn probe(&self, spec: &VmSpec) -> Result<(), VmError> {
-        check(spec)?;
+        check_vm(spec)?;
         self.client.execute(Request::Probe(Box::new(spec.clone())))
     }
 
-    fn prepare(&self, folder: &Path, user: u32) -> Result<(), VmError> {
+    fn create_folder(&self, folder: &Path, user: u32) -> Result<(), VmError> {
         self.client.execute(Request::Prepare { folder: folder.to_owned(), user })
     }
 
     fn start(&self, spec: &VmSpec, observer: Arc<dyn VmObserver>) -> Result<Box<dyn Vm>, VmError> {
-        check(spec)?;
+        check_vm(spec)?;
         let started = self.client.start(spec)?;
         for remark in &started.remarks {
             tracing::warn!(vm = spec.name, "{remark}");
         }
         let threshold = Arc::new(StartObserver::default());
         let begin =
-            if spec.migration_source.is_some() { ready_to_receive() } else { Command::Cont };
+            if spec.migration_requirements.is_some() { prepare_incoming_command() } else { Command::Cont };
         let attached = self.attach(&started.identity, threshold.clone(), Some(begin));
         match attached {
             Ok(vm) => {
@@ -275,7 +275,7 @@ impl VmHost for QemuHost {
         }
     }
 
-    fn remove(&self, folder: &Path) -> Result<(), VmError> {
+    fn remove_folder(&self, folder: &Path) -> Result<(), VmError> {
         self.client.execute(Request::Remove { folder: folder.to_owned() })
     }
 
@@ -286,11 +286,11 @@ impl VmHost for QemuHost {
         memory_bytes: u64,
     ) -> Result<(), VmError> {
         let identity = identity.clone();
-        self.client.execute(Request::GiveVf { identity, vf: vf.to_string(), memory_bytes })
+        self.client.execute(Request::AssignVf { identity, vf: vf.to_string(), memory_bytes })
     }
 
     fn reclaim_vf(&self, vm: &str, vf: PciAddress) -> Result<(), VmError> {
-        self.client.execute(Request::TakeVf { vf: vf.to_string(), vm: vm.to_owned() })
+        self.client.execute(Request::RemoveVf { vf: vf.to_string(), vm: vm.to_owned() })
     }
 
     fn adopt(

@@ -9,25 +9,25 @@ use std::time::Instant;
 use serde_json::Value;
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    MigrationSendPhase, MigrationSpec, MigrationStatus, PluggedDevice, VmDevice, VmError,
+    MigrationTransferPhase, MigrationSpec, MigrationStatus, PluggedDevice, VmDevice, VmError,
     VmErrorKind, VmHardware,
 };
 use suimon_qmp::MigrationCapability::{
     AutoConverge, LateBlockActivate, PauseBeforeSwitchover, ReturnPath,
 };
-use suimon_qmp::{Command, MigrationStage, base_memory, machine_name, migration, qom_properties};
+use suimon_qmp::{Command, MigrationStage, decode_base_memory_bytes, decode_machine_type, migration, decode_qom_properties};
 use suimon_unix_socket::refuse_descriptors;
 
 use crate::devices::{device_of, port_id};
-use crate::spec_check::PORTS;
-use crate::translated_memory::check_recorded;
+use crate::spec_check::HOT_PLUG_PORTS_MAX;
+use crate::translated_memory::check_dirty_tracking;
 use crate::vm::{QemuVm, invalid_reply};
 
 /// Name under which QEMU stores the descriptor of the migration's connection.
 const LINE: &str = "migration";
 
 /// Returns the command that prepares QEMU for an incoming migration.
-pub(crate) fn ready_to_receive() -> Command {
+pub(crate) fn prepare_incoming_command() -> Command {
     Command::MigrateSetCapabilities(vec![ReturnPath, LateBlockActivate])
 }
 
@@ -42,10 +42,10 @@ fn receiving_pair() -> io::Result<(UnixStream, UnixStream)> {
 impl QemuVm {
     /// Returns the QOM path of the device behind the root port `number`; `None` if the port is
     /// empty.
-    pub(crate) fn behind_port(&self, number: usize) -> Result<Option<String>, VmError> {
+    pub(crate) fn device_behind_port(&self, number: usize) -> Result<Option<String>, VmError> {
         let port = port_id(number);
         let path = format!("/machine/peripheral/{port}/{port}");
-        let properties = qom_properties(&self.request(&Command::QomList { path: path.clone() })?);
+        let properties = decode_qom_properties(&self.request(&Command::QomList { path: path.clone() })?);
         let properties = properties.map_err(invalid_reply)?;
         let Some(child) =
             properties.into_iter().find(|property| property.name.starts_with("child["))
@@ -58,23 +58,23 @@ impl QemuVm {
 
     pub(crate) fn query_hardware(&self) -> Result<VmHardware, VmError> {
         let memory =
-            base_memory(&self.request(&Command::QueryMemorySizeSummary)?).map_err(invalid_reply)?;
-        check_recorded(self.machine, memory)?;
-        let machine = machine_name(&self.property("/machine", "type")?).map_err(invalid_reply)?;
+            decode_base_memory_bytes(&self.request(&Command::QueryMemorySizeSummary)?).map_err(invalid_reply)?;
+        check_dirty_tracking(self.machine, memory)?;
+        let machine = decode_machine_type(&self.property("/machine", "type")?).map_err(invalid_reply)?;
         let (mut plugged, started_at) = (Vec::new(), Instant::now());
-        for number in 0..PORTS {
+        for number in 0..HOT_PLUG_PORTS_MAX {
             self.shared().check_time(started_at, "a query of the ports")?;
-            let Some(path) = self.behind_port(number)? else { continue };
+            let Some(path) = self.device_behind_port(number)? else { continue };
             let id = path.rsplit('/').next().unwrap_or_default();
             if let (Some(device), Ok(port)) = (device_of(id), u8::try_from(number)) {
                 let mac = match device {
                     VmDevice::Nic(_) => Some(self.mac_of(&path)?),
                     VmDevice::Disk(_) | VmDevice::Vf(_) => None,
                 };
-                plugged.push(PluggedDevice { device, port, mac });
+                plugged.push(PluggedDevice { device, root_port: port, mac });
             }
         }
-        Ok(VmHardware { machine, plugged })
+        Ok(VmHardware { machine_type: machine, plugged_devices: plugged })
     }
 
     fn property(&self, path: &str, property: &str) -> Result<Value, VmError> {
@@ -101,11 +101,11 @@ impl QemuVm {
         let capabilities = vec![ReturnPath, PauseBeforeSwitchover, AutoConverge];
         self.execute_command(&Command::MigrateSetCapabilities(capabilities))?;
         self.execute_command(&Command::MigrateSetParameters {
-            downtime_ms: u64::try_from(spec.downtime.as_millis()).unwrap_or(u64::MAX),
+            downtime_ms: u64::try_from(spec.downtime_max.as_millis()).unwrap_or(u64::MAX),
             bytes_per_second: spec.bytes_per_second.unwrap_or(0),
         })?;
         self.shared().send_descriptor(LINE, line.as_fd())?;
-        self.execute_command(&Command::Migrate { fd: LINE })
+        self.execute_command(&Command::Migrate { fd_name: LINE })
     }
 
     /// Starts to receive the VM's memory. Returns the daemon's end of the connection for it.
@@ -115,21 +115,21 @@ impl QemuVm {
             VmError::new(VmErrorKind::Host, text)
         })?;
         self.shared().send_descriptor(LINE, line.as_fd())?;
-        self.execute_command(&Command::MigrateIncoming { fd: LINE })?;
+        self.execute_command(&Command::MigrateIncoming { fd_name: LINE })?;
         Ok(local.into())
     }
 
     pub(crate) fn query_migration_status(&self) -> Result<MigrationStatus, VmError> {
-        let read = migration(&self.request(&Command::QueryMigrate)?).map_err(invalid_reply)?;
+        let read = decode_migration(&self.request(&Command::QueryMigrate)?).map_err(invalid_reply)?;
         let phase = match read.stage {
-            MigrationStage::None => MigrationSendPhase::None,
-            MigrationStage::Active => MigrationSendPhase::Copying,
-            MigrationStage::PreSwitchover => MigrationSendPhase::Waiting,
-            MigrationStage::Device => MigrationSendPhase::Finishing,
-            MigrationStage::Completed => MigrationSendPhase::Done,
-            MigrationStage::Failed(reason) => MigrationSendPhase::Failed(reason),
+            MigrationStage::None => MigrationTransferPhase::None,
+            MigrationStage::Active => MigrationTransferPhase::Copying,
+            MigrationStage::PreSwitchover => MigrationTransferPhase::WaitingForFinish,
+            MigrationStage::Device => MigrationTransferPhase::Finishing,
+            MigrationStage::Completed => MigrationTransferPhase::Done,
+            MigrationStage::Failed(reason) => MigrationTransferPhase::Failed(reason),
             MigrationStage::Cancelled => {
-                MigrationSendPhase::Failed("the migration was cancelled".to_owned())
+                MigrationTransferPhase::Failed("the migration was cancelled".to_owned())
             }
         };
         Ok(MigrationStatus {

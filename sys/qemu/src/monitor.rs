@@ -29,12 +29,12 @@ pub(crate) type Outcome = Result<Value, String>;
 /// hours reads none, and its socket has space for some hundred. A command that does not fit would
 /// end the connection, and with it the VM. One of these commands is reserved for
 /// [`ReplyRecipient::Unplugging`], which sends one at a time.
-pub(crate) const UNANSWERED_MAX: usize = 64;
+pub(crate) const COMMANDS_IN_FLIGHT_MAX: usize = 64;
 
 /// Reason why a command was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotSent {
-    /// [`UNANSWERED_MAX`] commands are in flight.
+pub(crate) enum SendError {
+    /// [`COMMANDS_IN_FLIGHT_MAX`] commands are in flight.
     Stalled,
     /// The connection has ended, or ends because the command could not be written completely.
     Disconnected,
@@ -51,7 +51,7 @@ pub(crate) enum ReplyRecipient {
 
 /// State of the VM as known from QEMU's events and replies.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownVmState {
     pub(crate) state: VmRunState,
     /// True if a write failed for lack of space, so that the VM is paused or about to be.
     pub(crate) waits_for_space: bool,
@@ -60,24 +60,24 @@ pub(crate) struct Known {
     /// Reason that QEMU gave for the last shutdown of the machine.
     pub(crate) shutdown_reason: Option<String>,
     /// Description of the end of QEMU's process; `None` while it runs.
-    pub(crate) ended: Option<String>,
+    pub(crate) end_description: Option<String>,
 }
 
 /// State that callers share with the thread that reads the monitor.
-pub(crate) struct Shared {
+pub(crate) struct SharedMonitor {
     pub(crate) name: String,
     pub(crate) stream: QemuStream,
-    pub(crate) writing: Mutex<u64>,
-    pub(crate) waiting: Mutex<BTreeMap<u64, ReplyRecipient>>,
-    pub(crate) status: Mutex<Known>,
-    pub(crate) has_ended: Condvar,
+    pub(crate) last_command_id: Mutex<u64>,
+    pub(crate) reply_recipients: Mutex<BTreeMap<u64, ReplyRecipient>>,
+    pub(crate) known_state: Mutex<KnownVmState>,
+    pub(crate) end_reported: Condvar,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl SharedMonitor {
     /// Sends a command, optionally with a descriptor. Its reply will be delivered to `waiting`.
     /// Returns the id of the command.
     pub(crate) fn send(
@@ -85,15 +85,15 @@ impl Shared {
         command: &Command,
         descriptor: Option<BorrowedFd<'_>>,
         waiting: ReplyRecipient,
-    ) -> Result<u64, NotSent> {
+    ) -> Result<u64, SendError> {
         let limit = match waiting {
-            ReplyRecipient::Unplugging => UNANSWERED_MAX,
-            ReplyRecipient::Caller(_) | ReplyRecipient::Abandoned => UNANSWERED_MAX - 1,
+            ReplyRecipient::Unplugging => COMMANDS_IN_FLIGHT_MAX,
+            ReplyRecipient::Caller(_) | ReplyRecipient::Abandoned => COMMANDS_IN_FLIGHT_MAX - 1,
         };
-        let mut last = lock(&self.writing);
-        let mut unanswered = lock(&self.waiting);
+        let mut last = lock(&self.last_command_id);
+        let mut unanswered = lock(&self.reply_recipients);
         if unanswered.len() >= limit {
-            return Err(NotSent::Stalled);
+            return Err(SendError::Stalled);
         }
         *last += 1;
         let id = *last;
@@ -101,11 +101,11 @@ impl Shared {
         drop(unanswered);
         let result = write_line(&self.stream, &command.line(id), descriptor);
         if result.is_err() {
-            lock(&self.waiting).remove(&id);
+            lock(&self.reply_recipients).remove(&id);
             // After an incomplete command, QEMU could not parse the next one.
             let _ = self.stream.shutdown(Shutdown::Both);
         }
-        result.map(|()| id).map_err(|_| NotSent::Disconnected)
+        result.map(|()| id).map_err(|_| SendError::Disconnected)
     }
 
     /// Sends a command and blocks until the reply, for at most [`REPLY_TIMEOUT`].
@@ -118,7 +118,7 @@ impl Shared {
     /// of a QEMU that does not respond block no thread.
     pub(crate) fn query(&self, command: &Command, limit: Duration) -> Result<Value, VmError> {
         let is_abandoned = |waiting: &ReplyRecipient| matches!(waiting, ReplyRecipient::Abandoned);
-        if limit.is_zero() || lock(&self.waiting).values().any(is_abandoned) {
+        if limit.is_zero() || lock(&self.reply_recipients).values().any(is_abandoned) {
             return Err(self.stalled());
         }
         self.request_with(command, None, limit)
@@ -142,14 +142,14 @@ impl Shared {
         let (sender, receiver) = sync_channel(1);
         let id = self.send(command, fd, ReplyRecipient::Caller(sender)).map_err(
             |error| match error {
-                NotSent::Stalled => self.stalled(),
-                NotSent::Disconnected => self.disconnected_error(),
+                SendError::Stalled => self.stalled(),
+                SendError::Disconnected => self.disconnected_error(),
             },
         )?;
         let answer = receiver.recv_timeout(limit);
         if matches!(answer, Err(RecvTimeoutError::Timeout)) {
             // The entry does not exist if the reply has just arrived, or the connection has ended.
-            if let Some(waiting) = lock(&self.waiting).get_mut(&id) {
+            if let Some(waiting) = lock(&self.reply_recipients).get_mut(&id) {
                 *waiting = ReplyRecipient::Abandoned;
             }
         }
@@ -198,18 +198,18 @@ impl Shared {
     /// Returns a description of the process's end; if none is known, a statement that QEMU has
     /// closed its monitor.
     pub(crate) fn end_reason(&self) -> String {
-        let reason = lock(&self.status).ended.clone();
+        let reason = lock(&self.known_state).end_description.clone();
         reason.unwrap_or_else(|| "QEMU closed its monitor".to_owned())
     }
 
-    pub(crate) fn known(&self) -> Known {
-        lock(&self.status).clone()
+    pub(crate) fn known_state(&self) -> KnownVmState {
+        lock(&self.known_state).clone()
     }
 
     /// Records the state that was queried from QEMU. If an event has already reported the agent,
     /// that is kept.
-    pub(crate) fn set_known(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
-        let mut status = lock(&self.status);
+    pub(crate) fn set_known_state(&self, state: VmRunState, waits_for_space: bool, has_agent: bool) {
+        let mut status = lock(&self.known_state);
         status.state = state;
         status.waits_for_space |= waits_for_space;
         status.has_agent |= has_agent;
@@ -218,14 +218,14 @@ impl Shared {
     /// Blocks until the end of the process is reported, for at most `limit`. Returns false on
     /// timeout.
     pub(crate) fn wait_end(&self, limit: Duration) -> bool {
-        let status = lock(&self.status);
+        let status = lock(&self.known_state);
         let waited =
-            self.has_ended.wait_timeout_while(status, limit, |status| status.ended.is_none());
-        waited.map_or(true, |(status, _)| status.ended.is_some())
+            self.end_reported.wait_timeout_while(status, limit, |status| status.end_description.is_none());
+        waited.map_or(true, |(status, _)| status.end_description.is_some())
     }
 
     /// Returns a description of the process's end; `None` while it runs.
-    pub(crate) fn ended(&self) -> Option<String> {
-        lock(&self.status).ended.clone()
+    pub(crate) fn end_description(&self) -> Option<String> {
+        lock(&self.known_state).end_description.clone()
     }
 }

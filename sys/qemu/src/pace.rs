@@ -7,7 +7,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Token bucket that limits the messages of a QEMU process, which a guest may control.
 #[derive(Debug)]
-pub(crate) struct MessageRate {
+pub(crate) struct MessageRateLimiter {
     /// Capacity of the bucket in units.
     at_once: u32,
     /// Units added per [`PAUSE`].
@@ -16,16 +16,16 @@ pub(crate) struct MessageRate {
     since: Instant,
 }
 
-impl MessageRate {
+impl MessageRateLimiter {
     /// Returns the limit of events, and of replies to no command: a burst of 200, then 50 per
     /// second. Observers may store each event.
-    pub(crate) fn of_events(now: Instant) -> Self {
+    pub(crate) fn for_events(now: Instant) -> Self {
         Self::new(200, 1, now)
     }
 
     /// Returns the limit of received bytes: a burst of 4 MiB, which exceeds the longest line, then
     /// 1 MiB per second. It bounds the CPU time for parsing, which is not accounted to the VM.
-    pub(crate) fn of_bytes(now: Instant) -> Self {
+    pub(crate) fn for_bytes(now: Instant) -> Self {
         Self::new(4 << 20, 21_000, now)
     }
 
@@ -35,7 +35,7 @@ impl MessageRate {
 
     /// Removes `units` tokens. Returns the time for which the caller must stop reading; zero if
     /// there were enough.
-    pub(crate) fn count(&mut self, units: u32, now: Instant) -> Duration {
+    pub(crate) fn consume(&mut self, units: u32, now: Instant) -> Duration {
         let elapsed = now.saturating_duration_since(self.since);
         let pauses = u32::try_from(elapsed.as_millis() / PAUSE.as_millis()).unwrap_or(u32::MAX);
         if pauses > 0 {
@@ -55,29 +55,29 @@ impl MessageRate {
 
 #[cfg(test)]
 mod tests {
-    use super::{MessageRate, PAUSE};
+    use super::{MessageRateLimiter, PAUSE};
     use std::time::{Duration, Instant};
 
     #[test]
     fn a_flood_is_received_at_the_limited_rate() {
         let start = Instant::now();
-        let mut pace = MessageRate::of_events(start);
+        let mut pace = MessageRateLimiter::for_events(start);
         for _ in 0..200 {
-            assert_eq!(pace.count(1, start), Duration::ZERO);
+            assert_eq!(pace.consume(1, start), Duration::ZERO);
         }
-        assert_eq!(pace.count(1, start), PAUSE);
-        assert_eq!(pace.count(1, start + PAUSE), Duration::ZERO);
-        assert_eq!(pace.count(1, start + PAUSE), PAUSE);
-        assert_eq!(pace.count(1, start + Duration::from_secs(60)), Duration::ZERO);
+        assert_eq!(pace.consume(1, start), PAUSE);
+        assert_eq!(pace.consume(1, start + PAUSE), Duration::ZERO);
+        assert_eq!(pace.consume(1, start + PAUSE), PAUSE);
+        assert_eq!(pace.consume(1, start + Duration::from_secs(60)), Duration::ZERO);
     }
 
     #[test]
     fn the_pause_depends_on_the_number_of_bytes() {
         let start = Instant::now();
-        let mut pace = MessageRate::of_bytes(start);
-        assert_eq!(pace.count(4 << 20, start), Duration::ZERO);
-        assert_eq!(pace.count(1, start), PAUSE);
-        assert_eq!(pace.count(64 << 10, start), 4 * PAUSE);
-        assert_eq!(pace.count(u32::MAX, start + Duration::MAX / 4), 204_323 * PAUSE);
+        let mut pace = MessageRateLimiter::for_bytes(start);
+        assert_eq!(pace.consume(4 << 20, start), Duration::ZERO);
+        assert_eq!(pace.consume(1, start), PAUSE);
+        assert_eq!(pace.consume(64 << 10, start), 4 * PAUSE);
+        assert_eq!(pace.consume(u32::MAX, start + Duration::MAX / 4), 204_323 * PAUSE);
     }
 }

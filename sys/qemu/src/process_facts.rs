@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Returns the start time of a process in clock ticks since boot (`proc(5)`, field 22 of `stat`).
 /// Returns `None` if there is no such process or it is a zombie.
-pub(crate) fn started(process: u32) -> Option<u64> {
+pub(crate) fn start_ticks(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The name, in parentheses, may contain any character, including parentheses.
     let (_, rest) = text.rsplit_once(')')?;
@@ -22,7 +22,7 @@ pub(crate) fn started(process: u32) -> Option<u64> {
 }
 
 /// Returns the time since `ticks`, the start time of a process as [`started`] returns it.
-pub(crate) fn since_start(ticks: u64) -> Duration {
+pub(crate) fn elapsed_since_start(ticks: u64) -> Duration {
     let per_second = rustix::param::clock_ticks_per_second();
     let now = clock_gettime(ClockId::Boottime);
     let [seconds, nanoseconds] =
@@ -35,7 +35,7 @@ pub(crate) fn since_start(ticks: u64) -> Duration {
 
 /// Returns the user id of a process: the owner of its folder in `/proc` (proc(5)). Returns `None`
 /// if there is no such process.
-pub(crate) fn user(process: u32) -> Option<u32> {
+pub(crate) fn process_user(process: u32) -> Option<u32> {
     fs::metadata(format!("/proc/{process}")).ok().map(|metadata| metadata.uid())
 }
 
@@ -72,13 +72,13 @@ pub(crate) fn cpu_flags(cpuinfo: &str) -> Vec<String> {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{address_space_bytes, ignores_signals, since_start, started, user};
+    use super::{address_space_bytes, ignores_signals, elapsed_since_start, start_ticks, process_user};
 
     #[test]
     fn a_process_has_a_user() {
         let own_user = rustix::process::geteuid().as_raw();
-        assert_eq!(user(std::process::id()), Some(own_user));
-        assert_eq!(user(5_000_000), None);
+        assert_eq!(process_user(std::process::id()), Some(own_user));
+        assert_eq!(process_user(5_000_000), None);
     }
 
     #[test]
@@ -94,22 +94,22 @@ mod tests {
 
     #[test]
     fn a_process_has_a_start_time_and_a_missing_one_has_none() {
-        assert!(started(std::process::id()).is_some_and(|ticks| ticks > 0));
+        assert!(start_ticks(std::process::id()).is_some_and(|ticks| ticks > 0));
         // This exceeds the kernel's largest process id, 4194304.
-        assert_eq!(started(5_000_000), None);
+        assert_eq!(start_ticks(5_000_000), None);
     }
 
     #[test]
     fn a_process_ages_by_the_clock_since_boot() {
         let before = Instant::now();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let ticks = started(child.id()).unwrap();
-        let age = since_start(ticks);
+        let ticks = start_ticks(child.id()).unwrap();
+        let age = elapsed_since_start(ticks);
         // A tick is 10 ms, and start times are rounded down.
         assert!(age <= before.elapsed() + Duration::from_millis(20), "{age:?}");
         std::thread::sleep(Duration::from_millis(50));
-        assert!(since_start(ticks) >= age + Duration::from_millis(50));
-        assert_eq!(since_start(u64::MAX / 2), Duration::ZERO);
+        assert!(elapsed_since_start(ticks) >= age + Duration::from_millis(50));
+        assert_eq!(elapsed_since_start(u64::MAX / 2), Duration::ZERO);
         child.kill().unwrap();
         child.wait().unwrap();
     }

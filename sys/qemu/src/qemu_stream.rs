@@ -41,7 +41,7 @@ impl QemuStream {
 
     /// Closes this descriptor of the socket in the calling thread. Permitted only while another
     /// descriptor of it is open.
-    pub(crate) fn release(self) {
+    pub(crate) fn close(self) {
         if let Some(guard) = self.guard {
             guard.release();
         }

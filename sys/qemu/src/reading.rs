@@ -11,12 +11,12 @@ use suimon_ports::{VmDevice, VmNotice, VmObserver, VmRunState};
 use suimon_qmp::{Greeting, QmpEvent, QmpMessage, QmpReader};
 
 use crate::agent::AGENT_PORT;
-use crate::client::{LauncherEvent, Watch};
-use crate::monitor::{Outcome, REPLY_TIMEOUT, ReplyRecipient, Shared, lock};
-use crate::pace::MessageRate;
+use crate::client::{LauncherEvent, ProcessWatch};
+use crate::monitor::{Outcome, REPLY_TIMEOUT, ReplyRecipient, SharedMonitor, lock};
+use crate::pace::MessageRateLimiter;
 use crate::peer::wait_readable;
 use crate::spec_check::is_name;
-use crate::unplugging::Unplugging;
+use crate::unplugging::UnplugQueue;
 
 /// Time within which a process must end after it has closed its monitor. Afterwards it is killed.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -32,16 +32,16 @@ pub(crate) const LAST_READS_MAX: u32 = 64;
 
 /// State of the thread that reads the monitor.
 pub(crate) struct MonitorReader {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) watch: Option<Watch>,
+    pub(crate) shared: Arc<SharedMonitor>,
+    pub(crate) watch: Option<ProcessWatch>,
     pub(crate) observer: Arc<dyn VmObserver>,
-    pub(crate) greeting: Option<SyncSender<Greeting>>,
-    pub(crate) events: MessageRate,
-    pub(crate) bytes: MessageRate,
-    pub(crate) unplugging: Unplugging,
+    pub(crate) greeting_sender: Option<SyncSender<Greeting>>,
+    pub(crate) event_rate: MessageRateLimiter,
+    pub(crate) byte_rate: MessageRateLimiter,
+    pub(crate) unplugging: UnplugQueue,
     /// Report of the process's end, kept while its last messages are read.
-    pub(crate) event: Option<LauncherEvent>,
-    pub(crate) last_reads: u32,
+    pub(crate) process_end: Option<LauncherEvent>,
+    pub(crate) last_reads_remaining: u32,
 }
 
 impl MonitorReader {
@@ -55,18 +55,18 @@ impl MonitorReader {
             }
         };
         let _ = self.shared.stream.shutdown(Shutdown::Both);
-        self.greeting = None;
-        lock(&self.shared.waiting).clear();
-        if self.shared.ended().is_some() {
+        self.greeting_sender = None;
+        lock(&self.shared.reply_recipients).clear();
+        if self.shared.end_description().is_some() {
             return;
         }
-        let event = self.event.take();
+        let event = self.process_end.take();
         let event =
-            event.or_else(|| self.watch.as_ref().and_then(|watch| watch.read_within(END_LIMIT)));
+            event.or_else(|| self.watch.as_ref().and_then(|watch| watch.wait_timeout(END_LIMIT)));
         let event = event.or_else(|| {
             let watch = self.watch.as_ref()?;
             watch.kill();
-            watch.read_within(REPLY_TIMEOUT)
+            watch.wait_timeout(REPLY_TIMEOUT)
         });
         self.finish(event, &reason);
     }
@@ -77,15 +77,15 @@ impl MonitorReader {
     /// # Errors
     /// The reason why the monitor can no longer be read.
     pub(crate) fn poll(&mut self, reader: &mut QmpReader) -> Result<Option<LauncherEvent>, String> {
-        if self.event.is_some() {
+        if self.process_end.is_some() {
             let last = wait_readable([self.shared.stream.as_fd()], Some(Duration::ZERO));
-            self.last_reads = self.last_reads.saturating_sub(1);
-            if self.last_reads == 0 || !matches!(last, Ok([true])) {
-                return Ok(self.event.take());
+            self.last_reads_remaining = self.last_reads_remaining.saturating_sub(1);
+            if self.last_reads_remaining == 0 || !matches!(last, Ok([true])) {
+                return Ok(self.process_end.take());
             }
             return self.read(reader).map(|()| None);
         }
-        let limit = self.unplugging.is_waiting().then_some(RETRY);
+        let limit = self.unplugging.has_retry_pending().then_some(RETRY);
         let stream = self.shared.stream.as_fd();
         let ready = match &self.watch {
             Some(watch) => wait_readable([stream, watch.descriptor()], limit),
@@ -105,15 +105,15 @@ impl MonitorReader {
 
     /// Receives the launcher's report on the process.
     fn read_launcher_event(&mut self) {
-        match self.watch.as_ref().map(Watch::read) {
-            Some(event @ LauncherEvent::Ended(_)) => self.event = Some(event),
+        match self.watch.as_ref().map(ProcessWatch::wait) {
+            Some(event @ LauncherEvent::Ended(_)) => self.process_end = Some(event),
             _ => self.watch = None,
         }
     }
 
     /// Stops reading for `pause`, or until the end of the process is reported.
     pub(crate) fn pause_reading(&mut self, pause: Duration) {
-        if pause.is_zero() || self.event.is_some() {
+        if pause.is_zero() || self.process_end.is_some() {
             return;
         }
         let Some(watch) = &self.watch else { return std::thread::sleep(pause) };
@@ -141,35 +141,35 @@ impl MonitorReader {
             Err(error) => return Err(format!("QEMU closed its monitor ({error})")),
         };
         let cost = u32::try_from(length).unwrap_or(u32::MAX).max(READ_COSTS);
-        let pause = self.bytes.count(cost, Instant::now());
+        let pause = self.byte_rate.consume(cost, Instant::now());
         self.pause_reading(pause);
         reader.handle_bytes(buffer.get(..length).unwrap_or_default());
         while let Some(message) = reader.poll_message().map_err(|error| error.to_string())? {
             // The session was closed meanwhile.
-            if self.shared.ended().is_some() {
+            if self.shared.end_description().is_some() {
                 return Err("the daemon released it".to_owned());
             }
-            self.handle(message);
+            self.handle_message(message);
         }
         Ok(())
     }
 
-    pub(crate) fn handle(&mut self, message: QmpMessage) {
+    pub(crate) fn handle_message(&mut self, message: QmpMessage) {
         match message {
-            QmpMessage::Greeting(greeting) => match self.greeting.take() {
+            QmpMessage::Greeting(greeting) => match self.greeting_sender.take() {
                 Some(sender) => {
                     let _ = sender.try_send(greeting);
                 }
                 None => self.handle_unasked(),
             },
-            QmpMessage::Return { id, value } => self.handle_answer(id, Ok(value)),
-            QmpMessage::Error { id, text, .. } => self.handle_answer(id, Err(text)),
+            QmpMessage::Return { id, value } => self.handle_reply(id, Ok(value)),
+            QmpMessage::Error { id, text, .. } => self.handle_reply(id, Err(text)),
             QmpMessage::Event(event) => self.handle_event(event),
         }
     }
 
-    pub(crate) fn handle_answer(&mut self, id: Option<u64>, outcome: Outcome) {
-        let waiting = id.and_then(|id| Some((id, lock(&self.shared.waiting).remove(&id)?)));
+    pub(crate) fn handle_reply(&mut self, id: Option<u64>, outcome: Outcome) {
+        let waiting = id.and_then(|id| Some((id, lock(&self.shared.reply_recipients).remove(&id)?)));
         let Some((id, waiting)) = waiting else { return self.handle_unasked() };
         match waiting {
             ReplyRecipient::Caller(sender) => {
@@ -177,10 +177,10 @@ impl MonitorReader {
             }
             ReplyRecipient::Abandoned => {}
             ReplyRecipient::Unplugging => {
-                if let Some(device) = self.unplugging.handle_answer(id, outcome.err().as_deref()) {
+                if let Some(device) = self.unplugging.handle_reply(id, outcome.err().as_deref()) {
                     self.observer.handle_notice(VmNotice::Unplugged(device));
                 }
-                if !self.unplugging.is_waiting() {
+                if !self.unplugging.has_retry_pending() {
                     self.unplug_further();
                 }
             }
@@ -189,7 +189,7 @@ impl MonitorReader {
 
     /// Counts a message that is no reply to a command in flight towards the limit of events.
     fn handle_unasked(&mut self) {
-        let pause = self.events.count(1, Instant::now());
+        let pause = self.event_rate.consume(1, Instant::now());
         self.pause_reading(pause);
     }
 
@@ -204,35 +204,35 @@ impl MonitorReader {
     }
 
     fn handle_event(&mut self, event: QmpEvent) {
-        let pause = self.events.count(1, Instant::now());
+        let pause = self.event_rate.consume(1, Instant::now());
         self.pause_reading(pause);
         // The process has ended. Its remaining messages are handled only within the rate limit,
         // except for the reason for a shutdown.
-        let is_excess = !pause.is_zero() && self.event.is_some();
+        let is_excess = !pause.is_zero() && self.process_end.is_some();
         if is_excess && !matches!(event, QmpEvent::Shutdown(_)) {
             return;
         }
         match event {
             QmpEvent::Stop => {
                 // QEMU stops a guest as a consequence of its panic.
-                if lock(&self.shared.status).state == VmRunState::Running {
-                    self.change(VmRunState::Paused);
+                if lock(&self.shared.known_state).state == VmRunState::Running {
+                    self.set_run_state(VmRunState::Paused);
                 }
             }
             QmpEvent::Resume => {
-                lock(&self.shared.status).waits_for_space = false;
-                self.change(VmRunState::Running);
+                lock(&self.shared.known_state).waits_for_space = false;
+                self.set_run_state(VmRunState::Running);
             }
-            QmpEvent::BlockIoError { stops_vm: true, is_full: true, .. } => {
+            QmpEvent::BlockIoError { stops_vm: true, is_out_of_space: true, .. } => {
                 // A guest that was paused before remains paused for the earlier reason.
-                let mut status = lock(&self.shared.status);
+                let mut status = lock(&self.shared.known_state);
                 status.waits_for_space |= status.state == VmRunState::Running;
             }
-            QmpEvent::GuestPanicked { .. } => self.change(VmRunState::Panicked),
+            QmpEvent::GuestPanicked { .. } => self.set_run_state(VmRunState::Panicked),
             QmpEvent::Reset(_) => self.observer.handle_notice(VmNotice::Reset),
             QmpEvent::Shutdown(trigger) => {
-                lock(&self.shared.status).shutdown_reason = Some(trigger.reason);
-                self.change(VmRunState::Off);
+                lock(&self.shared.known_state).shutdown_reason = Some(trigger.reason);
+                self.set_run_state(VmRunState::Off);
             }
             QmpEvent::DeviceDeleted { device: Some(device), .. } => {
                 // A VF has no backend that would have to be removed.
@@ -251,7 +251,7 @@ impl MonitorReader {
                 );
             }
             QmpEvent::VserportChange { id, is_open } if id == AGENT_PORT => {
-                lock(&self.shared.status).has_agent = is_open;
+                lock(&self.shared.known_state).has_agent = is_open;
             }
             QmpEvent::VserportChange { .. }
             | QmpEvent::BlockIoError { .. }
@@ -261,19 +261,19 @@ impl MonitorReader {
         }
     }
 
-    pub(crate) fn change(&self, state: VmRunState) {
-        let mut status = lock(&self.shared.status);
+    pub(crate) fn set_run_state(&self, state: VmRunState) {
+        let mut status = lock(&self.shared.known_state);
         if status.state != state {
             status.state = state;
             drop(status);
-            self.observer.handle_notice(VmNotice::State(state));
+            self.observer.handle_notice(VmNotice::StateChanged(state));
         }
     }
 
     /// Reports the end of the process to callers and observer: as the launcher has reported it, or
     /// else as `fallback` describes it.
     fn finish(&self, event: Option<LauncherEvent>, fallback: &str) {
-        let off_reason = lock(&self.shared.status).shutdown_reason.clone();
+        let off_reason = lock(&self.shared.known_state).shutdown_reason.clone();
         let (is_known_bad, end_text) = match event {
             Some(LauncherEvent::Ended(exit)) => (exit.is_success == Some(false), Some(exit.text())),
             _ => (false, None),
@@ -287,19 +287,19 @@ impl MonitorReader {
             (qemu_reason, Some(end_text)) => format!("{end_text} (QEMU reported: {qemu_reason})"),
             (_, None) => format!("{fallback}; the exit status of its process is unknown"),
         };
-        self.end(&reason, is_orderly);
+        self.handle_end(&reason, is_orderly);
     }
 
-    pub(crate) fn end(&self, reason: &str, is_orderly: bool) {
-        let mut status = lock(&self.shared.status);
-        if status.ended.is_some() {
+    pub(crate) fn handle_end(&self, reason: &str, is_orderly: bool) {
+        let mut status = lock(&self.shared.known_state);
+        if status.end_description.is_some() {
             return;
         }
-        status.ended = Some(reason.to_owned());
+        status.end_description = Some(reason.to_owned());
         status.state = VmRunState::Off;
         drop(status);
-        lock(&self.shared.waiting).clear();
-        self.shared.has_ended.notify_all();
+        lock(&self.shared.reply_recipients).clear();
+        self.shared.end_reported.notify_all();
         self.observer.handle_notice(VmNotice::Ended { is_orderly, reason: reason.to_owned() });
     }
 }

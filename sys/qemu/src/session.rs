@@ -8,87 +8,87 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
-use suimon_ports::{ThreadStart, VmObserver, VmRunState};
+use suimon_ports::{ThreadInit, VmObserver, VmRunState};
 use suimon_qmp::Greeting;
 use suimon_unix_socket::CloseQueue;
 
-use crate::client::Watch;
-use crate::monitor::{Known, REPLY_TIMEOUT, Shared, lock};
-use crate::pace::MessageRate;
+use crate::client::ProcessWatch;
+use crate::monitor::{KnownVmState, REPLY_TIMEOUT, SharedMonitor, lock};
+use crate::pace::MessageRateLimiter;
 use crate::qemu_stream::QemuStream;
 use crate::reading::{LAST_READS_MAX, MonitorReader};
-use crate::unplugging::Unplugging;
+use crate::unplugging::UnplugQueue;
 
 /// Open session with a VM's monitor. Dropping it closes the connection; the VM continues.
 pub(crate) struct Session {
-    shared: Arc<Shared>,
+    shared: Arc<SharedMonitor>,
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
         // The reading thread detects the end of the connection and does not report it as an error.
-        lock(&self.shared.status).ended.get_or_insert_with(|| "the daemon released it".to_owned());
+        lock(&self.shared.known_state).end_description.get_or_insert_with(|| "the daemon released it".to_owned());
         let _ = self.shared.stream.shutdown(Shutdown::Both);
     }
 }
 
 /// Parameters for starting a session.
-pub(crate) struct SessionParts<'a> {
+pub(crate) struct SessionParameters<'a> {
     pub(crate) name: &'a str,
     pub(crate) stream: UnixStream,
-    pub(crate) watch: Watch,
+    pub(crate) watch: ProcessWatch,
     pub(crate) observer: Arc<dyn VmObserver>,
-    pub(crate) thread_start: ThreadStart,
+    pub(crate) thread_start: ThreadInit,
     /// Queue that closes the connections of sessions; it outlives each session.
-    pub(crate) closes: &'a CloseQueue,
+    pub(crate) close_queue: &'a CloseQueue,
 }
 
 impl Session {
     /// Starts the reading thread. Returns the session, and the channel on which QEMU's greeting
     /// will arrive.
-    pub(crate) fn start(parts: SessionParts<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
-        let SessionParts { name, stream, watch, observer, thread_start, closes } = parts;
+    pub(crate) fn start(parts: SessionParameters<'_>) -> io::Result<(Self, Receiver<Greeting>)> {
+        let SessionParameters { name, stream, watch, observer, thread_start, close_queue: closes } = parts;
         let stream = QemuStream::new(stream, closes)?;
         stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
-        let status = Known {
+        let status = KnownVmState {
             state: VmRunState::Paused,
             waits_for_space: false,
             has_agent: false,
             shutdown_reason: None,
-            ended: None,
+            end_description: None,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedMonitor {
             name: name.to_owned(),
             stream,
-            writing: Mutex::new(0),
-            waiting: Mutex::default(),
-            status: Mutex::new(status),
-            has_ended: Condvar::new(),
+            last_command_id: Mutex::new(0),
+            reply_recipients: Mutex::default(),
+            known_state: Mutex::new(status),
+            end_reported: Condvar::new(),
         });
         let (greeting, greeted) = sync_channel(1);
         let reading = MonitorReader {
             shared: Arc::clone(&shared),
             watch: Some(watch),
             observer,
-            greeting: Some(greeting),
-            events: MessageRate::of_events(Instant::now()),
-            bytes: MessageRate::of_bytes(Instant::now()),
-            unplugging: Unplugging::default(),
-            event: None,
-            last_reads: LAST_READS_MAX,
+            greeting_sender: Some(greeting),
+            event_rate: MessageRateLimiter::for_events(Instant::now()),
+            byte_rate: MessageRateLimiter::for_bytes(Instant::now()),
+            unplugging: UnplugQueue::default(),
+            process_end: None,
+            last_reads_remaining: LAST_READS_MAX,
         };
         let builder = std::thread::Builder::new().name("vm".to_owned());
         builder.spawn(move || match thread_start() {
             Ok(()) => reading.run(),
             Err(error) => {
                 tracing::error!(%error, "a thread of a VM could not drop its privileges");
-                reading.end(&format!("its monitor cannot be read: {error}"), false);
+                reading.handle_end(&format!("its monitor cannot be read: {error}"), false);
             }
         })?;
         Ok((Self { shared }, greeted))
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<SharedMonitor> {
         &self.shared
     }
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use serde_json::json;
-use suimon_ports::{Standby, VmDevice, VmErrorKind, VmNotice};
+use suimon_ports::{NicStandbyState, VmDevice, VmErrorKind, VmNotice};
 use suimon_qmp::Command;
 
 use super::*;
-use crate::monitor::{NotSent, OPERATION_LIMIT, ReplyRecipient, UNANSWERED_MAX};
+use crate::monitor::{SendError, OPERATION_LIMIT, ReplyRecipient, COMMANDS_IN_FLIGHT_MAX};
 use crate::peer::send_message;
-use crate::wire::{Ended, Reply};
+use crate::wire::{ProcessEnd, Reply};
 
 /// Time limit for conditions that a test waits for; generous, because the machine may be loaded. A
 /// QEMU that could delay the end of a session would delay it for longer.
@@ -43,26 +43,26 @@ impl Bench {
         let (kind, flags) = (SocketType::SEQPACKET, SocketFlags::CLOEXEC);
         let (watch, launcher) = socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
         let (sender, notices) = channel();
-        let (session, _) = Session::start(SessionParts {
+        let (session, _) = Session::start(SessionParameters {
             name: "web",
             stream,
-            watch: Watch::of(watch),
+            watch: ProcessWatch::of(watch),
             observer: Arc::new(Notices(Mutex::new(sender))),
             thread_start: Arc::new(|| Ok(())),
-            closes: &CloseQueue::default(),
+            close_queue: &CloseQueue::default(),
         })
         .unwrap();
         Self { session: Some(session), qemu, launcher, notices }
     }
 
-    fn shared(&self) -> Arc<Shared> {
+    fn shared(&self) -> Arc<SharedMonitor> {
         Arc::clone(self.session.as_ref().unwrap().shared())
     }
 
     /// Sends the report of the process's end, as the launcher does.
     fn report_end(&self) {
         let (status, log) = ("QEMU ended with status 1".to_owned(), String::new());
-        let exit = Ended { is_success: Some(false), status, log };
+        let exit = ProcessEnd { is_success: Some(false), status, log };
         send_message(&self.launcher, &Reply::Ended(exit)).unwrap();
     }
 
@@ -130,7 +130,7 @@ fn a_flood_of_events_delays_neither_the_report_of_the_end_nor_the_release() {
 
     let mut bench = Bench::new();
     assert!(bench.flood(EVENT, 1000, Duration::from_millis(300)));
-    let shared: Weak<Shared> = Arc::downgrade(&bench.shared());
+    let shared: Weak<SharedMonitor> = Arc::downgrade(&bench.shared());
     bench.session = None;
     let deadline = Instant::now() + LIMIT;
     while shared.strong_count() > 0 {
@@ -310,13 +310,13 @@ fn queries_of_all_nics_have_one_time_limit_and_a_stalled_qemu_gets_no_more_of_th
     let (shared, names) = (bench.shared(), nic_names());
     let nics: Vec<&str> = names.iter().map(String::as_str).collect();
     let started_at = Instant::now();
-    assert!(shared.standbys(&nics).is_empty());
+    assert!(shared.query_standbys(&nics).is_empty());
     let first = started_at.elapsed();
     assert!(first < LIMIT, "{first:?}");
     // Further queries block no thread, and are not sent.
     let started_at = Instant::now();
     for _ in 0..1000 {
-        assert!(shared.standbys(&nics).is_empty());
+        assert!(shared.query_standbys(&nics).is_empty());
     }
     assert!(started_at.elapsed() < first, "{:?}", started_at.elapsed());
     assert_eq!(bench.commands(), ["qom-list"]);
@@ -347,7 +347,7 @@ fn queries_of_all_nics_have_one_time_limit_and_a_stalled_qemu_gets_no_more_of_th
     });
     let deadline = Instant::now() + LIMIT;
     let standbys = loop {
-        let standbys = shared.standbys(&nics);
+        let standbys = shared.query_standbys(&nics);
         if !standbys.is_empty() {
             break standbys;
         }
@@ -355,7 +355,7 @@ fn queries_of_all_nics_have_one_time_limit_and_a_stalled_qemu_gets_no_more_of_th
         thread::sleep(Duration::from_millis(5));
     };
     assert!(standbys.len() < nics.len(), "{standbys:?}");
-    let expected = Standby { is_negotiated: true, is_driver_ready: false, has_vf: true };
+    let expected = NicStandbyState { is_negotiated: true, is_driver_ready: false, has_vf: true };
     assert_eq!(standbys["nic0"], expected);
     assert!(
         standbys.iter().all(|(nic, standby)| standby.has_vf == (nic == "nic0")),
@@ -371,9 +371,9 @@ fn a_qemu_that_does_not_reply_gets_a_bounded_number_of_commands() {
     let mut bench = Bench::new();
     let shared = bench.shared();
     // All callers at once, more than the limit.
-    let barrier = Arc::new(Barrier::new(2 * UNANSWERED_MAX));
+    let barrier = Arc::new(Barrier::new(2 * COMMANDS_IN_FLIGHT_MAX));
     let (report, refusals) = channel();
-    let callers: Vec<_> = (0..2 * UNANSWERED_MAX)
+    let callers: Vec<_> = (0..2 * COMMANDS_IN_FLIGHT_MAX)
         .map(|_| {
             let (shared, barrier) = (Arc::clone(&shared), Arc::clone(&barrier));
             let report = report.clone();
@@ -385,16 +385,16 @@ fn a_qemu_that_does_not_reply_gets_a_bounded_number_of_commands() {
         })
         .collect();
     // The other callers have sent a command, and wait. One command remains for unplugged devices.
-    for _ in 0..=UNANSWERED_MAX {
+    for _ in 0..=COMMANDS_IN_FLIGHT_MAX {
         let error = refusals.recv_timeout(LIMIT).unwrap();
         assert_eq!(error.kind, VmErrorKind::Timeout);
         assert!(error.text.contains("VM web: QEMU has not replied to earlier commands"), "{error}");
     }
-    assert_eq!(lock(&shared.waiting).len(), UNANSWERED_MAX - 1);
+    assert_eq!(lock(&shared.reply_recipients).len(), COMMANDS_IN_FLIGHT_MAX - 1);
     let remove = || shared.send(&Command::QueryStatus, None, ReplyRecipient::Unplugging);
     assert!(remove().is_ok());
-    assert_eq!(remove(), Err(NotSent::Stalled));
-    assert_eq!(bench.commands().len(), UNANSWERED_MAX);
+    assert_eq!(remove(), Err(SendError::Stalled));
+    assert_eq!(bench.commands().len(), COMMANDS_IN_FLIGHT_MAX);
     bench.session = None;
     for caller in callers {
         caller.join().unwrap();

@@ -15,7 +15,7 @@ const SERIAL_BYTES_MAX: usize = 20;
 /// Maximum number of CPUs of a PC without an IOMMU.
 const CPUS_MAX: u16 = 255;
 /// Maximum number of hot-pluggable devices, each behind a root port of its own.
-pub(crate) const PORTS: usize = 16;
+pub(crate) const HOT_PLUG_PORTS_MAX: usize = 16;
 /// Maximum number of disks of an IDE controller with two channels.
 const IDE_MAX: usize = 4;
 /// Maximum number of disks of the SATA controller. The CD drive uses one more port.
@@ -57,7 +57,7 @@ fn check_path(owner: &str, path: &Path) -> Result<(), VmError> {
 ///
 /// # Errors
 /// The first invalid field.
-pub(crate) fn check(spec: &VmSpec) -> Result<(), VmError> {
+pub(crate) fn check_vm(spec: &VmSpec) -> Result<(), VmError> {
     if !is_name(&spec.name) {
         let form = "letters, digits, `-`, `_` and `.`, at most 63 bytes";
         return Err(refused(format!("{:?} is not a valid name of a VM: {form}", spec.name)));
@@ -77,7 +77,7 @@ pub(crate) fn check(spec: &VmSpec) -> Result<(), VmError> {
         )));
     }
     check_boot(&spec.boot)?;
-    if let Some(arrival) = &spec.migration_source {
+    if let Some(arrival) = &spec.migration_requirements {
         check_arrival(arrival)?;
     }
     if let Some(cdrom) = &spec.cdrom {
@@ -125,7 +125,7 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
     let sata = count(|kind| matches!(kind, VmDiskKind::Sata { .. }));
     check_ports(spec)?;
     for (devices, number, max) in [
-        ("NICs and virtio disks", plugged, PORTS),
+        ("NICs and virtio disks", plugged, HOT_PLUG_PORTS_MAX),
         ("IDE disks", ide, IDE_MAX),
         ("SATA disks", sata, SATA_MAX),
     ] {
@@ -138,13 +138,13 @@ fn check_devices(spec: &VmSpec) -> Result<(), VmError> {
 
 /// Checks that each port assigned to a device exists and is assigned to one device only.
 fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
-    let ports = spec.nics.iter().filter_map(|nic| nic.port);
+    let ports = spec.nics.iter().filter_map(|nic| nic.root_port);
     let mut used = BTreeSet::new();
-    for port in ports.chain(spec.disks.iter().filter_map(|disk| disk.port)) {
-        if usize::from(port) >= PORTS {
+    for port in ports.chain(spec.disks.iter().filter_map(|disk| disk.root_port)) {
+        if usize::from(port) >= HOT_PLUG_PORTS_MAX {
             return Err(refused(format!(
                 "port {port} does not exist; a VM has ports 0 to {}",
-                PORTS - 1
+                HOT_PLUG_PORTS_MAX - 1
             )));
         }
         if !used.insert(port) {
@@ -157,7 +157,7 @@ fn check_ports(spec: &VmSpec) -> Result<(), VmError> {
 /// Checks the name of the machine type with which a migrated VM was started.
 fn check_arrival(arrival: &MigrationRequirements) -> Result<(), VmError> {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    let machine = &arrival.machine;
+    let machine = &arrival.machine_type;
     let is_machine = machine.starts_with("pc-q35-")
         && machine.len() <= NAME_BYTES_MAX
         && machine.bytes().all(is_word);

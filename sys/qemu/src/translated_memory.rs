@@ -36,7 +36,7 @@ pub(crate) fn memory_bytes(spec: &VmSpec, accelerator: VmAccelerator) -> u64 {
 /// # Errors
 /// Writes may be lost: the guest has huge pages, or was started before its memory got the extra
 /// bytes.
-pub(crate) fn check_recorded(machine: QemuProperties, bytes: u64) -> Result<(), VmError> {
+pub(crate) fn check_dirty_tracking(machine: QemuProperties, bytes: u64) -> Result<(), VmError> {
     let is_recorded = machine.accelerator == VmAccelerator::Kvm
         || machine.version >= CORRECTED_IN
         || bytes % WORD_BYTES != 0;
@@ -64,13 +64,13 @@ mod tests {
     fn only_a_qemu_that_misses_writes_refuses_to_let_a_guest_go() {
         let (old, corrected) = (Version::new(8, 2, 10), CORRECTED_IN);
         let mib = 1 << 20;
-        let refused = check_recorded(machine(old, VmAccelerator::Tcg), 512 * mib).unwrap_err();
+        let refused = check_dirty_tracking(machine(old, VmAccelerator::Tcg), 512 * mib).unwrap_err();
         assert_eq!(refused.kind, VmErrorKind::Refused);
         assert!(refused.text.contains("QEMU 8.2.10 may lose"), "{refused}");
         assert!(refused.text.contains("QEMU 9.0.0 or later"), "{refused}");
         let extra = 512 * mib + EXTRA_BYTES;
-        check_recorded(machine(old, VmAccelerator::Tcg), extra).unwrap();
-        check_recorded(machine(old, VmAccelerator::Kvm), 512 * mib).unwrap();
-        check_recorded(machine(corrected, VmAccelerator::Tcg), 512 * mib).unwrap();
+        check_dirty_tracking(machine(old, VmAccelerator::Tcg), extra).unwrap();
+        check_dirty_tracking(machine(old, VmAccelerator::Kvm), 512 * mib).unwrap();
+        check_dirty_tracking(machine(corrected, VmAccelerator::Tcg), 512 * mib).unwrap();
     }
 }

@@ -21,7 +21,7 @@ struct Rest {
 
 /// Unplugged devices with objects to remove. They are processed one after another.
 #[derive(Debug, Default)]
-pub(crate) struct Unplugging {
+pub(crate) struct UnplugQueue {
     rests: VecDeque<Rest>,
     /// Id of the command in flight; `None` if there is none.
     sent: Option<u64>,
@@ -30,11 +30,11 @@ pub(crate) struct Unplugging {
 }
 
 /// Maximum number of devices with objects to remove: the number of root ports.
-const RESTS_MAX: usize = crate::spec_check::PORTS;
+const RESTS_MAX: usize = crate::spec_check::HOT_PLUG_PORTS_MAX;
 
-impl Unplugging {
+impl UnplugQueue {
     /// Returns true if a command must be repeated later.
-    pub(crate) const fn is_waiting(&self) -> bool {
+    pub(crate) const fn has_retry_pending(&self) -> bool {
         self.is_waiting
     }
 
@@ -70,7 +70,7 @@ impl Unplugging {
 
     /// Processes the reply to command `id`: an error's text, or `None` for success. Returns the
     /// device if all its objects are removed now.
-    pub(crate) fn handle_answer(&mut self, id: u64, error: Option<&str>) -> Option<VmDevice> {
+    pub(crate) fn handle_reply(&mut self, id: u64, error: Option<&str>) -> Option<VmDevice> {
         if self.sent != Some(id) {
             return None;
         }
@@ -93,46 +93,46 @@ impl Unplugging {
 
 #[cfg(test)]
 mod tests {
-    use super::{RESTS_MAX, TRIES, Unplugging, VmDevice};
+    use super::{RESTS_MAX, TRIES, UnplugQueue, VmDevice};
 
     #[test]
     fn the_backends_of_a_device_are_removed_in_order() {
-        let mut unplugging = Unplugging::default();
+        let mut unplugging = UnplugQueue::default();
         unplugging.handle_deleted("nic-web");
         unplugging.handle_deleted("port3");
         let netdev = unplugging.poll_command().unwrap();
         assert_eq!(netdev.name(), "netdev_del");
         unplugging.handle_sent(1);
         assert_eq!(unplugging.poll_command(), None, "one at a time");
-        assert_eq!(unplugging.handle_answer(1, None), None);
+        assert_eq!(unplugging.handle_reply(1, None), None);
         assert_eq!(unplugging.poll_command().unwrap().name(), "chardev-remove");
         unplugging.handle_sent(2);
-        assert_eq!(unplugging.handle_answer(2, Some("Chardev 'nic-web' is busy")), None);
-        assert!(unplugging.is_waiting());
+        assert_eq!(unplugging.handle_reply(2, Some("Chardev 'nic-web' is busy")), None);
+        assert!(unplugging.has_retry_pending());
         assert_eq!(unplugging.poll_command().unwrap().name(), "chardev-remove");
         unplugging.handle_sent(3);
-        let removed = unplugging.handle_answer(3, Some("Chardev 'nic-web' not found"));
+        let removed = unplugging.handle_reply(3, Some("Chardev 'nic-web' not found"));
         assert_eq!(removed, Some(VmDevice::Nic("web".to_owned())));
         assert_eq!(unplugging.poll_command(), None);
     }
 
     #[test]
     fn removal_of_backends_that_stay_in_use_is_abandoned() {
-        let mut unplugging = Unplugging::default();
+        let mut unplugging = UnplugQueue::default();
         unplugging.handle_deleted("disk-a");
         let mut removed = None;
         for number in 0..=u64::from(TRIES) {
             assert_eq!(removed, None);
             assert!(unplugging.poll_command().is_some());
             unplugging.handle_sent(number);
-            removed = unplugging.handle_answer(number, Some("Chardev 'disk-a' is busy"));
+            removed = unplugging.handle_reply(number, Some("Chardev 'disk-a' is busy"));
         }
         assert_eq!(removed, Some(VmDevice::Disk("a".to_owned())));
     }
 
     #[test]
     fn devices_that_were_never_there_are_not_kept_in_mind_without_end() {
-        let mut unplugging = Unplugging::default();
+        let mut unplugging = UnplugQueue::default();
         for number in 0..10 * RESTS_MAX {
             unplugging.handle_deleted(&format!("disk-{number}"));
         }

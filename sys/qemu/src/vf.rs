@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use suimon_ports::{Standby, VmError, VmErrorKind};
-use suimon_qmp::{Command, has_standby, is_driver_ready, qom_properties};
+use suimon_ports::{NicStandbyState, VmError, VmErrorKind};
+use suimon_qmp::{Command, decode_standby_negotiated, decode_driver_ready, decode_qom_properties};
 use suimon_quantity::PciAddress;
 
 use crate::devices::{QemuProperties, nic_id, vf_id};
-use crate::monitor::{REPLY_TIMEOUT, Shared};
-use crate::spec_check::{PORTS, is_name};
+use crate::monitor::{REPLY_TIMEOUT, SharedMonitor};
+use crate::spec_check::{HOT_PLUG_PORTS_MAX, is_name};
 use crate::vm::{QemuVm, invalid_reply};
 
 /// QOM path of the devices that have an id.
@@ -22,10 +22,10 @@ const STANDBYS_LIMIT: Duration = Duration::from_secs(5);
 impl QemuVm {
     pub(crate) fn plug_vf(&self, nic: &str, address: PciAddress) -> Result<(), VmError> {
         check_name(nic)?;
-        let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        let _plugging = self.hot_plug_lock.lock().unwrap_or_else(PoisonError::into_inner);
         // The search starts at the last port: a VF that QEMU does not expose yet occupies its port
         // invisibly.
-        let port = self.free_port_of((0..PORTS).rev())?;
+        let port = self.find_free_port((0..HOT_PLUG_PORTS_MAX).rev())?;
         self.execute_command(&Command::DeviceAdd(QemuProperties::vf(nic, address, &port)))
     }
 
@@ -42,10 +42,10 @@ impl QemuVm {
     }
 }
 
-impl Shared {
+impl SharedMonitor {
     /// Queries the states of `nics` as standbys of VFs, within [`STANDBYS_LIMIT`] for all. Returns
     /// them by name, without unknown ones.
-    pub(crate) fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
+    pub(crate) fn query_standbys(&self, nics: &[&str]) -> BTreeMap<String, NicStandbyState> {
         let deadline = Instant::now() + STANDBYS_LIMIT;
         let mut standbys = BTreeMap::new();
         let devices = match self.device_ids(STANDBYS_LIMIT) {
@@ -70,13 +70,13 @@ impl Shared {
         standbys
     }
 
-    fn standby(&self, nic: &str, devices: &[String], limit: Duration) -> Result<Standby, VmError> {
+    fn standby(&self, nic: &str, devices: &[String], limit: Duration) -> Result<NicStandbyState, VmError> {
         check_name(nic)?;
         let path = format!("{DEVICES}/{}/virtio-backend", nic_id(nic));
         let status = self.query(&Command::QueryVirtioStatus { path }, limit)?;
-        Ok(Standby {
-            is_negotiated: has_standby(&status).map_err(invalid_reply)?,
-            is_driver_ready: is_driver_ready(&status),
+        Ok(NicStandbyState {
+            is_negotiated: decode_standby_negotiated(&status).map_err(invalid_reply)?,
+            is_driver_ready: decode_driver_ready(&status),
             has_vf: devices.contains(&vf_id(nic)),
         })
     }
@@ -84,7 +84,7 @@ impl Shared {
     /// Returns the ids of all devices that have one.
     fn device_ids(&self, limit: Duration) -> Result<Vec<String>, VmError> {
         let devices = self.query(&Command::QomList { path: DEVICES.to_owned() }, limit)?;
-        let devices = qom_properties(&devices).map_err(invalid_reply)?;
+        let devices = decode_qom_properties(&devices).map_err(invalid_reply)?;
         Ok(devices.into_iter().map(|device| device.name).collect())
     }
 }

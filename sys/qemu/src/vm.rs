@@ -8,21 +8,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    GuestInfo, MigrationSpec, MigrationStatus, RunningVmStatus, Standby, Vm, VmAccelerator,
+    GuestInfo, MigrationSpec, MigrationStatus, RunningVmStatus, NicStandbyState, Vm, VmAccelerator,
     VmCommand, VmDevice, VmDiskKind, VmDiskSpec, VmError, VmErrorKind, VmHardware, VmIdentity,
     VmNicSpec, VmRunState,
 };
-use suimon_qmp::{Chardev, Command, DeviceArguments, Reconnect, chardevs, cpu_slots};
+use suimon_qmp::{Chardev, Command, DeviceArguments, ReconnectOption, decode_chardevs, decode_cpu_slots};
 use suimon_quantity::CountedNoun;
 use suimon_unix_socket::CloseQueue;
 
 use crate::agent::{self, AgentPort};
 use crate::devices::{DeviceAttachment, QemuProperties, disk_id, nic_id, port_id};
-use crate::monitor::{REPLY_TIMEOUT, Shared};
+use crate::monitor::{REPLY_TIMEOUT, SharedMonitor};
 use crate::process_facts;
 use crate::qemu_stream::QemuStream;
 use crate::session::Session;
-use crate::spec_check::{PORTS, check_disk, check_nic};
+use crate::spec_check::{HOT_PLUG_PORTS_MAX, check_disk, check_nic};
 use crate::vm_socket::connect_in;
 
 /// File name of the socket of the serial console, in the VM's folder.
@@ -39,12 +39,12 @@ pub(crate) struct QemuVm {
     pub(crate) session: Session,
     pub(crate) cpus: AtomicU16,
     /// Locked while a device is hot-plugged or the console is connected.
-    pub(crate) plugging: Mutex<()>,
+    pub(crate) hot_plug_lock: Mutex<()>,
     /// Locked during a session with the guest agent. Contains the queue that closes the previous
     /// session's connection.
     pub(crate) agent_session: Mutex<CloseQueue>,
     /// Queue that closes console connections that could not be used.
-    pub(crate) console_closing: CloseQueue,
+    pub(crate) console_close_queue: CloseQueue,
 }
 
 fn refused(text: impl Into<String>) -> VmError {
@@ -56,7 +56,7 @@ pub(crate) fn invalid_reply(error: suimon_qmp::ResultError) -> VmError {
 }
 
 impl QemuVm {
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<SharedMonitor> {
         self.session.shared()
     }
 
@@ -69,7 +69,7 @@ impl QemuVm {
     }
 
     fn reset(&self) -> Result<(), VmError> {
-        let has_panicked = self.shared().known().state == VmRunState::Panicked;
+        let has_panicked = self.shared().known_state().state == VmRunState::Panicked;
         self.execute_command(&Command::SystemReset)?;
         // A VM that was stopped by a guest panic continues; a VM that a caller has paused does not.
         if has_panicked { self.execute_command(&Command::Cont) } else { Ok(()) }
@@ -90,23 +90,23 @@ impl QemuVm {
 
     /// Returns the id of the first root port without a device.
     fn free_port(&self) -> Result<String, VmError> {
-        self.free_port_of(0..PORTS)
+        self.find_free_port(0..HOT_PLUG_PORTS_MAX)
     }
 
     /// Returns the id of the first of these root ports without a device.
-    pub(crate) fn free_port_of(
+    pub(crate) fn find_free_port(
         &self,
         numbers: impl Iterator<Item = usize>,
     ) -> Result<String, VmError> {
         let started_at = Instant::now();
         for number in numbers {
             self.shared().check_time(started_at, "a query of the ports")?;
-            if self.behind_port(number)?.is_none() {
+            if self.device_behind_port(number)?.is_none() {
                 return Ok(port_id(number));
             }
         }
         let name = &self.identity.name;
-        Err(refused(format!("all {PORTS} ports of VM {name} are in use; unplug a device first")))
+        Err(refused(format!("all {HOT_PLUG_PORTS_MAX} ports of VM {name} are in use; unplug a device first")))
     }
 
     /// Adds the objects of a device and then the device. If a step fails, removes what was added.
@@ -114,11 +114,11 @@ impl QemuVm {
         let mut added = Vec::new();
         let mut result = Ok(());
         for backend in &attachment.backends {
-            result = self.execute_command(&backend.add());
+            result = self.execute_command(&backend.add_command());
             if result.is_err() {
                 break;
             }
-            added.push(backend.remove());
+            added.push(backend.remove_command());
         }
         if result.is_ok() {
             result = self.execute_command(&Command::DeviceAdd(attachment.device.clone()));
@@ -134,7 +134,7 @@ impl QemuVm {
     fn plug_nic(&self, nic: &VmNicSpec) -> Result<(), VmError> {
         check_nic(nic)?;
         check_socket(&nic.socket)?;
-        let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        let _plugging = self.hot_plug_lock.lock().unwrap_or_else(PoisonError::into_inner);
         self.plug(&self.machine.nic(nic, &self.free_port()?))
     }
 
@@ -149,7 +149,7 @@ impl QemuVm {
             return Err(refused(text));
         };
         check_socket(socket)?;
-        let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        let _plugging = self.hot_plug_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let port = self.free_port()?;
         self.plug(&self.machine.virtio_disk(&disk.name, socket, *queues, &port))
     }
@@ -163,9 +163,9 @@ impl QemuVm {
     }
 
     fn set_cpus(&self, cpus: u16) -> Result<(), VmError> {
-        let _plugging = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
+        let _plugging = self.hot_plug_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let slots =
-            cpu_slots(&self.request(&Command::QueryHotpluggableCpus)?).map_err(invalid_reply)?;
+            decode_cpu_slots(&self.request(&Command::QueryHotpluggableCpus)?).map_err(invalid_reply)?;
         let occupied: u64 =
             slots.iter().filter(|slot| slot.is_occupied).map(|slot| slot.cpus).sum();
         let max: u64 = slots.iter().map(|slot| slot.cpus).sum();
@@ -189,7 +189,7 @@ impl QemuVm {
                 break;
             }
             self.shared().check_time(started_at, "plugging CPUs")?;
-            let [socket, core, thread] = slot.topology;
+            let [socket, core, thread] = slot.socket_core_thread;
             let mut device = DeviceArguments::new(&slot.driver)
                 .with("id", format!("cpu-{socket}-{core}-{thread}"));
             for (name, value) in &slot.properties {
@@ -208,18 +208,18 @@ impl QemuVm {
         &self,
         request: fn(AgentPort<'_>) -> Result<T, VmError>,
     ) -> Result<T, VmError> {
-        if !self.shared().known().has_agent {
+        if !self.shared().known_state().has_agent {
             let text = "no guest agent runs in the guest; install it there (Debian: package \
                         qemu-guest-agent)";
             return Err(refused(text));
         }
         let closing = self.agent_session.lock().unwrap_or_else(PoisonError::into_inner);
-        request(AgentPort { folder: &self.identity.folder, closing: &closing })
+        request(AgentPort { folder: &self.identity.folder, close_queue: &closing })
     }
 
     fn console_chardev(&self) -> Result<Chardev, VmError> {
-        let chardevs = chardevs(&self.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
-        let console = chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
+        let chardevs = decode_chardevs(&self.request(&Command::QueryChardev)?).map_err(invalid_reply)?;
+        let console = decode_chardevs.into_iter().find(|chardev| chardev.id == CONSOLE_CHARDEV);
         console.ok_or_else(|| refused(format!("VM {} has no serial console", self.identity.name)))
     }
 }
@@ -243,20 +243,20 @@ impl Vm for QemuVm {
     }
 
     fn uptime(&self) -> Duration {
-        process_facts::since_start(self.identity.started)
+        process_facts::elapsed_since_start(self.identity.started_ticks)
     }
 
     fn status(&self) -> RunningVmStatus {
         let QemuProperties { version, accelerator } = self.machine;
         RunningVmStatus {
-            state: self.shared().known().state,
-            waits_for_space: self.shared().known().waits_for_space,
+            state: self.shared().known_state().state,
+            waits_for_space: self.shared().known_state().waits_for_space,
             accelerator,
             cpus: self.cpus.load(Ordering::Relaxed),
             qemu_version: version.to_string(),
-            reconnects_streams: Reconnect::for_stream(version) != Reconnect::Never,
-            has_agent: self.shared().known().has_agent,
-            user: self.user,
+            reconnects_streams: ReconnectOption::for_stream(version) != ReconnectOption::Never,
+            has_agent: self.shared().known_state().has_agent,
+            uid: self.user,
         }
     }
 
@@ -279,21 +279,21 @@ impl Vm for QemuVm {
             VmCommand::Unplug(VmDevice::Vf(nic)) => self.unplug_vf(nic),
             VmCommand::FinishMigration => self.execute_command(&Command::MigrateContinue),
             VmCommand::CancelMigration => self.execute_command(&Command::MigrateCancel),
-            VmCommand::Announce => self.execute_command(&Command::AnnounceSelf),
+            VmCommand::AnnounceAddresses => self.execute_command(&Command::AnnounceSelf),
         }
     }
 
-    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
-        self.shared().standbys(nics)
+    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, NicStandbyState> {
+        self.shared().query_standbys(nics)
     }
 
-    fn guest(&self) -> Result<GuestInfo, VmError> {
+    fn guest_info(&self) -> Result<GuestInfo, VmError> {
         self.with_agent(agent::query_guest_info)
     }
 
-    fn console(&self) -> Result<OwnedFd, VmError> {
-        let _taking = self.plugging.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.console_closing.wait(CONSOLE_LIMIT) {
+    fn open_console(&self) -> Result<OwnedFd, VmError> {
+        let _taking = self.hot_plug_lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.console_close_queue.wait(CONSOLE_LIMIT) {
             return Err(agent::not_closed("serial console"));
         }
         if !self.console_chardev()?.is_disconnected() {
@@ -311,7 +311,7 @@ impl Vm for QemuVm {
         let stream = stream.map_err(failed)?;
         // Closes the connection if it is unusable. Dropped after `duplicate`, so that the last
         // close is that of its separate thread.
-        let stream = QemuStream::new(stream, &self.console_closing).map_err(failed)?;
+        let stream = QemuStream::new(stream, &self.console_close_queue).map_err(failed)?;
         let duplicate = OwnedFd::from(stream.try_clone().map_err(failed)?);
         // Before QEMU has accepted this connection, it could accept another one instead.
         let deadline = Instant::now() + CONSOLE_LIMIT;
@@ -323,7 +323,7 @@ impl Vm for QemuVm {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        stream.release();
+        stream.close();
         Ok(duplicate)
     }
 

@@ -40,10 +40,12 @@ pub(crate) enum Request {
     List,
     /// Assigns a virtual function, given by its PCI address, to this VM. `memory_bytes`: memory of
     /// the VM, which the process may lock for DMA.
-    GiveVf { identity: VmIdentity, vf: String, memory_bytes: u64 },
+    #[serde(rename = "GiveVf")]
+    AssignVf { identity: VmIdentity, vf: String, memory_bytes: u64 },
     /// Removes the virtual function `vf` from the VM `vm`, whose name is used in errors. `vm` is
     /// empty if the daemon's version does not send it.
-    TakeVf {
+    #[serde(rename = "TakeVf")]
+    RemoveVf {
         vf: String,
         #[serde(default)]
         vm: String,
@@ -54,15 +56,15 @@ pub(crate) enum Request {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Reply {
     Done,
-    Started(Started),
-    Ended(Ended),
+    Started(StartedProcess),
+    Ended(ProcessEnd),
     Vms(Vec<VmIdentity>),
     Refused { kind: VmErrorKind, text: String },
 }
 
 /// Process of a VM that was started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Started {
+pub(crate) struct StartedProcess {
     pub(crate) identity: VmIdentity,
     pub(crate) accelerator: VmAccelerator,
     /// Problems during the start with which the VM runs nevertheless.
@@ -71,7 +73,7 @@ pub(crate) struct Started {
 
 /// End of a VM's process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct ProcessEnd {
     /// True if the process exited with status 0; `None` if it is not known, because an earlier
     /// launcher had started the process.
     pub(crate) is_success: Option<bool>,
@@ -81,7 +83,7 @@ pub(crate) struct Ended {
     pub(crate) log: String,
 }
 
-impl Ended {
+impl ProcessEnd {
     /// Returns the description as one sentence.
     pub(crate) fn text(&self) -> String {
         if self.log.is_empty() {

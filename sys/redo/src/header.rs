@@ -4,7 +4,7 @@ const MAGIC: [u8; 8] = *b"SuimonRd";
 /// Version of the format of header and entries. A change of either one needs another version.
 pub(crate) const VERSION: u32 = 1;
 /// Size of the header at the start of a record, in bytes. Entries follow it.
-pub(crate) const HEADER: usize = 128;
+pub(crate) const HEADER_BYTES: usize = 128;
 /// Offset in bytes of the number of the first entry that is not truncated (u64), followed by its
 /// bitwise complement, which detects damage.
 pub(crate) const FIRST_AT: u64 = 64;
@@ -32,13 +32,13 @@ pub(crate) struct Header {
     /// [`suimon_image::RedoChanges`]. Zeros until the record is loaded for the first time.
     pub(crate) replayed_id: [u8; 16],
     /// Number of the first entry that is not truncated, or [`ABANDONED`].
-    pub(crate) first: u64,
+    pub(crate) first_entry: u64,
     /// Minimum length of the image file in bytes; see [`suimon_image::ImageIdentity`].
     pub(crate) file_len: u64,
 }
 
 impl Header {
-    pub(crate) fn encode(&self) -> [u8; HEADER] {
+    pub(crate) fn encode(&self) -> [u8; HEADER_BYTES] {
         let fields: [&[u8]; 8] = [
             &MAGIC,
             &VERSION.to_le_bytes(),
@@ -49,8 +49,8 @@ impl Header {
             &self.replayed_id,
             &[],
         ];
-        let tail: [&[u8]; 2] = [&first_bytes(self.first), &self.file_len.to_le_bytes()];
-        let mut bytes = [0; HEADER];
+        let tail: [&[u8]; 2] = [&encode_first_entry(self.first_entry), &self.file_len.to_le_bytes()];
+        let mut bytes = [0; HEADER_BYTES];
         let encoded = fields.into_iter().chain(tail).flatten();
         bytes.iter_mut().zip(encoded).for_each(|(to, from)| *to = *from);
         let checksum = checksum(&bytes).to_le_bytes();
@@ -70,7 +70,7 @@ impl Header {
             return None;
         }
         let first = u64_at(FIRST_AT as usize)?;
-        if bytes.get(FIRST_AT as usize..)?.first_chunk()? != &first_bytes(first) {
+        if bytes.get(FIRST_AT as usize..)?.first_chunk()? != &encode_first_entry(first) {
             return None;
         }
         Some(Self {
@@ -78,7 +78,7 @@ impl Header {
             boot_id: id_at(16)?,
             write_id: id_at(32)?,
             replayed_id: id_at(48)?,
-            first,
+            first_entry: first,
             file_len: u64_at(80)?,
         })
     }
@@ -91,7 +91,7 @@ pub(crate) fn version(bytes: &[u8]) -> Option<u32> {
 }
 
 /// Encodes the number of the first entry, followed by its bitwise complement.
-pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
+pub(crate) fn encode_first_entry(first: u64) -> [u8; FIRST_BYTES] {
     let mut bytes = [0; FIRST_BYTES];
     let (number, complement) = bytes.split_at_mut(8);
     number.copy_from_slice(&first.to_le_bytes());
@@ -101,7 +101,7 @@ pub(crate) fn first_bytes(first: u64) -> [u8; FIRST_BYTES] {
 
 /// Returns the CRC-32C of the fields that never change: all except [`Header::replayed_id`] and
 /// [`Header::first`].
-fn checksum(bytes: &[u8; HEADER]) -> u32 {
+fn checksum(bytes: &[u8; HEADER_BYTES]) -> u32 {
     let (before, rest) = bytes.split_at(REPLAYED_ID_AT as usize);
     let after = rest.get(16 + FIRST_BYTES..CHECKSUM_AT - before.len()).unwrap_or_default();
     crc32c::crc32c_append(crc32c::crc32c(before), after)
@@ -118,7 +118,7 @@ mod tests {
             boot_id: [1; 16],
             write_id: [2; 16],
             replayed_id: [3; 16],
-            first: 4,
+            first_entry: 4,
             file_len: 5,
         };
         let bytes = header.encode();
@@ -133,8 +133,8 @@ mod tests {
         // These fields are rewritten later, individually.
         let mut other = bytes;
         other[50] ^= 1;
-        other[64..80].copy_from_slice(&first_bytes(9));
-        assert!(Header::decode(&other).is_some_and(|other| other.first == 9));
+        other[64..80].copy_from_slice(&encode_first_entry(9));
+        assert!(Header::decode(&other).is_some_and(|other| other.first_entry == 9));
         assert_eq!(Header::decode(&bytes[..70]), None);
         assert_eq!(version(&bytes), Some(VERSION));
         assert_eq!((version(&bytes[..11]), version(&[0; HEADER])), (None, None));

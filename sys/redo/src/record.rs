@@ -9,7 +9,7 @@ use suimon_image::MetadataChange;
 use suimon_ports::RedoRecord;
 
 use crate::entry::{ENTRY_BYTES, Entry};
-use crate::header::{ABANDONED, FIRST_AT, HEADER, first_bytes};
+use crate::header::{ABANDONED, FIRST_AT, HEADER_BYTES, encode_first_entry};
 
 /// Record of an image that is open for writing.
 #[derive(Debug)]
@@ -35,8 +35,8 @@ impl FileRecord {
     fn write(&self, first: u64, bytes: &[u8]) -> io::Result<()> {
         let to_end = (self.capacity - first % self.capacity) as usize * ENTRY_BYTES;
         let (end, beginning) = bytes.split_at(to_end.min(bytes.len()));
-        self.write_all_at(end, location(first % self.capacity))?;
-        if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, location(0)) }
+        self.write_all_at(end, entry_offset(first % self.capacity))?;
+        if beginning.is_empty() { Ok(()) } else { self.write_all_at(beginning, entry_offset(0)) }
     }
 
     /// Writes all bytes with `pwritev2`, the only positional write that a confined worker may call
@@ -58,8 +58,8 @@ impl FileRecord {
 }
 
 /// Returns the offset in bytes of the entry at a slot (entry number modulo capacity).
-pub(crate) fn location(slot: u64) -> u64 {
-    HEADER as u64 + slot * ENTRY_BYTES as u64
+pub(crate) fn entry_offset(slot: u64) -> u64 {
+    HEADER_BYTES as u64 + slot * ENTRY_BYTES as u64
 }
 
 impl RedoRecord for FileRecord {
@@ -90,13 +90,13 @@ impl RedoRecord for FileRecord {
 
     fn truncate_before(&mut self, before: u64) -> io::Result<()> {
         let before = before.clamp(self.first, self.next);
-        self.write_all_at(&first_bytes(before), FIRST_AT)?;
+        self.write_all_at(&encode_first_entry(before), FIRST_AT)?;
         self.first = before;
         Ok(())
     }
 
     fn abandon(&mut self) -> io::Result<()> {
-        self.write_all_at(&first_bytes(ABANDONED), FIRST_AT)
+        self.write_all_at(&encode_first_entry(ABANDONED), FIRST_AT)
     }
 
     fn remove(self: Box<Self>) -> io::Result<()> {

@@ -11,8 +11,8 @@ use suimon_image::{ImageIdentity, MetadataChange, RedoChanges};
 use suimon_ports::{RedoRecord, RedoRecords};
 
 use crate::entry::{ENTRY_BYTES, Entry};
-use crate::header::{HEADER, Header, REPLAYED_ID_AT, VERSION, version};
-use crate::record::{FileRecord, location};
+use crate::header::{HEADER_BYTES, Header, REPLAYED_ID_AT, VERSION, version};
+use crate::record::{FileRecord, entry_offset};
 
 /// Capacity of a new record: maximum number of entries.
 const ROOM: u32 = 1024;
@@ -85,7 +85,7 @@ impl FileRecords {
     ///
     /// # Errors
     /// The directory cannot be read, or a file cannot be removed. All other files were removed.
-    pub fn sweep(&self) -> io::Result<()> {
+    pub fn remove_stale_records(&self) -> io::Result<()> {
         let mut swept = Ok(());
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -128,7 +128,7 @@ impl FileRecords {
             boot_id,
             write_id,
             replayed_id: redone_as,
-            first: 0,
+            first_entry: 0,
             file_len,
         };
         file.write_all_at(&header.encode(), 0)?;
@@ -136,7 +136,7 @@ impl FileRecords {
             &file,
             rustix::fs::FallocateFlags::empty(),
             0,
-            location(ROOM.into()),
+            entry_offset(ROOM.into()),
         )?;
         Ok(file)
     }
@@ -178,7 +178,7 @@ impl RedoRecords for FileRecords {
             replayed_id => replayed_id,
         };
         let opened = ImageIdentity { write_id: header.write_id, file_len };
-        Ok(Some(RedoChanges { opened, changes, new_write_id: redone_as }))
+        Ok(Some(RedoChanges { identity_at_open: opened, changes, new_write_id: redone_as }))
     }
 
     fn discard(&self, key: &str) -> io::Result<()> {
@@ -224,7 +224,7 @@ fn open_record(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
 }
 
 fn read_header(file: &File, path: &Path) -> io::Result<Header> {
-    let mut bytes = [0; HEADER];
+    let mut bytes = [0; HEADER_BYTES];
     file.read_exact_at(&mut bytes, 0)?;
     if let Some(version) = version(&bytes).filter(|version| *version != VERSION) {
         let text = format!(
@@ -247,11 +247,11 @@ fn read_header(file: &File, path: &Path) -> io::Result<Header> {
 fn read_entries(file: &File, header: &Header) -> io::Result<(Vec<MetadataChange>, u64)> {
     let capacity = u64::from(header.capacity);
     let mut bytes = vec![0; header.capacity as usize * ENTRY_BYTES];
-    file.read_exact_at(&mut bytes, location(0))?;
+    file.read_exact_at(&mut bytes, entry_offset(0))?;
     let mut changes = Vec::new();
     let mut file_len = header.file_len;
     let mut is_end = false;
-    for number in header.first..header.first.saturating_add(capacity) {
+    for number in header.first_entry..header.first_entry.saturating_add(capacity) {
         let offset = (number % capacity) as usize * ENTRY_BYTES;
         let entry_bytes = bytes.get(offset..offset + ENTRY_BYTES).unwrap_or_default();
         let entry = Entry::decode(entry_bytes);

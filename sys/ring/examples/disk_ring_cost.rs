@@ -26,7 +26,7 @@ use rig::packed::RING_PACKED;
 use rig::{Vm, call_line};
 use suimon_ports::DiskOutcome;
 use suimon_ring::{
-    DiskDescription, DiskProperties, DiskRing, Inflight, InflightLayout, RingTracking,
+    DiskDescription, DiskProperties, DiskRing, InflightRegion, InflightLayout, RingTracking,
 };
 use suimon_test_programs::end_program;
 
@@ -81,7 +81,7 @@ fn measure(
     let (call, _far) = call_line();
     let setup = driver.setup(features, &call);
     let layout = InflightLayout { queues: 1, queue_size: SIZE, is_packed: setup.features.packed() };
-    let (region, _fd) = Inflight::create(layout).expect("a region");
+    let (region, _fd) = InflightRegion::create(layout).expect("a region");
     let inflight = keeps_inflight.then(|| region.queue(0)).flatten();
     let records = RingTracking { log: None, inflight };
     let disk = DiskDescription {

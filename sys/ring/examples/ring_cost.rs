@@ -24,7 +24,7 @@ use rig::{Driver, Vm, call_line, event};
 use suimon_frame::{FrameBatch, Offloads};
 use suimon_ports::TransmitResult;
 use suimon_ring::{
-    DirtyLog, Inflight, InflightLayout, InterruptLine, OffloadMask, RingLog, RingSetup,
+    DirtyLog, InflightRegion, InflightLayout, InterruptLine, OffloadMask, RingLog, RingSetup,
     RingTracking, RxRing, TxRing,
 };
 use suimon_test_programs::end_program;
@@ -124,7 +124,7 @@ fn measure_all() -> Result<()> {
         let is_packed = features & RING_PACKED != 0;
         let layout = InflightLayout { queues: 1, queue_size: SIZE, is_packed };
         let (region, _fd) =
-            Inflight::create(layout).context("the in-flight record cannot be made")?;
+            InflightRegion::create(layout).context("the in-flight record cannot be made")?;
         // A part of the in-flight region serves one ring; it is measured with the transmit ring.
         let records = RingTracking { log: None, inflight: region.queue(0) };
         measure(&format!("{name}, in-flight kept"), features, 64, &records);

@@ -36,7 +36,7 @@ impl Descriptor {
 
     /// Returns the defined flags: `NEXT`, `WRITE` and `INDIRECT`.
     #[inline(always)]
-    pub(crate) fn kind(self) -> u16 {
+    pub(crate) fn known_flags(self) -> u16 {
         self.flags & Self::KNOWN
     }
 
@@ -99,7 +99,7 @@ impl RingCells {
         }
         let entries = u64::from(size);
         let locate_area = |area, address: u64, alignment: u64, bytes: u64| {
-            let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::Area {
+            let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::AreaOutsideMemory {
                 queue,
                 area,
                 address,

@@ -4,7 +4,7 @@
 use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::chain_walk::{ChainWalk, IndirectTable};
 use crate::fault::RingFault;
-use crate::head::Head;
+use crate::head::ChainHead;
 use crate::memory::OutOfRange;
 use crate::memory_view::MemoryView;
 use crate::virtqueue::{Access, Virtqueue};
@@ -27,7 +27,7 @@ pub(crate) struct Buffer {
 ///
 /// # Errors
 /// A descriptor is invalid, or the access direction of the buffer is not permitted.
-pub(crate) fn step<Q: Virtqueue>(
+pub(crate) fn next_buffer<Q: Virtqueue>(
     queue: &mut Q,
     walk: &mut ChainWalk,
 ) -> Result<Option<Buffer>, RingFault> {
@@ -41,7 +41,7 @@ pub(crate) fn step<Q: Virtqueue>(
         Some(table) => follow_indirect(queue, walk, table, descriptor)?,
     };
     walk.visited = walk.visited.saturating_add(1);
-    let buffer = decode_buffer(queue.side().access, walk.has_writable, descriptor)
+    let buffer = decode_buffer(queue.queue_state().access, walk.has_writable, descriptor)
         .ok_or_else(|| access_fault(queue, walk.head))?;
     walk.has_writable = buffer.is_writable;
     Ok(Some(buffer))
@@ -78,7 +78,7 @@ pub(crate) trait BufferSink {
 #[inline(always)]
 pub(crate) fn gather<Q: Virtqueue>(
     queue: &mut Q,
-    head: Head,
+    head: ChainHead,
     sink: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
     if head.first.flags & Descriptor::INDIRECT != 0 {
@@ -91,11 +91,11 @@ pub(crate) fn gather<Q: Virtqueue>(
 #[inline(never)]
 fn gather_steps<Q: Virtqueue>(
     queue: &mut Q,
-    head: Head,
+    head: ChainHead,
     sink: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
     let mut walk = ChainWalk::new(head, queue.size());
-    while let Some(buffer) = step(queue, &mut walk)? {
+    while let Some(buffer) = next_buffer(queue, &mut walk)? {
         if sink.add(queue.view(), buffer).is_err() {
             return Err(queue.out_of_memory_fault(head.index, buffer.addr, buffer.len));
         }
@@ -107,10 +107,10 @@ fn gather_steps<Q: Virtqueue>(
 #[inline(always)]
 fn gather_table<Q: Virtqueue>(
     queue: &mut Q,
-    head: Head,
+    head: ChainHead,
     sink: &mut impl BufferSink,
 ) -> Result<(), RingFault> {
-    let (access, table) = (queue.side().access, indirect_table(queue, head.index, head.first)?);
+    let (access, table) = (queue.queue_state().access, indirect_table(queue, head.index, head.first)?);
     let (mut index, mut remaining, mut has_writable) = (0_u16, table.entries, false);
     loop {
         let descriptor = read_indirect(queue, head.index, table, index)?;
@@ -140,17 +140,17 @@ fn gather_table<Q: Virtqueue>(
 
 #[cold]
 fn index_fault<Q: Virtqueue>(queue: &Q, index: u16, size: u32) -> RingFault {
-    RingFault::DescriptorIndex { queue: queue.side().queue, field: "`next`", index, size }
+    RingFault::DescriptorIndex { queue: queue.queue_state().queue, field: "`next`", index, size }
 }
 
 #[cold]
 fn access_fault<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
-    let (found, required) = match queue.side().access {
+    let (found, required) = match queue.queue_state().access {
         Access::Read => ("device-writable", "device-readable"),
         Access::Write => ("device-readable", "device-writable"),
         Access::ReadThenWrite => ("device-readable", "device-readable, then device-writable"),
     };
-    RingFault::BufferAccess { queue: queue.side().queue, head, found, required }
+    RingFault::BufferAccess { queue: queue.queue_state().queue, head, found, required }
 }
 
 /// Returns the descriptor that follows `descriptor` in the ring's own table; `None` if it is the
@@ -218,7 +218,7 @@ fn indirect_table<Q: Virtqueue>(
 ) -> Result<IndirectTable, RingFault> {
     let Descriptor { addr, len, flags, .. } = descriptor;
     let entries = len / DESCRIPTOR_BYTES as u32;
-    let is_sound = queue.side().features.indirect()
+    let is_sound = queue.queue_state().features.indirect()
         && flags & Descriptor::NEXT == 0
         && len % DESCRIPTOR_BYTES as u32 == 0
         && entries > 0
@@ -233,7 +233,7 @@ fn indirect_table<Q: Virtqueue>(
 /// Returns the fault that describes why an indirect descriptor is invalid.
 #[cold]
 fn indirect_fault<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) -> RingFault {
-    let reason = if !queue.side().features.indirect() {
+    let reason = if !queue.queue_state().features.indirect() {
         "the feature was not negotiated"
     } else if descriptor.flags & Descriptor::NEXT != 0 {
         "a descriptor has both NEXT and INDIRECT"
@@ -242,7 +242,7 @@ fn indirect_fault<Q: Virtqueue>(queue: &Q, head: u16, descriptor: Descriptor) ->
     } else {
         "it has more entries than the queue"
     };
-    RingFault::Indirect { queue: queue.side().queue, head, reason }
+    RingFault::Indirect { queue: queue.queue_state().queue, head, reason }
 }
 
 #[inline(always)]
@@ -263,10 +263,10 @@ fn read_indirect<Q: Virtqueue>(
 #[cold]
 fn nested<Q: Virtqueue>(queue: &Q, head: u16) -> RingFault {
     let reason = "inside another indirect table";
-    RingFault::Indirect { queue: queue.side().queue, head, reason }
+    RingFault::Indirect { queue: queue.queue_state().queue, head, reason }
 }
 
 #[cold]
 fn too_long<Q: Virtqueue>(queue: &Q, head: u16, max: u32) -> RingFault {
-    RingFault::ChainLength { queue: queue.side().queue, head, max }
+    RingFault::ChainLength { queue: queue.queue_state().queue, head, max }
 }

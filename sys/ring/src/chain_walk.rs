@@ -1,7 +1,7 @@
 //! State of an iteration over the buffers of one descriptor chain.
 
 use crate::cells::Descriptor;
-use crate::head::Head;
+use crate::head::ChainHead;
 
 /// Indirect descriptor table: guest address, and number of entries.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct ChainWalk {
 impl ChainWalk {
     /// Starts an iteration over a chain in a ring of `size` entries.
     #[inline]
-    pub(crate) fn new(head: Head, size: u16) -> Self {
+    pub(crate) fn new(head: ChainHead, size: u16) -> Self {
         Self {
             head: head.index,
             next: Some(head.first),
@@ -47,7 +47,7 @@ impl ChainWalk {
     }
 
     /// Returns the number of descriptors before the current one in the same table.
-    pub(crate) fn passed(&self) -> u16 {
+    pub(crate) fn visited(&self) -> u16 {
         self.visited
     }
 }

@@ -40,7 +40,7 @@ impl DirtyLog {
 
     /// Returns the number of pages that the log has a bit for, counted from guest-physical address
     /// 0.
-    pub fn pages(&self) -> u64 {
+    pub fn page_count(&self) -> u64 {
         self.map.bytes().saturating_mul(8)
     }
 
@@ -55,7 +55,7 @@ impl DirtyLog {
         let Some(behind_first) = bytes.checked_sub(1) else { return };
         let first = addr / LOG_PAGE_BYTES;
         let last = addr.saturating_add(behind_first) / LOG_PAGE_BYTES;
-        let Some(last_logged) = self.pages().checked_sub(1) else { return };
+        let Some(last_logged) = self.page_count().checked_sub(1) else { return };
         if last > last_logged {
             self.out_of_range_writes.fetch_add(1, Ordering::Relaxed);
         }

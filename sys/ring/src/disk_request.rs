@@ -19,11 +19,11 @@ pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const SEGMENT_BYTES: usize = 16;
 
 /// Value of `status` for success: `VIRTIO_BLK_S_OK`.
-pub(crate) const OK: u8 = VIRTIO_BLK_S_OK as u8;
+pub(crate) const STATUS_OK: u8 = VIRTIO_BLK_S_OK as u8;
 /// Value of `status` for an error of the device or of the driver: `VIRTIO_BLK_S_IOERR`.
-pub(crate) const IO_ERROR: u8 = VIRTIO_BLK_S_IOERR as u8;
+pub(crate) const STATUS_IO_ERROR: u8 = VIRTIO_BLK_S_IOERR as u8;
 /// Value of `status` for a request that is not supported: `VIRTIO_BLK_S_UNSUPP`.
-pub(crate) const UNSUPPORTED: u8 = VIRTIO_BLK_S_UNSUPP as u8;
+pub(crate) const STATUS_UNSUPPORTED: u8 = VIRTIO_BLK_S_UNSUPP as u8;
 
 /// Header of a request: type, and first sector of 512 bytes.
 #[derive(Clone, Copy, Debug)]
@@ -93,14 +93,14 @@ pub(crate) fn validate(
 ) -> RequestAction {
     match header.kind {
         VIRTIO_BLK_T_IN => payload(disk, header.sector, parts.writable, DiskOp::Read),
-        VIRTIO_BLK_T_OUT if disk.is_read_only() => RequestAction::Complete(IO_ERROR),
+        VIRTIO_BLK_T_OUT if disk.is_read_only() => RequestAction::Complete(STATUS_IO_ERROR),
         VIRTIO_BLK_T_OUT => {
             let op = DiskOp::Write { is_durable: writes_through(disk, features) };
             payload(disk, header.sector, parts.readable, op)
         }
         VIRTIO_BLK_T_FLUSH => match ByteRange::new(0, 0) {
             Some(empty_range) => RequestAction::Submit(DiskOp::Flush, empty_range),
-            None => RequestAction::Complete(IO_ERROR),
+            None => RequestAction::Complete(STATUS_IO_ERROR),
         },
         VIRTIO_BLK_T_GET_ID => RequestAction::Identify,
         VIRTIO_BLK_T_DISCARD if features.has(VIRTIO_BLK_F_DISCARD) => {
@@ -115,7 +115,7 @@ pub(crate) fn validate(
                 }
             })
         }
-        _ => RequestAction::Complete(UNSUPPORTED),
+        _ => RequestAction::Complete(STATUS_UNSUPPORTED),
     }
 }
 
@@ -129,14 +129,14 @@ fn check_segment(
     op: impl FnOnce(Segment) -> DiskOp,
 ) -> RequestAction {
     if parts.readable == 0 || parts.readable % SEGMENT_BYTES as u64 != 0 || disk.is_read_only() {
-        return RequestAction::Complete(IO_ERROR);
+        return RequestAction::Complete(STATUS_IO_ERROR);
     }
     let segment = Segment::decode(&parts.segment);
     if parts.readable != SEGMENT_BYTES as u64 || segment.flags & !flags != 0 {
-        return RequestAction::Complete(UNSUPPORTED);
+        return RequestAction::Complete(STATUS_UNSUPPORTED);
     }
     if segment.sectors > RANGE_SECTORS_MAX {
-        return RequestAction::Complete(IO_ERROR);
+        return RequestAction::Complete(STATUS_IO_ERROR);
     }
     transfer(disk, segment.sector, u64::from(segment.sectors) * SECTOR_BYTES, op(segment))
 }
@@ -151,7 +151,7 @@ const TRANSFER_BYTES_MAX: u64 = 1 << 30;
 fn payload(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> RequestAction {
     match bytes {
         0..=TRANSFER_BYTES_MAX => transfer(disk, sector, bytes, op),
-        _ => RequestAction::Complete(IO_ERROR),
+        _ => RequestAction::Complete(STATUS_IO_ERROR),
     }
 }
 
@@ -162,9 +162,9 @@ fn transfer(disk: &DiskProperties, sector: u64, bytes: u64, op: DiskOp) -> Reque
     let is_sound =
         |range: &ByteRange| range.is_within(disk.bytes()) && disk.is_sector_aligned(*range);
     match range.filter(is_sound) {
-        Some(range) if range.is_empty() => RequestAction::Complete(OK),
+        Some(range) if range.is_empty() => RequestAction::Complete(STATUS_OK),
         Some(range) => RequestAction::Submit(op, range),
-        None => RequestAction::Complete(IO_ERROR),
+        None => RequestAction::Complete(STATUS_IO_ERROR),
     }
 }
 
@@ -181,9 +181,9 @@ fn writes_through(disk: &DiskProperties, features: RingFeatures) -> bool {
 /// Returns the virtio status of an outcome.
 pub(crate) fn virtio_status(outcome: DiskOutcome) -> u8 {
     match outcome {
-        DiskOutcome::Done => OK,
-        DiskOutcome::Failed | DiskOutcome::NoSpace | DiskOutcome::ReadOnly => IO_ERROR,
-        DiskOutcome::Unsupported => UNSUPPORTED,
+        DiskOutcome::Done => STATUS_OK,
+        DiskOutcome::Failed | DiskOutcome::NoSpace | DiskOutcome::ReadOnly => STATUS_IO_ERROR,
+        DiskOutcome::Unsupported => STATUS_UNSUPPORTED,
     }
 }
 

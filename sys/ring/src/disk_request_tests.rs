@@ -39,16 +39,16 @@ fn no_number_passes_the_end_of_numbers() {
         for kind in [VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT] {
             assert_eq!(
                 validated(kind, sector, 512, 512, [0; 16]),
-                RequestAction::Complete(IO_ERROR)
+                RequestAction::Complete(STATUS_IO_ERROR)
             );
             assert_eq!(
                 validated(kind, 1, u64::MAX, u64::MAX, [0; 16]),
-                RequestAction::Complete(IO_ERROR)
+                RequestAction::Complete(STATUS_IO_ERROR)
             );
         }
         for kind in [VIRTIO_BLK_T_DISCARD, VIRTIO_BLK_T_WRITE_ZEROES] {
             let segment = segment(sector, 1, 0);
-            assert_eq!(validated(kind, 0, 16, 0, segment), RequestAction::Complete(IO_ERROR));
+            assert_eq!(validated(kind, 0, 16, 0, segment), RequestAction::Complete(STATUS_IO_ERROR));
         }
     }
     let range = ByteRange::new((last - 1) * 512, 512);
@@ -69,7 +69,7 @@ fn a_longer_payload_than_any_driver_sends_is_refused() {
         for bytes in [TRANSFER_BYTES_MAX + 512, 1 << 42] {
             assert_eq!(
                 validated(kind, 0, bytes, bytes, [0; 16]),
-                RequestAction::Complete(IO_ERROR)
+                RequestAction::Complete(STATUS_IO_ERROR)
             );
         }
     }
@@ -82,7 +82,7 @@ fn more_sectors_than_are_offered_are_refused() {
     assert_eq!(Some(largest), range.map(|range| RequestAction::Submit(DiskOp::Discard, range)));
     for sectors in [RANGE_SECTORS_MAX + 1, u32::MAX] {
         let excess = validated(VIRTIO_BLK_T_DISCARD, 0, 16, 0, segment(1, sectors, 0));
-        assert_eq!(excess, RequestAction::Complete(IO_ERROR));
+        assert_eq!(excess, RequestAction::Complete(STATUS_IO_ERROR));
     }
 }
 
@@ -96,10 +96,10 @@ fn unknown_flags_and_further_segments_are_not_supported() {
     ];
     for (kind, flags, bytes) in cases {
         let actual = validated(kind, 0, bytes, 0, segment(0, 1, flags));
-        assert_eq!(actual, RequestAction::Complete(UNSUPPORTED), "{kind} {flags} {bytes}");
+        assert_eq!(actual, RequestAction::Complete(STATUS_UNSUPPORTED), "{kind} {flags} {bytes}");
     }
     for bytes in [0, 8, 15, 17] {
         let actual = validated(VIRTIO_BLK_T_DISCARD, 0, bytes, 0, segment(0, 1, 0));
-        assert_eq!(actual, RequestAction::Complete(IO_ERROR), "{bytes}");
+        assert_eq!(actual, RequestAction::Complete(STATUS_IO_ERROR), "{bytes}");
     }
 }

@@ -6,24 +6,24 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use suimon_eventfd::PeerEventFd;
-use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault};
+use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, QueueFault};
 use suimon_uring::PayloadUse;
 
 use crate::chain;
 use crate::disk_facts::DiskProperties;
 use crate::disk_request::{
-    Header, IO_ERROR, OK, RequestAction, RequestBytes, SEGMENT_BYTES, has_segment, validate,
+    Header, STATUS_IO_ERROR, STATUS_OK, RequestAction, RequestBytes, SEGMENT_BYTES, has_segment, validate,
     virtio_status,
 };
 use crate::fault::RingFault;
-use crate::head::Head;
+use crate::head::ChainHead;
 use crate::kick::kick_eventfd;
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
 use crate::request_buffers::{GuestRange, RequestBuffers};
 use crate::setup::{RingSetup, RingTracking};
 use crate::split::SplitQueue;
-use crate::virtqueue::{Access, AnyOrder, RingState, TakenChain};
+use crate::virtqueue::{Access, OutOfOrderVirtqueue, RingState, TakenChain};
 
 /// Maximum size of a disk's ring in entries. A ring's memory grows with its size and the number of
 /// buffers per request; this limit bounds it to 64 MB for any driver.
@@ -62,7 +62,7 @@ impl DiskRing {
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
         disk: Arc<DiskProperties>,
-    ) -> Result<Self, PortFault> {
+    ) -> Result<Self, QueueFault> {
         Self::with_tracking(memory, setup, RingTracking::default(), disk)
     }
 
@@ -77,7 +77,7 @@ impl DiskRing {
         setup: &RingSetup,
         records: RingTracking,
         disk: Arc<DiskProperties>,
-    ) -> Result<Self, PortFault> {
+    ) -> Result<Self, QueueFault> {
         let RingSetup { queue, size, .. } = *setup;
         let (access, max) = (Access::ReadThenWrite, DISK_QUEUE_SIZE_MAX);
         let is_plain = records.is_empty();
@@ -101,12 +101,12 @@ impl DiskRing {
         }
     }
 
-    fn over<Q: AnyOrder + 'static>(
+    fn over<Q: OutOfOrderVirtqueue + 'static>(
         queue: Q,
         setup: &RingSetup,
         disk: Arc<DiskProperties>,
-    ) -> Result<Self, PortFault> {
-        let state = Arc::clone(&queue.side().state);
+    ) -> Result<Self, QueueFault> {
+        let state = Arc::clone(&queue.queue_state().state);
         Ok(Self { state, queue: Box::new(DiskEngine::new(queue, setup, disk)?) })
     }
 
@@ -158,8 +158,8 @@ struct DiskEngine<Q> {
     buffers: RequestBuffers,
 }
 
-impl<Q: AnyOrder> DiskEngine<Q> {
-    fn new(queue: Q, setup: &RingSetup, disk: Arc<DiskProperties>) -> Result<Self, PortFault> {
+impl<Q: OutOfOrderVirtqueue> DiskEngine<Q> {
+    fn new(queue: Q, setup: &RingSetup, disk: Arc<DiskProperties>) -> Result<Self, QueueFault> {
         let tags = queue.size();
         Ok(Self {
             kick: kick_eventfd(setup)?,
@@ -168,7 +168,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
             requests: (0..tags).map(|_| InFlight::default()).collect(),
             free_tags: (0..u32::from(tags)).rev().collect(),
             returned: VecDeque::new(),
-            buffers: RequestBuffers::new(tags, Arc::clone(queue.side().view.memory())),
+            buffers: RequestBuffers::new(tags, Arc::clone(queue.queue_state().view.memory())),
             queue,
         })
     }
@@ -202,18 +202,18 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     #[inline(always)]
     fn take_request(
         &mut self,
-        head: Head,
+        head: ChainHead,
         tag: u32,
         requests: &mut Vec<DiskRequest>,
     ) -> Result<bool, RingFault> {
         let (header, answer) = self.gather(head, tag)?;
         let mut segment = [0; SEGMENT_BYTES];
         if has_segment(header) {
-            self.buffers.read_front(&mut segment);
+            self.buffers.read_data_prefix(&mut segment);
         }
         let readable = self.buffers.readable_bytes();
         let parts = RequestBytes { readable, writable: answer.capacity, segment };
-        let verdict = validate(&self.disk, self.queue.side().features, header, &parts);
+        let verdict = validate(&self.disk, self.queue.queue_state().features, header, &parts);
         let chain = self.queue.take(head)?;
         if let Some(under_way) = self.requests.get_mut(tag as usize) {
             under_way.chain = Some(chain);
@@ -222,7 +222,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
         let (op, range) = match verdict {
             RequestAction::Submit(op, range) if self.assign_payload(tag, op) => (op, range),
             // The payload has too many segments.
-            RequestAction::Submit(..) => return Ok(self.complete_locally(tag, IO_ERROR)),
+            RequestAction::Submit(..) => return Ok(self.complete_locally(tag, STATUS_IO_ERROR)),
             RequestAction::Complete(status) => return Ok(self.complete_locally(tag, status)),
             RequestAction::Identify => return Ok(self.identify(tag)),
         };
@@ -230,7 +230,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
             under_way.is_read = op == DiskOp::Read;
             under_way.destination.clear();
             if under_way.is_read && self.queue.is_logging() {
-                under_way.destination.extend(self.buffers.destination());
+                under_way.destination.extend(self.buffers.writable_ranges());
             }
         }
         requests.push(DiskRequest { tag, op, range });
@@ -239,9 +239,9 @@ impl<Q: AnyOrder> DiskEngine<Q> {
 
     /// Reads the header of a chain, and locates its other buffers and its status byte.
     #[inline(always)]
-    fn gather(&mut self, head: Head, tag: u32) -> Result<(Header, StatusLocation), RingFault> {
+    fn gather(&mut self, head: ChainHead, tag: u32) -> Result<(Header, StatusLocation), RingFault> {
         let buffers = &mut self.buffers;
-        buffers.begin();
+        buffers.begin_chain();
         chain::gather(&mut self.queue, head, buffers)?;
         let Some(header) = buffers.header().map(Header::decode) else {
             return Err(self
@@ -254,8 +254,8 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     }
 
     #[cold]
-    fn request_fault(&self, head: Head, reason: &'static str) -> RingFault {
-        RingFault::Request { queue: self.queue.side().queue, head: head.index, reason }
+    fn request_fault(&self, head: ChainHead, reason: &'static str) -> RingFault {
+        RingFault::Request { queue: self.queue.queue_state().queue, head: head.index, reason }
     }
 
     /// Completes a request with a status, without the disk. Returns false, as
@@ -272,8 +272,8 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     fn identify(&mut self, tag: u32) -> bool {
         let (serial, queue) = (self.disk.serial(), &self.queue);
         let mark_written = |span: GuestRange| queue.mark_written(span.addr, span.len);
-        let written = self.buffers.write_front(&serial, mark_written);
-        self.complete_chain(tag, OK, written as u64);
+        let written = self.buffers.write_data_prefix(&serial, mark_written);
+        self.complete_chain(tag, STATUS_OK, written as u64);
         false
     }
 
@@ -287,7 +287,7 @@ impl<Q: AnyOrder> DiskEngine<Q> {
             DiskOp::Flush
             | DiskOp::Discard
             | DiskOp::WriteZeroes { .. }
-            | DiskOp::Status { .. } => {
+            | DiskOp::AllocationStatus { .. } => {
                 self.buffers.clear_payload(tag);
                 true
             }
@@ -308,13 +308,13 @@ impl<Q: AnyOrder> DiskEngine<Q> {
     }
 }
 
-impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
-    fn tags(&self) -> u32 {
+impl<Q: OutOfOrderVirtqueue> DiskQueue for DiskEngine<Q> {
+    fn in_flight_max(&self) -> u32 {
         u32::from(self.queue.size())
     }
 
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
-        self.queue.side().check()?;
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault> {
+        self.queue.queue_state().check()?;
         let (before, mut completed) = (requests.len(), 0);
         let returned = self.returned.len().min(max);
         requests.extend(self.returned.drain(..returned));
@@ -324,16 +324,16 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         }
         match result {
             Ok(()) => Ok(requests.len() - before),
-            Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
+            Err(fault) => Err(self.queue.queue_state_mut().fail(fault).into()),
         }
     }
 
     fn payloads(&self) -> &dyn Any {
-        self.buffers.table()
+        self.buffers.payload_table()
     }
 
     fn zero_payload(&mut self, tag: u32, offset: u64, len: u64) {
-        self.buffers.table().zero(tag, offset, len);
+        self.buffers.payload_table().zero(tag, offset, len);
     }
 
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
@@ -343,7 +343,7 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         }
         self.free_tags.push(tag);
         self.buffers.clear_payload(tag);
-        if self.queue.side().check().is_err() {
+        if self.queue.queue_state().check().is_err() {
             under_way.chain = None;
             return;
         }
@@ -352,12 +352,12 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
             self.queue.mark_written(span.addr, span.len);
         }
         let status = virtio_status(outcome);
-        let has_written = under_way.is_read && status == OK;
+        let has_written = under_way.is_read && status == STATUS_OK;
         let written = if has_written { under_way.status.capacity } else { 0 };
         self.complete_chain(tag, status, written);
     }
 
-    fn reclaim(&mut self, request: DiskRequest) -> bool {
+    fn requeue(&mut self, request: DiskRequest) -> bool {
         self.returned.push_back(request);
         true
     }
@@ -368,9 +368,9 @@ impl<Q: AnyOrder> DiskQueue for DiskEngine<Q> {
         self.queue.records_in_flight() && !self.queue.is_logging()
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.queue.publish();
-        Ok(self.queue.side().check()?)
+        Ok(self.queue.queue_state().check()?)
     }
 
     fn arm(&mut self) -> ArmResult {

@@ -1,6 +1,6 @@
 //! Errors of a VM's memory table, of files shared with a front-end, and of rings.
 
-use suimon_ports::{FaultKind, PortFault};
+use suimon_ports::{FaultKind, QueueFault};
 use thiserror::Error;
 
 /// Description, for errors, of the files that a front-end may share as memory, and of how a VM gets
@@ -251,7 +251,7 @@ pub enum RingFault {
     #[error(
         "queue {queue}: {area}, {bytes} bytes at {address:#x}, is not within one memory region"
     )]
-    Area {
+    AreaOutsideMemory {
         /// Index of the vring in its device.
         queue: u16,
         /// Area of the ring that is not inside one memory region.
@@ -391,7 +391,7 @@ pub enum RingFault {
     },
 }
 
-impl From<RingFault> for PortFault {
+impl From<RingFault> for QueueFault {
     fn from(fault: RingFault) -> Self {
         Self { kind: FaultKind::ProtocolViolation, detail: fault.to_string() }
     }

@@ -73,18 +73,18 @@ impl InflightLayout {
 }
 
 /// Mapped in-flight region of one device.
-pub struct Inflight {
+pub struct InflightRegion {
     layout: InflightLayout,
     map: SharedMap,
 }
 
-impl core::fmt::Debug for Inflight {
+impl core::fmt::Debug for InflightRegion {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_tuple("Inflight").field(&self.layout).finish()
     }
 }
 
-impl Inflight {
+impl InflightRegion {
     /// Creates a file with an empty region at offset 0 (`VHOST_USER_GET_INFLIGHT_FD`). Returns the
     /// region and the file, whose length is sealed.
     ///
@@ -128,7 +128,7 @@ impl Inflight {
     }
 
     /// Returns the dimensions of the region.
-    pub fn shape(&self) -> InflightLayout {
+    pub fn layout(&self) -> InflightLayout {
         self.layout
     }
 
@@ -149,20 +149,20 @@ impl Inflight {
 /// Part of an in-flight region that records the buffers of one vring.
 #[derive(Clone, Debug)]
 pub struct InflightQueue {
-    region: Arc<Inflight>,
+    region: Arc<InflightRegion>,
     index: u16,
 }
 
 impl InflightQueue {
     /// Returns true if a ring used the part when its process died. The next ring with the part
     /// takes its position from it.
-    pub fn was_abandoned(&self) -> bool {
-        self.part().load_16(VERSION_AT) != 0
+    pub fn was_in_use_at_crash(&self) -> bool {
+        self.fields().load_16(VERSION_AT) != 0
     }
 
-    pub(crate) fn part(&self) -> Part {
+    pub(crate) fn fields(&self) -> InflightFields {
         let offset = self.region.layout.part_bytes() * usize::from(self.index);
-        Part { region: Arc::clone(&self.region), offset }
+        InflightFields { region: Arc::clone(&self.region), offset }
     }
 
     /// Checks that the part has the layout and the number of entries of a ring, and a supported
@@ -177,7 +177,7 @@ impl InflightQueue {
             let reason = "the region was created for a smaller ring";
             return Err(RingFault::Inflight { queue, reason });
         }
-        let version = self.part().load_16(VERSION_AT);
+        let version = self.fields().load_16(VERSION_AT);
         if version > VERSION {
             let reason = "the region has an unknown version";
             return Err(RingFault::Inflight { queue, reason });
@@ -188,12 +188,12 @@ impl InflightQueue {
 
 /// Access to the fields of one part.
 #[derive(Clone)]
-pub(crate) struct Part {
-    region: Arc<Inflight>,
+pub(crate) struct InflightFields {
+    region: Arc<InflightRegion>,
     offset: usize,
 }
 
-impl Part {
+impl InflightFields {
     pub(crate) fn load_8(&self, offset: usize) -> u8 {
         self.region.map.load_8(self.offset + offset)
     }

@@ -22,7 +22,7 @@
 
 use crate::cells::Descriptor;
 use crate::fault::RingFault;
-use crate::inflight::{InflightQueue, Part};
+use crate::inflight::{InflightQueue, InflightFields};
 use crate::inflight_layout::{
     ChainEntries, ENTRIES_AT, PACKED_ENTRY_BYTES, PACKED_HEADER_BYTES, VERSION, VERSION_AT,
 };
@@ -45,7 +45,7 @@ const ADDR_AT: usize = 24;
 
 /// Part of an in-flight region, as the packed ring that uses it maintains it.
 pub(crate) struct PackedInflight {
-    part: Part,
+    part: InflightFields,
     counter: u64,
     free_head: u16,
     /// Private copy of the links between entries, in the free list and in chains.
@@ -66,7 +66,7 @@ pub(crate) struct PackedRecovery {
 pub(crate) struct RecoveredChains {
     descriptors: Vec<Descriptor>,
     chains: Vec<ChainEntries>,
-    pub(crate) taken: RecoveredPosition,
+    pub(crate) taken_position: RecoveredPosition,
 }
 
 /// Number of descriptors and number of chains of [`RecoveredChains`] that were taken.
@@ -80,21 +80,21 @@ impl RecoveredChains {
     /// Returns the descriptor at `distance` from the next one to take; `None` beyond the last one.
     #[inline]
     pub(crate) fn descriptor(&self, distance: u16) -> Option<Descriptor> {
-        self.descriptors.get(self.taken.descriptors + usize::from(distance)).copied()
+        self.descriptors.get(self.taken_position.descriptors + usize::from(distance)).copied()
     }
 
     /// Takes the next chain, which has `descriptors` descriptors. Returns `None` if all were taken.
     #[inline]
     pub(crate) fn take(&mut self, descriptors: u16) -> Option<ChainEntries> {
-        let entries = self.chains.get(self.taken.chains).copied()?;
-        self.taken.chains += 1;
-        self.taken.descriptors += usize::from(descriptors);
+        let entries = self.chains.get(self.taken_position.chains).copied()?;
+        self.taken_position.chains += 1;
+        self.taken_position.descriptors += usize::from(descriptors);
         Some(entries)
     }
 
     /// Returns true if all chains were taken.
     pub(crate) fn is_done(&self) -> bool {
-        self.taken.chains == self.chains.len()
+        self.taken_position.chains == self.chains.len()
     }
 }
 
@@ -112,9 +112,9 @@ impl PackedInflight {
     ) -> Result<(Self, Option<PackedRecovery>), RingFault> {
         let size = cells.size();
         inflight.check(queue, size, true)?;
-        let was_abandoned = inflight.was_abandoned();
+        let was_abandoned = inflight.was_in_use_at_crash();
         let mut opened = Self {
-            part: inflight.part(),
+            part: inflight.fields(),
             counter: 0,
             free_head: 0,
             next: (1..=size).collect(),
@@ -260,7 +260,7 @@ impl PackedInflight {
     ) {
         for element in batch.iter_mut() {
             if element.entries.is_none() {
-                element.entries = self.record_chain(cells, element.position, element.descriptors);
+                element.entries = self.record_chain(cells, element.position, element.descriptor_count);
             }
         }
         for entries in batch.iter().filter_map(|element| element.entries) {
@@ -294,7 +294,7 @@ impl PackedInflight {
                 self.part.store_64(offset + COUNTER_AT, self.counter);
                 self.part.store_8(offset, 1);
             }
-            let descriptor = cells.descriptor(position.ahead(number, size).index);
+            let descriptor = cells.descriptor(position.advanced_by(number, size).index);
             let word = u64::from(descriptor.next)
                 | u64::from(descriptor.flags) << 16
                 | u64::from(descriptor.len) << 32;
@@ -342,15 +342,15 @@ impl PackedInflight {
     fn load_positions(&self) -> (RingPosition, RingPosition) {
         let [a, b, c, d, wrap, old_wrap, ..] = self.part.load_64(POSITIONS_AT).to_le_bytes();
         let decode =
-            |index, wrap| RingPosition { index: u16::from_le_bytes(index), wrap: wrap != 0 };
+            |index, wrap| RingPosition { index: u16::from_le_bytes(index), wrap_counter: wrap != 0 };
         (decode([a, b], wrap), decode([c, d], old_wrap))
     }
 
     fn store_positions(&self, used: RingPosition, old: RingPosition) {
         let word = u64::from(used.index)
             | u64::from(old.index) << 16
-            | u64::from(used.wrap) << 32
-            | u64::from(old.wrap) << 40;
+            | u64::from(used.wrap_counter) << 32
+            | u64::from(old.wrap_counter) << 40;
         self.part.store_64(POSITIONS_AT, word);
     }
 }

@@ -10,7 +10,7 @@
 //! available entry.
 
 use crate::fault::RingFault;
-use crate::inflight::{InflightQueue, Part};
+use crate::inflight::{InflightQueue, InflightFields};
 use crate::inflight_layout::{
     ENTRIES_AT, SPLIT_ENTRY_BYTES, SPLIT_HEADER_BYTES, VERSION, VERSION_AT,
 };
@@ -22,7 +22,7 @@ const COUNTER_AT: usize = 8;
 
 /// Part of an in-flight region, as the split ring that uses it maintains it.
 pub(crate) struct SplitInflight {
-    part: Part,
+    part: InflightFields,
     counter: u64,
     /// Last head that was recorded in the list of the last batch, to which the next one is linked.
     last: u16,
@@ -81,8 +81,8 @@ impl SplitInflight {
         avail: u16,
     ) -> Result<(Self, Option<RecoveredHeads>), RingFault> {
         inflight.check(queue, size, false)?;
-        let part = inflight.part();
-        let was_abandoned = inflight.was_abandoned();
+        let part = inflight.fields();
+        let was_abandoned = inflight.was_in_use_at_crash();
         let batch = Vec::with_capacity(usize::from(size));
         let mut opened =
             Self { part, counter: 0, last: 0, batch, recovered: 0, records_on_take: false };
@@ -138,7 +138,7 @@ impl SplitInflight {
 
     /// Configures the part for a ring that returns chains in any order and records them when it
     /// takes them ([`SplitInflight::record_taken`]).
-    pub(crate) fn recording_on_take(self) -> Self {
+    pub(crate) fn with_recording_on_take(self) -> Self {
         Self { records_on_take: true, ..self }
     }
 
@@ -162,17 +162,17 @@ impl SplitInflight {
     }
 
     /// Returns the number of completed chains that are not returned.
-    pub(crate) fn completed(&self) -> usize {
+    pub(crate) fn completed_count(&self) -> usize {
         self.batch.len()
     }
 
     /// Removes all completed chains except the first `keep` from the batch.
-    pub(crate) fn forget(&mut self, keep: usize) {
+    pub(crate) fn truncate_completed(&mut self, keep: usize) {
         self.batch.truncate(keep);
     }
 
     /// Records the completed chains before they are returned.
-    pub(crate) fn begin_return(&mut self) {
+    pub(crate) fn begin_used_batch(&mut self) {
         for (index, head) in self.batch.iter().enumerate() {
             let offset = entry_at(*head);
             // Heads of a previous device are recorded already and keep their counters: with a new
@@ -190,7 +190,7 @@ impl SplitInflight {
 
     /// Records that the batch was returned: clears the marks of its chains. `used` is the ring's
     /// used index.
-    pub(crate) fn end_return(&mut self, used: u16) {
+    pub(crate) fn end_used_batch(&mut self, used: u16) {
         for head in &self.batch {
             self.part.store_8(entry_at(*head), 0);
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use suimon_eventfd::PeerEventFd;
-use suimon_ports::{FaultKind, PortFault};
+use suimon_ports::{FaultKind, QueueFault};
 
 use crate::setup::RingSetup;
 
@@ -11,12 +11,12 @@ use crate::setup::RingSetup;
 ///
 /// # Errors
 /// No file descriptor is available.
-pub(crate) fn kick_eventfd(setup: &RingSetup) -> Result<Arc<PeerEventFd>, PortFault> {
+pub(crate) fn kick_eventfd(setup: &RingSetup) -> Result<Arc<PeerEventFd>, QueueFault> {
     if let Some(kick) = &setup.kick {
         return Ok(Arc::clone(kick));
     }
-    PeerEventFd::unshared().map(Arc::new).map_err(|error| PortFault {
-        kind: FaultKind::Host,
+    PeerEventFd::unshared().map(Arc::new).map_err(|error| QueueFault {
+        kind: FaultKind::SystemCallFailed,
         detail: format!("cannot create an eventfd: {error}; raise the limit of open files"),
     })
 }

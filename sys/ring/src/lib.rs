@@ -95,11 +95,11 @@ pub use disk_facts::{
 pub use disk_ring::{DISK_QUEUE_SIZE_MAX, DiskRing};
 pub use fault::{InflightError, LogError, MEMORY_FILE, MemoryError, RingArea, RingFault};
 pub use features::RingFeatures;
-pub use inflight::{Inflight, InflightLayout, InflightQueue};
-pub use mapping_limits::{MappedMemory, device_bytes_max};
+pub use inflight::{InflightRegion, InflightLayout, InflightQueue};
+pub use mapping_limits::{MappedMemoryCounter, device_bytes_max};
 pub use memory::{GuestMemory, REGIONS_MAX};
 pub use position::used_position;
-pub use region::{Region, RegionSpec, is_in_memory};
+pub use region::{Region, RegionSpec, is_memory_file};
 pub use rings::{RxRing, TxRing};
 pub use rx_ring::OffloadMask;
 pub use setup::{RingSetup, RingTracking};

@@ -16,9 +16,9 @@ pub(crate) const HOST_BYTES_MAX: u64 = 64 << 40;
 /// reserved for disk images in memory.
 pub(crate) const HOST_REGIONS_MAX: u64 = suimon_mapping::GUARDS_MAX as u64 / 4 * 3;
 /// Share of each device in bytes, guaranteed unless the limit of the host is reached.
-pub(crate) const SHARE_BYTES: u64 = 64 << 30;
+pub(crate) const DEVICE_SHARE_BYTES: u64 = 64 << 30;
 /// Share of each device in regions, guaranteed unless the limit of the host is reached.
-pub(crate) const SHARE_REGIONS: u64 = 32;
+pub(crate) const DEVICE_SHARE_REGIONS: u64 = 32;
 
 /// Size and number of mapped regions, of one device or of all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,7 +31,7 @@ static HOST: Mutex<Usage> = Mutex::new(Usage { bytes: 0, regions: 0 });
 
 /// Limit that another mapping would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Exceeded {
+pub(crate) enum MappingLimitExceeded {
     /// The limit of the device, [`device_bytes_max`].
     Device,
     /// A limit of the host.
@@ -40,23 +40,23 @@ pub(crate) enum Exceeded {
 
 /// Counter of the memory that one device maps. All regions of a device use the same one.
 #[derive(Debug, Default)]
-pub struct MappedMemory(Mutex<Usage>);
+pub struct MappedMemoryCounter(Mutex<Usage>);
 
 /// Mapped region that is counted for its device and the host until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct CountedMapping {
-    memory: Arc<MappedMemory>,
+    memory: Arc<MappedMemoryCounter>,
     bytes: u64,
 }
 
 /// Returns the maximum number of bytes that one device may map: twice the memory of the host, at
-/// least [`SHARE_BYTES`]. The first call reads the size of the host's memory (sysinfo(2)).
+/// least [`DEVICE_SHARE_BYTES`]. The first call reads the size of the host's memory (sysinfo(2)).
 pub fn device_bytes_max() -> u64 {
     static MAX: OnceLock<u64> = OnceLock::new();
     *MAX.get_or_init(|| {
         let info = rustix::system::sysinfo();
         let memory = info.totalram.saturating_mul(u64::from(info.mem_unit));
-        memory.saturating_mul(2).clamp(SHARE_BYTES, HOST_BYTES_MAX)
+        memory.saturating_mul(2).clamp(DEVICE_SHARE_BYTES, HOST_BYTES_MAX)
     })
 }
 
@@ -79,21 +79,21 @@ impl Usage {
 ///
 /// # Errors
 /// The limit that is exceeded.
-fn check(device: Usage, host: Usage, device_bytes_max: u64) -> Result<(), Exceeded> {
+fn check(device: Usage, host: Usage, device_bytes_max: u64) -> Result<(), MappingLimitExceeded> {
     if device.bytes > device_bytes_max {
-        return Err(Exceeded::Device);
+        return Err(MappingLimitExceeded::Device);
     }
-    let part = if device.is_within(SHARE_BYTES, SHARE_REGIONS) { 1 } else { 2 };
+    let part = if device.is_within(DEVICE_SHARE_BYTES, DEVICE_SHARE_REGIONS) { 1 } else { 2 };
     let is_free = host.is_within(HOST_BYTES_MAX / part, HOST_REGIONS_MAX / part);
-    if is_free { Ok(()) } else { Err(Exceeded::Host) }
+    if is_free { Ok(()) } else { Err(MappingLimitExceeded::Host) }
 }
 
-impl MappedMemory {
+impl MappedMemoryCounter {
     /// Counts one more region of `bytes` bytes for this device and the host.
     ///
     /// # Errors
     /// The limit that would be exceeded; the region is not counted.
-    pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Result<CountedMapping, Exceeded> {
+    pub(crate) fn charge(self: &Arc<Self>, bytes: u64) -> Result<CountedMapping, MappingLimitExceeded> {
         let max = device_bytes_max();
         let mut host = HOST.lock().unwrap_or_else(PoisonError::into_inner);
         let mut device = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,27 +126,27 @@ mod tests {
     fn a_device_maps_at_most_its_limit() {
         let host = usage(DEVICE_MAX, 1);
         assert_eq!(check(usage(DEVICE_MAX, 1), host, DEVICE_MAX), Ok(()));
-        assert_eq!(check(usage(DEVICE_MAX + 1, 1), host, DEVICE_MAX), Err(Exceeded::Device));
+        assert_eq!(check(usage(DEVICE_MAX + 1, 1), host, DEVICE_MAX), Err(MappingLimitExceeded::Device));
     }
 
     #[test]
     fn devices_beyond_their_share_leave_half_of_the_host_for_the_shares_of_others() {
         let half = usage(HOST_BYTES_MAX / 2 + 1, 1);
-        assert_eq!(check(usage(SHARE_BYTES + 1, 1), half, DEVICE_MAX), Err(Exceeded::Host));
-        assert_eq!(check(usage(SHARE_BYTES, SHARE_REGIONS), half, DEVICE_MAX), Ok(()));
+        assert_eq!(check(usage(DEVICE_SHARE_BYTES + 1, 1), half, DEVICE_MAX), Err(MappingLimitExceeded::Host));
+        assert_eq!(check(usage(DEVICE_SHARE_BYTES, DEVICE_SHARE_REGIONS), half, DEVICE_MAX), Ok(()));
         let regions = usage(0, HOST_REGIONS_MAX / 2 + 1);
-        assert_eq!(check(usage(0, SHARE_REGIONS + 1), regions, DEVICE_MAX), Err(Exceeded::Host));
-        assert_eq!(check(usage(0, SHARE_REGIONS), regions, DEVICE_MAX), Ok(()));
+        assert_eq!(check(usage(0, DEVICE_SHARE_REGIONS + 1), regions, DEVICE_MAX), Err(MappingLimitExceeded::Host));
+        assert_eq!(check(usage(0, DEVICE_SHARE_REGIONS), regions, DEVICE_MAX), Ok(()));
         let full = usage(HOST_BYTES_MAX + 1, 1);
-        assert_eq!(check(usage(1, 1), full, DEVICE_MAX), Err(Exceeded::Host));
+        assert_eq!(check(usage(1, 1), full, DEVICE_MAX), Err(MappingLimitExceeded::Host));
     }
 
     #[test]
     fn a_dropped_charge_is_not_counted() {
-        let device = Arc::new(MappedMemory::default());
+        let device = Arc::new(MappedMemoryCounter::default());
         let max = device_bytes_max();
         let charge = device.charge(max).unwrap();
-        assert_eq!(device.charge(1).unwrap_err(), Exceeded::Device);
+        assert_eq!(device.charge(1).unwrap_err(), MappingLimitExceeded::Device);
         drop(charge);
         assert_eq!(*device.0.lock().unwrap(), Usage::default());
         assert!(device.charge(1).is_ok());

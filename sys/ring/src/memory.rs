@@ -19,7 +19,7 @@ pub struct GuestMemory {
     regions: Vec<Arc<Region>>,
     /// Address translation of each of `regions`, in the same order. They are in one array, because
     /// a ring searches them whenever a buffer is in another region than the previous one.
-    windows: Box<[Window]>,
+    windows: Box<[RegionTranslation]>,
 }
 
 impl core::fmt::Debug for GuestMemory {
@@ -42,7 +42,7 @@ impl GuestMemory {
         check_overlap(&regions, "user address", |region| region.user_addr())?;
         regions.sort_by_key(|region| region.guest_addr());
         check_overlap(&regions, "guest address", |region| region.guest_addr())?;
-        let windows = regions.iter().map(|region| Window::from_region(region)).collect();
+        let windows = regions.iter().map(|region| RegionTranslation::from_region(region)).collect();
         Ok(Self { regions, windows })
     }
 
@@ -98,23 +98,23 @@ impl GuestMemory {
     ///
     /// # Errors
     /// Not all of the bytes are mapped; `visit` was not called.
-    pub(crate) fn each_part(
+    pub(crate) fn for_each_range(
         &self,
         addr: u64,
         bytes: usize,
         mut visit: impl FnMut(*mut u8, usize, usize),
-    ) -> Result<Option<Window>, OutOfRange> {
+    ) -> Result<Option<RegionTranslation>, OutOfRange> {
         let mut check = 0;
         while check < bytes {
             let address = addr.checked_add(check as u64).ok_or(OutOfRange)?;
-            let window = self.window(address).ok_or(OutOfRange)?;
+            let window = self.translation(address).ok_or(OutOfRange)?;
             let available = window.size - (address - window.start);
             check = check.saturating_add(usize::try_from(available).unwrap_or(usize::MAX));
         }
         let (mut visited, mut last) = (0, None);
         while visited < bytes {
             let address = addr.checked_add(visited as u64).ok_or(OutOfRange)?;
-            let window = self.window(address).ok_or(OutOfRange)?;
+            let window = self.translation(address).ok_or(OutOfRange)?;
             let offset = address - window.start;
             let available = usize::try_from(window.size - offset).unwrap_or(usize::MAX);
             let now = available.min(bytes - visited);
@@ -129,7 +129,7 @@ impl GuestMemory {
     /// Returns the translation of the region that contains a guest-physical address; `None` if no
     /// region does.
     #[inline]
-    pub(crate) fn window(&self, addr: u64) -> Option<&Window> {
+    pub(crate) fn translation(&self, addr: u64) -> Option<&RegionTranslation> {
         let after = self.windows.partition_point(|window| window.start <= addr);
         let window = self.windows.get(after.checked_sub(1)?)?;
         (addr - window.start < window.size).then_some(window)
@@ -154,7 +154,7 @@ fn check_overlap(
 /// Address translation of one region: guest-physical addresses from `start` on are mapped at
 /// `base`.
 #[derive(Clone, Copy)]
-pub(crate) struct Window {
+pub(crate) struct RegionTranslation {
     start: u64,
     size: u64,
     base: *mut u8,
@@ -162,11 +162,11 @@ pub(crate) struct Window {
 
 // SAFETY: `base` points into plain shared memory and is only used for copies that tolerate
 // concurrent writers, as that of the region.
-unsafe impl Send for Window {}
+unsafe impl Send for RegionTranslation {}
 // SAFETY: as above.
-unsafe impl Sync for Window {}
+unsafe impl Sync for RegionTranslation {}
 
-impl Window {
+impl RegionTranslation {
     fn from_region(region: &Region) -> Self {
         Self { start: region.guest_addr(), size: region.size(), base: region.base() }
     }

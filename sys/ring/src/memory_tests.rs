@@ -149,7 +149,7 @@ fn a_truncated_file_is_tolerated_and_reported() {
     let mut view = MemoryView::new(Arc::clone(&memory));
     view.write(0, &[7; 0x4000]).unwrap();
     assert!(!memory.is_faulted());
-    let faults = suimon_mapping::truncations();
+    let faults = suimon_mapping::truncated_access_count();
     ftruncate(&file, 0x1000).unwrap();
     let mut bytes = vec![1; 0x2000];
     view.read(0x800, &mut bytes).unwrap();
@@ -157,7 +157,7 @@ fn a_truncated_file_is_tolerated_and_reported() {
     assert!(bytes[0x800..].iter().all(|byte| *byte == 0));
     view.write(0x3000, &[9]).unwrap();
     assert!(memory.is_faulted());
-    assert!(suimon_mapping::truncations() > faults);
+    assert!(suimon_mapping::truncated_access_count() > faults);
     file.write_all(&[1]).unwrap();
     drop((view, memory));
     // The guard's slot is free again, and another memory is not affected.

@@ -5,18 +5,18 @@
 use std::sync::Arc;
 
 use crate::copy::copy;
-use crate::memory::{GuestMemory, OutOfRange, Window};
+use crate::memory::{GuestMemory, OutOfRange, RegionTranslation};
 use crate::prefetch::prefetch;
 
 /// Guest memory and the most recently used region of one ring.
 pub(crate) struct MemoryView {
     memory: Arc<GuestMemory>,
-    cached: Window,
+    cached: RegionTranslation,
 }
 
 impl MemoryView {
     pub(crate) fn new(memory: Arc<GuestMemory>) -> Self {
-        Self { memory, cached: Window::EMPTY }
+        Self { memory, cached: RegionTranslation::EMPTY }
     }
 
     pub(crate) fn memory(&self) -> &Arc<GuestMemory> {
@@ -33,8 +33,8 @@ impl MemoryView {
                 unsafe { copy(src, buffer.as_mut_ptr(), buffer.len()) }
                 Ok(())
             }
-            None => self.each_part(addr, buffer.len(), |src, offset, bytes| {
-                // SAFETY: `each_part` stays inside the mapping and inside `buffer`.
+            None => self.for_each_range(addr, buffer.len(), |src, offset, bytes| {
+                // SAFETY: `for_each_range` stays inside the mapping and inside `buffer`.
                 unsafe { copy(src, buffer.as_mut_ptr().add(offset), bytes) }
             }),
         }
@@ -45,7 +45,7 @@ impl MemoryView {
     pub(crate) fn check(&mut self, addr: u64, bytes: usize) -> Result<(), OutOfRange> {
         match self.pointer(addr, bytes) {
             Some(_) => Ok(()),
-            None => self.each_part(addr, bytes, |_, _, _| ()),
+            None => self.for_each_range(addr, bytes, |_, _, _| ()),
         }
     }
 
@@ -63,7 +63,7 @@ impl MemoryView {
     /// Searches all regions for the one that contains the bytes, and caches it.
     #[inline(never)]
     fn pointer_elsewhere(&mut self, addr: u64, bytes: usize) -> Option<*mut u8> {
-        let window = *self.memory.window(addr)?;
+        let window = *self.memory.translation(addr)?;
         let pointer = window.pointer(addr, bytes)?;
         self.cached = window;
         Some(pointer)
@@ -75,7 +75,7 @@ impl MemoryView {
     fn locate(&self, addr: u64, bytes: usize) -> Option<*mut u8> {
         match self.cached.pointer(addr, bytes) {
             Some(pointer) => Some(pointer),
-            None => self.memory.window(addr)?.pointer(addr, bytes),
+            None => self.memory.translation(addr)?.pointer(addr, bytes),
         }
     }
 
@@ -89,8 +89,8 @@ impl MemoryView {
                 unsafe { copy(source.as_ptr(), dst, source.len()) }
                 Ok(())
             }
-            None => self.each_part(addr, source.len(), |dst, offset, bytes| {
-                // SAFETY: `each_part` stays inside the mapping and inside `source`.
+            None => self.for_each_range(addr, source.len(), |dst, offset, bytes| {
+                // SAFETY: `for_each_range` stays inside the mapping and inside `source`.
                 unsafe { copy(source.as_ptr().add(offset), dst, bytes) }
             }),
         }
@@ -107,8 +107,8 @@ impl MemoryView {
             return Ok(bytes);
         }
         let mut bytes = [0; 16];
-        self.each_part(addr, bytes.len(), |src, offset, part| {
-            // SAFETY: `each_part` stays inside the mapping and inside `bytes`.
+        self.for_each_range(addr, bytes.len(), |src, offset, part| {
+            // SAFETY: `for_each_range` stays inside the mapping and inside `bytes`.
             unsafe { copy(src, bytes.as_mut_ptr().add(offset), part) }
         })?;
         Ok(bytes)
@@ -182,16 +182,16 @@ impl MemoryView {
         }
     }
 
-    /// As [`GuestMemory::each_part`]; caches the last region.
+    /// As [`GuestMemory::for_each_range`]; caches the last region.
     #[cold]
     #[inline(never)]
-    pub(crate) fn each_part(
+    pub(crate) fn for_each_range(
         &mut self,
         addr: u64,
         bytes: usize,
         visit: impl FnMut(*mut u8, usize, usize),
     ) -> Result<(), OutOfRange> {
-        if let Some(last) = self.memory.each_part(addr, bytes, visit)? {
+        if let Some(last) = self.memory.for_each_range(addr, bytes, visit)? {
             self.cached = last;
         }
         Ok(())

@@ -18,7 +18,7 @@ use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
-use crate::head::Head;
+use crate::head::ChainHead;
 use crate::inflight_packed::{PackedInflight, RecoveredChains, RecoveredPosition};
 use crate::memory::GuestMemory;
 use crate::packed_areas::{CompletedChain, PackedCells, is_available};
@@ -34,14 +34,14 @@ const PREFETCH_DESCRIPTORS: u16 = BATCH_FRAMES_MAX as u16;
 
 /// Chains fetched from the ring before they are used.
 struct FetchedPackedChains {
-    heads: [Head; BATCH_FRAMES_MAX],
+    heads: [ChainHead; BATCH_FRAMES_MAX],
     filled: usize,
     taken: usize,
 }
 
 /// State to which [`Virtqueue::rewind`] returns.
 #[derive(Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct RewindPoint {
     next: RingPosition,
     done: usize,
     replay: RecoveredPosition,
@@ -101,7 +101,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
             cells,
             side: QueueState::new(memory, setup, access),
             ahead: FetchedPackedChains {
-                heads: [Head::default(); BATCH_FRAMES_MAX],
+                heads: [ChainHead::default(); BATCH_FRAMES_MAX],
                 filled: 0,
                 taken: 0,
             },
@@ -128,7 +128,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
                 return descriptor;
             }
         }
-        self.cells.descriptor(self.next.ahead(distance, self.cells.size()).index)
+        self.cells.descriptor(self.next.advanced_by(distance, self.cells.size()).index)
     }
 
     /// Returns the first descriptor of the chain at `distance` descriptors from the next one to
@@ -140,9 +140,9 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
                 return Some(descriptor);
             }
         }
-        let position = self.next.ahead(distance, self.cells.size());
+        let position = self.next.advanced_by(distance, self.cells.size());
         let descriptor = self.cells.descriptor(position.index);
-        is_available(descriptor.flags, position.wrap).then_some(descriptor)
+        is_available(descriptor.flags, position.wrap_counter).then_some(descriptor)
     }
 
     /// Fetches at most a batch of chains. A chain's id is in its last descriptor, and the position
@@ -155,7 +155,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         if self.available(0).is_none() {
             return Ok(());
         }
-        self.cells.prefetch(self.next.index, PREFETCH_DESCRIPTORS);
+        self.cells.prefetch_descriptors(self.next.index, PREFETCH_DESCRIPTORS);
         // The number of descriptors is limited to those not held, so that a driver that makes a
         // descriptor available again before it was returned causes no endless iteration.
         let reserved = self.done_descriptors.saturating_add(self.open_descriptors);
@@ -174,7 +174,7 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
             }
             distance += descriptors;
             if let Some(head) = self.ahead.heads.get_mut(self.ahead.filled) {
-                *head = Head { first, index: last.next, descriptors };
+                *head = ChainHead { first, index: last.next, descriptor_count: descriptors };
                 self.ahead.filled += 1;
             }
         }
@@ -199,12 +199,12 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
         let Some((first, rest)) = self.done.split_first() else { return };
         if self.side.features.in_order() && self.side.access == Access::Read {
             let id = self.done.last().map_or(first.id, |element| element.id);
-            self.cells.write_used(first.position, id, first.written, true);
+            self.cells.write_used(first.position, id, first.written_bytes, true);
         } else {
             for element in rest {
-                self.cells.write_used(element.position, element.id, element.written, false);
+                self.cells.write_used(element.position, element.id, element.written_bytes, false);
             }
-            self.cells.write_used(first.position, first.id, first.written, true);
+            self.cells.write_used(first.position, first.id, first.written_bytes, true);
         }
         if RECORDS {
             for element in &self.done {
@@ -230,16 +230,16 @@ impl<const RECORDS: bool> PackedQueue<RECORDS> {
 }
 
 impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
-    type Mark = Mark;
+    type RewindPoint = RewindPoint;
     const NESTED_INDIRECT_IS_FAULT: bool = false;
 
     #[inline(always)]
-    fn side(&self) -> &QueueState {
+    fn queue_state(&self) -> &QueueState {
         &self.side
     }
 
     #[inline(always)]
-    fn side_mut(&mut self) -> &mut QueueState {
+    fn queue_state_mut(&mut self) -> &mut QueueState {
         &mut self.side
     }
 
@@ -266,7 +266,7 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
     }
 
     #[inline(always)]
-    fn peek(&self) -> Option<Head> {
+    fn peek(&self) -> Option<ChainHead> {
         if self.ahead.taken == self.ahead.filled {
             return None;
         }
@@ -274,33 +274,33 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
     }
 
     #[inline(always)]
-    fn complete(&mut self, head: Head, written: u32) {
-        let entries = if RECORDS { self.replay.take(head.descriptors) } else { None };
+    fn complete(&mut self, head: ChainHead, written: u32) {
+        let entries = if RECORDS { self.replay.take(head.descriptor_count) } else { None };
         self.done.push(CompletedChain {
             position: self.next,
             id: head.index,
-            descriptors: head.descriptors,
-            written,
+            descriptor_count: head.descriptor_count,
+            written_bytes: written,
             entries,
         });
-        self.done_descriptors += head.descriptors;
-        self.next = self.next.ahead(head.descriptors, self.cells.size());
+        self.done_descriptors += head.descriptor_count;
+        self.next = self.next.advanced_by(head.descriptor_count, self.cells.size());
         self.next_used = self.next;
         self.ahead.taken += 1;
         self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
     }
 
-    fn mark(&self) -> Mark {
-        Mark { next: self.next, done: self.done.len(), replay: self.replay.taken }
+    fn rewind_point(&self) -> RewindPoint {
+        RewindPoint { next: self.next, done: self.done.len(), replay: self.replay.taken_position }
     }
 
-    fn rewind(&mut self, mark: Mark) {
+    fn rewind(&mut self, mark: RewindPoint) {
         if self.done.len() != mark.done {
             self.done.truncate(mark.done);
-            self.done_descriptors = self.done.iter().map(|element| element.descriptors).sum();
+            self.done_descriptors = self.done.iter().map(|element| element.descriptor_count).sum();
             self.next = mark.next;
             self.next_used = mark.next;
-            self.replay.taken = mark.replay;
+            self.replay.taken_position = mark.replay;
             self.ahead.filled = 0;
             self.ahead.taken = 0;
         }
@@ -323,8 +323,8 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         }
         self.side.state.next_avail.store(self.next.number(), Ordering::Release);
         let returned = UsedAdvance {
-            used: self.next_used,
-            descriptors: self.done_descriptors,
+            used_position: self.next_used,
+            descriptor_count: self.done_descriptors,
             is_first: !self.was_published,
         };
         self.was_published = true;
@@ -370,8 +370,8 @@ impl<const RECORDS: bool> Virtqueue for PackedQueue<RECORDS> {
         if descriptor.flags & Descriptor::NEXT == 0 {
             return Ok(None);
         }
-        let current = self.peek().map_or(0, |head| head.descriptors);
-        let distance = walk.passed() + 1;
+        let current = self.peek().map_or(0, |head| head.descriptor_count);
+        let distance = walk.visited() + 1;
         // The driver may have lengthened the chain after its end was determined.
         if distance >= current {
             let (queue, max) = (self.side.queue, u32::from(current));

@@ -29,8 +29,8 @@ pub(crate) struct CompletedChain {
     /// Position of the chain's first descriptor.
     pub(crate) position: RingPosition,
     pub(crate) id: u16,
-    pub(crate) descriptors: u16,
-    pub(crate) written: u32,
+    pub(crate) descriptor_count: u16,
+    pub(crate) written_bytes: u32,
     /// Entries of the chain in the in-flight region; `None` if it is not recorded.
     pub(crate) entries: Option<ChainEntries>,
 }
@@ -65,7 +65,7 @@ impl PackedCells {
         let entries = u16::try_from(size).ok().filter(|entries| (1..=max).contains(entries));
         let entries = entries.ok_or(RingFault::PackedSize { queue, size, max })?;
         let locate_area = |area, address: u64, alignment: u64, bytes: u64| {
-            let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::Area {
+            let area_at = memory.user_pointer(address, bytes).ok_or(RingFault::AreaOutsideMemory {
                 queue,
                 area,
                 address,
@@ -125,7 +125,7 @@ impl PackedCells {
 
     /// Prefetches the cache lines of `count` descriptors from `index` on.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, index: u16, count: u16) {
+    pub(crate) fn prefetch_descriptors(&self, index: u16, count: u16) {
         const PER_LINE: usize = 64 / DESCRIPTOR_BYTES;
         for distance in (0..count).step_by(PER_LINE) {
             prefetch::<false>(self.at(index.wrapping_add(distance)));
@@ -137,7 +137,7 @@ impl PackedCells {
     /// they may become visible later.
     #[inline(always)]
     pub(crate) fn write_used(&self, position: RingPosition, id: u16, written: u32, is_last: bool) {
-        let wrap_flags = if position.wrap { AVAIL | USED } else { 0 };
+        let wrap_flags = if position.wrap_counter { AVAIL | USED } else { 0 };
         let flags = wrap_flags | if written != 0 { Descriptor::WRITE } else { 0 };
         let word = u64::from(written) | u64::from(id) << 32 | u64::from(flags) << 48;
         let ordering = if is_last { Ordering::Release } else { Ordering::Relaxed };
@@ -157,7 +157,7 @@ impl PackedNotificationFields for PackedCells {
     fn is_available(&self, position: RingPosition) -> bool {
         // SAFETY: the flags lie in the ring and are aligned.
         let flags = unsafe { AtomicU16::from_ptr(self.at(position.index).add(14).cast()) };
-        is_available(u16::from_le(flags.load(Ordering::Acquire)), position.wrap)
+        is_available(u16::from_le(flags.load(Ordering::Acquire)), position.wrap_counter)
     }
 
     #[inline(always)]

@@ -66,9 +66,9 @@ pub(crate) fn park(cells: &impl PackedNotificationFields) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UsedAdvance {
     /// Used position: that at which the next chain will be returned.
-    pub(crate) used: RingPosition,
+    pub(crate) used_position: RingPosition,
     /// Number of descriptors by which the position advanced; at most the ring's size.
-    pub(crate) descriptors: u16,
+    pub(crate) descriptor_count: u16,
     /// True for the first batch of a ring. The driver is then interrupted, because an earlier
     /// device may have died before it interrupted the driver.
     pub(crate) is_first: bool,
@@ -95,10 +95,10 @@ pub(crate) fn requires_interrupt(
     let position = RingPosition::from_number(event as u16);
     // Positions are compared on a line: `used` is at its index, and the preceding lap is below
     // zero.
-    let lap = if position.wrap == returned.used.wrap { 0 } else { size };
+    let lap = if position.wrap_counter == returned.used_position.wrap_counter { 0 } else { size };
     let distance =
-        returned.used.index.wrapping_sub(position.index.wrapping_sub(lap)).wrapping_sub(1);
-    distance < returned.descriptors
+        returned.used_position.index.wrapping_sub(position.index.wrapping_sub(lap)).wrapping_sub(1);
+    distance < returned.descriptor_count
 }
 
 #[cfg(test)]

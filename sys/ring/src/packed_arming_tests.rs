@@ -14,7 +14,7 @@ const DRIVER_EVENT: usize = 3;
 
 const SIZE: u16 = 8;
 /// Position of the last descriptor of the ring.
-const START: RingPosition = RingPosition { index: SIZE - 1, wrap: true };
+const START: RingPosition = RingPosition { index: SIZE - 1, wrap_counter: true };
 
 impl PackedNotificationFields for SimulatedCpu {
     fn is_available(&self, position: RingPosition) -> bool {
@@ -71,7 +71,7 @@ fn driver_sleeps<const EVENT_IDX: bool>(driver: &SimulatedCpu) -> bool {
 
 fn device_uses<const EVENT_IDX: bool>(device: &SimulatedCpu) -> bool {
     device.store(USED, 1);
-    let returned = UsedAdvance { used: START.ahead(1, SIZE), descriptors: 1, is_first: false };
+    let returned = UsedAdvance { used_position: START.advanced_by(1, SIZE), descriptor_count: 1, is_first: false };
     requires_interrupt(device, EVENT_IDX, SIZE, returned)
 }
 
@@ -112,7 +112,7 @@ fn passes(size: u16, from: RingPosition, to: RingPosition, event: RingPosition) 
         if position == event {
             return true;
         }
-        position = position.ahead(1, size);
+        position = position.advanced_by(1, size);
     }
     false
 }
@@ -120,11 +120,11 @@ fn passes(size: u16, from: RingPosition, to: RingPosition, event: RingPosition) 
 #[test]
 fn passing_is_judged_at_every_position_of_small_rings() {
     for size in 1..9_u16 {
-        let positions = || (0..2 * size).map(|n| RingPosition { index: n % size, wrap: n < size });
+        let positions = || (0..2 * size).map(|n| RingPosition { index: n % size, wrap_counter: n < size });
         for from in positions() {
             for descriptors in 1..=size {
-                let used = from.ahead(descriptors, size);
-                let returned = UsedAdvance { used, descriptors, is_first: false };
+                let used = from.advanced_by(descriptors, size);
+                let returned = UsedAdvance { used_position: used, descriptor_count: descriptors, is_first: false };
                 for position in positions() {
                     let cells = Still(event(position.number(), AT_POSITION));
                     let is_required = requires_interrupt(&cells, true, size, returned);
@@ -140,8 +140,8 @@ fn passing_is_judged_at_every_position_of_small_rings() {
 fn invalid_positions_and_flags_are_tolerated() {
     for event in [u32::MAX, 0x0002_7fff, 0x0002_ffff, 0x0003_0000, 0xfffd_0000] {
         for descriptors in [1, 7, 8] {
-            let used = RingPosition { index: 3, wrap: true };
-            let returned = UsedAdvance { used, descriptors, is_first: false };
+            let used = RingPosition { index: 3, wrap_counter: true };
+            let returned = UsedAdvance { used_position: used, descriptor_count: descriptors, is_first: false };
             let _ = requires_interrupt(&Still(event), true, SIZE, returned);
         }
     }
@@ -149,10 +149,10 @@ fn invalid_positions_and_flags_are_tolerated() {
 
 #[test]
 fn places_go_around() {
-    let position_at = |index, wrap| RingPosition { index, wrap };
-    assert_eq!(position_at(3, true).ahead(4, 8), position_at(7, true));
-    assert_eq!(position_at(3, true).ahead(5, 8), position_at(0, false));
-    assert_eq!(position_at(0, false).ahead(8, 8), position_at(0, true));
+    let position_at = |index, wrap| RingPosition { index, wrap_counter: wrap };
+    assert_eq!(position_at(3, true).advanced_by(4, 8), position_at(7, true));
+    assert_eq!(position_at(3, true).advanced_by(5, 8), position_at(0, false));
+    assert_eq!(position_at(0, false).advanced_by(8, 8), position_at(0, true));
     assert_eq!(RingPosition::from_number(0x8005), position_at(5, true));
     assert_eq!(position_at(5, true).number(), 0x8005);
     assert_eq!(position_at(5, false).number(), 5);

@@ -9,7 +9,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 use suimon_mapping::TruncationGuard;
 
 use crate::fault::MemoryError;
-use crate::mapping_limits::{CountedMapping, Exceeded, MappedMemory, device_bytes_max};
+use crate::mapping_limits::{CountedMapping, MappingLimitExceeded, MappedMemoryCounter, device_bytes_max};
 
 /// Memory region, as the front-end describes it.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl Region {
     pub fn map(
         index: usize,
         spec: &RegionSpec<'_>,
-        mapped: &Arc<MappedMemory>,
+        mapped: &Arc<MappedMemoryCounter>,
     ) -> Result<Self, MemoryError> {
         let size = spec.size;
         if size == 0 {
@@ -80,7 +80,7 @@ impl Region {
             .checked_add(size)
             .filter(|end| *end <= i64::MAX as u64)
             .ok_or_else(|| overflow("mmap offset", spec.mmap_offset))?;
-        if !is_in_memory(spec.fd) {
+        if !is_memory_file(spec.fd) {
             return Err(MemoryError::NotInMemory { index });
         }
         let stat = rustix::fs::fstat(spec.fd).map_err(host("stat"))?;
@@ -98,8 +98,8 @@ impl Region {
             .and_then(|bytes| usize::try_from(bytes).ok())
             .ok_or_else(|| overflow("mmap offset", spec.mmap_offset))?;
         let charge = mapped.charge(map_bytes as u64).map_err(|exceeded| match exceeded {
-            Exceeded::Device => MemoryError::DeviceLimit { index, size, max: device_bytes_max() },
-            Exceeded::Host => MemoryError::HostLimit { index, size },
+            MappingLimitExceeded::Device => MemoryError::DeviceLimit { index, size, max: device_bytes_max() },
+            MappingLimitExceeded::Host => MemoryError::HostLimit { index, size },
         })?;
         // SAFETY: a new mapping at an address of the kernel's choice.
         let map = unsafe {
@@ -172,7 +172,7 @@ impl Drop for Region {
 ///
 /// Only these files have seals. Unlike fstat(2) and fstatfs(2), the query of seals does not reach
 /// the file system, which could delay it.
-pub fn is_in_memory(fd: BorrowedFd<'_>) -> bool {
+pub fn is_memory_file(fd: BorrowedFd<'_>) -> bool {
     rustix::fs::fcntl_get_seals(fd).is_ok()
 }
 

@@ -70,13 +70,13 @@ impl RequestBuffers {
         }
     }
 
-    pub(crate) fn table(&self) -> &PayloadTable {
+    pub(crate) fn payload_table(&self) -> &PayloadTable {
         &self.table
     }
 
     /// Discards the buffers of the previous chain.
     #[inline(always)]
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin_chain(&mut self) {
         self.missing = HEADER_BYTES;
         self.readable.clear();
         self.writable.clear();
@@ -126,7 +126,7 @@ impl RequestBuffers {
         len: usize,
         is_writable: bool,
     ) -> Result<(), OutOfRange> {
-        view.each_part(addr, len, |pointer, before, len| {
+        view.for_each_range(addr, len, |pointer, before, len| {
             self.push(addr.wrapping_add(before as u64), pointer, len, is_writable);
         })
     }
@@ -181,7 +181,7 @@ impl RequestBuffers {
 
     /// Copies the first device-readable bytes after the header to `buffer`; fewer if there are
     /// fewer.
-    pub(crate) fn read_front(&self, buffer: &mut [u8]) {
+    pub(crate) fn read_data_prefix(&self, buffer: &mut [u8]) {
         let mut remaining = buffer;
         for GuestSegment { piece, .. } in &self.readable {
             let bytes = remaining.len().min(piece.len);
@@ -194,7 +194,7 @@ impl RequestBuffers {
 
     /// Writes `bytes` to the first device-writable bytes of the current chain; fewer if there are
     /// fewer. Calls `visit` for every range written. Returns the number of bytes written.
-    pub(crate) fn write_front(&self, bytes: &[u8], mut visit: impl FnMut(GuestRange)) -> usize {
+    pub(crate) fn write_data_prefix(&self, bytes: &[u8], mut visit: impl FnMut(GuestRange)) -> usize {
         let mut remaining = bytes;
         for GuestSegment { addr, piece } in &self.writable {
             let (part, rest) = remaining.split_at(remaining.len().min(piece.len));
@@ -207,7 +207,7 @@ impl RequestBuffers {
     }
 
     /// Returns the device-writable ranges of the current chain.
-    pub(crate) fn destination(&self) -> impl Iterator<Item = GuestRange> {
+    pub(crate) fn writable_ranges(&self) -> impl Iterator<Item = GuestRange> {
         self.writable
             .iter()
             .map(|segment| GuestRange { addr: segment.addr, len: segment.piece.len })
@@ -266,10 +266,10 @@ mod tests {
         let mut buffers = RequestBuffers::new(1, Arc::new(memory));
         let mut byte = 0_u8;
         for (segments, is_placed) in [(SEGMENTS_MAX, true), (SEGMENTS_MAX + 1, false), (1, true)] {
-            buffers.begin();
+            buffers.begin_chain();
             (0..segments).for_each(|_| buffers.push(0, &raw mut byte, 1, true));
             assert_eq!(buffers.assign_payload(0, PayloadUse::Destination), is_placed, "{segments}");
         }
-        assert_eq!(buffers.table().bytes(0), 1);
+        assert_eq!(buffers.payload_table().bytes(0), 1);
     }
 }

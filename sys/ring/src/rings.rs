@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
 use crate::memory::GuestMemory;
 use crate::packed::PackedQueue;
@@ -33,7 +33,7 @@ impl TxRing {
     ///
     /// # Errors
     /// As [`TxRing::with_tracking`].
-    pub fn new(memory: Arc<GuestMemory>, setup: &RingSetup) -> Result<Self, PortFault> {
+    pub fn new(memory: Arc<GuestMemory>, setup: &RingSetup) -> Result<Self, QueueFault> {
         Self::with_tracking(memory, setup, RingTracking::default())
     }
 
@@ -46,7 +46,7 @@ impl TxRing {
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
         records: RingTracking,
-    ) -> Result<Self, PortFault> {
+    ) -> Result<Self, QueueFault> {
         let access = Access::Read;
         // The entry that returns a whole batch is written by the variant with `RECORDS`.
         let is_plain =
@@ -67,8 +67,8 @@ impl TxRing {
         }
     }
 
-    fn over<Q: Virtqueue + 'static>(queue: Q, setup: &RingSetup) -> Result<Self, PortFault> {
-        let state = Arc::clone(&queue.side().state);
+    fn over<Q: Virtqueue + 'static>(queue: Q, setup: &RingSetup) -> Result<Self, QueueFault> {
+        let state = Arc::clone(&queue.queue_state().state);
         let engine = TxEngine::new(queue, setup)?;
         Ok(Self { state, announcer: engine.announcer(), source: Box::new(engine) })
     }
@@ -90,7 +90,7 @@ impl TxRing {
 }
 
 impl FrameSource for TxRing {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         self.source.receive(batch)
     }
 
@@ -114,8 +114,8 @@ impl FrameSource for TxRing {
         self.source.is_polled_by_fd()
     }
 
-    fn malformed(&self) -> u64 {
-        self.source.malformed()
+    fn malformed_frames(&self) -> u64 {
+        self.source.malformed_frames()
     }
 }
 
@@ -135,7 +135,7 @@ impl RxRing {
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
         mask: Arc<OffloadMask>,
-    ) -> Result<Self, PortFault> {
+    ) -> Result<Self, QueueFault> {
         Self::with_tracking(memory, setup, RingTracking::default(), mask)
     }
 
@@ -149,7 +149,7 @@ impl RxRing {
         setup: &RingSetup,
         records: RingTracking,
         mask: Arc<OffloadMask>,
-    ) -> Result<Self, PortFault> {
+    ) -> Result<Self, QueueFault> {
         let access = Access::Write;
         Ok(match (setup.features.packed(), records.is_empty()) {
             (false, true) => {
@@ -168,7 +168,7 @@ impl RxRing {
     }
 
     fn over<Q: Virtqueue + 'static>(queue: Q, setup: &RingSetup, mask: Arc<OffloadMask>) -> Self {
-        let state = Arc::clone(&queue.side().state);
+        let state = Arc::clone(&queue.queue_state().state);
         Self { state, sink: Box::new(RxEngine::new(queue, setup, mask)) }
     }
 
@@ -184,11 +184,11 @@ impl RxRing {
 }
 
 impl FrameSink for RxRing {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         self.sink.transmit(frame)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.sink.flush()
     }
 

@@ -6,13 +6,13 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use std::sync::Arc;
 
 use suimon_frame::{Frame, Offloads, Span, TailMemory, TailReader, VNET_HEADER_BYTES, VnetHeader};
-use suimon_ports::{FrameSink, PortFault, TransmitResult};
+use suimon_ports::{FrameSink, QueueFault, TransmitResult};
 
 use crate::cells::Descriptor;
-use crate::chain::step;
+use crate::chain::next_buffer;
 use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
-use crate::head::Head;
+use crate::head::ChainHead;
 use crate::setup::RingSetup;
 use crate::virtqueue::Virtqueue;
 
@@ -74,7 +74,7 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let Some(head) = self.queue.peek() else { return Ok(TransmitResult::Full) };
         let body = frame.head();
         let bytes = VNET_HEADER_BYTES + body.len();
-        let is_simple = head.first.kind() == Descriptor::WRITE
+        let is_simple = head.first.known_flags() == Descriptor::WRITE
             && head.first.len as usize >= bytes
             && self.header_bytes == VNET_HEADER_BYTES;
         let (Some((low, high)), true) = (frame.plain_vnet_header_words(), is_simple) else {
@@ -107,8 +107,8 @@ impl<Q: Virtqueue> RxEngine<Q> {
         let header = header.encode();
         let header = header.get(..self.header_bytes).unwrap_or_default();
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| tag.as_slice());
-        let slices = [header, wire.front, tag, wire.rest];
-        let mark = self.queue.mark();
+        let slices = [header, wire.before_tag, tag, wire.after_tag];
+        let mark = self.queue.rewind_point();
         let tail = frame.tail();
         let result =
             self.fill_chains(FrameReader { slices, position: 0, slice: 0, offset: 0, tail });
@@ -128,12 +128,12 @@ impl<Q: Virtqueue> RxEngine<Q> {
             let Some(head) = self.queue.peek() else { return Ok(TransmitResult::Full) };
             let written = self.fill_chain(head, &mut source, &mut count_at)?;
             if written == 0 {
-                let queue = self.queue.side().queue;
+                let queue = self.queue.queue_state().queue;
                 return Err(RingFault::ReceiveChainLength { queue, head: head.index });
             }
             self.queue.complete(head, written as u32);
             chains += 1;
-            if !self.queue.side().features.mergeable() && !source.is_empty() {
+            if !self.queue.queue_state().features.mergeable() && !source.is_empty() {
                 return Ok(TransmitResult::Full);
             }
         }
@@ -153,13 +153,13 @@ impl<Q: Virtqueue> RxEngine<Q> {
     /// in `count_at` the guest-physical addresses of the two bytes of `num_buffers`.
     fn fill_chain(
         &mut self,
-        head: Head,
+        head: ChainHead,
         source: &mut FrameReader<'_>,
         count_at: &mut [Option<(u16, u64)>; 2],
     ) -> Result<usize, RingFault> {
         let mut written = 0;
         let mut walk = ChainWalk::new(head, self.queue.size());
-        while let Some(buffer) = step(&mut self.queue, &mut walk)? {
+        while let Some(buffer) = next_buffer(&mut self.queue, &mut walk)? {
             let mut filled = 0;
             while filled < buffer.len {
                 let start = source.position;
@@ -246,20 +246,20 @@ impl<'a> FrameReader<'a> {
 
 impl<Q: Virtqueue> FrameSink for RxEngine<Q> {
     #[inline]
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
-        self.queue.side().check()?;
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
+        self.queue.queue_state().check()?;
         match self.put(frame) {
             Ok(sent) => Ok(sent),
-            Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
+            Err(fault) => Err(self.queue.queue_state_mut().fail(fault).into()),
         }
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.queue.publish();
-        self.queue.side().check()?;
+        self.queue.queue_state().check()?;
         match self.queue.prefetch_ahead() {
             Ok(()) => Ok(()),
-            Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
+            Err(fault) => Err(self.queue.queue_state_mut().fail(fault).into()),
         }
     }
 

@@ -15,7 +15,7 @@ use crate::cells::{DESCRIPTOR_BYTES, Descriptor, RingCells, USED_ENTRY_BYTES, US
 use crate::chain_walk::ChainWalk;
 use crate::dirty_log::RingLog;
 use crate::fault::RingFault;
-use crate::head::Head;
+use crate::head::ChainHead;
 use crate::inflight_split::{RecoveredHeads, SplitInflight};
 use crate::memory::GuestMemory;
 use crate::notification::{self, NotificationFields};
@@ -29,14 +29,14 @@ use outstanding_heads::OutstandingHeads;
 
 /// Chains whose first descriptors were fetched before they are used.
 struct FetchedSplitChains {
-    heads: [Head; BATCH_FRAMES_MAX],
+    heads: [ChainHead; BATCH_FRAMES_MAX],
     filled: usize,
     taken: usize,
 }
 
 /// State to which [`Virtqueue::rewind`] returns.
 #[derive(Clone, Copy)]
-pub(crate) struct Mark {
+pub(crate) struct RewindPoint {
     next_avail: u16,
     next_used: u16,
 }
@@ -80,7 +80,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             let (size, avail) = (cells.size(), cells.avail_idx());
             let (opened, recovery) = SplitInflight::open(part, setup.queue, size, used, avail)?;
             inflight = Some(if access == Access::ReadThenWrite {
-                opened.recording_on_take()
+                opened.with_recording_on_take()
             } else {
                 opened
             });
@@ -92,7 +92,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             cells,
             side: QueueState::new(memory, setup, access),
             ahead: FetchedSplitChains {
-                heads: [Head::default(); BATCH_FRAMES_MAX],
+                heads: [ChainHead::default(); BATCH_FRAMES_MAX],
                 filled: 0,
                 taken: 0,
             },
@@ -196,7 +196,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             self.cells.write_used(self.published_used, self.batch_head, 0);
         }
         if let Some(inflight) = &mut self.inflight {
-            inflight.begin_return();
+            inflight.begin_used_batch();
         }
     }
 
@@ -212,7 +212,7 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
             log.mark_used(USED_IDX_AT, size_of::<u16>());
         }
         if let Some(inflight) = &mut self.inflight {
-            inflight.end_return(self.next_used);
+            inflight.end_used_batch(self.next_used);
         }
         self.replay.advance(self.next_avail);
     }
@@ -230,16 +230,16 @@ impl<const RECORDS: bool> SplitQueue<RECORDS> {
 }
 
 impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
-    type Mark = Mark;
+    type RewindPoint = RewindPoint;
     const NESTED_INDIRECT_IS_FAULT: bool = true;
 
     #[inline(always)]
-    fn side(&self) -> &QueueState {
+    fn queue_state(&self) -> &QueueState {
         &self.side
     }
 
     #[inline(always)]
-    fn side_mut(&mut self) -> &mut QueueState {
+    fn queue_state_mut(&mut self) -> &mut QueueState {
         &mut self.side
     }
 
@@ -278,7 +278,7 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
     }
 
     #[inline(always)]
-    fn peek(&self) -> Option<Head> {
+    fn peek(&self) -> Option<ChainHead> {
         if self.ahead.taken == self.ahead.filled {
             return None;
         }
@@ -286,7 +286,7 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
     }
 
     #[inline(always)]
-    fn complete(&mut self, head: Head, written: u32) {
+    fn complete(&mut self, head: ChainHead, written: u32) {
         if RECORDS && self.returns_batches {
             self.batch_head = head.index;
         } else {
@@ -303,15 +303,15 @@ impl<const RECORDS: bool> Virtqueue for SplitQueue<RECORDS> {
         self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
     }
 
-    fn mark(&self) -> Mark {
-        Mark { next_avail: self.next_avail, next_used: self.next_used }
+    fn rewind_point(&self) -> RewindPoint {
+        RewindPoint { next_avail: self.next_avail, next_used: self.next_used }
     }
 
-    fn rewind(&mut self, mark: Mark) {
+    fn rewind(&mut self, mark: RewindPoint) {
         if self.next_avail != mark.next_avail {
             if let Some(inflight) = &mut self.inflight {
                 let forgotten = usize::from(self.next_avail.wrapping_sub(mark.next_avail));
-                inflight.forget(inflight.completed().saturating_sub(forgotten));
+                inflight.truncate_completed(inflight.completed_count().saturating_sub(forgotten));
             }
             self.next_avail = mark.next_avail;
             self.next_used = mark.next_used;

@@ -20,8 +20,8 @@ const TAIL_BUFFER_BYTES: usize = 2048;
 /// Tail whose spans are guest-physical addresses.
 impl TailMemory for GuestMemory {
     fn read(&self, address: u64, buffer: &mut [u8]) {
-        let read = self.each_part(address, buffer.len(), |src, offset, bytes| {
-            // SAFETY: `each_part` stays inside the mapping and inside `buffer`; our own
+        let read = self.for_each_range(address, buffer.len(), |src, offset, bytes| {
+            // SAFETY: `for_each_range` stays inside the mapping and inside `buffer`; our own
             // memory and the guest's do not overlap.
             unsafe { copy(src, buffer.as_mut_ptr().add(offset), bytes) }
         });
@@ -55,15 +55,15 @@ impl MemoryView {
         memory: &GuestMemory,
         span: Span,
     ) -> Result<(), OutOfRange> {
-        self.each_part(addr, span.bytes, |dst, before, bytes| {
+        self.for_each_range(addr, span.bytes, |dst, before, bytes| {
             let source = span.address.wrapping_add(before as u64);
-            let copied = memory.each_part(source, bytes, |src, offset, bytes| {
+            let copied = memory.for_each_range(source, bytes, |src, offset, bytes| {
                 // SAFETY: both walks stay inside their mappings, and this one inside
                 // the part of the other.
                 unsafe { copy_within(src, dst.add(offset), bytes) }
             });
             if copied.is_err() {
-                // SAFETY: `each_part` stays inside the mapping.
+                // SAFETY: `for_each_range` stays inside the mapping.
                 unsafe { dst.write_bytes(0, bytes) }
             }
         })

@@ -16,12 +16,12 @@ use suimon_frame::{
     Announcement, FRAME_BYTES_MAX, Frame, FrameBatch, GSO_HEADER_BYTES_MAX, MacAddr, Offloads,
     Span, TAIL_SPANS_MAX, TailMemory, VNET_HEADER_BYTES, VNET_HEADER_SHORT_BYTES, VnetHeader,
 };
-use suimon_ports::{ArmResult, FrameSource, PortFault};
+use suimon_ports::{ArmResult, FrameSource, QueueFault};
 
-use crate::chain::step;
+use crate::chain::next_buffer;
 use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
-use crate::head::Head;
+use crate::head::ChainHead;
 use crate::kick::kick_eventfd;
 use crate::setup::RingSetup;
 use crate::virtqueue::Virtqueue;
@@ -85,7 +85,7 @@ pub(crate) struct TxEngine<Q> {
 
 impl<Q: Virtqueue> TxEngine<Q> {
     /// Creates a running ring. Kicks are suppressed until it is armed.
-    pub(crate) fn new(queue: Q, setup: &RingSetup) -> Result<Self, PortFault> {
+    pub(crate) fn new(queue: Q, setup: &RingSetup) -> Result<Self, QueueFault> {
         let kick = kick_eventfd(setup)?;
         Ok(Self {
             announcer: Arc::new(RarpAnnouncer {
@@ -112,7 +112,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         let mut count = 0;
         let mut current = self.queue.fetch()?;
         while current > 0 {
-            let (Some(head), Some(frame)) = (self.queue.peek(), batch.spare()) else { break };
+            let (Some(head), Some(frame)) = (self.queue.peek(), batch.next_free_frame()) else { break };
             let admitted = self.take_frame(head, frame)?;
             self.queue.complete(head, 0);
             current -= 1;
@@ -131,9 +131,9 @@ impl<Q: Virtqueue> TxEngine<Q> {
 
     /// Copies one chain to `frame`. Returns false if the chain does not contain a valid frame.
     #[inline(always)]
-    fn take_frame(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
+    fn take_frame(&mut self, head: ChainHead, frame: &mut Frame) -> Result<bool, RingFault> {
         let len = head.first.len as usize;
-        if head.first.kind() != 0 || len < self.header_bytes || len >= TAIL_THRESHOLD_BYTES {
+        if head.first.known_flags() != 0 || len < self.header_bytes || len >= TAIL_THRESHOLD_BYTES {
             return self.gather(head, frame);
         }
         let body = len - self.header_bytes;
@@ -157,13 +157,13 @@ impl<Q: Virtqueue> TxEngine<Q> {
 
     /// Implements [`Self::take_frame`] for a chain that is long or has several buffers.
     #[inline(never)]
-    fn gather(&mut self, head: Head, frame: &mut Frame) -> Result<bool, RingFault> {
+    fn gather(&mut self, head: ChainHead, frame: &mut Frame) -> Result<bool, RingFault> {
         let mut header = [0; VNET_HEADER_BYTES];
         let mut missing = self.header_bytes;
         let (mut front, mut body) = (0, 0);
         self.spans.clear();
         let mut walk = ChainWalk::new(head, self.queue.size());
-        while let Some(buffer) = step(&mut self.queue, &mut walk)? {
+        while let Some(buffer) = next_buffer(&mut self.queue, &mut walk)? {
             let into_header = missing.min(buffer.len);
             let start = self.header_bytes - missing;
             let into_body = buffer.len - into_header;
@@ -205,7 +205,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
         }
         frame.set_len(front);
         if !self.spans.is_empty() {
-            let memory = Arc::clone(self.queue.side().view.memory());
+            let memory = Arc::clone(self.queue.queue_state().view.memory());
             frame.set_tail(memory, &self.spans);
         }
         Ok(missing == 0 && self.admit(header, frame))
@@ -217,7 +217,7 @@ impl<Q: Virtqueue> TxEngine<Q> {
     fn copy_tail(&mut self, frame: &mut Frame, mut front: usize) -> usize {
         for span in self.spans.drain(..) {
             if let Some(space) = free_bytes(frame, front, span.bytes) {
-                self.queue.side().view.memory().read(span.address, space);
+                self.queue.queue_state().view.memory().read(span.address, space);
                 front += span.bytes;
             }
         }
@@ -232,9 +232,9 @@ impl<Q: Virtqueue> TxEngine<Q> {
     }
 
     #[cold]
-    fn too_long(&self, head: Head) -> RingFault {
+    fn too_long(&self, head: ChainHead) -> RingFault {
         let max = self.header_bytes + FRAME_BYTES_MAX;
-        RingFault::FrameLength { queue: self.queue.side().queue, head: head.index, max }
+        RingFault::FrameLength { queue: self.queue.queue_state().queue, head: head.index, max }
     }
 }
 
@@ -247,14 +247,14 @@ fn free_bytes(frame: &mut Frame, start: usize, bytes: usize) -> Option<&mut [u8]
 }
 
 impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         self.release();
-        self.queue.side().check()?;
+        self.queue.queue_state().check()?;
         let mut count = 0;
         if self.announcer.is_pending() {
-            if let Some(frame) = batch.spare() {
+            if let Some(frame) = batch.next_free_frame() {
                 if let Some(announcement) = self.announcer.take() {
-                    frame.fill(announcement.bytes());
+                    frame.set_bytes(announcement.bytes());
                     batch.commit();
                     count += 1;
                 }
@@ -266,7 +266,7 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
         }
         match result {
             Ok(received) => Ok(count + received),
-            Err(fault) => Err(self.queue.side_mut().fail(fault).into()),
+            Err(fault) => Err(self.queue.queue_state_mut().fail(fault).into()),
         }
     }
 
@@ -297,7 +297,7 @@ impl<Q: Virtqueue> FrameSource for TxEngine<Q> {
         false
     }
 
-    fn malformed(&self) -> u64 {
+    fn malformed_frames(&self) -> u64 {
         self.malformed
     }
 }

@@ -11,7 +11,7 @@ use crate::cells::{DESCRIPTOR_BYTES, Descriptor};
 use crate::chain_walk::ChainWalk;
 use crate::fault::RingFault;
 use crate::features::RingFeatures;
-use crate::head::Head;
+use crate::head::ChainHead;
 use crate::inflight_layout::ChainEntries;
 use crate::memory::GuestMemory;
 use crate::memory_view::MemoryView;
@@ -22,21 +22,21 @@ use crate::setup::RingSetup;
 pub(crate) const PREFETCH_DISTANCE: usize = 8;
 
 /// Virtqueue from the device's side: chains are taken in the driver's order and returned in the
-/// same order, or with [`AnyOrder`] in any order.
+/// same order, or with [`OutOfOrderVirtqueue`] in any order.
 ///
 /// [`Virtqueue::fetch`] fetches chains, [`Virtqueue::peek`] returns the next,
 /// [`Virtqueue::complete`] takes and completes it, and [`Virtqueue::publish`] returns all completed
 /// chains. Errors are final: the caller passes them to [`QueueState::fail`].
 pub(crate) trait Virtqueue: Send {
     /// State to which [`Virtqueue::rewind`] returns.
-    type Mark: Copy;
+    type RewindPoint: Copy;
 
     /// True if the `INDIRECT` flag in a descriptor of an indirect table is a fault. In packed rings
     /// the flag is ignored there.
     const NESTED_INDIRECT_IS_FAULT: bool;
 
-    fn side(&self) -> &QueueState;
-    fn side_mut(&mut self) -> &mut QueueState;
+    fn queue_state(&self) -> &QueueState;
+    fn queue_state_mut(&mut self) -> &mut QueueState;
 
     /// Returns the number of entries of the queue.
     fn size(&self) -> u16;
@@ -50,17 +50,17 @@ pub(crate) trait Virtqueue: Send {
     fn prefetch_ahead(&mut self) -> Result<(), RingFault>;
 
     /// Returns the next fetched chain without taking it; `None` if none is fetched.
-    fn peek(&self) -> Option<Head>;
+    fn peek(&self) -> Option<ChainHead>;
 
     /// Takes and completes the chain that [`Virtqueue::peek`] returns. `written` is the number of
     /// bytes that the device has written to it.
-    fn complete(&mut self, head: Head, written: u32);
+    fn complete(&mut self, head: ChainHead, written: u32);
 
-    fn mark(&self) -> Self::Mark;
+    fn rewind_point(&self) -> Self::RewindPoint;
 
     /// Reverts the completion of every chain since `mark` was returned. None of these chains may be
     /// published.
-    fn rewind(&mut self, mark: Self::Mark);
+    fn rewind(&mut self, mark: Self::RewindPoint);
 
     /// Publishes completed chains, and interrupts the driver if it requests that.
     fn publish(&mut self);
@@ -94,24 +94,24 @@ pub(crate) trait Virtqueue: Send {
 
     #[inline(always)]
     fn view(&mut self) -> &mut MemoryView {
-        &mut self.side_mut().view
+        &mut self.queue_state_mut().view
     }
 
     /// Returns the fault of a buffer that is not in guest memory.
     #[cold]
     fn out_of_memory_fault(&self, head: u16, address: u64, bytes: usize) -> RingFault {
-        let queue = self.side().queue;
+        let queue = self.queue_state().queue;
         RingFault::BufferAddress { queue, head, address, bytes: bytes as u64 }
     }
 }
 
 /// Virtqueue whose chains may be returned in any order, at any time after they were taken.
 ///
-/// [`AnyOrder::take`] replaces [`Virtqueue::complete`]; later [`AnyOrder::complete_taken`]
+/// [`OutOfOrderVirtqueue::take`] replaces [`Virtqueue::complete`]; later [`OutOfOrderVirtqueue::complete_taken`]
 /// completes the chain. [`Virtqueue::rewind`] is not used with such queues.
-pub(crate) trait AnyOrder: Virtqueue {
+pub(crate) trait OutOfOrderVirtqueue: Virtqueue {
     /// Takes the chain returned by [`Virtqueue::peek`]. Its descriptors are not read again.
-    fn take(&mut self, head: Head) -> Result<TakenChain, RingFault>;
+    fn take(&mut self, head: ChainHead) -> Result<TakenChain, RingFault>;
 
     /// Completes a chain that was taken. `written` is the number of bytes that the device has
     /// written to it.
@@ -130,7 +130,7 @@ pub(crate) struct TakenChain {
     /// Index of the head, or in a packed ring the buffer id.
     pub(crate) index: u16,
     /// Number of the chain's descriptors in the ring. Set in packed rings only.
-    pub(crate) descriptors: u16,
+    pub(crate) descriptor_count: u16,
     /// Entries of the chain in a packed ring's part of the in-flight region; `None` if it is not
     /// recorded.
     pub(crate) entries: Option<ChainEntries>,
@@ -212,7 +212,7 @@ impl QueueState {
             state: Arc::new(RingState::new(setup)),
             call: Arc::clone(&setup.call),
             error: Arc::clone(&setup.error),
-            reported_faults: suimon_mapping::truncations(),
+            reported_faults: suimon_mapping::truncated_access_count(),
             fault: None,
         }
     }
@@ -247,7 +247,7 @@ impl QueueState {
     /// [`RingFault::MemoryTruncated`], with which the caller must end the ring.
     #[inline]
     pub(crate) fn check_memory(&mut self) -> Result<(), RingFault> {
-        let faults = suimon_mapping::truncations();
+        let faults = suimon_mapping::truncated_access_count();
         if faults != self.reported_faults {
             self.reported_faults = faults;
             if self.view.memory().is_faulted() {
@@ -259,7 +259,7 @@ impl QueueState {
 
     /// Prefetches the first buffer of a chain.
     #[inline(always)]
-    pub(crate) fn prefetch_buffer(&self, head: &Head) {
+    pub(crate) fn prefetch_buffer(&self, head: &ChainHead) {
         match self.access {
             Access::Read | Access::ReadThenWrite => self.view.prefetch_read(head.first.addr),
             Access::Write => {

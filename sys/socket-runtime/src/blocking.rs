@@ -19,7 +19,7 @@ pub struct BlockingCallFailed;
 /// # Errors
 /// See [`BlockingCallFailed`]. In this case, the captured values of `call` were dropped, and it
 /// will not be executed.
-pub async fn blocking<T: Send + 'static>(
+pub async fn run_blocking<T: Send + 'static>(
     call: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, BlockingCallFailed> {
     let (report, result) = oneshot::channel();
@@ -44,7 +44,7 @@ pub async fn blocking<T: Send + 'static>(
 /// Executes `call` in a thread for blocking calls without waiting for it. Returns false if the host
 /// has no thread left; `call` was then dropped. Must be called by a task of a
 /// [`SocketRuntime`](crate::SocketRuntime).
-pub fn blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
+pub fn run_blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
     let pending = Arc::new(Mutex::new(Some(call)));
     let queued = Arc::clone(&pending);
     let execute = move || {
@@ -65,13 +65,13 @@ pub fn blocking_detached(call: impl FnOnce() + Send + 'static) -> bool {
 ///
 /// # Errors
 /// See [`BlockingCallFailed`]; also if `value` is `None`.
-pub async fn blocking_on<V: Send + 'static, T: Send + 'static>(
+pub async fn run_blocking_on<V: Send + 'static, T: Send + 'static>(
     value: &mut Option<V>,
     call: impl FnOnce(&mut V) -> T + Send + 'static,
 ) -> Result<T, BlockingCallFailed> {
     let slot = Arc::new(Mutex::new(value.take()));
     let task_slot = Arc::clone(&slot);
-    let result = blocking(move || {
+    let result = run_blocking(move || {
         // Dropped if the call panics.
         let mut value = take(&task_slot)?;
         let result = call(&mut value);

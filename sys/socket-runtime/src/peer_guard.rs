@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
-use suimon_unix_socket::{receive, refuse_descriptors};
+use suimon_unix_socket::{receive_with_descriptors, refuse_descriptors};
 
 use crate::runtime::SocketRuntime;
 
@@ -25,7 +25,7 @@ impl DescriptorGuard {
     ///
     /// # Errors
     /// The process or host has no free descriptor.
-    pub fn guard(socket: BorrowedFd<'_>, runtime: &SocketRuntime) -> io::Result<Option<Self>> {
+    pub fn refuse_or_guard(socket: BorrowedFd<'_>, runtime: &SocketRuntime) -> io::Result<Option<Self>> {
         if refuse_descriptors(socket) { Ok(None) } else { Self::new(socket, runtime).map(Some) }
     }
 
@@ -50,7 +50,7 @@ impl DescriptorGuard {
         rooms: &mut [IoSliceMut<'_>],
     ) -> io::Result<usize> {
         let mut received = Vec::new();
-        let result = receive(socket, rooms, &mut received);
+        let result = receive_with_descriptors(socket, rooms, &mut received);
         if received.is_empty() {
             return result;
         }

@@ -32,7 +32,7 @@ impl ReconnectPause {
     }
 }
 
-/// Rate limit for log entries that a peer can cause: at most one in [`EVERY`](Self::EVERY).
+/// Rate limit for log entries that a peer can cause: at most one in [`INTERVAL_MIN`](Self::EVERY).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogRateLimit {
     last: Option<Instant>,
@@ -41,12 +41,12 @@ pub struct LogRateLimit {
 
 impl LogRateLimit {
     /// Minimum interval between two log entries.
-    pub const EVERY: Duration = Duration::from_secs(10);
+    pub const INTERVAL_MIN: Duration = Duration::from_secs(10);
 
     /// If a log entry may be written at `now`, returns the number of entries omitted since the last
     /// one. Otherwise counts the entry as omitted and returns `None`.
     pub fn try_log(&mut self, now: Instant) -> Option<u64> {
-        if self.last.is_some_and(|last| now.saturating_duration_since(last) < Self::EVERY) {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) < Self::INTERVAL_MIN) {
             self.suppressed = self.suppressed.saturating_add(1);
             return None;
         }
@@ -115,8 +115,8 @@ mod tests {
         let (mut pace, start) = (LogRateLimit::default(), Instant::now());
         assert_eq!(pace.try_log(start), Some(0));
         assert!((0..2000).all(|ms| pace.try_log(start + Duration::from_millis(ms)).is_none()));
-        assert_eq!(pace.try_log(start + LogRateLimit::EVERY), Some(2000));
-        assert_eq!(pace.try_log(start + 3 * LogRateLimit::EVERY), Some(0));
+        assert_eq!(pace.try_log(start + LogRateLimit::INTERVAL_MIN), Some(2000));
+        assert_eq!(pace.try_log(start + 3 * LogRateLimit::INTERVAL_MIN), Some(0));
     }
 
     #[test]

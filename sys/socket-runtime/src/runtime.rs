@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use suimon_ports::ThreadStart;
+use suimon_ports::ThreadInit;
 use tokio::runtime::{Builder, EnterGuard, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
-use crate::blocking::blocking_on;
+use crate::blocking::run_blocking_on;
 
 /// Default maximum number of concurrent blocking calls of a runtime. Further calls are queued.
-pub const BLOCKING_MAX: usize = 512;
+pub const BLOCKING_CALLS_MAX: usize = 512;
 /// Time after which an unused thread for blocking calls ends.
-pub const BLOCKING_IDLE: Duration = Duration::from_secs(10);
+pub const BLOCKING_THREAD_IDLE_MAX: Duration = Duration::from_secs(10);
 /// Maximum number of values that [`SocketRuntime::drop_later`] drops at once. Further ones are
 /// queued.
-pub const DROPPING_MAX: usize = 64;
+pub const CONCURRENT_DROPS_MAX: usize = 64;
 /// Interval of the attempts to drop a value while the host has no thread left.
 const SHORTAGE: Duration = Duration::from_millis(200);
 
@@ -30,7 +30,7 @@ const SHORTAGE: Duration = Duration::from_millis(200);
 #[derive(Clone)]
 pub struct ThreadHooks {
     /// Called by each worker thread. If it fails, [`SocketRuntime::new`] fails.
-    pub on_worker_start: ThreadStart,
+    pub on_worker_start: ThreadInit,
     /// Called by each thread for blocking calls, which a worker thread has started.
     pub on_blocking_start: Arc<dyn Fn() + Send + Sync>,
 }
@@ -68,7 +68,7 @@ impl SocketRuntime {
     /// # Errors
     /// The host has no thread or descriptor left, or the error of `hooks.on_worker_start`.
     pub fn new(name: &str, workers: usize, hooks: ThreadHooks) -> io::Result<Self> {
-        Self::with_blocking_max(name, workers, BLOCKING_MAX, hooks)
+        Self::with_blocking_max(name, workers, BLOCKING_CALLS_MAX, hooks)
     }
 
     /// Starts threads as [`new`](Self::new) does. At most `blocking_max` blocking calls (at least
@@ -89,7 +89,7 @@ impl SocketRuntime {
         builder
             .worker_threads(workers)
             .max_blocking_threads(blocking_max.max(1))
-            .thread_keep_alive(BLOCKING_IDLE)
+            .thread_keep_alive(BLOCKING_THREAD_IDLE_MAX)
             .thread_name(name)
             .on_thread_start(thread_start(workers, hooks, report))
             .enable_io()
@@ -97,7 +97,7 @@ impl SocketRuntime {
         // Tokio panics if it cannot start a worker thread.
         let built = catch_unwind(AssertUnwindSafe(|| builder.build()));
         let runtime = built.unwrap_or_else(|_| Err(no_thread()))?;
-        let dropping = Arc::new(Semaphore::new(DROPPING_MAX));
+        let dropping = Arc::new(Semaphore::new(CONCURRENT_DROPS_MAX));
         let inner = Inner { handle: runtime.handle().clone(), runtime: Some(runtime), dropping };
         for outcome in outcomes.iter().take(workers) {
             outcome?;
@@ -120,7 +120,7 @@ impl SocketRuntime {
             let _place = dropping.acquire_owned().await;
             let mut value = Some(Some(value));
             while value.is_some() {
-                if blocking_on(&mut value, |value| drop(value.take())).await.is_ok() {
+                if run_blocking_on(&mut value, |value| drop(value.take())).await.is_ok() {
                     return;
                 }
                 sleep(SHORTAGE).await;

@@ -73,7 +73,7 @@ fn a_task_is_stopped_and_joined_when_it_is_dropped() {
         stop.wait().await;
         assert!(stop.is_set());
         // A call that has started is completed.
-        blocking(|| std::thread::sleep(Duration::from_millis(20))).await.unwrap();
+        run_blocking(|| std::thread::sleep(Duration::from_millis(20))).await.unwrap();
         end_sender.send(()).unwrap();
     });
     // The task keeps the threads of its runtime alive.
@@ -93,7 +93,7 @@ fn calls_that_block_keep_no_other_task_from_running() {
             let barrier = Arc::clone(&barrier);
             runtime.spawn(|_| async move {
                 // This returns only if all 33 calls run concurrently.
-                blocking(move || barrier.wait()).await.unwrap();
+                run_blocking(move || barrier.wait()).await.unwrap();
             })
         })
         .collect();
@@ -107,7 +107,7 @@ fn a_call_that_panics_ends_nothing_but_itself() {
     let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
         let dropped = Dropped(report_sender.clone());
-        let result: Result<(), BlockingCallFailed> = blocking(move || {
+        let result: Result<(), BlockingCallFailed> = run_blocking(move || {
             let _owned = dropped;
             panic!("a defect");
         })
@@ -143,7 +143,7 @@ fn worker_threads_are_confined_before_tasks_run_and_others_are_their_children() 
     assert_eq!((workers.load(Ordering::Relaxed), children.load(Ordering::Relaxed)), (3, 0));
     let (done, is_done) = sync_channel(1);
     let _task = runtime.spawn(|_| async move {
-        blocking(|| ()).await.unwrap();
+        run_blocking(|| ()).await.unwrap();
         done.send(()).unwrap();
     });
     is_done.recv_timeout(LIMIT).unwrap();
@@ -240,14 +240,14 @@ fn a_call_for_which_there_is_no_thread_is_dropped_and_not_executed_later() {
     let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
         let (dropped, executed) = (Dropped(report_sender.clone()), report_sender.clone());
-        let result = blocking(move || {
+        let result = run_blocking(move || {
             let _owned = dropped;
             executed.send("executed".to_owned()).unwrap();
         })
         .await;
         report_sender.send(format!("{result:?}")).unwrap();
         let mut value = Some(7);
-        let result = blocking_on(&mut value, |value| *value += 1).await;
+        let result = run_blocking_on(&mut value, |value| *value += 1).await;
         report_sender.send(format!("{result:?} {value:?}")).unwrap();
     });
     let next = || reports.recv_timeout(LIMIT).unwrap();
@@ -267,9 +267,9 @@ fn a_value_stays_with_its_task_unless_the_call_panics() {
     let (report_sender, reports) = channel();
     let _task = runtime.spawn(|_| async move {
         let mut value = Some(Dropped(report_sender.clone()));
-        assert_eq!(blocking_on(&mut value, |_| 3).await, Ok(3));
+        assert_eq!(run_blocking_on(&mut value, |_| 3).await, Ok(3));
         assert!(value.is_some());
-        let panicked: Result<(), _> = blocking_on(&mut value, |_| panic!("a defect")).await;
+        let panicked: Result<(), _> = run_blocking_on(&mut value, |_| panic!("a defect")).await;
         report_sender.send(format!("{panicked:?} {}", value.is_none())).unwrap();
     });
     assert_eq!(reports.recv_timeout(LIMIT).unwrap(), "dropped");
@@ -303,7 +303,7 @@ fn at_most_so_many_blocking_calls_are_executed_at_once() {
                     std::thread::sleep(Duration::from_millis(5));
                     running.fetch_sub(1, Ordering::Relaxed);
                 };
-                blocking(call).await.unwrap();
+                run_blocking(call).await.unwrap();
             })
         })
         .collect();
@@ -326,7 +326,7 @@ impl Drop for Blocks {
 fn values_whose_drop_blocks_are_dropped_elsewhere_and_only_so_many_at_once() {
     let runtime = SocketRuntime::new("dropping", 1, ThreadHooks::default()).unwrap();
     let (end_sender, ends) = channel();
-    let count = DROPPING_MAX + 8;
+    let count = CONCURRENT_DROPS_MAX + 8;
     let holds: Vec<_> = (0..count)
         .map(|_| {
             let (hold, release) = channel();
@@ -335,14 +335,14 @@ fn values_whose_drop_blocks_are_dropped_elsewhere_and_only_so_many_at_once() {
         })
         .collect();
     // Worker thread and threads for blocking calls have the same name.
-    wait_for("the drops", || threads("dropping") == DROPPING_MAX + 1);
+    wait_for("the drops", || threads("dropping") == CONCURRENT_DROPS_MAX + 1);
     // Other blocking calls are executed meanwhile.
     let (report, reports) = channel();
     let task = runtime.spawn(|_| async move {
-        blocking(move || report.send(()).unwrap()).await.unwrap();
+        run_blocking(move || report.send(()).unwrap()).await.unwrap();
     });
     reports.recv_timeout(LIMIT).unwrap();
-    assert!(threads("dropping") <= DROPPING_MAX + 2);
+    assert!(threads("dropping") <= CONCURRENT_DROPS_MAX + 2);
     assert!(ends.try_recv().is_err());
     drop(holds);
     for _ in 0..count {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use redb::{Database, Durability, TableDefinition, TableError};
 use suimon_ports::{StateStore, StateStoreError, StateStoreErrorKind};
 
-use crate::FILE_NAME;
+use crate::STATE_FILE_NAME;
 use crate::explain::{self, TransactionError};
 use crate::open::{self, catch_panic};
 
@@ -73,20 +73,20 @@ impl FileStore {
     /// The directory cannot be used, another process uses it, or the file in it is damaged; it is
     /// never replaced.
     pub fn open(directory: &Path) -> Result<Self, StateStoreError> {
-        let located = open::locate(directory)?;
+        let located = open::lock_and_create(directory)?;
         let store = Self {
             file: located.file,
             state: RwLock::new(State { database: None, unwritable: None, openings: 0 }),
             replaced: Mutex::default(),
-            _lock: located.directory,
+            _lock: located.directory_lock,
         };
         drop(store.opened()?);
         Ok(store)
     }
 
     /// Returns true if `directory` has the file of a store.
-    pub fn is_in(directory: &Path) -> bool {
-        directory.join(FILE_NAME).exists()
+    pub fn exists_in(directory: &Path) -> bool {
+        directory.join(STATE_FILE_NAME).exists()
     }
 
     /// Returns the path of the store's file.
@@ -104,11 +104,11 @@ impl FileStore {
         let mut is_over = false;
         let state = self.opened()?;
         let database =
-            state.database.as_ref().ok_or_else(|| explain::concurrent_failure(&self.file))?;
+            state.database.as_ref().ok_or_else(|| explain::concurrent_failure_error(&self.file))?;
         let result = catch_panic(&self.file, || {
             work(database, &mut replaced).map_err(|error| {
                 is_over = error.requires_reopening();
-                explain::transaction(&self.file, error)
+                explain::transaction_error(&self.file, error)
             })
         });
         if is_over {
@@ -184,7 +184,7 @@ impl FileStore {
         catch_panic(&self.file, || {
             let database = open(&self.file)?;
             revert(&database, &replaced)
-                .map_err(|error| explain::transaction(&self.file, error))?;
+                .map_err(|error| explain::transaction_error(&self.file, error))?;
             Ok(database)
         })
     }
@@ -320,7 +320,7 @@ fn definition(table: &str) -> TableDefinition<'_, &'static str, &'static [u8]> {
 
 fn check_bounds(changes: &[(&str, String, Option<Vec<u8>>)]) -> Result<(), StateStoreError> {
     let check_bound = |quantity: &str, len: usize, max: usize| {
-        if len <= max { Ok(()) } else { Err(explain::bound(quantity, len, max)) }
+        if len <= max { Ok(()) } else { Err(explain::limit_error(quantity, len, max)) }
     };
     check_bound("a number of changes", changes.len(), CHANGES_MAX)?;
     for (table, key, value) in changes {

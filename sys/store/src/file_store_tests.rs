@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::FILE_NAME;
+use crate::STATE_FILE_NAME;
 
 fn put<'a>(table: &'a str, key: &str, value: &[u8]) -> (&'a str, String, Option<Vec<u8>>) {
     (table, key.to_owned(), Some(value.to_vec()))
@@ -90,8 +90,8 @@ fn directories_that_cannot_be_used_are_named() {
     let blocked = directory.path().join("file");
     std::fs::write(&blocked, b"").unwrap();
     fails_with(FileStore::open(&blocked.join("below")), &["file/below", "check that"]);
-    std::fs::create_dir(directory.path().join(FILE_NAME)).unwrap();
-    fails_with(FileStore::open(directory.path()), &[FILE_NAME, "regular file"]);
+    std::fs::create_dir(directory.path().join(STATE_FILE_NAME)).unwrap();
+    fails_with(FileStore::open(directory.path()), &[STATE_FILE_NAME, "regular file"]);
 }
 
 fn filled() -> (TempDir, PathBuf, BTreeMap<String, Vec<u8>>) {
@@ -111,7 +111,7 @@ fn filled() -> (TempDir, PathBuf, BTreeMap<String, Vec<u8>>) {
 fn a_file_that_is_no_store_is_left_as_it_is() {
     for bytes in [&b""[..], b"x", &[0; 8192], b"redb but not really, and then some more text"] {
         let directory = TempDir::new().unwrap();
-        let file = directory.path().join(FILE_NAME);
+        let file = directory.path().join(STATE_FILE_NAME);
         std::fs::write(&file, bytes).unwrap();
         fails_with(FileStore::open(directory.path()), &["damaged", "backup"]);
         assert_eq!(std::fs::read(&file).unwrap(), bytes);
@@ -151,7 +151,7 @@ fn overwritten_bytes_never_change_a_result() {
         match outcome {
             Ok(actual) => assert_eq!(BTreeMap::from_iter(actual), content, "cell {cell}"),
             Err(error) => {
-                assert!(error.detail.contains(FILE_NAME), "{}", error.detail);
+                assert!(error.detail.contains(STATE_FILE_NAME), "{}", error.detail);
                 errors += 1;
             }
         }
@@ -178,7 +178,7 @@ fn a_commit_that_was_reported_as_failed_is_reverted() {
             write(database, changes, replaced)?;
             Err::<(), _>(redb::Error::Io(std::io::Error::from_raw_os_error(5)).into())
         });
-        fails_with(failed, &[FILE_NAME, "reading or writing"]);
+        fails_with(failed, &[STATE_FILE_NAME, "reading or writing"]);
         assert_eq!(store.read("t", "a").unwrap().as_deref(), Some(&b"1"[..]));
         assert_eq!(store.scan("t", "", 9).unwrap().len(), 2);
         assert_eq!(store.scan("u", "", 9).unwrap(), []);

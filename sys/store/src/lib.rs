@@ -29,7 +29,7 @@ pub use file_store::{
 };
 
 /// Name of the file in the state directory.
-pub const FILE_NAME: &str = "state.redb";
+pub const STATE_FILE_NAME: &str = "state.redb";
 
 #[cfg(test)]
 mod unwritable_tests;

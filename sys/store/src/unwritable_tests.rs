@@ -126,7 +126,7 @@ fn a_store_of_a_killed_process_is_read_on_a_full_file_system() {
         let store = filled(folder);
         let crashed = folder.join("crashed");
         std::fs::create_dir(&crashed).unwrap();
-        std::fs::copy(store.path(), crashed.join(crate::FILE_NAME)).unwrap();
+        std::fs::copy(store.path(), crashed.join(crate::STATE_FILE_NAME)).unwrap();
         std::fs::write(folder.join("filler"), vec![1; 16 << 20]).unwrap_err();
         assert_unchanged(&FileStore::open(&crashed).unwrap());
     });

@@ -31,7 +31,7 @@ pub enum FramingError {
 
 /// Buffer of received bytes that returns them frame by frame.
 #[derive(Debug)]
-pub struct Reader {
+pub struct FrameReader {
     capacity: Box<[u8]>,
     /// Index of the first byte that was not returned yet.
     start: usize,
@@ -39,13 +39,13 @@ pub struct Reader {
     end: usize,
 }
 
-impl Reader {
+impl FrameReader {
     /// Creates a reader without buffered bytes.
     pub fn new() -> Self {
         Self { capacity: vec![0; ROOM_BYTES].into_boxed_slice(), start: 0, end: 0 }
     }
 
-    /// Returns the space for the next received bytes: at least one byte if [`Reader::next_frame`]
+    /// Returns the space for the next received bytes: at least one byte if [`FrameReader::next_frame`]
     /// returned `None`.
     pub fn space_mut(&mut self) -> &mut [u8] {
         if self.start > 0 {
@@ -56,7 +56,7 @@ impl Reader {
         self.capacity.get_mut(self.end..).unwrap_or_default()
     }
 
-    /// Records that `bytes` bytes were written to the start of [`Reader::space_mut`]; more than its
+    /// Records that `bytes` bytes were written to the start of [`FrameReader::space_mut`]; more than its
     /// length are ignored.
     pub fn advance(&mut self, bytes: usize) {
         self.end = self.end.saturating_add(bytes).min(self.capacity.len());
@@ -76,7 +76,7 @@ impl Reader {
         Ok(self.capacity.get(begin..end))
     }
 
-    /// Returns true if [`Reader::next_frame`] would return a frame or an error.
+    /// Returns true if [`FrameReader::next_frame`] would return a frame or an error.
     pub fn is_ready(&self) -> bool {
         match self.length() {
             Ok(Some(bytes)) => self.end - self.start >= LENGTH_BYTES + bytes,
@@ -102,7 +102,7 @@ impl Reader {
     }
 }
 
-impl Default for Reader {
+impl Default for FrameReader {
     fn default() -> Self {
         Self::new()
     }

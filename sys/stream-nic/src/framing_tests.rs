@@ -15,7 +15,7 @@ fn stream(frames: &[Vec<u8>]) -> Vec<u8> {
 /// Feeds a stream to a reader in chunks of the given sizes. Returns the frames, and the error that
 /// ended it.
 fn read(stream: &[u8], sizes: &[usize]) -> (Vec<Vec<u8>>, Option<FramingError>) {
-    let mut reader = Reader::new();
+    let mut reader = FrameReader::new();
     let (mut frames, mut remaining) = (Vec::new(), stream);
     let mut sizes = sizes.iter().copied().cycle();
     loop {

@@ -5,19 +5,19 @@ use std::sync::{Arc, Mutex};
 
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, PortDevice, PortDeviceSpec, PortObserver,
-    QueueHost, StreamSpec,
+    QueueHost, StreamNicSpec,
 };
 use suimon_quantity::PortId;
 use suimon_socket_runtime::{SocketRuntime, Task, WatchedFd};
 use suimon_unix_socket::{SocketFile, listen_on, probe_listening, refuse_descriptors};
 
-use crate::serving::{Descriptors, Shared, event};
+use crate::serving::{Descriptors, SharedNicState, new_eventfd};
 
 /// NIC that a VM's QEMU emulates. Dropping it detaches its queues, closes the connection and
 /// removes the socket.
 pub struct StreamNic {
-    shared: Arc<Shared>,
-    spec: StreamSpec,
+    shared: Arc<SharedNicState>,
+    spec: StreamNicSpec,
     task: Option<Task>,
     /// Socket file, removed when the NIC is closed.
     file: Option<SocketFile>,
@@ -31,7 +31,7 @@ impl StreamNic {
     /// The socket cannot be bound, or the host has no descriptor left.
     pub fn open(
         port: PortId,
-        spec: &StreamSpec,
+        spec: &StreamNicSpec,
         host: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
         runtime: &SocketRuntime,
@@ -42,17 +42,17 @@ impl StreamNic {
         refuse_descriptors(&listener);
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
         let wake =
-            event().map(Arc::new).map_err(|error| host_error("create an eventfd", &error))?;
+            new_eventfd().map(Arc::new).map_err(|error| host_error("create an eventfd", &error))?;
         let descriptors = {
             let _guard = runtime.enter();
             let failed = |error| host_error("poll a descriptor", &error);
             Descriptors {
                 listener: WatchedFd::readable(listener).map_err(failed)?,
-                wake: WatchedFd::readable(Arc::clone(&wake)).map_err(failed)?,
+                wake_eventfd: WatchedFd::readable(Arc::clone(&wake)).map_err(failed)?,
             }
         };
         let (status, runtime_of) = (Mutex::new(status), runtime.clone());
-        let shared = Arc::new(Shared { port, host, observer, wake, status, runtime: runtime_of });
+        let shared = Arc::new(SharedNicState { port, host, observer, wake_eventfd: wake, status, runtime: runtime_of });
         let task_shared = Arc::clone(&shared);
         let task = runtime.spawn(|stop| task_shared.run(descriptors, stop));
         Ok(Self { shared, spec: spec.clone(), task: Some(task), file: Some(file) })
@@ -62,7 +62,7 @@ impl StreamNic {
     ///
     /// # Errors
     /// The error that `open` would return.
-    pub fn probe(spec: &StreamSpec) -> Result<(), DeviceError> {
+    pub fn probe(spec: &StreamNicSpec) -> Result<(), DeviceError> {
         check(spec)?;
         probe_listening(&spec.socket)
     }
@@ -75,7 +75,7 @@ impl PortDevice for StreamNic {
 
     /// Applies a new configuration without interruption, except that of another socket: returns
     /// false for it. The guest is informed of none of the settings.
-    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
+    fn apply_spec(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let PortDeviceSpec::Stream(spec) = spec else { return Ok(false) };
         check(spec)?;
         if spec.socket != self.spec.socket {
@@ -98,7 +98,7 @@ impl Drop for StreamNic {
 }
 
 /// Checks that the specification is valid.
-fn check(spec: &StreamSpec) -> Result<(), DeviceError> {
+fn check(spec: &StreamNicSpec) -> Result<(), DeviceError> {
     if (68..=9216).contains(&spec.mtu) {
         return Ok(());
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads};
-use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
-use crate::framing::{LENGTH_BYTES, Reader};
+use crate::framing::{LENGTH_BYTES, FrameReader};
 use crate::session::{Session, SessionEnd};
 
 /// Number of bytes that are collected before they are sent, even if more frames follow: about 40
@@ -23,7 +23,7 @@ const WIRE_BYTES_MIN: usize = 60;
 /// Queue of frames that the guest sent.
 pub(crate) struct StreamSource {
     session: Arc<Session>,
-    reader: Reader,
+    reader: FrameReader,
     malformed: u64,
 }
 
@@ -44,15 +44,15 @@ enum Read {
 
 impl StreamSource {
     pub(crate) fn new(session: Arc<Session>) -> Self {
-        Self { session, reader: Reader::new(), malformed: 0 }
+        Self { session, reader: FrameReader::new(), malformed: 0 }
     }
 
     /// Moves received frames to the batch; each moved or dropped frame uses one of `attempts`.
     /// Returns true if the batch is full or no attempt is left; false if the buffer has no complete
     /// frame.
-    fn take(&mut self, batch: &mut FrameBatch, attempts: &mut usize) -> Result<bool, PortFault> {
+    fn take(&mut self, batch: &mut FrameBatch, attempts: &mut usize) -> Result<bool, QueueFault> {
         while *attempts > 0 {
-            let Some(frame) = batch.spare() else { return Ok(true) };
+            let Some(frame) = batch.next_free_frame() else { return Ok(true) };
             let bytes = match self.reader.next_frame() {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(false),
@@ -73,7 +73,7 @@ impl StreamSource {
         Ok(true)
     }
 
-    fn read(&mut self) -> Result<Read, PortFault> {
+    fn read(&mut self) -> Result<Read, QueueFault> {
         let Self { session, reader, .. } = self;
         let buffer = reader.space_mut();
         let received = match &session.guard {
@@ -83,7 +83,7 @@ impl StreamSource {
                 match result.map_err(|error| Errno::from_io_error(&error)) {
                     Ok(bytes) => Ok(bytes),
                     Err(Some(errno)) => Err(errno),
-                    Err(None) => return Err(session.finish(SessionEnd::Descriptor)),
+                    Err(None) => return Err(session.finish(SessionEnd::DescriptorAttached)),
                 }
             }
         };
@@ -100,7 +100,7 @@ impl StreamSource {
 }
 
 impl FrameSource for StreamSource {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let before = batch.len();
         // Bounds the work as well: frames that are dropped leave room in the batch.
         let mut attempts = BATCH_FRAMES_MAX;
@@ -130,7 +130,7 @@ impl FrameSource for StreamSource {
         true
     }
 
-    fn malformed(&self) -> u64 {
+    fn malformed_frames(&self) -> u64 {
         self.malformed
     }
 }
@@ -140,7 +140,7 @@ impl StreamSink {
         Self { session, collected: Vec::with_capacity(COLLECTED_BYTES_MAX) }
     }
 
-    fn send(&mut self) -> Result<(), PortFault> {
+    fn send(&mut self) -> Result<(), QueueFault> {
         if self.collected.is_empty() {
             return Ok(());
         }
@@ -148,7 +148,7 @@ impl StreamSink {
     }
 
     /// Returns true if all bytes passed to the session were sent. Tries to send pending ones first.
-    fn is_clear(&self) -> Result<bool, PortFault> {
+    fn is_clear(&self) -> Result<bool, QueueFault> {
         if !self.session.has_pending_data() {
             return Ok(true);
         }
@@ -158,7 +158,7 @@ impl StreamSink {
 }
 
 impl FrameSink for StreamSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         if !self.is_clear()? {
             return Ok(TransmitResult::Full);
         }
@@ -174,16 +174,16 @@ impl FrameSink for StreamSink {
         // Frames of the switch are smaller than 4 GiB.
         let length = u32::try_from(padded).unwrap_or(u32::MAX).to_be_bytes();
         self.collected.extend_from_slice(&length);
-        self.collected.extend_from_slice(wire.front);
+        self.collected.extend_from_slice(wire.before_tag);
         if let Some(tag) = &wire.tag {
             self.collected.extend_from_slice(tag);
         }
-        self.collected.extend_from_slice(wire.rest);
+        self.collected.extend_from_slice(wire.after_tag);
         self.collected.resize(self.collected.len() + padded - bytes, 0);
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.send()
     }
 

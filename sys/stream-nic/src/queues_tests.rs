@@ -6,13 +6,13 @@ use suimon_frame::{MacAddr, VlanId, VlanTag};
 use suimon_ports::FaultKind;
 
 use super::*;
-use crate::serving::event;
+use crate::serving::new_eventfd;
 
 /// Creates both queues of a connection, and QEMU's end of it.
 fn connection() -> (StreamSource, StreamSink, UnixStream, Arc<Session>) {
     let (local, peer) = UnixStream::pair().unwrap();
     peer.set_nonblocking(true).unwrap();
-    let wake = Arc::new(event().unwrap());
+    let wake = Arc::new(new_eventfd().unwrap());
     let session = Arc::new(Session::new(local.into(), wake, None));
     let source = StreamSource::new(Arc::clone(&session));
     (source, StreamSink::new(Arc::clone(&session)), peer, session)
@@ -35,7 +35,7 @@ fn numbered(number: u32, bytes: usize) -> Vec<u8> {
 
 fn filled(bytes: &[u8]) -> Frame {
     let mut frame = Frame::new(0);
-    frame.fill(bytes);
+    frame.set_bytes(bytes);
     frame.validate_ingress_plain().unwrap();
     frame
 }
@@ -58,7 +58,7 @@ fn frames_of_the_guest_arrive_with_their_tags_and_short_ones_are_counted() {
     let [first, second] = batch.frames() else { panic!("{}", batch.len()) };
     assert_eq!(first.meta.tag.and_then(VlanTag::vlan).map(VlanId::get), Some(30));
     assert_eq!((first.len(), second.len()), (96, 60));
-    assert_eq!((source.malformed(), source.arm()), (2, ArmResult::Armed));
+    assert_eq!((source.malformed_frames(), source.arm()), (2, ArmResult::Armed));
     qemu.write_all(&[5; 100]).unwrap();
     batch.clear();
     assert_eq!(source.receive(&mut batch).unwrap(), 1, "the completed frame is not received");
@@ -91,7 +91,7 @@ fn a_length_that_no_frame_has_ends_the_connection_behind_good_frames() {
         let fault = source.receive(&mut batch).unwrap_err();
         assert_eq!((batch.len(), fault.kind), (1, FaultKind::ProtocolViolation));
         assert!(fault.detail.contains(text), "{fault}");
-        assert!(session.end().is_some_and(SessionEnd::is_violation));
+        assert!(session.end_reason().is_some_and(SessionEnd::is_violation));
     }
 }
 
@@ -103,7 +103,7 @@ fn a_disconnected_peer_ends_both_queues() {
     let mut batch = FrameBatch::new();
     let fault = source.receive(&mut batch).unwrap_err();
     assert_eq!((batch.len(), fault.kind), (1, FaultKind::Disconnected));
-    assert_eq!(session.end(), Some(&SessionEnd::PeerClosed));
+    assert_eq!(session.end_reason(), Some(&SessionEnd::PeerClosed));
     assert_eq!(sink.transmit(&filled(&[1; 60])).unwrap(), TransmitResult::Accepted);
     assert_eq!(sink.flush().unwrap_err().kind, FaultKind::Disconnected);
 }
@@ -114,7 +114,7 @@ fn frames_to_the_guest_are_as_long_as_on_a_wire_and_have_their_tags() {
     let mut frame = filled(&[2; 40]);
     assert_eq!(sink.transmit(&frame).unwrap(), TransmitResult::Accepted);
     frame.meta.tag = VlanId::new(30).map(VlanTag::for_vlan);
-    frame.fill(&[3; 100]);
+    frame.set_bytes(&[3; 100]);
     frame.meta.tag = VlanId::new(30).map(VlanTag::for_vlan);
     assert_eq!(sink.transmit(&frame).unwrap(), TransmitResult::Accepted);
     sink.flush().unwrap();
@@ -178,7 +178,7 @@ fn a_descriptor_ends_the_connection() {
     let runtime = SocketRuntime::new("nic", 1, ThreadHooks::default()).unwrap();
     let (local, qemu) = UnixStream::pair().unwrap();
     let guard = DescriptorGuard::new(local.as_fd(), &runtime).unwrap();
-    let wake = Arc::new(event().unwrap());
+    let wake = Arc::new(new_eventfd().unwrap());
     let session = Arc::new(Session::new(local.into(), wake, Some(guard)));
     let mut source = StreamSource::new(Arc::clone(&session));
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -190,5 +190,5 @@ fn a_descriptor_ends_the_connection() {
     let fault = source.receive(&mut FrameBatch::new()).unwrap_err();
     assert_eq!(fault.kind, suimon_ports::FaultKind::ProtocolViolation);
     assert!(fault.detail.contains("attached a descriptor"), "{}", fault.detail);
-    assert!(session.end().is_some_and(SessionEnd::is_violation));
+    assert!(session.end_reason().is_some_and(SessionEnd::is_violation));
 }

@@ -10,7 +10,7 @@ use suimon_ports::{DeviceNotice, DeviceStatus, PortObserver, QueueHost};
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{
     DescriptorGuard, LogRateLimit, ReconnectPause, RejectionRateLimit, SocketRuntime, TaskStop,
-    WatchedFd, blocking, blocking_on,
+    WatchedFd, blocking, run_blocking_on,
 };
 use suimon_unix_socket::{accept, is_hung_up};
 use tokio::time::sleep;
@@ -23,12 +23,12 @@ use crate::session::{Session, SessionEnd};
 const SHORTAGE: Duration = Duration::from_millis(200);
 
 /// State shared by a NIC's task and its owner.
-pub(crate) struct Shared {
+pub(crate) struct SharedNicState {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,
     pub(crate) observer: Arc<dyn PortObserver>,
     /// Eventfd by which queues and the owner wake the task.
-    pub(crate) wake: Arc<OwnedFd>,
+    pub(crate) wake_eventfd: Arc<OwnedFd>,
     pub(crate) status: Mutex<DeviceStatus>,
     /// Runtime of the task. It also closes sockets of peers, which may block.
     pub(crate) runtime: SocketRuntime,
@@ -37,11 +37,11 @@ pub(crate) struct Shared {
 /// Descriptors that the task watches.
 pub(crate) struct Descriptors {
     pub(crate) listener: WatchedFd,
-    /// Eventfd by which the owner and the workers wake the task ([`Shared::wake`]).
-    pub(crate) wake: WatchedFd,
+    /// Eventfd by which the owner and the workers wake the task ([`SharedNicState::wake`]).
+    pub(crate) wake_eventfd: WatchedFd,
 }
 
-impl Shared {
+impl SharedNicState {
     pub(crate) fn status(&self) -> MutexGuard<'_, DeviceStatus> {
         self.status.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,7 +60,7 @@ impl Shared {
                 } => socket,
             };
             let started_at = Instant::now();
-            let guard = match DescriptorGuard::guard(socket.as_fd(), &self.runtime) {
+            let guard = match DescriptorGuard::refuse_or_guard(socket.as_fd(), &self.runtime) {
                 Ok(guard) => guard,
                 Err(error) => {
                     tracing::warn!(port = self.port.0, %error, "cannot serve a legacy NIC");
@@ -69,16 +69,16 @@ impl Shared {
                     continue;
                 }
             };
-            let session = Arc::new(Session::new(socket, Arc::clone(&self.wake), guard));
+            let session = Arc::new(Session::new(socket, Arc::clone(&self.wake_eventfd), guard));
             let (shared, task_session) = (Arc::clone(&self), Arc::clone(&session));
-            let result = blocking(move || shared.begin(&task_session)).await;
+            let result = run_blocking(move || shared.begin(&task_session)).await;
             let end = match result {
                 Ok(()) => tokio::select! {
                     biased;
                     () = stop.wait() => None,
                     end = self.serve(&descriptors, &session, &mut limits) => Some(end),
                 },
-                Err(_) => Some(SessionEnd::Host),
+                Err(_) => Some(SessionEnd::AttachThreadFailed),
             };
             pause.record_end(
                 started_at.elapsed(),
@@ -93,7 +93,7 @@ impl Shared {
         let mut end = Some(end);
         while end.is_some() {
             let shared = Arc::clone(self);
-            let result = blocking_on(&mut end, move |end| shared.finish(end.as_ref())).await;
+            let result = run_blocking_on(&mut end, move |end| shared.finish(end.as_ref())).await;
             // The owner detaches the queues of a NIC that is closed.
             if result.is_ok() || stop.is_set() {
                 return;
@@ -142,12 +142,12 @@ impl Shared {
     ) -> SessionEnd {
         let mut is_door_open = true;
         loop {
-            if let Some(end) = session.end() {
+            if let Some(end) = session.end_reason() {
                 return end.clone();
             }
             tokio::select! {
                 biased;
-                _ = descriptors.wake.read(|wake| Ok(rustix::io::read(wake, &mut [0; 8])?)) => {}
+                _ = descriptors.wake_eventfd.read(|wake| Ok(rustix::io::read(wake, &mut [0; 8])?)) => {}
                 () = wait_for_room(session), if session.has_pending_data() => {
                     // The session records the end of the connection if this call detects it.
                     let _ = session.send_pending();
@@ -200,7 +200,7 @@ impl Shared {
         let Some(end) = end else { return };
         let reason = end.to_string();
         if end.is_violation() {
-            let notice = DeviceNotice::Violation { detail: reason.clone() };
+            let notice = DeviceNotice::ProtocolViolation { detail: reason.clone() };
             self.observer.handle_notice(self.port, notice);
         }
         self.observer.handle_notice(self.port, DeviceNotice::LinkDown { reason });
@@ -261,6 +261,6 @@ async fn wait_for_room(session: &Session) {
 }
 
 /// Creates an eventfd.
-pub(crate) fn event() -> io::Result<OwnedFd> {
+pub(crate) fn new_eventfd() -> io::Result<OwnedFd> {
     Ok(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)
 }

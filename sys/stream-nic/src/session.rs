@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
-use suimon_ports::{FaultKind, PortFault};
+use suimon_ports::{FaultKind, QueueFault};
 use suimon_socket_runtime::DescriptorGuard;
 use thiserror::Error;
 
@@ -20,13 +20,13 @@ pub(crate) enum SessionEnd {
     PeerClosed,
     /// The host could not start a thread that attaches the queues to the switch.
     #[error("the host cannot start a thread for the connection")]
-    Host,
+    AttachThreadFailed,
     /// The peer sent an invalid length.
     #[error("{0}")]
     Framing(FramingError),
     /// The peer attached a descriptor to a frame.
     #[error("QEMU attached a descriptor to its data")]
-    Descriptor,
+    DescriptorAttached,
     /// A system call on the socket failed.
     #[error("cannot {action} the socket: {errno}")]
     Socket {
@@ -48,7 +48,7 @@ impl SessionEnd {
 
     /// Returns true if the peer violated the protocol.
     pub(crate) const fn is_violation(&self) -> bool {
-        matches!(self, Self::Framing(_) | Self::Descriptor)
+        matches!(self, Self::Framing(_) | Self::DescriptorAttached)
     }
 }
 
@@ -87,23 +87,23 @@ impl Session {
     }
 
     /// Returns the reason of the end; `None` while the connection is open.
-    pub(crate) fn end(&self) -> Option<&SessionEnd> {
+    pub(crate) fn end_reason(&self) -> Option<&SessionEnd> {
         self.end.get()
     }
 
     /// Records the end of the connection, and wakes the task. Returns the fault that the detecting
     /// queue reports to the switch.
-    pub(crate) fn finish(&self, end: SessionEnd) -> PortFault {
+    pub(crate) fn finish(&self, end: SessionEnd) -> QueueFault {
         let kind = match end {
             SessionEnd::PeerClosed => FaultKind::Disconnected,
-            SessionEnd::Framing(_) | SessionEnd::Descriptor => FaultKind::ProtocolViolation,
-            SessionEnd::Host | SessionEnd::Socket { .. } => FaultKind::Host,
+            SessionEnd::Framing(_) | SessionEnd::DescriptorAttached => FaultKind::ProtocolViolation,
+            SessionEnd::AttachThreadFailed | SessionEnd::Socket { .. } => FaultKind::SystemCallFailed,
         };
         let detail = end.to_string();
         // If both queues detect an end, the first one is recorded.
         let _ = self.end.set(end);
         self.wake_task();
-        PortFault { kind, detail }
+        QueueFault { kind, detail }
     }
 
     fn wake_task(&self) {
@@ -120,7 +120,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn send(&self, bytes: &mut Vec<u8>) -> Result<(), PortFault> {
+    pub(crate) fn send(&self, bytes: &mut Vec<u8>) -> Result<(), QueueFault> {
         let sent = match self.send_now(bytes) {
             Ok(sent) => sent,
             Err(end) => {
@@ -145,7 +145,7 @@ impl Session {
     ///
     /// # Errors
     /// The connection has ended.
-    pub(crate) fn send_pending(&self) -> Result<(), PortFault> {
+    pub(crate) fn send_pending(&self) -> Result<(), QueueFault> {
         let mut pending = match self.pending.try_lock() {
             Ok(pending) => pending,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::net::{Shutdown, shutdown};
 
-use crate::{CloseQueue, receive};
+use crate::{CloseQueue, receive_with_descriptors};
 
 /// Duplicate descriptor of a peer's socket, and the descriptors received through it. When dropped,
 /// it shuts the socket down and passes all of them to [`CloseQueue`], because their close may
@@ -41,7 +41,7 @@ impl AttachedDescriptors {
         rooms: &mut [IoSliceMut<'_>],
     ) -> io::Result<usize> {
         let mut received = self.received.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = receive(socket, rooms, &mut received)?;
+        let count = receive_with_descriptors(socket, rooms, &mut received)?;
         if received.is_empty() {
             return Ok(count);
         }

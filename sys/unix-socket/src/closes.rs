@@ -49,7 +49,7 @@ impl CloseQueue {
     /// Returns the number of closes that are queued or in progress. If an earlier thread could not
     /// be started, tries again.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub fn pending_count(&self) -> usize {
         self.start(spawn_thread);
         self.0.state().count()
     }
@@ -178,7 +178,7 @@ mod tests {
             releases.push(release);
             closes.close(Blocking(started.clone(), number, released));
         }
-        assert_eq!(closes.count(), 5);
+        assert_eq!(closes.pending_count(), 5);
         let mut first = [(); 2].map(|()| begins.recv_timeout(LIMIT).unwrap());
         first.sort_unstable();
         assert_eq!(first, [0, 1]);
@@ -191,7 +191,7 @@ mod tests {
         }
         drop(releases);
         assert!(closes.wait(LIMIT));
-        assert_eq!(closes.count(), 0);
+        assert_eq!(closes.pending_count(), 0);
     }
 
     /// Returns a value whose drop sends its number and does not block.
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn closes_without_a_thread_remain_queued_and_a_later_call_starts_them() {
         let later_calls: [fn(&CloseQueue); 2] =
-            [|closes| assert!(closes.wait(LIMIT)), |closes| assert!(closes.count() <= 2)];
+            [|closes| assert!(closes.wait(LIMIT)), |closes| assert!(closes.pending_count() <= 2)];
         for call in later_calls {
             let closes = CloseQueue::new(8);
             let (started, begins) = channel();
@@ -251,6 +251,6 @@ mod tests {
         assert_eq!(started.len(), 3);
         started.into_iter().for_each(|run| run());
         assert_eq!(begins.try_iter().collect::<Vec<_>>(), [0, 1, 2]);
-        assert_eq!(closes.count(), 0);
+        assert_eq!(closes.pending_count(), 0);
     }
 }

@@ -44,7 +44,7 @@ pub fn refuse_descriptors(socket: impl AsFd) -> bool {
 ///
 /// # Errors
 /// The error of recvmsg(2); [`io::ErrorKind::WouldBlock`] if there is no data.
-pub fn receive(
+pub fn receive_with_descriptors(
     socket: BorrowedFd<'_>,
     rooms: &mut [IoSliceMut<'_>],
     descriptors: &mut Vec<OwnedFd>,

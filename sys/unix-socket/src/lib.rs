@@ -37,7 +37,7 @@ use suimon_ports::{DeviceError, DeviceErrorKind};
 
 pub use attached::AttachedDescriptors;
 pub use closes::CloseQueue;
-pub use descriptors::{receive, refuse_descriptors};
+pub use descriptors::{receive_with_descriptors, refuse_descriptors};
 
 /// Permissions of a socket: owner and group may connect, because a VM runs as another user of the
 /// same group.

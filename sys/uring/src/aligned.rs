@@ -2,14 +2,14 @@
 #![allow(unsafe_code, reason = "sees pages as bytes")]
 
 /// Alignment in bytes that every device accepts for the memory of direct I/O.
-pub(crate) const PAGE: usize = 4096;
+pub(crate) const PAGE_BYTES: usize = 4096;
 
 #[derive(Clone, Copy)]
 #[repr(C, align(4096))]
-pub(crate) struct Page([u8; PAGE]);
+pub(crate) struct Page([u8; PAGE_BYTES]);
 
 impl Page {
-    pub(crate) const ZEROS: Self = Self([0; PAGE]);
+    pub(crate) const ZEROS: Self = Self([0; PAGE_BYTES]);
 }
 
 /// Buffer that starts at a page boundary.
@@ -21,12 +21,12 @@ pub(crate) struct AlignedBytes {
 impl AlignedBytes {
     /// Allocates a buffer of `len` zero bytes.
     pub(crate) fn zeroed(len: usize) -> Self {
-        Self { pages: vec![Page::ZEROS; len.div_ceil(PAGE)], len }
+        Self { pages: vec![Page::ZEROS; len.div_ceil(PAGE_BYTES)], len }
     }
 
     /// Returns the capacity in bytes.
     pub(crate) fn capacity(&self) -> usize {
-        self.pages.len() * PAGE
+        self.pages.len() * PAGE_BYTES
     }
 
     /// Sets the length, at most the capacity. The contents of the memory do not change.
@@ -52,12 +52,12 @@ mod tests {
 
     #[test]
     fn buffers_are_page_aligned_and_of_the_requested_length() {
-        for len in [0, 1, PAGE, PAGE + 1] {
+        for len in [0, 1, PAGE_BYTES, PAGE_BYTES + 1] {
             let mut bytes = AlignedBytes::zeroed(len);
-            assert_eq!(bytes.as_slice().as_ptr() as usize % PAGE, 0);
+            assert_eq!(bytes.as_slice().as_ptr() as usize % PAGE_BYTES, 0);
             assert_eq!(bytes.as_mut_slice().len(), len);
             bytes.set_len(usize::MAX);
-            assert_eq!(bytes.as_slice().len(), len.next_multiple_of(PAGE));
+            assert_eq!(bytes.as_slice().len(), len.next_multiple_of(PAGE_BYTES));
         }
     }
 }

@@ -7,10 +7,10 @@ use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
 
 /// Creates the submission queue entry for an operation's next step. The entry points to memory held
 /// by the operation, and to `zeros`.
-pub(crate) fn entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
+pub(crate) fn submission_entry(operation: &Operation, zeros: &AlignedBytes) -> squeue::Entry {
     let file = types::Fixed(operation.file.0);
-    let offset = operation.start();
-    let remaining = operation.len.saturating_sub(operation.done);
+    let offset = operation.next_offset();
+    let remaining = operation.len.saturating_sub(operation.done_bytes);
     match operation.kind {
         OperationKind::Read => read(operation, file, offset),
         OperationKind::Write { is_durable } => {
@@ -45,7 +45,7 @@ fn read(operation: &Operation, file: types::Fixed, offset: u64) -> squeue::Entry
     match operation.single_buffer() {
         Some((pointer, len)) => opcode::Read::new(file, pointer, len).offset(offset).build(),
         None => {
-            let (iovecs, count) = operation.list();
+            let (iovecs, count) = operation.iovec_list();
             opcode::Readv::new(file, iovecs, count).offset(offset).build()
         }
     }
@@ -57,7 +57,7 @@ fn write(operation: &Operation, file: types::Fixed, offset: u64, flags: i32) -> 
             opcode::Write::new(file, pointer, len).offset(offset).rw_flags(flags).build()
         }
         None => {
-            let (iovecs, count) = operation.list();
+            let (iovecs, count) = operation.iovec_list();
             opcode::Writev::new(file, iovecs, count).offset(offset).rw_flags(flags).build()
         }
     }

@@ -13,9 +13,9 @@ use suimon_ports::{
 };
 
 use crate::aligned::AlignedBytes;
-use crate::buffers::Buffers;
-use crate::continuation::{Next, file_end, next, next_append};
-use crate::entry::entry;
+use crate::buffers::BufferPool;
+use crate::continuation::{Next, file_end, next_step, next_append_step};
+use crate::entry::submission_entry;
 use crate::host_file::HostFile;
 use crate::operation::{Operation, OperationKind, ZEROS_BYTES};
 use crate::restrictions::restrict;
@@ -45,7 +45,7 @@ pub struct UringFileIo {
     ended: Vec<FileCompletion>,
     /// Unused lists of segments, kept for reuse without an allocation.
     spare_vectors: Vec<Vec<libc::iovec>>,
-    pub(crate) buffers: Buffers,
+    pub(crate) buffers: BufferPool,
     zeros: AlignedBytes,
 }
 
@@ -78,7 +78,7 @@ impl UringFileIo {
             waiting: VecDeque::with_capacity(capacity as usize),
             ended: Vec::new(),
             spare_vectors: Vec::with_capacity(2 * capacity as usize),
-            buffers: Buffers::default(),
+            buffers: BufferPool::default(),
             zeros: AlignedBytes::zeroed(ZEROS_BYTES as usize),
         })
     }
@@ -87,7 +87,7 @@ impl UringFileIo {
     ///
     /// # Errors
     /// There is no such file or payload, or the operation is not possible.
-    pub(crate) fn operation(
+    pub(crate) fn create_operation(
         &mut self,
         slot: FileSlot,
         op: FileRequest<'_>,
@@ -104,18 +104,18 @@ impl UringFileIo {
             offset,
             len,
             unit,
-            done: 0,
-            vectors,
+            done_bytes: 0,
+            iovecs: vectors,
             buffer: None,
             bounce_iovecs: Vec::new(),
             memory: None,
         };
         Ok(match op {
-            FileRequest::Read { offset, to } => new(OperationKind::Read, offset, to.len)
-                .on_payload(&to, memory_unit, buffers, lists)?,
-            FileRequest::Write { offset, from, is_durable } => {
+            FileRequest::Read { offset, destination: to } => new(OperationKind::Read, offset, to.len)
+                .with_payload(&to, memory_unit, buffers, lists)?,
+            FileRequest::Write { offset, source: from, is_durable } => {
                 let kind = OperationKind::Write { is_durable };
-                new(kind, offset, from.len).on_payload(&from, memory_unit, buffers, lists)?
+                new(kind, offset, from.len).with_payload(&from, memory_unit, buffers, lists)?
             }
             FileRequest::ReadBytes(range) => {
                 let buffer = own_bytes(range.len(), buffers)?;
@@ -139,7 +139,7 @@ impl UringFileIo {
                 file.handle_zeroing(range.offset(), range.len());
                 new(OperationKind::Zero { may_unmap, only_if_fast }, range.offset(), range.len())
             }
-            FileRequest::Extend { len, required } => {
+            FileRequest::Extend { len, required_end: required } => {
                 // Existing holes are preserved.
                 let end = file_end(file)?.min(len);
                 if !file.can_allocate() {
@@ -149,7 +149,7 @@ impl UringFileIo {
                 }
                 let allocated = file.claim_space(end, required.clamp(end, len), len);
                 let mut operation =
-                    new(OperationKind::Extend { required, len }, end, allocated - end);
+                    new(OperationKind::Extend { required_len: required, len }, end, allocated - end);
                 if allocated == end && end < len {
                     operation.handle_extended(false);
                 }
@@ -178,7 +178,7 @@ impl UringFileIo {
     /// full.
     fn begin(&mut self, index: u32) {
         let Some(Some(operation)) = self.operations.get(index as usize) else { return };
-        let entry = entry(operation, &self.zeros).user_data(u64::from(index));
+        let entry = submission_entry(operation, &self.zeros).user_data(u64::from(index));
         // SAFETY: the entry points to memory held by the operation, which stays in its slot until
         // its completion was received; `zeros` lives as long as the ring.
         if unsafe { self.ring.submission().push(&entry) }.is_err() {
@@ -215,14 +215,14 @@ impl UringFileIo {
             (operation.kind, u64::try_from(result))
         {
             if let Some(file) = host_file(&self.files, operation.file) {
-                file.handle_written(operation.start(), moved);
+                file.handle_written(operation.next_offset(), moved);
             }
         }
-        let mut next = next(operation, result);
-        if let (OperationKind::Append { .. }, Next::Poll) = (operation.kind, &next) {
-            next = next_append(operation, host_file(&self.files, operation.file));
+        let mut next = next_step(operation, result);
+        if let (OperationKind::Append { .. }, Next::SubmitStep) = (operation.kind, &next) {
+            next = next_append_step(operation, host_file(&self.files, operation.file));
         }
-        if matches!(next, Next::Poll) {
+        if matches!(next, Next::SubmitStep) {
             self.begin(index);
             return None;
         }
@@ -233,7 +233,7 @@ impl UringFileIo {
 
     fn end(&mut self, mut operation: Operation, next: Next) -> FileCompletion {
         let outcome = match next {
-            Next::Poll => Ok(()),
+            Next::SubmitStep => Ok(()),
             Next::End(outcome) => outcome,
         };
         if let (OperationKind::Flush, Err(error)) = (operation.kind, &outcome) {
@@ -241,7 +241,7 @@ impl UringFileIo {
             failure.inspect(|failure| failure.record(error));
         }
         let outcome = outcome.map(|()| operation.take_bytes());
-        for mut list in [operation.vectors, operation.bounce_iovecs] {
+        for mut list in [operation.iovecs, operation.bounce_iovecs] {
             list.clear();
             if list.capacity() > 0 && self.spare_vectors.len() < self.spare_vectors.capacity() {
                 self.spare_vectors.push(list);
@@ -257,11 +257,11 @@ impl UringFileIo {
     fn execute(&mut self, mut operation: Operation) -> FileCompletion {
         loop {
             let result = match self.host_file(operation.file) {
-                Some(file) => synchronous::step(file, &operation),
+                Some(file) => synchronous::execute_step(file, &operation),
                 None => -libc::ENOENT,
             };
-            let next = next(&mut operation, result);
-            if !matches!(next, Next::Poll) {
+            let next = next_step(&mut operation, result);
+            if !matches!(next, Next::SubmitStep) {
                 return self.end(operation, next);
             }
         }
@@ -292,7 +292,7 @@ const fn should_submit_early(unsent: usize, sent: usize) -> bool {
     unsent * SENT_PER_UNSENT >= sent
 }
 
-fn own_bytes(len: u64, buffers: &mut Buffers) -> io::Result<AlignedBytes> {
+fn own_bytes(len: u64, buffers: &mut BufferPool) -> io::Result<AlignedBytes> {
     if len > OWN_BYTES_MAX {
         let reason = format!("a request of {len} bytes exceeds the limit of {OWN_BYTES_MAX}");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
@@ -331,7 +331,7 @@ impl FileIo for UringFileIo {
         if self.in_flight() >= self.operations.len() {
             return false;
         }
-        let completion = match self.operation(file, op, token) {
+        let completion = match self.create_operation(file, op, token) {
             Ok(operation) if operation.has_no_effect() => {
                 FileCompletion { token, result: Ok(Vec::new()) }
             }
@@ -355,7 +355,7 @@ impl FileIo for UringFileIo {
         }
     }
 
-    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+    fn poll_completions(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         let before = completions.len();
         completions.append(&mut self.ended);
         if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
@@ -389,7 +389,7 @@ impl FileIo for UringFileIo {
                     return false;
                 }
             }
-            self.poll_done(&mut completions);
+            self.poll_completions(&mut completions);
             completions.clear();
         }
         true

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, poll};
 use suimon_image::{ByteRange, ImageFile};
 use suimon_ports::{
-    ArmResult, DiskFile, FileCompletion, FileIo, FileRequest, FileSlot, PayloadPart,
+    ArmResult, DiskFile, FileCompletion, FileIo, FileRequest, FileSlot, PayloadRange,
 };
 
 use crate::host_file_tests::folder;
@@ -96,13 +96,13 @@ impl Bench {
         self.io.submit_queued().unwrap();
         let mut completions = Vec::new();
         while self.io.in_flight() > 0 {
-            if self.io.poll_done(&mut completions) == 0 && self.io.arm() == ArmResult::Armed {
+            if self.io.poll_completions(&mut completions) == 0 && self.io.arm() == ArmResult::Armed {
                 let readable = wait_readable(&self.io, Duration::from_secs(90));
                 assert!(readable, "nothing ended in 90 s: {completions:?}");
             }
             self.io.submit_queued().unwrap();
         }
-        self.io.poll_done(&mut completions);
+        self.io.poll_completions(&mut completions);
         completions.into_iter().map(|completion| (completion.token, completion)).collect()
     }
 
@@ -121,8 +121,8 @@ fn wait_readable(io: &UringFileIo, limit: Duration) -> bool {
     poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&limit)).unwrap() == 1
 }
 
-pub(crate) fn part(payloads: &PayloadTable, tag: u32, from: u64, len: u64) -> PayloadPart<'_> {
-    PayloadPart { payloads, tag, from, len }
+pub(crate) fn part(payloads: &PayloadTable, tag: u32, from: u64, len: u64) -> PayloadRange<'_> {
+    PayloadRange { payloads, tag, offset: from, len }
 }
 
 fn sample(len: usize) -> Vec<u8> {
@@ -141,13 +141,13 @@ fn payloads_of_any_memory_layout_are_written_and_read_back() {
                 bench.payload(3, PayloadUse::Source, &[(100, first), (300_001, 8192 - first)]);
                 let completion = bench.run(|table| FileRequest::Write {
                     offset: 4096,
-                    from: part(table, 3, 0, 8192),
+                    source: part(table, 3, 0, 8192),
                     is_durable: first == 1,
                 });
                 assert_eq!(completion.result.unwrap(), [0; 0]);
                 bench.payload(3, PayloadUse::Destination, &[(500_003, 8000), (600_000, 192)]);
                 bench
-                    .run(|table| FileRequest::Read { offset: 4096, to: part(table, 3, 0, 8192) })
+                    .run(|table| FileRequest::Read { offset: 4096, destination: part(table, 3, 0, 8192) })
                     .result
                     .unwrap();
                 let actual =
@@ -175,14 +175,14 @@ fn misaligned_payloads_share_buffers() {
             bench.payload(0, PayloadUse::Source, &[(1, LEN as usize)]);
             let completion = bench.run(|table| FileRequest::Write {
                 offset: 0,
-                from: part(table, 0, 0, LEN),
+                source: part(table, 0, 0, LEN),
                 is_durable: false,
             });
             completion.result.unwrap();
             bench.payload(1, PayloadUse::Destination, &[(600_001, LEN as usize)]);
             let offset = LEN / 2;
             bench
-                .run(|table| FileRequest::Read { offset, to: part(table, 1, 0, LEN) })
+                .run(|table| FileRequest::Read { offset, destination: part(table, 1, 0, LEN) })
                 .result
                 .unwrap();
             let actual = bench.memory.bytes(600_001, LEN as usize);
@@ -200,13 +200,13 @@ fn a_device_starts_before_the_batch_is_complete() {
     bench.file.write_at(0, &sample(8192)).unwrap();
     bench.payload(0, PayloadUse::Destination, &[(0, 4096)]);
     for token in 0..3 {
-        let op = FileRequest::Read { offset: 4096, to: part(&bench.table, 0, 0, 4096) };
+        let op = FileRequest::Read { offset: 4096, destination: part(&bench.table, 0, 0, 4096) };
         assert!(bench.io.submit(bench.slot, op, token));
     }
     // `submit_queued` was not called.
     assert!(wait_readable(&bench.io, Duration::from_secs(90)));
     let mut completions = Vec::new();
-    bench.io.poll_done(&mut completions);
+    bench.io.poll_completions(&mut completions);
     assert!(!completions.is_empty());
 }
 
@@ -218,7 +218,7 @@ fn behind_the_end_of_a_file_are_zeros() {
         bench.memory.fill(0, &[9; 8192]);
         bench.payload(0, PayloadUse::Destination, &[(0, 512), (512, 7680)]);
         bench
-            .run(|table| FileRequest::Read { offset: 0, to: part(table, 0, 0, 4096) })
+            .run(|table| FileRequest::Read { offset: 0, destination: part(table, 0, 0, 4096) })
             .result
             .unwrap();
         assert!(bench.memory.bytes(0, 1000) == sample(1000));
@@ -240,8 +240,8 @@ fn bytes_zeros_growth_and_flush() {
         bench.run(|_| FileRequest::Zero { range, may_unmap, only_if_fast: false }).result.unwrap();
     }
     bench.run(|_| FileRequest::Flush).result.unwrap();
-    bench.run(|_| FileRequest::Extend { len: 40_960, required: 40_960 }).result.unwrap();
-    bench.run(|_| FileRequest::Extend { len: 8192, required: 8192 }).result.unwrap();
+    bench.run(|_| FileRequest::Extend { len: 40_960, required_end: 40_960 }).result.unwrap();
+    bench.run(|_| FileRequest::Extend { len: 8192, required_end: 8192 }).result.unwrap();
     assert_eq!(bench.file.len().unwrap(), 40_960);
     let mut actual = vec![9; 40_960];
     bench.file.read_at(0, &mut actual).unwrap();
@@ -260,7 +260,7 @@ fn a_file_that_grows_keeps_its_holes() {
     const HOLE: u64 = 8 << 20;
     let mut bench = Bench::new(8, 4096);
     bench.file.set_len(HOLE).unwrap();
-    bench.run(|_| FileRequest::Extend { len: HOLE + 65_536, required: HOLE }).result.unwrap();
+    bench.run(|_| FileRequest::Extend { len: HOLE + 65_536, required_end: HOLE }).result.unwrap();
     assert_eq!(bench.file.len().unwrap(), HOLE + 65_536);
     let used = std::fs::metadata(bench.folder.path().join("image")).unwrap().blocks() * 512;
     assert!(used < HOLE, "{used} bytes are used");
@@ -278,14 +278,14 @@ fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
         let path = bench.folder.path().join("full");
         // No space is known to be free in the store.
         let file = HostFile::open(&path, FileAccess::Create, 4096).unwrap();
-        let file = Arc::new(file.with_store_room(Arc::new(StoreFreeSpace::default())));
+        let file = Arc::new(file.with_store_free_space(Arc::new(StoreFreeSpace::default())));
         file.set_len(END).unwrap();
         if !can_allocate {
             file.record_allocation_refused();
         }
         let slot = bench.io.add_file(Arc::clone(&file) as Arc<dyn DiskFile>).unwrap();
-        let extend = FileRequest::Extend { len: LEN, required: END + 4096 };
-        let extension = bench.io.operation(slot, extend, 1).unwrap();
+        let extend = FileRequest::Extend { len: LEN, required_end: END + 4096 };
+        let extension = bench.io.create_operation(slot, extend, 1).unwrap();
         let data = sample(8192);
         file.write_at(LEN - 8192, &data).unwrap();
         assert!(bench.io.start(extension));
@@ -296,7 +296,7 @@ fn an_extension_overwrites_nothing_that_was_written_meanwhile() {
         assert!(actual == data, "allocation: {can_allocate}");
 
         // Without a write in between, the new part reads as zeros.
-        let extend = FileRequest::Extend { len: LEN + END, required: LEN + END };
+        let extend = FileRequest::Extend { len: LEN + END, required_end: LEN + END };
         assert!(bench.io.submit(slot, extend, 2));
         bench.wait().remove(&2).unwrap().result.unwrap();
         assert_eq!(file.len().unwrap(), LEN + END);
@@ -318,5 +318,5 @@ fn no_flush_succeeds_after_a_failed_one() {
     let failed = bench.run(|_| FileRequest::Flush).result.unwrap_err().to_string();
     assert!(failed.contains("a flush has failed") && failed.contains("os error 5"), "{failed}");
     assert!(bench.file.flush().is_err());
-    bench.file.drop_cached().unwrap();
+    bench.file.drop_page_cache().unwrap();
 }

@@ -18,7 +18,7 @@ use crate::file_system::{BTRFS, TMPFS, XFS};
 /// Returns true if holes can be punched into a file or block device. `opened` is its status,
 /// `system` the magic number of its file system, `len` its length in bytes. Preserves the
 /// modification time, because differencing VHDs identify their parent by it.
-pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> bool {
+pub(crate) fn can_punch_holes(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> bool {
     if FileType::from_raw_mode(opened.st_mode) == FileType::RegularFile {
         if [TMPFS, XFS, BTRFS].contains(&system) {
             return true;
@@ -26,12 +26,12 @@ pub(crate) fn can_punch(fd: &OwnedFd, opened: &Stat, system: u64, len: u64) -> b
         // A probe changes the modification time. If the time cannot be restored, support is
         // assumed: zeros are written if punching a hole fails.
         let modified = modification_time(opened);
-        if set_modified(fd, modified).is_err() {
+        if set_modification_time(fd, modified).is_err() {
             return true;
         }
         let can_punch = probe_punch(fd, len);
         // This cannot fail: the same call succeeded before.
-        let _ = set_modified(fd, modified);
+        let _ = set_modification_time(fd, modified);
         return can_punch;
     }
     let device = opened.st_rdev;
@@ -71,7 +71,7 @@ pub(crate) fn modification_time(status: &Stat) -> FileTime {
 }
 
 /// Sets a file's modification time and leaves its access time unchanged.
-pub(crate) fn set_modified(fd: &OwnedFd, time: FileTime) -> io::Result<()> {
+pub(crate) fn set_modification_time(fd: &OwnedFd, time: FileTime) -> io::Result<()> {
     let times = Timestamps {
         last_access: Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
         last_modification: Timespec { tv_sec: time.unix_s, tv_nsec: time.ns.into() },

@@ -16,7 +16,7 @@ use suimon_ports::{
 
 use crate::aligned::AlignedBytes;
 use crate::file_system::{FUSE, RAMFS, TMPFS};
-use crate::holes::{can_punch, modification_time, set_modified};
+use crate::holes::{can_punch_holes, modification_time, set_modification_time};
 use crate::image_lock::unlock;
 use crate::mapped_file::MappedFile;
 use crate::properties::direct_alignment;
@@ -97,7 +97,7 @@ impl HostFile {
             is_direct: direct.is_some(),
             alignment: direct.map_or(1, |direct| direct.offset),
             is_block_device,
-            can_punch: access != FileAccess::Read && can_punch(&plain, &opened, system, len),
+            can_punch_holes: access != FileAccess::Read && can_punch_holes(&plain, &opened, system, len),
             id: file_id(&plain),
         };
         let memory_alignment = direct.map_or(1, |direct| direct.memory);
@@ -119,7 +119,7 @@ impl HostFile {
     }
 
     /// Sets the counter of free space of the store that contains the file.
-    pub(crate) fn with_store_room(mut self, store_room: Arc<StoreFreeSpace>) -> Self {
+    pub(crate) fn with_store_free_space(mut self, store_room: Arc<StoreFreeSpace>) -> Self {
         self.capacity = Some(store_room);
         self
     }
@@ -143,7 +143,7 @@ impl HostFile {
     }
 
     /// Records that the file has image locks, which the drop releases.
-    pub(crate) fn locked(mut self) -> Self {
+    pub(crate) fn with_image_locks(mut self) -> Self {
         self.is_locked = true;
         self
     }
@@ -178,7 +178,7 @@ impl HostFile {
 
     /// Returns the mapping of the file, if it has one.
     #[inline]
-    pub(crate) fn mapped(&self) -> Option<&MappedFile> {
+    pub(crate) fn mapped_file(&self) -> Option<&MappedFile> {
         self.mapped.as_ref()
     }
 
@@ -348,7 +348,7 @@ impl DiskFile for HostFile {
 
     /// Uses posix_fadvise(2). No effect for direct I/O, which leaves nothing in the cache, and for
     /// files in memory, which exist only there.
-    fn drop_cached(&self) -> io::Result<()> {
+    fn drop_page_cache(&self) -> io::Result<()> {
         if self.properties.is_direct || self.is_in_memory {
             return Ok(());
         }
@@ -360,7 +360,7 @@ impl DiskFile for HostFile {
     }
 
     fn set_modified(&self, time: FileTime) -> io::Result<()> {
-        set_modified(&self.fd, time)?;
+        set_modification_time(&self.fd, time)?;
         // fdatasync(2) does not write the modification time.
         self.sync(|fd| rustix::fs::fsync(fd))
     }
@@ -388,7 +388,7 @@ impl ImageFile for HostFile {
             let skip = usize::try_from(position - start).unwrap_or(0);
             let available = units.as_slice().get(..read).unwrap_or_default();
             let Some(source) = available.get(skip..skip.saturating_add(chunk.len())) else {
-                return Err(FileError::End { len: start + read as u64, offset: position });
+                return Err(FileError::BeyondEnd { len: start + read as u64, offset: position });
             };
             chunk.copy_from_slice(source);
             position += chunk.len() as u64;

@@ -76,7 +76,7 @@ fn a_read_behind_the_end_reports_the_file_size() {
     let file = HostFile::open(&folder.path().join("image"), FileAccess::Create, 512).unwrap();
     file.write_at(0, &[1; 700]).unwrap();
     match file.read_at(600, &mut [0; 200]) {
-        Err(FileError::End { len: 700, offset: 600 }) => {}
+        Err(FileError::BeyondEnd { len: 700, offset: 600 }) => {}
         other => panic!("{other:?}"),
     }
 }
@@ -146,7 +146,7 @@ fn opening_for_writing_keeps_the_time_of_the_last_change() {
         drop(file);
         let file = HostFile::open(&path, FileAccess::Write, 512).unwrap();
         assert_eq!(file.modified().unwrap(), time);
-        assert!(file.properties().can_punch);
+        assert!(file.properties().can_punch_holes);
         file.write_at(0, &[1; 512]).unwrap();
         assert_ne!(file.modified().unwrap(), time);
     }

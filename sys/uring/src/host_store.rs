@@ -12,7 +12,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use suimon_ports::{
     DiskFile, FileLockMode, FileName, FileStatus, STORE_NAMES_MAX, StoreFault, StoreFileError,
-    StoreFiles, StoreIdentity, StoreSource, StoreSpace,
+    StoreFiles, StoreIdentity, StoreOpener, StoreSpace,
 };
 
 use crate::host_file::NEW_FILE_MODE;
@@ -46,7 +46,7 @@ pub struct HostStore {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HostStores;
 
-impl StoreSource for HostStores {
+impl StoreOpener for HostStores {
     fn open(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
         Ok(Arc::new(HostStore::open(path)?))
     }
@@ -79,7 +79,7 @@ impl HostStore {
             FileType::BlockDevice => (StoreRoot::Device, status),
             other => {
                 let fault = StoreFault::WrongStoreType {
-                    found: type_name(other),
+                    found_type: type_name(other),
                     hint: "set the path of a directory or a block device",
                 };
                 return Err(StoreFileError::new(path.to_string_lossy(), fault));
@@ -96,7 +96,7 @@ impl HostStore {
         match &self.root {
             StoreRoot::Folder(folder) => Ok(folder),
             StoreRoot::Device => Err(StoreFault::WrongStoreType {
-                found: "a block device, which has no files",
+                found_type: "a block device, which has no files",
                 hint: "use the whole device (format pass-through), or set the path of a directory",
             }),
         }
@@ -130,8 +130,8 @@ impl HostStore {
         if let Some(holder) = lock(&file, used)? {
             return Err(StoreFault::InUse { lock_holder: holder });
         }
-        let file = HostFile::from_fd(file, access, unit)?.locked();
-        Ok(Arc::new(file.with_store_room(Arc::clone(&self.capacity))))
+        let file = HostFile::from_fd(file, access, unit)?.with_image_locks();
+        Ok(Arc::new(file.with_store_free_space(Arc::clone(&self.capacity))))
     }
 
     fn open_regular(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, StoreFault> {
@@ -267,7 +267,7 @@ impl StoreFiles for HostStore {
         let open = || {
             if let StoreRoot::Folder(_) = self.root {
                 let hint = "set a block device as the store of a pass-through disk";
-                return Err(StoreFault::WrongStoreType { found: "a directory", hint });
+                return Err(StoreFault::WrongStoreType { found_type: "a directory", hint });
             }
             // With O_EXCL the kernel rejects a device that is mounted or part of another one.
             let (flags, access) = match used {
@@ -289,7 +289,7 @@ impl StoreFiles for HostStore {
                 Ok(()) => Ok(()),
                 Err(Errno::INVAL) if len == 0 => Ok(()),
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => Err(StoreFault::Unsupported {
-                    what: "preallocate space",
+                    operation: "preallocate space",
                     hint: "create a dynamic disk, or use ext4, XFS or Btrfs",
                 }),
                 Err(errno) => Err(fault(errno)),
@@ -384,7 +384,7 @@ fn regular(status: Stat) -> Result<Stat, StoreFault> {
     match FileType::from_raw_mode(status.st_mode) {
         FileType::RegularFile => Ok(status),
         FileType::Symlink => Err(StoreFault::SymbolicLink),
-        other => Err(StoreFault::NotRegular { found: type_name(other) }),
+        other => Err(StoreFault::NotRegular { found_type: type_name(other) }),
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use rustix::fs::{CWD, FileType, Mode};
 use suimon_image::FileError;
-use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFileError, StoreFiles, StoreSource};
+use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFileError, StoreFiles, StoreOpener};
 use tempfile::TempDir;
 
 use crate::host_file_tests::folder;
@@ -258,7 +258,7 @@ fn reserved_space_is_allocated_and_holes_are_not() {
     let mut bytes = [0; 1024];
     file.read_at(0, &mut bytes).unwrap();
     assert_eq!((bytes[0], bytes[512]), (0, 5));
-    let FileError::End { len, .. } = file.read_at(4 << 20, &mut bytes).unwrap_err() else {
+    let FileError::BeyondEnd { len, .. } = file.read_at(4 << 20, &mut bytes).unwrap_err() else {
         panic!("it ends there");
     };
     assert_eq!(len, 4 << 20);

@@ -15,11 +15,11 @@ fn requests_that_cannot_start_fail_and_free_their_slot() {
     let payload = bench.table.bytes(0);
     let too_long = bench.run(|table| FileRequest::Write {
         offset: 0,
-        from: part(table, 0, 0, payload + 1),
+        source: part(table, 0, 0, payload + 1),
         is_durable: false,
     });
     assert_eq!(too_long.result.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
-    let wrong_way = bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 0, 0, 4096) });
+    let wrong_way = bench.run(|table| FileRequest::Read { offset: 0, destination: part(table, 0, 0, 4096) });
     assert_eq!(wrong_way.result.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
     assert!(bench.io.submit(FileSlot(3), FileRequest::Flush, 1));
     let completion = bench.wait().remove(&1).unwrap();
@@ -84,15 +84,15 @@ fn short_requests_on_a_file_in_memory_complete_at_submission() {
     let mut completions = Vec::new();
     for token in 0..4 {
         let from = part(&bench.table, 0, 0, 4096);
-        let write = FileRequest::Write { offset: token * 4096, from, is_durable: token == 3 };
+        let write = FileRequest::Write { offset: token * 4096, source: from, is_durable: token == 3 };
         assert!(bench.io.submit(bench.slot, write, token));
     }
     assert_eq!((bench.io.in_flight(), bench.io.arm()), (4, ArmResult::Pending));
-    assert_eq!(bench.io.poll_done(&mut completions), 4);
+    assert_eq!(bench.io.poll_completions(&mut completions), 4);
     assert!(completions.drain(..).all(|completion| completion.result.is_ok()));
     // Large operations are executed by kernel threads.
     let from = part(&bench.table, 1, 0, 512 << 10);
-    let write = FileRequest::Write { offset: 0, from, is_durable: false };
+    let write = FileRequest::Write { offset: 0, source: from, is_durable: false };
     assert!(bench.io.submit(bench.slot, write, 5));
     assert_eq!(bench.io.unreported_completions(), 0);
     assert_eq!(bench.wait().len(), 1);
@@ -124,7 +124,7 @@ fn many_concurrent(mut bench: Bench) {
             // An offset used in the last round, so that the operations overwrite each other's data.
             let offset = u64::from((tag * 13 + u32::from(round)) % 64) * 4096;
             let from = part(&bench.table, tag, 0, 4096);
-            let write = FileRequest::Write { offset, from, is_durable: false };
+            let write = FileRequest::Write { offset, source: from, is_durable: false };
             assert!(bench.io.submit(bench.slot, write, u64::from(tag)));
         }
         let completions = bench.wait();
@@ -147,7 +147,7 @@ fn requests_completed_at_submission_use_their_slot_until_they_are_reaped() {
         let from = part(&bench.table, 0, 0, 4096);
         bench.io.submit(
             bench.slot,
-            FileRequest::Write { offset: 0, from, is_durable: false },
+            FileRequest::Write { offset: 0, source: from, is_durable: false },
             token,
         )
     };
@@ -163,7 +163,7 @@ fn dropping_waits_for_requests_in_flight() {
     for tag in 0..32_u32 {
         bench.payload(tag, PayloadUse::Source, &[(tag as usize * 4096, 4096)]);
         let from = part(&bench.table, tag, 0, 4096);
-        let write = FileRequest::Write { offset: u64::from(tag) * 4096, from, is_durable: true };
+        let write = FileRequest::Write { offset: u64::from(tag) * 4096, source: from, is_durable: true };
         assert!(bench.io.submit(bench.slot, write, 0));
     }
     let Bench { io, file, memory, table, folder, .. } = bench;

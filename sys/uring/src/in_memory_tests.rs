@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use rustix::io::pwrite;
 use suimon_image::{ByteRange, ImageFile};
-use suimon_ports::{FileRequest, PayloadPart};
+use suimon_ports::{FileRequest, PayloadRange};
 
 use crate::file_io_tests::Bench;
 use crate::{HostFile, PayloadTable, PayloadUse};
@@ -49,8 +49,8 @@ fn write_model(model: &mut Vec<u8>, offset: u64, len: usize, byte: u8) {
     model[offset as usize..end].fill(byte);
 }
 
-fn part(payloads: &PayloadTable, tag: u32, len: u64) -> PayloadPart<'_> {
-    PayloadPart { payloads, tag, from: 0, len }
+fn part(payloads: &PayloadTable, tag: u32, len: u64) -> PayloadRange<'_> {
+    PayloadRange { payloads, tag, offset: 0, len }
 }
 
 proptest! {
@@ -66,7 +66,7 @@ proptest! {
                     bench.memory.fill(0, &vec![byte; len]);
                     let completion = bench.run(|table| {
                         let from = part(table, 0, len as u64);
-                        FileRequest::Write { offset, from, is_durable: false }
+                        FileRequest::Write { offset, source, is_durable: false }
                     });
                     prop_assert!(completion.result.is_ok());
                     write_model(&mut model, offset, len, byte);
@@ -95,7 +95,7 @@ proptest! {
             if len > 0 {
                 bench.payload(1, PayloadUse::Destination, &[(0, len)]);
                 let completion = bench.run(|table| {
-                    FileRequest::Read { offset: 0, to: part(table, 1, len as u64) }
+                    FileRequest::Read { offset: 0, destination: part(table, 1, len as u64) }
                 });
                 prop_assert!(completion.result.is_ok());
                 prop_assert!(bench.memory.bytes(0, len) == model);
@@ -118,7 +118,7 @@ fn a_hole_in_memory_stays_one_when_it_is_read() {
     bench.payload(0, PayloadUse::Destination, &[(0, 64 << 10)]);
     for index in (0..16 << 20).step_by(64 << 10) {
         let completion =
-            bench.run(|table| FileRequest::Read { offset: index, to: part(table, 0, 64 << 10) });
+            bench.run(|table| FileRequest::Read { offset: index, destination: part(table, 0, 64 << 10) });
         assert!(completion.result.is_ok());
         let first = if index == 8 << 20 { 7 } else { 0 };
         assert_eq!(bench.memory.bytes(0, 1), [first]);
@@ -133,13 +133,13 @@ fn discarded_ranges_in_memory_free_their_space_and_read_as_zeros() {
     bench.memory.fill(0, &[9; 256 << 10]);
     bench.run(|table| {
         let from = part(table, 0, 256 << 10);
-        FileRequest::Write { offset: 0, from, is_durable: false }
+        FileRequest::Write { offset: 0, source: from, is_durable: false }
     });
     assert_eq!(space(&bench.file), 256 << 10);
     let range = ByteRange::new(64 << 10, 64 << 10).unwrap();
     bench.run(|_| FileRequest::Zero { range, may_unmap: true, only_if_fast: false });
     bench.payload(1, PayloadUse::Destination, &[(0, 256 << 10)]);
-    bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 256 << 10) });
+    bench.run(|table| FileRequest::Read { offset: 0, destination: part(table, 1, 256 << 10) });
     let actual = bench.memory.bytes(0, 256 << 10);
     assert!(actual.iter().enumerate().all(|(offset, byte)| {
         *byte == if (64 << 10..128 << 10).contains(&offset) { 0 } else { 9 }
@@ -157,7 +157,7 @@ fn truncated_bench() -> Bench {
     bench.memory.fill(64 << 10, &[1; 64 << 10]);
     bench.run(|table| {
         let from = part(table, 0, 64 << 10);
-        FileRequest::Write { offset: 0, from, is_durable: false }
+        FileRequest::Write { offset: 0, source: from, is_durable: false }
     });
     let other = std::fs::OpenOptions::new().write(true).open(bench.folder.path().join("image"));
     other.unwrap().set_len(16 << 10).unwrap();
@@ -168,7 +168,7 @@ fn truncated_bench() -> Bench {
 fn ranges_truncated_by_others_read_as_zeros() {
     let mut bench = truncated_bench();
     let completion =
-        bench.run(|table| FileRequest::Read { offset: 0, to: part(table, 1, 64 << 10) });
+        bench.run(|table| FileRequest::Read { offset: 0, destination: part(table, 1, 64 << 10) });
     assert!(completion.result.is_ok());
     let actual = bench.memory.bytes(64 << 10, 64 << 10);
     assert!(actual[..16 << 10].iter().all(|byte| *byte == 5));
@@ -180,7 +180,7 @@ fn writes_to_ranges_truncated_by_others_extend_the_file() {
     let mut bench = truncated_bench();
     let completion = bench.run(|table| {
         let from = part(table, 0, 4096);
-        FileRequest::Write { offset: 32 << 10, from, is_durable: true }
+        FileRequest::Write { offset: 32 << 10, source: from, is_durable: true }
     });
     assert!(completion.result.is_ok());
     let content = std::fs::read(bench.folder.path().join("image")).unwrap();
@@ -197,7 +197,7 @@ fn a_file_in_memory_grows_as_it_is_written() {
         // The last page of the file exists, and part of it is beyond the end.
         bench.run(|table| FileRequest::Write {
             offset: index * 1536,
-            from: part(table, 0, 1536),
+            source: part(table, 0, 1536),
             is_durable: false,
         });
         assert_eq!(ImageFile::len(&*bench.file).unwrap(), (index + 1) * 1536);

@@ -17,7 +17,7 @@ use rustix::fs::SeekFrom;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use suimon_mapping::TruncationGuard;
 
-use crate::pages::Pages;
+use crate::pages::PageSet;
 
 /// Maximum number of mapped bytes of a file, from its beginning. This address space is reserved for
 /// each file, because files grow.
@@ -31,7 +31,7 @@ pub(crate) struct MappedFile {
     base: NonNull<u8>,
     can_write: bool,
     /// Pages that the file is known to have, without holes.
-    pages: Pages,
+    pages: PageSet,
     /// Lower bound of the file's length. Bytes of a page beyond the end exist in memory but do not
     /// belong to the file.
     end: AtomicU64,
@@ -66,7 +66,7 @@ impl MappedFile {
         let mut mapped = Self {
             base,
             can_write,
-            pages: Pages::new(MAPPED_BYTES as u64),
+            pages: PageSet::new(MAPPED_BYTES as u64),
             end: AtomicU64::new(len),
             guard: None,
         };

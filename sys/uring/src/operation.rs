@@ -5,10 +5,10 @@ use std::any::Any;
 use std::io;
 use std::sync::Arc;
 
-use suimon_ports::{FileSlot, PayloadPart};
+use suimon_ports::{FileSlot, PayloadRange};
 
 use crate::aligned::AlignedBytes;
-use crate::buffers::Buffers;
+use crate::buffers::BufferPool;
 use crate::payload::{PayloadTable, PayloadUse};
 
 /// Maximum number of zero bytes that one step writes.
@@ -37,7 +37,7 @@ pub(crate) enum OperationKind {
     /// hole.
     Extend {
         /// Offset up to which the caller will write soon. Space beyond it is allocated in advance.
-        required: u64,
+        required_len: u64,
         /// New length of the file.
         len: u64,
     },
@@ -62,9 +62,9 @@ pub(crate) struct Operation {
     /// Required alignment of offsets and lengths in bytes.
     pub(crate) unit: u32,
     /// Number of bytes transferred so far.
-    pub(crate) done: u64,
+    pub(crate) done_bytes: u64,
     /// Memory that the kernel accesses; its address does not change while the operation lasts.
-    pub(crate) vectors: Vec<libc::iovec>,
+    pub(crate) iovecs: Vec<libc::iovec>,
     /// Buffer in place of the payload's memory, if that is misaligned or there is no payload.
     pub(crate) buffer: Option<AlignedBytes>,
     /// Segments of the payload for which `buffer` is a bounce buffer; empty otherwise.
@@ -79,11 +79,11 @@ impl Operation {
     ///
     /// # Errors
     /// The payload does not exist.
-    pub(crate) fn on_payload(
+    pub(crate) fn with_payload(
         mut self,
-        part: &PayloadPart<'_>,
+        part: &PayloadRange<'_>,
         memory_alignment: u32,
-        buffers: &mut Buffers,
+        buffers: &mut BufferPool,
         lists: &mut Vec<Vec<libc::iovec>>,
     ) -> io::Result<Self> {
         let usage = if self.kind == OperationKind::Read {
@@ -93,7 +93,7 @@ impl Operation {
         };
         let table = part.payloads.downcast_ref::<PayloadTable>();
         let table = table
-            .filter(|table| table.part(part.tag, usage, part.from, part.len, &mut self.vectors));
+            .filter(|table| table.append_iovecs(part.tag, usage, part.offset, part.len, &mut self.iovecs));
         let Some(table) = table else {
             let reason = "the request's payload is shorter than its range";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
@@ -101,12 +101,12 @@ impl Operation {
         self.memory = Some(Arc::clone(table.memory_owner()));
         let unit = memory_alignment.max(1) as usize;
         let is_aligned = self
-            .vectors
+            .iovecs
             .iter()
             .all(|iovec| iovec.iov_base as usize % unit == 0 && iovec.iov_len % unit == 0);
-        if !is_aligned || self.vectors.len() > libc::UIO_MAXIOV as usize {
+        if !is_aligned || self.iovecs.len() > libc::UIO_MAXIOV as usize {
             let empty = lists.pop().unwrap_or_default();
-            self.bounce_iovecs = std::mem::replace(&mut self.vectors, empty);
+            self.bounce_iovecs = std::mem::replace(&mut self.iovecs, empty);
             // The payload has `part.len` bytes, so it overwrites all former bytes of the buffer.
             let mut buffer = buffers.take(usize::try_from(part.len).unwrap_or(0));
             if usage == PayloadUse::Source {
@@ -120,8 +120,8 @@ impl Operation {
     /// Sets the memory of the operation to a separate buffer.
     pub(crate) fn with_buffer(mut self, mut buffer: AlignedBytes) -> Self {
         let bytes = buffer.as_mut_slice();
-        self.vectors.clear();
-        self.vectors
+        self.iovecs.clear();
+        self.iovecs
             .push(libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() });
         self.buffer = Some(buffer);
         self
@@ -130,30 +130,30 @@ impl Operation {
     /// Returns address and length of the memory if it is contiguous, otherwise `None`. The kernel
     /// processes one buffer faster than a list.
     pub(crate) fn single_buffer(&self) -> Option<(*mut u8, u32)> {
-        let [iovec] = self.vectors[..] else { return None };
+        let [iovec] = self.iovecs[..] else { return None };
         Some((iovec.iov_base.cast(), u32::try_from(iovec.iov_len).ok()?))
     }
 
     /// Returns the offset in the file at which the operation continues.
-    pub(crate) fn start(&self) -> u64 {
-        self.offset.saturating_add(self.done)
+    pub(crate) fn next_offset(&self) -> u64 {
+        self.offset.saturating_add(self.done_bytes)
     }
 
     /// Returns address and number of elements of the list of segments, valid until the operation
     /// changes.
-    pub(crate) fn list(&self) -> (*const libc::iovec, u32) {
-        (self.vectors.as_ptr(), self.vectors.len() as u32)
+    pub(crate) fn iovec_list(&self) -> (*const libc::iovec, u32) {
+        (self.iovecs.as_ptr(), self.iovecs.len() as u32)
     }
 
     /// Records that a step has transferred `bytes` bytes. Returns true if the operation is
     /// complete.
-    pub(crate) fn handle_moved(&mut self, bytes: u64) -> bool {
-        self.done = self.done.saturating_add(bytes);
+    pub(crate) fn handle_transferred(&mut self, bytes: u64) -> bool {
+        self.done_bytes = self.done_bytes.saturating_add(bytes);
         if self.kind == OperationKind::WriteZeros {
-            return self.done >= self.len;
+            return self.done_bytes >= self.len;
         }
         let mut skip = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let completed = self.vectors.iter().take_while(|iovec| {
+        let completed = self.iovecs.iter().take_while(|iovec| {
             let is_whole = iovec.iov_len <= skip;
             if is_whole {
                 skip -= iovec.iov_len;
@@ -161,12 +161,12 @@ impl Operation {
             is_whole
         });
         let completed = completed.count();
-        self.vectors.drain(..completed);
-        if let Some(first) = self.vectors.first_mut() {
+        self.iovecs.drain(..completed);
+        if let Some(first) = self.iovecs.first_mut() {
             first.iov_base = first.iov_base.wrapping_byte_add(skip);
             first.iov_len = first.iov_len.saturating_sub(skip);
         }
-        self.done >= self.len
+        self.done_bytes >= self.len
     }
 
     /// Returns true if a step, which transferred `moved` bytes, reached the end of the file: it
@@ -174,7 +174,7 @@ impl Operation {
     pub(crate) fn handle_end_of_file(&mut self, moved: u64) -> bool {
         let has_ended = moved == 0 || moved % u64::from(self.unit.max(1)) != 0;
         if has_ended {
-            crate::copy::zero(&self.vectors);
+            crate::copy::zero(&self.iovecs);
         }
         has_ended
     }
@@ -183,7 +183,7 @@ impl Operation {
     /// step allocates the part that is needed soon; after that, a hole up to the new end.
     /// `is_allocated` is true if the last step succeeded. Returns true if the file is long enough.
     pub(crate) fn handle_extended(&mut self, is_allocated: bool) -> bool {
-        let OperationKind::Extend { required, len } = self.kind else { return true };
+        let OperationKind::Extend { required_len: required, len } = self.kind else { return true };
         let attempted = self.offset.saturating_add(self.len);
         if is_allocated && attempted >= len {
             return true;
@@ -200,7 +200,7 @@ impl Operation {
     }
 
     /// Continues an extension by appending zeros.
-    pub(crate) fn append(&mut self) {
+    pub(crate) fn continue_by_appending(&mut self) {
         let len = match self.kind {
             OperationKind::Extend { len, .. } => len,
             _ => self.offset.saturating_add(self.len),
@@ -212,7 +212,7 @@ impl Operation {
     /// the file has the new length.
     pub(crate) fn handle_end(&mut self, end: u64) -> bool {
         let OperationKind::Append { len } = self.kind else { return true };
-        (self.offset, self.len, self.done) = (end, len.saturating_sub(end), 0);
+        (self.offset, self.len, self.done_bytes) = (end, len.saturating_sub(end), 0);
         end >= len
     }
 

@@ -11,22 +11,22 @@ const PART_PAGES: u64 = CHUNK_WORDS * BITS;
 
 /// Set of pages of a file. Pages beyond its capacity are never members.
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub(crate) struct PageSet {
     parts: Vec<OnceLock<Box<[AtomicU64]>>>,
 }
 
-impl Pages {
+impl PageSet {
     /// Size of a page in bytes.
-    pub(crate) const BYTES: u64 = 4096;
+    pub(crate) const PAGE_BYTES: u64 = 4096;
 
     /// Creates an empty set for the first `bytes` bytes of a file.
     pub(crate) fn new(bytes: u64) -> Self {
-        let parts = (bytes / Self::BYTES).div_ceil(PART_PAGES);
+        let parts = (bytes / Self::PAGE_BYTES).div_ceil(PART_PAGES);
         Self { parts: (0..parts).map(|_| OnceLock::new()).collect() }
     }
 
     fn bytes(&self) -> u64 {
-        self.parts.len() as u64 * PART_PAGES * Self::BYTES
+        self.parts.len() as u64 * PART_PAGES * Self::PAGE_BYTES
     }
 
     /// Returns true if all pages of a range are members; true for an empty range.
@@ -79,8 +79,8 @@ struct Masks {
 impl Masks {
     #[inline]
     const fn covering(offset: u64, len: u64) -> Self {
-        let end = offset.saturating_add(len).div_ceil(Pages::BYTES);
-        Self { page: offset / Pages::BYTES, end: if len == 0 { 0 } else { end } }
+        let end = offset.saturating_add(len).div_ceil(PageSet::PAGE_BYTES);
+        Self { page: offset / PageSet::PAGE_BYTES, end: if len == 0 { 0 } else { end } }
     }
 }
 
@@ -105,20 +105,20 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{PART_PAGES, Pages};
+    use super::{PART_PAGES, PageSet};
 
     proptest! {
         #[test]
         fn it_is_a_set_of_the_pages_that_ranges_touch(
             changes in proptest::collection::vec(
-                (any::<bool>(), 0..PART_PAGES * 3 * Pages::BYTES, 0..300 * Pages::BYTES), 1..20),
+                (any::<bool>(), 0..PART_PAGES * 3 * PageSet::PAGE_BYTES, 0..300 * PageSet::PAGE_BYTES), 1..20),
         ) {
             let pages_of = |offset: u64, len: u64| match len {
                 0 => 0..0,
-                _ => offset / Pages::BYTES..(offset + len).div_ceil(Pages::BYTES),
+                _ => offset / PageSet::PAGE_BYTES..(offset + len).div_ceil(PageSet::PAGE_BYTES),
             };
             // The bitmap has two chunks. Some ranges are partly or entirely beyond them.
-            let pages = Pages::new(PART_PAGES * 2 * Pages::BYTES);
+            let pages = PageSet::new(PART_PAGES * 2 * PageSet::PAGE_BYTES);
             let mut model = BTreeSet::new();
             for (is_added, offset, len) in changes.clone() {
                 if is_added {
@@ -131,10 +131,10 @@ mod tests {
             }
             for (_, offset, len) in changes {
                 let expected = pages_of(offset, len).all(|page| model.contains(&page))
-                    && offset + len <= PART_PAGES * 2 * Pages::BYTES;
+                    && offset + len <= PART_PAGES * 2 * PageSet::PAGE_BYTES;
                 prop_assert_eq!(pages.has(offset, len), expected);
-                let first = offset / Pages::BYTES;
-                let has_first = pages.has(first * Pages::BYTES, Pages::BYTES);
+                let first = offset / PageSet::PAGE_BYTES;
+                let has_first = pages.has(first * PageSet::PAGE_BYTES, PageSet::PAGE_BYTES);
                 prop_assert_eq!(has_first, model.contains(&first));
             }
         }
@@ -142,12 +142,12 @@ mod tests {
 
     #[test]
     fn an_unbounded_range_ends_at_the_capacity_of_the_set() {
-        let pages = Pages::new(PART_PAGES * Pages::BYTES);
+        let pages = PageSet::new(PART_PAGES * PageSet::PAGE_BYTES);
         pages.add(0, u64::MAX);
-        assert!(pages.has(0, PART_PAGES * Pages::BYTES));
-        assert!(!pages.has(PART_PAGES * Pages::BYTES - 1, 2));
+        assert!(pages.has(0, PART_PAGES * PageSet::PAGE_BYTES));
+        assert!(!pages.has(PART_PAGES * PageSet::PAGE_BYTES - 1, 2));
         assert!(!pages.has(u64::MAX, 1));
-        pages.remove(Pages::BYTES + 1, u64::MAX);
-        assert!(pages.has(0, Pages::BYTES) && !pages.has(Pages::BYTES, 1));
+        pages.remove(PageSet::PAGE_BYTES + 1, u64::MAX);
+        assert!(pages.has(0, PageSet::PAGE_BYTES) && !pages.has(PageSet::PAGE_BYTES, 1));
     }
 }

@@ -5,7 +5,7 @@ use std::any::Any;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 
-use crate::aligned::{PAGE, Page};
+use crate::aligned::{PAGE_BYTES, Page};
 use crate::copy::{gather, scatter};
 
 /// Contiguous part of a payload's memory.
@@ -61,7 +61,7 @@ impl PayloadTable {
     /// of each tag has `bytes` zeros, starts at a page, and has the direction that `usage` returns.
     #[must_use]
     pub fn with_memory(tags: u32, bytes: usize, usage: impl Fn(u32) -> PayloadUse) -> Self {
-        let pages_each = bytes.div_ceil(PAGE);
+        let pages_each = bytes.div_ceil(PAGE_BYTES);
         let page = || UnsafeCell::new(Page::ZEROS);
         let pages: Vec<_> = (0..tags as usize * pages_each).map(|_| page()).collect();
         let memory = Arc::new(OwnPages(pages));
@@ -69,7 +69,7 @@ impl PayloadTable {
         let mut table = Self::new(tags, 1, memory);
         for (tag, index) in (0..tags).zip(0..) {
             // SAFETY: there are that many pages for each tag.
-            let pointer = unsafe { start.add(index * pages_each * PAGE) };
+            let pointer = unsafe { start.add(index * pages_each * PAGE_BYTES) };
             // SAFETY: the bytes are in the pages of this tag, which the table holds and which are
             // in cells.
             unsafe { table.set(tag, usage(tag), [Segment { pointer, len: bytes }]) };
@@ -129,7 +129,7 @@ impl PayloadTable {
     #[must_use]
     pub fn copy_out(&self, tag: u32, offset: u64, buffer: &mut [u8]) -> bool {
         let mut iovecs = Vec::new();
-        let is_whole = self.part(tag, PayloadUse::Source, offset, buffer.len() as u64, &mut iovecs);
+        let is_whole = self.append_iovecs(tag, PayloadUse::Source, offset, buffer.len() as u64, &mut iovecs);
         gather(&iovecs, buffer);
         is_whole
     }
@@ -140,7 +140,7 @@ impl PayloadTable {
     pub fn copy_in(&self, tag: u32, offset: u64, bytes: &[u8]) -> bool {
         let mut iovecs = Vec::new();
         let len = bytes.len() as u64;
-        let is_whole = self.part(tag, PayloadUse::Destination, offset, len, &mut iovecs);
+        let is_whole = self.append_iovecs(tag, PayloadUse::Destination, offset, len, &mut iovecs);
         scatter(bytes, &iovecs);
         is_whole
     }
@@ -153,7 +153,7 @@ impl PayloadTable {
 
     /// Appends the segments of a range of a payload (bytes) to `iovecs`. Returns false if the
     /// payload is shorter or is not used as `usage`; the segments that exist were appended.
-    pub(crate) fn part(
+    pub(crate) fn append_iovecs(
         &self,
         tag: u32,
         usage: PayloadUse,
@@ -228,7 +228,7 @@ mod tests {
         let table = table(&mut bytes, PayloadUse::Source, &[3, 0, 5]);
         let part = |offset, len| {
             let mut iovecs = Vec::new();
-            let is_whole = table.part(1, PayloadUse::Source, offset, len, &mut iovecs);
+            let is_whole = table.append_iovecs(1, PayloadUse::Source, offset, len, &mut iovecs);
             let locations: Vec<_> = iovecs
                 .iter()
                 .map(|iovec| (iovec.iov_base as usize - start, iovec.iov_len))
@@ -242,8 +242,8 @@ mod tests {
         assert_eq!(part(6, 3), (false, vec![(6, 2)]));
         assert_eq!(part(u64::MAX, 1), (false, vec![]));
         let mut none = Vec::new();
-        assert!(!table.part(1, PayloadUse::Destination, 0, 1, &mut none));
-        assert!(!table.part(9, PayloadUse::Source, 0, 1, &mut none) && none.is_empty());
+        assert!(!table.append_iovecs(1, PayloadUse::Destination, 0, 1, &mut none));
+        assert!(!table.append_iovecs(9, PayloadUse::Source, 0, 1, &mut none) && none.is_empty());
     }
 
     #[test]
@@ -270,13 +270,13 @@ mod tests {
         let table = PayloadTable::with_memory(3, 5000, |_| PayloadUse::Destination);
         let address = |tag| {
             let mut iovecs = Vec::new();
-            assert!(table.part(tag, PayloadUse::Destination, 0, 5000, &mut iovecs));
+            assert!(table.append_iovecs(tag, PayloadUse::Destination, 0, 5000, &mut iovecs));
             let [iovec] = iovecs[..] else { panic!("{} pieces", iovecs.len()) };
             iovec.iov_base as usize
         };
         let first = address(0);
-        assert_eq!(first % PAGE, 0);
-        assert_eq!([address(1) - first, address(2) - first], [2 * PAGE, 4 * PAGE]);
+        assert_eq!(first % PAGE_BYTES, 0);
+        assert_eq!([address(1) - first, address(2) - first], [2 * PAGE_BYTES, 4 * PAGE_BYTES]);
         assert_eq!((table.bytes(2), table.bytes(3)), (5000, 0));
         assert!(table.copy_in(2, 0, &[7; 5000]) && !table.copy_in(2, 1, &[7; 5000]));
         assert!(PayloadTable::with_memory(1, 8, |_| PayloadUse::Source).copy_out(

@@ -3,7 +3,7 @@
 use std::io;
 
 use rustix::process::{Resource, getrlimit};
-use suimon_ports::{FileIo, FileIoSource};
+use suimon_ports::{FileIo, FileIoFactory};
 
 use crate::UringFileIo;
 
@@ -17,7 +17,7 @@ const FILES_MAX: u64 = 4096;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UringSource;
 
-impl FileIoSource for UringSource {
+impl FileIoFactory for UringSource {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         // A ring cannot have more files than a process (io_uring_register(2)).
         let files = getrlimit(Resource::Nofile).current.map_or(FILES_MAX, |max| max.min(FILES_MAX));

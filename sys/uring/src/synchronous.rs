@@ -31,15 +31,15 @@ pub(crate) fn is_synchronous(file: &HostFile, operation: &Operation) -> bool {
 
 /// Executes one step of an operation. Returns the number of bytes transferred or a negative error
 /// number, like a completion of io_uring.
-pub(crate) fn step(file: &HostFile, operation: &Operation) -> i32 {
+pub(crate) fn execute_step(file: &HostFile, operation: &Operation) -> i32 {
     if operation.kind == OperationKind::Flush {
         // A file in memory has no device to flush.
         return 0;
     }
-    let offset = operation.start();
+    let offset = operation.next_offset();
     if is_copied(file, operation, offset) {
         // At most `BYTES_MAX` bytes are transferred.
-        return i32::try_from(operation.len.saturating_sub(operation.done)).unwrap_or(i32::MAX);
+        return i32::try_from(operation.len.saturating_sub(operation.done_bytes)).unwrap_or(i32::MAX);
     }
     let moved = submit(file, operation, offset);
     if let (OperationKind::Write { .. }, Ok(moved @ 1..)) = (operation.kind, u64::try_from(moved)) {
@@ -51,14 +51,14 @@ pub(crate) fn step(file: &HostFile, operation: &Operation) -> i32 {
 /// Copies the remaining bytes of an operation from or to the file's mapped pages. Returns false if
 /// some of the pages are not mapped, or the file was truncated.
 fn is_copied(file: &HostFile, operation: &Operation, offset: u64) -> bool {
-    let Some(mapped) = file.mapped() else { return false };
+    let Some(mapped) = file.mapped_file() else { return false };
     // SAFETY: the memory of the segments is valid for reads, and for writes if the operation reads;
     // no reference into it exists while the operation lasts.
     unsafe {
         match operation.kind {
-            OperationKind::Read => mapped.read(offset, &operation.vectors),
+            OperationKind::Read => mapped.read(offset, &operation.iovecs),
             // A write to memory is as durable as this file can be.
-            OperationKind::Write { .. } => mapped.write(offset, &operation.vectors),
+            OperationKind::Write { .. } => mapped.write(offset, &operation.iovecs),
             _ => false,
         }
     }
@@ -69,7 +69,7 @@ fn is_copied(file: &HostFile, operation: &Operation, offset: u64) -> bool {
 fn submit(file: &HostFile, operation: &Operation, offset: u64) -> i32 {
     let fd = file.as_fd().as_raw_fd();
     let Ok(offset) = libc::off_t::try_from(offset) else { return -libc::EINVAL };
-    let (iovecs, count) = operation.list();
+    let (iovecs, count) = operation.iovec_list();
     let Ok(count) = libc::c_int::try_from(count) else { return -libc::EINVAL };
     let read = || match operation.single_buffer() {
         // SAFETY: the segment is valid for writes of its length, and is held by the operation,

@@ -17,7 +17,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use suimon_frame::FrameBatch;
 use suimon_ports::{
     DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadToggles, PortObserver,
-    QueueHost, TransmitResult, VhostUserMode, VhostUserSpec,
+    QueueHost, TransmitResult, VhostUserMode, VhostUserNicSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_test_programs::end_program;
@@ -106,7 +106,7 @@ fn run() -> Result<()> {
         .into_iter()
         .zip(0..)
         .map(|(socket, port)| {
-            let spec = VhostUserSpec {
+            let spec = VhostUserNicSpec {
                 socket: socket.into(),
                 mode,
                 queue_pairs: 1,

@@ -20,7 +20,7 @@ use suimon_unix_socket::{accept, connect_to, probe_connecting, probe_listening};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::sleep;
 
-use crate::connection::{Connection, Pending};
+use crate::connection::{Connection, PendingInput};
 use crate::model::DeviceName;
 use crate::peer_limits::PeerLimits;
 
@@ -37,9 +37,9 @@ const SHORTAGE: Duration = Duration::from_millis(200);
 
 /// Reason why further connections are not closed any more while a front-end is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RejectStop {
+pub(crate) enum RejectionEnd {
     /// The process or host has no free descriptor to accept them.
-    Shortage,
+    DescriptorShortage,
     /// A pending connection replaces the front-end that is served, whose process has exited.
     Replaced,
 }
@@ -47,10 +47,10 @@ pub(crate) enum RejectStop {
 /// Source of connections of front-ends.
 pub(crate) enum Acceptor {
     /// The device listens on its socket.
-    Listens(WatchedFd),
+    Listening(WatchedFd),
     /// The front-end listens. A task of another runtime connects, because the threads that read
     /// messages of front-ends may not open files.
-    Connects {
+    Connecting {
         /// Channel that requests a connection.
         requests: Sender<()>,
         /// Channel that receives the requested connection.
@@ -63,13 +63,13 @@ impl Acceptor {
     ///
     /// # Errors
     /// The kernel cannot watch the socket.
-    pub(crate) fn listens(listener: OwnedFd, runtime: &SocketRuntime) -> io::Result<Self> {
+    pub(crate) fn listening(listener: OwnedFd, runtime: &SocketRuntime) -> io::Result<Self> {
         let _guard = runtime.enter();
-        Ok(Self::Listens(WatchedFd::readable(listener)?))
+        Ok(Self::Listening(WatchedFd::readable(listener)?))
     }
 
     /// Creates a source that connects to front-ends listening on `path`, in a task of `runtime`.
-    pub(crate) fn connects(path: PathBuf, runtime: &SocketRuntime) -> (Self, Task) {
+    pub(crate) fn connecting(path: PathBuf, runtime: &SocketRuntime) -> (Self, Task) {
         let (request_sender, requests) = channel(1);
         let (socket_sender, sockets) = channel(1);
         let task = runtime.spawn(|mut stop: TaskStop| async move {
@@ -78,15 +78,15 @@ impl Acceptor {
                 () = connect_on_request(path, requests, socket_sender) => {}
             }
         });
-        (Self::Connects { requests: request_sender, sockets }, task)
+        (Self::Connecting { requests: request_sender, sockets }, task)
     }
 
     /// Waits for the next front-end: the first connection on which something was sent. Returns
     /// `None` if the front-end listens and the task that connects has ended.
     pub(crate) async fn next(&mut self, name: DeviceName) -> Option<Connection> {
         match self {
-            Self::Listens(listener) => Some(next_speaker(listener, name).await),
-            Self::Connects { requests: request_sender, sockets } => loop {
+            Self::Listening(listener) => Some(next_speaker(listener, name).await),
+            Self::Connecting { requests: request_sender, sockets } => loop {
                 request_sender.send(()).await.ok()?;
                 match Connection::new(sockets.recv().await?) {
                     Ok(connection) => return Some(connection),
@@ -105,18 +105,18 @@ impl Acceptor {
         name: DeviceName,
         (served, may_replace): (&Connection, bool),
         limits: &mut PeerLimits,
-    ) -> RejectStop {
-        let Self::Listens(listener) = self else { return std::future::pending().await };
+    ) -> RejectionEnd {
+        let Self::Listening(listener) = self else { return std::future::pending().await };
         loop {
             sleep(limits.rejections.delay(Instant::now())).await;
             let closed =
                 listener.read(|listener| accept_other(listener, served, may_replace)).await;
             if matches!(closed, Ok(None)) {
-                return RejectStop::Replaced;
+                return RejectionEnd::Replaced;
             }
             let now = Instant::now();
             limits.rejections.record(now);
-            if let Some(left_out) = limits.rejections_log.try_log(now) {
+            if let Some(left_out) = limits.rejected_connections_log.try_log(now) {
                 match &closed {
                     Ok(_) => {
                         tracing::warn!(device = %name, left_out, "another front-end was rejected");
@@ -130,7 +130,7 @@ impl Acceptor {
                 }
             }
             if closed.is_err() {
-                return RejectStop::Shortage;
+                return RejectionEnd::DescriptorShortage;
             }
         }
     }
@@ -190,7 +190,7 @@ async fn connect_on_request(
             let path = path.clone();
             // In a thread for blocking calls: the path may be on a file system that does not
             // respond.
-            if let Ok(Ok(socket)) = blocking(move || connect_to(&path)).await {
+            if let Ok(Ok(socket)) = run_blocking(move || connect_to(&path)).await {
                 break socket;
             }
             sleep(retry).await;
@@ -211,7 +211,7 @@ async fn next_speaker(listener: &WatchedFd, name: DeviceName) -> Connection {
             biased;
             (nth, pending) = first_pending(&silent) => {
                 // A connection that was only closed is dropped here.
-                if let (Some(connection), Pending::Bytes) = (silent.remove(nth), pending) {
+                if let (Some(connection), PendingInput::Bytes) = (silent.remove(nth), pending) {
                     return connection;
                 }
             }
@@ -230,7 +230,7 @@ async fn next_speaker(listener: &WatchedFd, name: DeviceName) -> Connection {
 
 /// Waits until one of the connections has data or has ended. Returns the index of the first one,
 /// and which of both. Cancel safe.
-async fn first_pending(connections: &VecDeque<Connection>) -> (usize, Pending) {
+async fn first_pending(connections: &VecDeque<Connection>) -> (usize, PendingInput) {
     let mut waits: Vec<_> =
         connections.iter().map(|connection| Box::pin(connection.wait())).collect();
     poll_fn(|context| {

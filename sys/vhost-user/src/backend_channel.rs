@@ -35,7 +35,7 @@ impl BackendChannel {
     ///
     /// # Errors
     /// The front-end has closed the channel or does not read it.
-    pub(crate) fn config_changed(&self) -> io::Result<()> {
+    pub(crate) fn notify_config_changed(&self) -> io::Result<()> {
         let mut bytes = [0; HEADER_BYTES];
         let words = [CONFIG_CHANGE, VERSION, 0].map(u32::to_ne_bytes);
         for (to, from) in bytes.iter_mut().zip(words.as_flattened()) {

@@ -15,14 +15,14 @@ use rustix::net::{
 };
 use rustix::process::{PidfdFlags, pidfd_open};
 use suimon_socket_runtime::WatchedFd;
-use suimon_unix_socket::{is_hung_up, receive};
+use suimon_unix_socket::{is_hung_up, receive_with_descriptors};
 use thiserror::Error;
 use tokio::time::timeout_at;
 
 use crate::message::{
     FDS_MAX, FrontEndMessage, HEADER_BYTES, Header, MessageError, PAYLOAD_BYTES_MAX,
 };
-use crate::received::{Closing, Received, descriptor_kind};
+use crate::received::{ClosingDescriptors, ReceivedDescriptors, descriptor_kind};
 use crate::reply::VhostUserReply;
 use crate::request::Request;
 
@@ -45,7 +45,7 @@ pub(crate) enum ConnectionEnd {
         /// Bytes of the message received so far.
         received_bytes: usize,
         /// Length of the message in bytes, with its header.
-        expected: usize,
+        expected_bytes: usize,
     },
     /// The rest of a message did not arrive in time.
     #[error(
@@ -55,17 +55,17 @@ pub(crate) enum ConnectionEnd {
         /// Bytes of the message received so far.
         received_bytes: usize,
         /// Length of the message in bytes, with its header.
-        expected: usize,
+        expected_bytes: usize,
     },
     /// The front-end does not read its replies.
     #[error("the front-end does not read replies")]
     NotReading,
     /// A message with more descriptors than any request carries.
     #[error("a message has more than {FDS_MAX} descriptors")]
-    Descriptors,
+    TooManyDescriptors,
     /// The front-end sent a descriptor of a kind that no message carries.
     #[error("{request}: the descriptor is not {}", descriptor_kind(*.request))]
-    OtherUser {
+    UnexpectedDescriptorKind {
         /// Request with which the descriptor was sent.
         request: Request,
     },
@@ -91,15 +91,15 @@ impl ConnectionEnd {
             Self::Truncated { .. }
                 | Self::Stalled { .. }
                 | Self::NotReading
-                | Self::Descriptors
-                | Self::OtherUser { .. }
+                | Self::TooManyDescriptors
+                | Self::UnexpectedDescriptorKind { .. }
                 | Self::Message(_)
         )
     }
 }
 
 /// Received message, and its header, which a reply repeats.
-pub(crate) struct Incoming {
+pub(crate) struct IncomingMessage {
     pub(crate) header: Header,
     pub(crate) message: FrontEndMessage,
 }
@@ -122,7 +122,7 @@ impl MessageDeadline {
 
 /// Which data is ready to be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pending {
+pub(crate) enum PendingInput {
     /// At least one byte of a message.
     Bytes,
     /// Only the end of the connection.
@@ -134,12 +134,12 @@ pub(crate) enum Pending {
 pub(crate) struct Connection {
     socket: WatchedFd,
     /// Counter of the front-end's descriptors that are being closed.
-    closing: Arc<Closing>,
+    closing: Arc<ClosingDescriptors>,
     /// pidfd of the process that connected; `None` if it is not known.
     peer: Option<OwnedFd>,
     /// Receive buffer. Keeps the socket open while messages are unread: closing the socket closes
     /// their descriptors, which may block.
-    unread: Received,
+    unread: ReceivedDescriptors,
 }
 
 impl Connection {
@@ -150,22 +150,22 @@ impl Connection {
     pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
         let peer = peer_process(socket.as_fd());
         let closing = Arc::default();
-        let unread = Received::new(&closing);
+        let unread = ReceivedDescriptors::new(&closing);
         Ok(Self { socket: WatchedFd::new(socket)?, closing, peer, unread })
     }
 
     /// Waits until bytes or the end of the connection can be received. Cancel safe.
-    pub(crate) async fn wait(&self) -> Pending {
+    pub(crate) async fn wait(&self) -> PendingInput {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         match self.socket.read(|socket| Ok(recv(socket, &mut [0_u8; 1], flags)?)).await {
-            Ok((_, bytes)) if bytes > 0 => Pending::Bytes,
+            Ok((_, bytes)) if bytes > 0 => PendingInput::Bytes,
             // `receive` determines the reason.
-            Ok(_) | Err(_) => Pending::End,
+            Ok(_) | Err(_) => PendingInput::End,
         }
     }
 
     /// Returns the counter of the front-end's descriptors that are being closed.
-    pub(crate) fn closing(&self) -> Arc<Closing> {
+    pub(crate) fn closing_descriptors(&self) -> Arc<ClosingDescriptors> {
         Arc::clone(&self.closing)
     }
 
@@ -187,8 +187,8 @@ impl Connection {
     ///
     /// # Errors
     /// The connection has ended, or the front-end violated the protocol.
-    pub(crate) async fn receive(&self) -> Result<Incoming, ConnectionEnd> {
-        let mut received = Received::new(&self.closing);
+    pub(crate) async fn receive(&self) -> Result<IncomingMessage, ConnectionEnd> {
+        let mut received = ReceivedDescriptors::new(&self.closing);
         let fds = &mut received.fds;
         let mut header_bytes = [0; HEADER_BYTES];
         self.fill(&mut header_bytes, 0, HEADER_BYTES, fds).await?;
@@ -197,9 +197,9 @@ impl Connection {
         let payload = payload.get_mut(..header.size).unwrap_or_default();
         self.fill(payload, HEADER_BYTES, HEADER_BYTES + header.size, fds).await?;
         let request = header.request;
-        let fds = received.take_accepted().ok_or(ConnectionEnd::OtherUser { request })?;
+        let fds = received.take_accepted().ok_or(ConnectionEnd::UnexpectedDescriptorKind { request })?;
         let message = FrontEndMessage::parse(&header, payload, fds)?;
-        Ok(Incoming { header, message })
+        Ok(IncomingMessage { header, message })
     }
 
     /// Sends a reply to `request`. Not cancel safe.
@@ -244,20 +244,20 @@ impl Connection {
             let received = before + filled;
             let deadline = rest_by.deadline(received, Instant::now());
             let receiving =
-                self.socket.read(|socket| receive(socket, &mut [IoSliceMut::new(rest)], fds));
+                self.socket.read(|socket| receive_with_descriptors(socket, &mut [IoSliceMut::new(rest)], fds));
             let result = match deadline {
                 None => receiving.await,
                 Some(deadline) => timeout_at(deadline.into(), receiving)
                     .await
-                    .map_err(|_| ConnectionEnd::Stalled { received_bytes: received, expected })?,
+                    .map_err(|_| ConnectionEnd::Stalled { received_bytes: received, expected_bytes: expected })?,
             };
             match result.map_err(connection_end)? {
                 0 if received == 0 => return Err(ConnectionEnd::PeerClosed),
-                0 => return Err(ConnectionEnd::Truncated { received_bytes: received, expected }),
+                0 => return Err(ConnectionEnd::Truncated { received_bytes: received, expected_bytes: expected }),
                 bytes => filled += bytes,
             }
             if fds.len() > FDS_MAX {
-                return Err(ConnectionEnd::Descriptors);
+                return Err(ConnectionEnd::TooManyDescriptors);
             }
         }
         Ok(())

@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use suimon_ports::{DeviceNotice, DeviceStatus, NegotiatedFeatures};
-use suimon_socket_runtime::{BlockingCallFailed, TaskStop, WatchedFd, blocking_on};
+use suimon_socket_runtime::{BlockingCallFailed, TaskStop, WatchedFd, run_blocking_on};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::acceptor::{Acceptor, RejectStop};
-use crate::connection::{Connection, ConnectionEnd, Incoming};
+use crate::acceptor::{Acceptor, RejectionEnd};
+use crate::connection::{Connection, ConnectionEnd, IncomingMessage};
 use crate::device::{RingSet, VhostUserDevice};
 use crate::fault::DeviceFault;
 use crate::pace::{Decision, MessageRateLimit};
@@ -41,13 +41,13 @@ const SHORTAGE: Duration = Duration::from_millis(200);
 const CLOSING: Duration = Duration::from_millis(100);
 
 /// State shared by a device's task and its owner.
-pub(crate) struct Shared {
-    pub(crate) subject: DeviceOwner,
+pub(crate) struct SharedDeviceState {
+    pub(crate) owner: DeviceOwner,
     /// Notified when the specification has changed.
-    pub(crate) wake: Notify,
+    pub(crate) spec_changed: Notify,
     /// Eventfd that becomes readable when a ring has a fault.
-    pub(crate) faults: Arc<OwnedFd>,
-    pub(crate) changing: Mutex<ChangeableState>,
+    pub(crate) fault_eventfd: Arc<OwnedFd>,
+    pub(crate) changeable_state: Mutex<ChangeableState>,
 }
 
 /// Status and negotiated features of a device, which change while it is open.
@@ -104,21 +104,21 @@ struct Ended {
 /// Result of executing a message: the reply, if the request has one.
 type Done = Result<Option<VhostUserReply>, DeviceFault>;
 
-impl Shared {
-    pub(crate) fn changing(&self) -> MutexGuard<'_, ChangeableState> {
-        self.changing.lock().unwrap_or_else(PoisonError::into_inner)
+impl SharedDeviceState {
+    pub(crate) fn changeable_state(&self) -> MutexGuard<'_, ChangeableState> {
+        self.changeable_state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notifies the task that the specification has changed.
     pub(crate) fn wake_control(&self) {
-        self.wake.notify_one();
+        self.spec_changed.notify_one();
     }
 
     fn notify(&self, notice: DeviceNotice) {
-        self.subject.notify(notice);
+        self.owner.notify(notice);
     }
 
-    /// Serves front-ends until `stop` is set. `faults` watches [`Shared::faults`].
+    /// Serves front-ends until `stop` is set. `faults` watches [`SharedDeviceState::faults`].
     pub(crate) async fn run(
         self: Arc<Self>,
         mut acceptor: Acceptor,
@@ -132,13 +132,13 @@ impl Shared {
                 () = stop.wait() => None,
                 next = async {
                     sleep(limits.pause.duration()).await;
-                    acceptor.next(self.subject.name()).await
+                    acceptor.next(self.owner.name()).await
                 } => next,
             };
             let Some(connection) = next else { return };
             let mut session = MessageSession {
                 connection,
-                device: Some(Box::new(VhostUserDevice::new(self.link()))),
+                device: Some(Box::new(VhostUserDevice::new(self.device_parameters()))),
                 pace: MessageRateLimit::new(0),
                 started: Instant::now(),
                 is_announced: false,
@@ -151,7 +151,7 @@ impl Shared {
                 }
             };
             limits.pause.record_end(session.started.elapsed(), is_violation(&reason));
-            let closing = session.connection.closing();
+            let closing = session.connection.closing_descriptors();
             self.end(session, reason).await;
             while closing.is_pending() && !stop.is_set() {
                 tokio::select! {
@@ -168,7 +168,7 @@ impl Shared {
     /// Detaches the rings of a front-end, reports why it is no longer served, and closes its
     /// connection.
     async fn end(self: &Arc<Self>, mut session: MessageSession, reason: Reason) {
-        let runs = session.device.as_ref().is_none_or(|device| device.runs());
+        let runs = session.device.as_ref().is_none_or(|device| device.has_running_ring());
         let left_in_order =
             session.has_run && !runs && matches!(reason, Reason::End(ConnectionEnd::PeerClosed));
         // Fails only if the device is lost; `finish` then detaches the rings.
@@ -177,7 +177,7 @@ impl Shared {
         let mut ended = Some(Ended { device, reason, is_announced, was_orderly: left_in_order });
         while ended.is_some() {
             let shared = Arc::clone(self);
-            let result = blocking_on(&mut ended, move |ended| shared.finish(ended)).await;
+            let result = run_blocking_on(&mut ended, move |ended| shared.finish(ended)).await;
             match result {
                 Ok(()) => break,
                 Err(BlockingCallFailed) => sleep(SHORTAGE).await,
@@ -192,13 +192,13 @@ impl Shared {
         // The rings are detached before the notice is sent.
         match device.take() {
             Some(device) => drop(device),
-            None => self.subject.detach(),
+            None => self.owner.detach(),
         }
-        let mut changing = self.changing();
+        let mut changing = self.changeable_state();
         changing.status.link_up = false;
         changing.status.queue_pairs = 0;
         changing.status.virtio_features = None;
-        self.subject.refresh_offloads(&mut changing.status);
+        self.owner.refresh_offloads(&mut changing.status);
         drop(changing);
         if *left_in_order {
             self.report_negotiated(NegotiatedFeatures::default());
@@ -209,7 +209,7 @@ impl Shared {
             Reason::Host(interrupted) => interrupted.to_string(),
         };
         if is_violation(reason) {
-            self.notify(DeviceNotice::Violation { detail: text.clone() });
+            self.notify(DeviceNotice::ProtocolViolation { detail: text.clone() });
         }
         if *is_announced {
             self.notify(DeviceNotice::LinkDown { reason: text });
@@ -231,7 +231,7 @@ impl Shared {
         loop {
             match &session.device {
                 None => return Err(BlockingCallFailed),
-                Some(device) if !device.has_running(stops) => return Ok(()),
+                Some(device) if !device.is_any_running(stops) => return Ok(()),
                 Some(_) => {}
             }
             let stopped = self.with_device(session, move |_, device| device.try_stop(stops, wait));
@@ -255,7 +255,7 @@ impl Shared {
         session: &mut MessageSession,
     ) -> Result<(), Reason> {
         self.wait_for_message((acceptor, faults, limits), stop, session).await?;
-        let Incoming { header, message } = tokio::select! {
+        let IncomingMessage { header, message } = tokio::select! {
             biased;
             () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
             received = async {
@@ -281,10 +281,10 @@ impl Shared {
             }
             // Read before the message is executed: the message that negotiates REPLY_ACK is not
             // itself acknowledged.
-            let acknowledges = device.acknowledges() && header.requires_ack;
+            let acknowledges = device.has_reply_ack() && header.requires_ack;
             let outcome: Done = device.handle(message);
-            shared.publish(device);
-            (outcome, acknowledges, device.runs(), device.take_log_overruns())
+            shared.publish_status(device);
+            (outcome, acknowledges, device.has_running_ring(), device.take_log_overruns())
         });
         let (outcome, acknowledges, runs, log_overruns) = executed.await?;
         session.has_run |= runs;
@@ -308,8 +308,8 @@ impl Shared {
         match fault {
             Some(fault) if fault.is_fatal() => Err(Reason::Fault(fault.to_string())),
             Some(fault) => {
-                if let Some(left_out) = limits.refused_log.try_log(Instant::now()) {
-                    let device = self.subject.name();
+                if let Some(left_out) = limits.warnings_log.try_log(Instant::now()) {
+                    let device = self.owner.name();
                     tracing::warn!(%device, %fault, left_out, "a message was rejected");
                 }
                 Ok(())
@@ -329,12 +329,12 @@ impl Shared {
         stop: &mut TaskStop,
         session: &mut MessageSession,
     ) -> Result<(), Reason> {
-        let name = self.subject.name();
+        let name = self.owner.name();
         let mut is_door_open = true;
         loop {
             // Only a socket that the front-end passed can keep its connection open without a
             // process.
-            let may_replace = session.device.as_ref().is_some_and(|device| device.has_channel());
+            let may_replace = session.device.as_ref().is_some_and(|device| device.has_backend_channel());
             tokio::select! {
                 biased;
                 () = stop.wait() => return Err(ConnectionEnd::Stopped.into()),
@@ -343,15 +343,15 @@ impl Shared {
                     self.reclaim(session, VhostUserDevice::rings_to_detach).await?;
                     self.with_device(session, |shared, device| shared.take_fault(device)).await?;
                 }
-                () = self.wake.notified() => {
-                    self.with_device(session, |shared, device| shared.subject.refresh(device))
+                () = self.spec_changed.notified() => {
+                    self.with_device(session, |shared, device| shared.owner.apply_spec(device))
                         .await?;
                 }
                 _pending = session.connection.wait() => return Ok(()),
                 turned_away = acceptor.reject(name, (&session.connection, may_replace), limits),
                     if is_door_open =>
                 {
-                    if turned_away == RejectStop::Replaced {
+                    if turned_away == RejectionEnd::Replaced {
                         return Err(ConnectionEnd::Replaced.into());
                     }
                     is_door_open = false;
@@ -370,14 +370,14 @@ impl Shared {
         call: impl FnOnce(&Self, &mut VhostUserDevice) -> T + Send + 'static,
     ) -> Result<T, BlockingCallFailed> {
         let shared = Arc::clone(self);
-        blocking_on(&mut session.device, move |device| call(&shared, device)).await
+        run_blocking_on(&mut session.device, move |device| call(&shared, device)).await
     }
 
     /// Logs a warning, at a limited rate, that `writes` writes were beyond the end of the log of
     /// written pages. The front-end's copy of the guest's memory may then be incomplete.
     fn log_short_log(&self, writes: u64, limits: &mut PeerLimits) {
-        let Some(left_out) = limits.refused_log.try_log(Instant::now()) else { return };
-        let device = self.subject.name();
+        let Some(left_out) = limits.warnings_log.try_log(Instant::now()) else { return };
+        let device = self.owner.name();
         tracing::warn!(
             %device, writes, left_out,
             "writes beyond the end of the front-end's log of dirty pages; the migrated memory may \
@@ -396,7 +396,7 @@ async fn limit_rate(session: &mut MessageSession) -> Result<(), Reason> {
         match session.pace.take(now_ms) {
             Decision::Now => return Ok(()),
             Decision::Wait(ms) => sleep(Duration::from_millis(u64::from(ms))).await,
-            Decision::Flood => {
+            Decision::Disconnect => {
                 let text = format!(
                     "more than {} messages a second for {} seconds",
                     MessageRateLimit::PER_SECOND,

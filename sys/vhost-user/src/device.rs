@@ -15,33 +15,33 @@ use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
 use crate::backend_channel::BackendChannel;
 use crate::fault::DeviceFault;
-use crate::features::{Offer, check_negotiated, protocol};
-use crate::memory_table::{Change, MemoryTable};
+use crate::features::{FeatureOffer, check_negotiated, protocol};
+use crate::memory_table::{MemoryChange, MemoryTable};
 use crate::message::{FrontEndMessage, InflightInfo, LogInfo, RegionInfo, VringFd};
-use crate::model::Model;
-use crate::records::Records;
+use crate::model::DeviceModel;
+use crate::records::DeviceTracking;
 use crate::reply::VhostUserReply;
 use crate::request::Request;
 use crate::vring::Vring;
 
-use eventfd::checked;
+use eventfd::check_eventfd;
 pub use stops::RingSet;
 
 /// Properties of a device and the features that it offers.
 #[derive(Clone)]
-pub struct DeviceLink {
+pub struct DeviceParameters {
     /// NIC or disk that the device belongs to.
-    pub model: Model,
+    pub model: DeviceModel,
     /// Features and queues to offer.
-    pub offer: Offer,
+    pub offer: FeatureOffer,
     /// Eventfd that becomes readable when a ring has a fault. Then call
     /// [`VhostUserDevice::take_fault`].
-    pub faults: Arc<OwnedFd>,
+    pub fault_eventfd: Arc<OwnedFd>,
 }
 
 /// Device as one front-end has configured it.
 pub struct VhostUserDevice {
-    link: DeviceLink,
+    link: DeviceParameters,
     features: u64,
     protocol: u64,
     status: u8,
@@ -50,7 +50,7 @@ pub struct VhostUserDevice {
     /// MAC address of the guest, to be announced when a transmit ring runs (`SEND_RARP`).
     announcement: Option<MacAddr>,
     channel: Option<BackendChannel>,
-    records: Records,
+    records: DeviceTracking,
     /// Number of writes beyond the end of a log of written pages that has ended; see
     /// [`take_log_overruns`](Self::take_log_overruns).
     log_overruns: Option<u64>,
@@ -58,7 +58,7 @@ pub struct VhostUserDevice {
 
 impl VhostUserDevice {
     /// Creates a device in its initial state, for a new front-end.
-    pub fn new(link: DeviceLink) -> Self {
+    pub fn new(link: DeviceParameters) -> Self {
         Self {
             vrings: vrings(&link),
             link,
@@ -68,7 +68,7 @@ impl VhostUserDevice {
             memory: MemoryTable::default(),
             announcement: None,
             channel: None,
-            records: Records::default(),
+            records: DeviceTracking::default(),
             log_overruns: None,
         }
     }
@@ -79,7 +79,7 @@ impl VhostUserDevice {
     }
 
     /// Returns true if acknowledgements (`REPLY_ACK`) were negotiated.
-    pub fn acknowledges(&self) -> bool {
+    pub fn has_reply_ack(&self) -> bool {
         self.protocol & protocol::REPLY_ACK != 0
     }
 
@@ -92,18 +92,18 @@ impl VhostUserDevice {
     }
 
     /// Returns true if at least one ring runs.
-    pub fn runs(&self) -> bool {
+    pub fn has_running_ring(&self) -> bool {
         self.vrings.iter().any(Vring::is_running)
     }
 
     /// Returns true if the front-end has passed a channel for back-end requests.
-    pub fn has_channel(&self) -> bool {
+    pub fn has_backend_channel(&self) -> bool {
         self.channel.is_some()
     }
 
     /// Returns the descriptor that becomes readable when a ring has a fault.
     pub fn fault_fd(&self) -> BorrowedFd<'_> {
-        self.link.faults.as_fd()
+        self.link.fault_eventfd.as_fd()
     }
 
     /// Returns the fault of a ring, and detaches all rings of the device; `None` if there is no new
@@ -111,7 +111,7 @@ impl VhostUserDevice {
     /// device, as it does when the guest's driver is reinitialised. Blocks until all rings are
     /// detached.
     pub fn take_fault(&mut self) -> Option<RingFault> {
-        let _ = rustix::io::read(&*self.link.faults, &mut [0; 8]);
+        let _ = rustix::io::read(&*self.link.fault_eventfd, &mut [0; 8]);
         let fault = self.vrings.iter_mut().find_map(Vring::take_fault)?;
         self.stop_all();
         // Faults detected at the same time have the same cause.
@@ -124,7 +124,7 @@ impl VhostUserDevice {
     /// Changes the maximum size of an IP packet, in bytes. Notifies a front-end that caches
     /// configuration space.
     pub fn set_mtu(&mut self, mtu: u16) {
-        let Model::Nic(nic) = &mut self.link.model else { return };
+        let DeviceModel::Nic(nic) = &mut self.link.model else { return };
         if nic.mtu != mtu {
             nic.mtu = mtu;
             self.notify_config_changed();
@@ -135,7 +135,7 @@ impl VhostUserDevice {
     pub fn notify_config_changed(&self) {
         let has_config = self.protocol & protocol::CONFIG != 0;
         let Some(channel) = self.channel.as_ref().filter(|_| has_config) else { return };
-        if let Err(error) = channel.config_changed() {
+        if let Err(error) = channel.notify_config_changed() {
             let device = self.link.model.name();
             tracing::warn!(%device, %error, "cannot notify the front-end");
         }
@@ -158,7 +158,7 @@ impl VhostUserDevice {
             M::GetQueueNum => return number(u64::from(self.link.offer.queue_pairs)),
             M::GetMaxMemSlots => return number(REGIONS_MAX as u64),
             M::GetStatus => return number(u64::from(self.status)),
-            M::GetVringBase { index } => return self.vring_base(index),
+            M::GetVringBase { index } => return self.get_vring_base(index),
             M::GetConfig { offset, size, flags } => {
                 let queues = self.link.offer.queue_pairs;
                 let bytes = self.link.model.read_config(queues, offset, size);
@@ -183,18 +183,18 @@ impl VhostUserDevice {
             M::AddMemReg(info, fd) => self.change_memory(Request::AddMemReg, info, Some(&fd))?,
             M::RemMemReg(info) => self.change_memory(Request::RemMemReg, info, None)?,
             M::SetVringNum { .. } | M::SetVringAddr { .. } | M::SetVringBase { .. } => {
-                self.describe(&message)?;
+                self.configure_vring(&message)?;
             }
-            M::SetVringEnable { index, enabled } => self.enable(index, enabled)?,
+            M::SetVringEnable { index, enabled } => self.set_vring_enabled(index, enabled)?,
             M::SetVringKick(vring_fd) => self.set_kick(vring_fd)?,
             M::SetVringCall(vring_fd) => {
                 let index = vring_fd.index;
-                let fd = checked(Request::SetVringCall, vring_fd, PeerEventFd::for_signalling)?;
+                let fd = check_eventfd(Request::SetVringCall, vring_fd, PeerEventFd::for_signalling)?;
                 self.vring(Request::SetVringCall, index)?.connect_call(fd);
             }
             M::SetVringErr(vring_fd) => {
                 let index = vring_fd.index;
-                let fd = checked(Request::SetVringErr, vring_fd, PeerEventFd::for_signalling)?;
+                let fd = check_eventfd(Request::SetVringErr, vring_fd, PeerEventFd::for_signalling)?;
                 self.vring(Request::SetVringErr, index)?.connect_error(fd);
             }
             M::SendRarp(mac) => {
@@ -205,7 +205,7 @@ impl VhostUserDevice {
             M::SetConfig { offset, bytes } => {
                 let is_writable = RingFeatures(self.features).has(VIRTIO_BLK_F_CONFIG_WCE);
                 if !is_writable || !self.link.model.write_config(offset, &bytes) {
-                    return Err(DeviceFault::ReadOnly { offset, bytes: bytes.len() });
+                    return Err(DeviceFault::ReadOnlyConfig { offset, bytes: bytes.len() });
                 }
             }
             M::SetLogBase(info, fd) => return self.set_log(info, &fd),
@@ -213,11 +213,11 @@ impl VhostUserDevice {
             // closed.
             M::SetLogFd(fd) => {
                 check_negotiated(Request::SetLogFd, self.protocol)?;
-                checked(Request::SetLogFd, VringFd { index: 0, fd }, PeerEventFd::for_signalling)?;
+                check_eventfd(Request::SetLogFd, VringFd { index: 0, fd }, PeerEventFd::for_signalling)?;
             }
             M::GetInflightFd(info) => {
                 check_negotiated(Request::GetInflightFd, self.protocol)?;
-                return Records::new_inflight(info, RingFeatures(self.features)).map(Some);
+                return DeviceTracking::new_inflight(info, RingFeatures(self.features)).map(Some);
             }
             M::SetInflightFd(info, fd) => self.set_inflight(info, &fd)?,
         }
@@ -285,7 +285,7 @@ impl VhostUserDevice {
             self.stop_all();
             for vring in &mut self.vrings {
                 vring.kick = None;
-                vring.repair();
+                vring.clear_fault();
             }
             self.records.reset();
             self.link.model.reset();
@@ -312,7 +312,7 @@ impl VhostUserDevice {
             Some(fd) => self.memory.add(info, fd)?,
             None => self.memory.remove(info)?,
         };
-        if change == Change::New {
+        if change == MemoryChange::NewMemory {
             self.stop_all();
             self.start_rings(request)?;
         }
@@ -327,7 +327,7 @@ impl VhostUserDevice {
     }
 
     fn check_mtu(&self, mtu: u64) -> Result<(), DeviceFault> {
-        let Model::Nic(nic) = &self.link.model else {
+        let DeviceModel::Nic(nic) = &self.link.model else {
             let (request, bit) = (Request::NetSetMtu, protocol::NET_MTU.trailing_zeros());
             return Err(DeviceFault::NotNegotiated { request, bit });
         };
@@ -345,9 +345,9 @@ impl Drop for VhostUserDevice {
     }
 }
 
-fn vrings(link: &DeviceLink) -> Vec<Vring> {
+fn vrings(link: &DeviceParameters) -> Vec<Vring> {
     let count = link.model.vrings(link.offer.queue_pairs);
-    (0..count).map(|index| Vring::new(index, &link.faults)).collect()
+    (0..count).map(|index| Vring::new(index, &link.fault_eventfd)).collect()
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form `handle` returns")]

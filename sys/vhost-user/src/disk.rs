@@ -12,10 +12,10 @@ use virtio_bindings::virtio_blk::VIRTIO_BLK_F_CONFIG_WCE;
 
 use crate::acceptor;
 use crate::control::ChangeableState;
-use crate::features::Offer;
+use crate::features::FeatureOffer;
 use crate::model::DiskModel;
 use crate::served::{OpenDevice, VhostUserThreads};
-use crate::subject::{DeviceOwner, OwnedDisk};
+use crate::subject::{DeviceOwner, DiskOwner};
 
 /// Maximum number of queues of a disk.
 const QUEUES_MAX: u16 = 64;
@@ -51,7 +51,7 @@ impl VhostUserDisk {
     ) -> Result<Self, DeviceError> {
         check(spec)?;
         let properties = Arc::new(DiskProperties::new(&DiskDescription {
-            bytes: spec.bytes,
+            bytes: spec.size_bytes,
             sector_bytes: spec.sector_bytes,
             is_read_only: spec.is_read_only,
             serial: spec.serial.clone(),
@@ -61,7 +61,7 @@ impl VhostUserDisk {
         let physical_sector_bytes = spec.physical_sector_bytes;
         let model =
             DiskModel { disk, host, properties: Arc::clone(&properties), physical_sector_bytes };
-        let subject = DeviceOwner::Disk(OwnedDisk { model, observer, spec: spec.clone() });
+        let subject = DeviceOwner::Disk(DiskOwner { model, observer, spec: spec.clone() });
         let changing =
             ChangeableState { status: DeviceStatus::default(), negotiated: spec.negotiated };
         let served = OpenDevice::open(subject, changing, (&spec.socket, spec.mode), threads)?;
@@ -79,7 +79,7 @@ impl VhostUserDisk {
 
     /// Returns the number of running queues, and the negotiated features.
     pub fn status(&self) -> VhostUserDiskStatus {
-        let status = &self.served.shared.changing().status;
+        let status = &self.served.shared.changeable_state().status;
         VhostUserDiskStatus { queues: status.queue_pairs, features: status.virtio_features }
     }
 
@@ -130,7 +130,7 @@ fn check(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         let detail = format!("the serial number {:?} exceeds 20 bytes of ASCII", spec.serial);
         return Err(refused("serial", detail));
     }
-    check_length(spec.bytes, sector_bytes)?;
+    check_length(spec.size_bytes, sector_bytes)?;
     check_negotiated(spec)
 }
 
@@ -154,7 +154,7 @@ fn check_negotiated(spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         );
         return Err(refused("queues", detail));
     }
-    let missing = features & !Offer::disk(spec.queues, spec.is_read_only, features).features;
+    let missing = features & !FeatureOffer::for_disk(spec.queues, spec.is_read_only, features).features;
     if missing != 0 {
         let detail = format!(
             "the VM of this disk has negotiated virtio features {features:#x}, of which \

@@ -1,7 +1,7 @@
 //! Reasons why a valid message was not executed.
 
 use suimon_eventfd::EventFdError;
-use suimon_ports::PortFault;
+use suimon_ports::QueueFault;
 use suimon_ring::{InflightError, LogError, MemoryError};
 use thiserror::Error;
 
@@ -36,7 +36,7 @@ pub enum DeviceFault {
         /// Vring index in the message.
         index: u32,
         /// Kind of the device, for the message: `NIC` or `disk`.
-        noun: &'static str,
+        device_kind: &'static str,
         /// Number of vrings of the device.
         count: usize,
     },
@@ -100,7 +100,7 @@ pub enum DeviceFault {
         /// Request that would have started the ring.
         request: Request,
         /// Error that names the queue and the invalid parameter.
-        source: PortFault,
+        source: QueueFault,
     },
     /// The port does not support the MTU in the message. The connection stays open.
     #[error("NET_SET_MTU: {mtu} bytes are outside of 68 to {max}; raise `mtu` of the NIC")]
@@ -114,7 +114,7 @@ pub enum DeviceFault {
     #[error(
         "SET_CONFIG: {bytes} bytes at offset {offset} of the configuration space are read-only"
     )]
-    ReadOnly {
+    ReadOnlyConfig {
         /// Offset of the first byte in configuration space.
         offset: u32,
         /// Number of bytes from `offset` on.
@@ -126,6 +126,6 @@ impl DeviceFault {
     /// Returns true if the front-end must be disconnected, because its state and the device's would
     /// differ from now on.
     pub const fn is_fatal(&self) -> bool {
-        !matches!(self, Self::Mtu { .. } | Self::ReadOnly { .. })
+        !matches!(self, Self::Mtu { .. } | Self::ReadOnlyConfig { .. })
     }
 }

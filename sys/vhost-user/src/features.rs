@@ -73,7 +73,7 @@ pub(crate) fn check_negotiated(request: Request, negotiated: u64) -> Result<(), 
 
 /// Features and queues offered to a front-end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Offer {
+pub struct FeatureOffer {
     /// Bits of the virtio features, with `VHOST_USER_F_PROTOCOL_FEATURES`.
     pub features: u64,
     /// Bits of the vhost-user protocol features.
@@ -82,13 +82,13 @@ pub struct Offer {
     pub queue_pairs: u16,
 }
 
-impl Offer {
+impl FeatureOffer {
     /// Returns the offer of a NIC: all implemented features except those that `switches` disables,
     /// plus `frozen`, the features that the VM has already negotiated.
     ///
     /// `has_mac` is true if the MAC address is known. Configuration space is then offered too, so
     /// that a front-end without an address can read it.
-    pub fn new(queue_pairs: u16, has_mac: bool, switches: &OffloadToggles, frozen: u64) -> Self {
+    pub fn for_nic(queue_pairs: u16, has_mac: bool, switches: &OffloadToggles, frozen: u64) -> Self {
         let mut features = bits(&[
             VIRTIO_F_VERSION_1,
             VIRTIO_F_ANY_LAYOUT,
@@ -133,7 +133,7 @@ impl Offer {
     /// Returns the offer of a disk: all implemented features, except those for writing if the disk
     /// is read-only, plus `frozen`, the features that the VM has already negotiated.
     /// `VIRTIO_F_IN_ORDER` is not offered.
-    pub fn disk(queues: u16, is_read_only: bool, frozen: u64) -> Self {
+    pub fn for_disk(queues: u16, is_read_only: bool, frozen: u64) -> Self {
         let mut features = bits(&[
             VIRTIO_F_VERSION_1,
             VIRTIO_F_ANY_LAYOUT,
@@ -201,7 +201,7 @@ fn offload_bits(switches: &OffloadToggles) -> u64 {
 
 /// Returns the offloads that `switches` permits for frames to the guest, if the guest has
 /// negotiated them.
-pub(crate) fn egress_allowed(switches: &OffloadToggles) -> Offloads {
+pub(crate) fn allowed_egress_offloads(switches: &OffloadToggles) -> Offloads {
     match (switches.rx_checksum, switches.segmentation) {
         (false, _) => Offloads::NONE,
         (true, false) => Offloads { checksum: true, ..Offloads::NONE },
@@ -228,10 +228,10 @@ mod tests {
 
     #[test]
     fn switches_take_features_away_unless_the_vm_has_them() {
-        let with_offloads = Offer::new(1, false, &OffloadToggles::default(), 0);
-        let none = Offer::new(1, false, &OFF, 0);
+        let with_offloads = FeatureOffer::for_nic(1, false, &OffloadToggles::default(), 0);
+        let none = FeatureOffer::for_nic(1, false, &OFF, 0);
         let no_segmentation =
-            Offer::new(1, false, &OffloadToggles { segmentation: false, ..Default::default() }, 0);
+            FeatureOffer::for_nic(1, false, &OffloadToggles { segmentation: false, ..Default::default() }, 0);
         assert_eq!(
             with_offloads.features & !none.features,
             offload_bits(&OffloadToggles::default())
@@ -241,18 +241,18 @@ mod tests {
             bits(&[VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM])
         );
         let no_checksum =
-            Offer::new(1, false, &OffloadToggles { tx_checksum: false, ..Default::default() }, 0);
+            FeatureOffer::for_nic(1, false, &OffloadToggles { tx_checksum: false, ..Default::default() }, 0);
         assert_eq!(no_checksum.features & bits(&[VIRTIO_NET_F_HOST_TSO4]), 0);
         assert_ne!(no_checksum.features & bits(&[VIRTIO_NET_F_GUEST_TSO4]), 0);
         // A VM that negotiated all features is offered all of them again, and no unimplemented
         // ones.
-        assert_eq!(Offer::new(1, false, &OFF, u64::MAX).features, with_offloads.features);
+        assert_eq!(FeatureOffer::for_nic(1, false, &OFF, u64::MAX).features, with_offloads.features);
     }
 
     #[test]
     fn several_queues_and_an_address_bring_their_features() {
-        let single = Offer::new(1, false, &OFF, 0);
-        let multi = Offer::new(4, true, &OFF, 0);
+        let single = FeatureOffer::for_nic(1, false, &OFF, 0);
+        let multi = FeatureOffer::for_nic(4, true, &OFF, 0);
         let expected = bits(&[VIRTIO_NET_F_MQ, VIRTIO_NET_F_CTRL_VQ, VIRTIO_NET_F_MAC]);
         assert_eq!(multi.features ^ single.features, expected);
         assert_eq!(multi.protocol ^ single.protocol, protocol::CONFIG);

@@ -32,12 +32,12 @@ pub(crate) const fn payload_bytes(request: Request) -> Option<usize> {
 }
 
 /// Reader of native-endian integers from a payload of checked length. Returns zeros beyond its end.
-pub(crate) struct Fields<'a> {
+pub(crate) struct PayloadReader<'a> {
     pub(crate) remaining: &'a [u8],
 }
 
-impl Fields<'_> {
-    pub(crate) fn take<const N: usize>(&mut self) -> [u8; N] {
+impl PayloadReader<'_> {
+    pub(crate) fn read_array<const N: usize>(&mut self) -> [u8; N] {
         match self.remaining.split_first_chunk::<N>() {
             Some((bytes, rest)) => {
                 self.remaining = rest;
@@ -48,14 +48,14 @@ impl Fields<'_> {
     }
 
     pub(crate) fn u16(&mut self) -> u16 {
-        u16::from_ne_bytes(self.take())
+        u16::from_ne_bytes(self.read_array())
     }
 
     pub(crate) fn u32(&mut self) -> u32 {
-        u32::from_ne_bytes(self.take())
+        u32::from_ne_bytes(self.read_array())
     }
 
     pub(crate) fn u64(&mut self) -> u64 {
-        u64::from_ne_bytes(self.take())
+        u64::from_ne_bytes(self.read_array())
     }
 }

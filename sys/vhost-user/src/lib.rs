@@ -2,7 +2,7 @@
 //! `docs/interop/vhost-user.rst`; virtio 1.3, sections 5.1 and 5.2).
 //!
 //! - `message`: parsing of messages and encoding of replies.
-//! - `device`: the effect of each message on the device's rings, without a socket; [`Model`]: the
+//! - `device`: the effect of each message on the device's rings, without a socket; [`DeviceModel`]: the
 //!   differences between NICs and disks.
 //! - `acceptor`, `connection`: connections to the socket, and the connection of a front-end.
 //! - `control`: the task that serves a device; `pace`: its limit on messages; `served`: a device
@@ -71,15 +71,15 @@ mod served;
 mod subject;
 mod vring;
 
-pub use device::{DeviceLink, RingSet, VhostUserDevice};
+pub use device::{DeviceParameters, RingSet, VhostUserDevice};
 pub use disk::VhostUserDisk;
 pub use fault::DeviceFault;
-pub use features::{Offer, protocol};
+pub use features::{FeatureOffer, protocol};
 pub use message::{
     FrontEndMessage, HEADER_BYTES, Header, InflightInfo, LogInfo, MessageError, PAYLOAD_BYTES_MAX,
     RegionInfo, VringFd,
 };
-pub use model::{DiskModel, Model, NicModel};
+pub use model::{DiskModel, DeviceModel, NicModel};
 pub use nic::VhostUserNic;
 pub use reply::VhostUserReply;
 pub use request::Request;

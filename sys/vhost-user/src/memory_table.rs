@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use suimon_ring::{GuestMemory, MappedMemory, MemoryError, REGIONS_MAX, Region, RegionSpec};
+use suimon_ring::{GuestMemory, MappedMemoryCounter, MemoryError, REGIONS_MAX, Region, RegionSpec};
 
 use crate::fault::DeviceFault;
 use crate::message::RegionInfo;
@@ -22,7 +22,7 @@ pub(crate) struct MemoryTable {
     /// still expected.
     expected_removals: Vec<(Identity, u32)>,
     memory: Option<Arc<GuestMemory>>,
-    mapped: Arc<MappedMemory>,
+    mapped: Arc<MappedMemoryCounter>,
 }
 
 struct MappedRegion {
@@ -34,11 +34,11 @@ struct MappedRegion {
 /// Identity of a region: guest-physical address, address in the front-end, and size in bytes.
 type Identity = (u64, u64, u64);
 
-/// Effect of a message on the memory. After `New`, no ring may use the old memory.
+/// Effect of a message on the memory. After `NewMemory`, no ring may use the old memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum MemoryChange {
     None,
-    New,
+    NewMemory,
 }
 
 impl MemoryTable {
@@ -59,13 +59,13 @@ impl MemoryTable {
     }
 
     /// Adds and maps a region. If it exists already, only counts the addition.
-    pub(crate) fn add(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<Change, DeviceFault> {
+    pub(crate) fn add(&mut self, info: RegionInfo, fd: &OwnedFd) -> Result<MemoryChange, DeviceFault> {
         let request = Request::AddMemReg;
         if let Some(position) = self.position(info) {
             if let Some(entry) = self.regions.get_mut(position) {
                 entry.repeats = entry.repeats.saturating_add(1);
             }
-            return Ok(Change::None);
+            return Ok(MemoryChange::None);
         }
         if self.regions.len() >= REGIONS_MAX {
             let source = MemoryError::TooMany { count: self.regions.len() + 1, max: REGIONS_MAX };
@@ -74,11 +74,11 @@ impl MemoryTable {
         let region = self.map(request, self.regions.len(), info, fd)?;
         self.regions.push(MappedRegion { region, repeats: 0 });
         self.rebuild(request)?;
-        Ok(Change::New)
+        Ok(MemoryChange::NewMemory)
     }
 
     /// Removes and unmaps a region. If it was unmapped already, only counts the removal.
-    pub(crate) fn remove(&mut self, info: RegionInfo) -> Result<Change, DeviceFault> {
+    pub(crate) fn remove(&mut self, info: RegionInfo) -> Result<MemoryChange, DeviceFault> {
         let request = Request::RemMemReg;
         if let Some(index) =
             self.expected_removals.iter().position(|(entry, _)| *entry == identity(info))
@@ -89,7 +89,7 @@ impl MemoryTable {
                     self.expected_removals.swap_remove(index);
                 }
             }
-            return Ok(Change::None);
+            return Ok(MemoryChange::None);
         }
         let Some(position) = self.position(info) else {
             let RegionInfo { guest_addr, size, .. } = info;
@@ -103,7 +103,7 @@ impl MemoryTable {
             self.expected_removals.push((identity(info), entry.repeats));
         }
         self.rebuild(request)?;
-        Ok(Change::New)
+        Ok(MemoryChange::NewMemory)
     }
 
     /// Returns true if [`add`](Self::add) would change the memory.

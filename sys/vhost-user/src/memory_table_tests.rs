@@ -32,9 +32,9 @@ fn changes_repeated_by_queue_pairs_are_applied_once() {
         changes.push(table.add(region(0), &fd).unwrap());
         changes.push(table.add(region(1), &fd).unwrap());
     }
-    assert_eq!(changes.iter().filter(|change| **change == Change::New).count(), 2);
+    assert_eq!(changes.iter().filter(|change| **change == MemoryChange::NewMemory).count(), 2);
     let first: Vec<_> = (0..3).map(|_| table.remove(region(1)).unwrap()).collect();
-    assert_eq!(first, [Change::New, Change::None, Change::None]);
+    assert_eq!(first, [MemoryChange::NewMemory, MemoryChange::None, MemoryChange::None]);
     assert_eq!(count(&table), 1);
     // All repeated removals have been counted, so a further one is an error.
     let error = table.remove(region(1)).unwrap_err().to_string();
@@ -48,10 +48,10 @@ fn a_late_removal_does_not_hit_a_region_that_came_back() {
     for _pair in 0..2 {
         table.add(region(2), &fd).unwrap();
     }
-    assert_eq!(table.remove(region(2)).unwrap(), Change::New);
-    assert_eq!(table.add(region(2), &fd).unwrap(), Change::New);
-    assert_eq!(table.remove(region(2)).unwrap(), Change::None);
-    assert_eq!(table.add(region(2), &fd).unwrap(), Change::None);
+    assert_eq!(table.remove(region(2)).unwrap(), MemoryChange::NewMemory);
+    assert_eq!(table.add(region(2), &fd).unwrap(), MemoryChange::NewMemory);
+    assert_eq!(table.remove(region(2)).unwrap(), MemoryChange::None);
+    assert_eq!(table.add(region(2), &fd).unwrap(), MemoryChange::None);
     assert_eq!(count(&table), 1);
 }
 

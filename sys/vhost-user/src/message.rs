@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use suimon_frame::MacAddr;
 use thiserror::Error;
 
-use crate::fields::{Fields, payload_bytes};
+use crate::fields::{PayloadReader, payload_bytes};
 use crate::request::Request;
 
 /// Size of a message header in bytes.
@@ -33,7 +33,7 @@ pub enum MessageError {
         "request {code} is unknown or was not offered; the front-end may use negotiated features \
          only"
     )]
-    Unknown {
+    UnknownRequest {
         /// Unknown code in the header.
         code: u32,
     },
@@ -102,9 +102,9 @@ impl Header {
     /// An unknown request, an unsupported version, a reply, or a payload length that the request
     /// cannot have.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, MessageError> {
-        let mut fields = Fields { remaining: bytes };
+        let mut fields = PayloadReader { remaining: bytes };
         let (code, flags, size) = (fields.u32(), fields.u32(), fields.u32());
-        let request = Request::from_code(code).ok_or(MessageError::Unknown { code })?;
+        let request = Request::from_code(code).ok_or(MessageError::UnknownRequest { code })?;
         if flags & VERSION_MASK != VERSION {
             return Err(MessageError::Version { request, version: flags & VERSION_MASK });
         }

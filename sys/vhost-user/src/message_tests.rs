@@ -26,7 +26,7 @@ fn words(words: &[u64]) -> Vec<u8> {
 #[test]
 fn headers_that_are_none_are_refused_by_name() {
     for code in [0, 22, 23, 33, 35, 41, u32::MAX] {
-        assert_eq!(header(code, 1, 0), Err(MessageError::Unknown { code }));
+        assert_eq!(header(code, 1, 0), Err(MessageError::UnknownRequest { code }));
     }
     for request in Request::ALL {
         assert_eq!(Request::from_code(*request as u32), Some(*request));

@@ -29,7 +29,7 @@ impl fmt::Display for DeviceName {
 
 /// Kind of a device, with its properties and the host of its rings.
 #[derive(Clone)]
-pub enum Model {
+pub enum DeviceModel {
     /// Network device (virtio 1.3, section 5.1).
     Nic(NicModel),
     /// Block device (virtio 1.3, section 5.2).
@@ -64,7 +64,7 @@ pub struct DiskModel {
     pub physical_sector_bytes: u32,
 }
 
-impl Model {
+impl DeviceModel {
     pub(crate) fn name(&self) -> DeviceName {
         match self {
             Self::Nic(nic) => DeviceName::Nic(nic.port),
@@ -73,7 +73,7 @@ impl Model {
     }
 
     /// Returns the word for the device in messages: `NIC` or `disk`.
-    pub(crate) const fn noun(&self) -> &'static str {
+    pub(crate) const fn kind_name(&self) -> &'static str {
         match self {
             Self::Nic(_) => "NIC",
             Self::Disk(_) => "disk",

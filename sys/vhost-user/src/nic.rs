@@ -4,16 +4,16 @@ use std::sync::{Arc, Mutex};
 
 use suimon_ports::{
     DeviceError, DeviceErrorKind, DeviceStatus, NegotiatedFeatures, PortDevice, PortDeviceSpec,
-    PortObserver, QueueHost, VhostUserSpec,
+    PortObserver, QueueHost, VhostUserNicSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
 use crate::acceptor;
 use crate::control::ChangeableState;
-use crate::features::{Offer, egress_allowed};
+use crate::features::{FeatureOffer, allowed_egress_offloads};
 use crate::served::{OpenDevice, VhostUserThreads};
-use crate::subject::{DeviceOwner, OwnedNic};
+use crate::subject::{DeviceOwner, NicOwner};
 
 /// NIC of a VM over vhost-user. Dropping it detaches its queues, closes the connection and removes
 /// the socket file.
@@ -30,18 +30,18 @@ impl VhostUserNic {
     /// features or queues that the VM has negotiated.
     pub fn open(
         port: PortId,
-        spec: &VhostUserSpec,
+        spec: &VhostUserNicSpec,
         host: Arc<dyn QueueHost>,
         observer: Arc<dyn PortObserver>,
         threads: &VhostUserThreads,
     ) -> Result<Self, DeviceError> {
         check(spec)?;
         let status = DeviceStatus { mac: spec.mac, mtu: spec.mtu, ..DeviceStatus::default() };
-        let subject = DeviceOwner::Nic(OwnedNic {
+        let subject = DeviceOwner::Nic(NicOwner {
             port,
             host,
             observer,
-            mask: Arc::new(OffloadMask::new(egress_allowed(&spec.offload))),
+            mask: Arc::new(OffloadMask::new(allowed_egress_offloads(&spec.offload))),
             spec: Mutex::new(spec.clone()),
         });
         let changing = ChangeableState { status, negotiated: spec.negotiated };
@@ -49,8 +49,8 @@ impl VhostUserNic {
         Ok(Self { served })
     }
 
-    fn subject(&self) -> Option<&OwnedNic> {
-        match &self.served.shared.subject {
+    fn subject(&self) -> Option<&NicOwner> {
+        match &self.served.shared.owner {
             DeviceOwner::Nic(nic) => Some(nic),
             DeviceOwner::Disk(_) => None,
         }
@@ -60,7 +60,7 @@ impl VhostUserNic {
     ///
     /// # Errors
     /// The error that `open` would return.
-    pub fn probe(spec: &VhostUserSpec) -> Result<(), DeviceError> {
+    pub fn probe(spec: &VhostUserNicSpec) -> Result<(), DeviceError> {
         check(spec)?;
         acceptor::probe(&spec.socket, spec.mode)
     }
@@ -68,20 +68,20 @@ impl VhostUserNic {
 
 impl PortDevice for VhostUserNic {
     fn status(&self) -> DeviceStatus {
-        self.served.shared.changing().status.clone()
+        self.served.shared.changeable_state().status.clone()
     }
 
     /// Applies a new specification while the NIC is open. Returns false if that is impossible. A
     /// disabled offload is done in software for the running guest, and not offered to the next one.
     /// The MTU can change unless the guest has negotiated the MTU feature.
-    fn change(&mut self, requested: &PortDeviceSpec) -> Result<bool, DeviceError> {
+    fn apply_spec(&mut self, requested: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let PortDeviceSpec::VhostUser(requested) = requested else { return Ok(false) };
         check(requested)?;
         let Some(nic) = self.subject() else { return Ok(false) };
         let shared = &self.served.shared;
-        let mut changing = shared.changing();
+        let mut changing = shared.changeable_state();
         let mut spec = nic.spec();
-        let live = VhostUserSpec {
+        let live = VhostUserNicSpec {
             offload: requested.offload,
             mtu: requested.mtu,
             negotiated: requested.negotiated,
@@ -96,8 +96,8 @@ impl PortDevice for VhostUserNic {
         *spec = live;
         drop(spec);
         changing.status.mtu = requested.mtu;
-        nic.mask.set(egress_allowed(&requested.offload));
-        shared.subject.refresh_offloads(&mut changing.status);
+        nic.mask.set(allowed_egress_offloads(&requested.offload));
+        shared.owner.refresh_offloads(&mut changing.status);
         drop(changing);
         shared.wake_control();
         Ok(true)
@@ -106,7 +106,7 @@ impl PortDevice for VhostUserNic {
 
 /// Checks that the specification is valid, and that it has the features and queues that the VM has
 /// negotiated.
-fn check(spec: &VhostUserSpec) -> Result<(), DeviceError> {
+fn check(spec: &VhostUserNicSpec) -> Result<(), DeviceError> {
     let refuse = |field, detail: String| {
         Err(DeviceError { kind: DeviceErrorKind::Unsupported, field, detail })
     };
@@ -129,7 +129,7 @@ fn check(spec: &VhostUserSpec) -> Result<(), DeviceError> {
         );
         return refuse("queues", detail);
     }
-    let offer = Offer::new(spec.queue_pairs, spec.mac.is_some(), &spec.offload, features);
+    let offer = FeatureOffer::for_nic(spec.queue_pairs, spec.mac.is_some(), &spec.offload, features);
     let missing = features & !offer.features;
     if missing != 0 {
         let detail = format!(

@@ -22,7 +22,7 @@ pub(crate) enum Decision {
     /// The caller must wait for this number of milliseconds, then call again.
     Wait(u32),
     /// The caller must disconnect the front-end, which has exceeded the rate for too long.
-    Flood,
+    Disconnect,
 }
 
 impl MessageRateLimit {
@@ -55,7 +55,7 @@ impl MessageRateLimit {
         }
         let short_since = *self.short_since_ms.get_or_insert(now_ms);
         if now_ms.saturating_sub(short_since) >= Self::FLOOD_AFTER_MS {
-            return Decision::Flood;
+            return Decision::Disconnect;
         }
         Decision::Wait(Self::STEP_MS as u32)
     }
@@ -139,7 +139,7 @@ mod tests {
             match pace.take(now) {
                 Decision::Now => count += 1,
                 Decision::Wait(wait) => now += u64::from(wait),
-                Decision::Flood => return (count, true),
+                Decision::Disconnect => return (count, true),
             }
         }
         (count, false)

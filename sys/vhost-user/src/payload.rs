@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use suimon_frame::MacAddr;
 use suimon_ring::QUEUE_SIZE_MAX;
 
-use crate::fields::{Fields, REGION_BYTES, payload_bytes};
+use crate::fields::{PayloadReader, REGION_BYTES, payload_bytes};
 use crate::message::{
     CONFIG_BYTES_MAX, FDS_MAX, FrontEndMessage, Header, InflightInfo, LogInfo, MessageError,
     RegionInfo, VringFd,
@@ -32,7 +32,7 @@ impl FrontEndMessage {
     pub fn parse(header: &Header, payload: &[u8], fds: Vec<OwnedFd>) -> Result<Self, MessageError> {
         use Request as R;
         let request = header.request;
-        let mut body = Body { request, fields: Fields { remaining: payload }, fds };
+        let mut body = Body { request, fields: PayloadReader { remaining: payload }, fds };
         if let Some(expected) = payload_bytes(request) {
             body.expect_size(payload.len(), expected)?;
         }
@@ -79,7 +79,7 @@ impl FrontEndMessage {
 
 struct Body<'a> {
     request: Request,
-    fields: Fields<'a>,
+    fields: PayloadReader<'a>,
     fds: Vec<OwnedFd>,
 }
 
@@ -111,7 +111,7 @@ impl Body<'_> {
     }
 
     fn mac(&mut self) -> Result<MacAddr, MessageError> {
-        let [a, b, c, d, e, f, _, _] = self.fields.take::<8>();
+        let [a, b, c, d, e, f, _, _] = self.fields.read_array::<8>();
         let mac = MacAddr::new([a, b, c, d, e, f]);
         if mac.is_station() { Ok(mac) } else { Err(self.out_of_range("mac", mac.to_u64())) }
     }

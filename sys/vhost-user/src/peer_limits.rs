@@ -14,11 +14,11 @@ pub(crate) struct PeerLimits {
     pub(crate) pause: ReconnectPause,
     /// Limit on connections that are accepted and closed while a front-end is served.
     pub(crate) rejections: RejectionRateLimit,
-    pub(crate) rejections_log: LogRateLimit,
-    pub(crate) refused_log: LogRateLimit,
+    pub(crate) rejected_connections_log: LogRateLimit,
+    pub(crate) warnings_log: LogRateLimit,
     /// Limit on stopped rings, with the start of its clock; `None` before the first one. A new
     /// connection does not reset it.
-    pub(crate) rings: Option<(Instant, RingRateLimit)>,
+    pub(crate) ring_rate: Option<(Instant, RingRateLimit)>,
 }
 
 impl PeerLimits {
@@ -28,7 +28,7 @@ impl PeerLimits {
             return;
         }
         let (started_at, pace) =
-            self.rings.get_or_insert_with(|| (Instant::now(), RingRateLimit::new(0)));
+            self.ring_rate.get_or_insert_with(|| (Instant::now(), RingRateLimit::new(0)));
         loop {
             let now_ms = u64::try_from(started_at.elapsed().as_millis()).unwrap_or(u64::MAX);
             match pace.take(now_ms, rings) {

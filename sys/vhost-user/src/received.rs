@@ -16,9 +16,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::net::AddressFamily;
 use rustix::net::sockopt::{socket_acceptconn, socket_domain};
 use suimon_eventfd::is_eventfd;
-use suimon_ring::{MEMORY_FILE, is_in_memory};
-use suimon_socket_runtime::blocking_detached;
-use suimon_unix_socket::{receive, refuse_descriptors};
+use suimon_ring::{MEMORY_FILE, is_memory_file};
+use suimon_socket_runtime::run_blocking_detached;
+use suimon_unix_socket::{receive_with_descriptors, refuse_descriptors};
 
 use crate::request::Request;
 
@@ -28,24 +28,24 @@ const UNREAD_MAX: usize = 1024;
 
 /// Number of descriptor sets of one device that threads for blocking calls are closing.
 #[derive(Debug, Default)]
-pub(crate) struct Closing(AtomicUsize);
+pub(crate) struct ClosingDescriptors(AtomicUsize);
 
 /// Descriptors received with the message that is being received. Dropping closes them.
 #[derive(Debug)]
-pub(crate) struct Received {
+pub(crate) struct ReceivedDescriptors {
     pub(crate) fds: Vec<OwnedFd>,
-    closing: Arc<Closing>,
+    closing: Arc<ClosingDescriptors>,
 }
 
-impl Closing {
+impl ClosingDescriptors {
     /// Returns true while descriptors are being closed.
     pub(crate) fn is_pending(&self) -> bool {
         self.0.load(Ordering::Acquire) > 0
     }
 }
 
-impl Received {
-    pub(crate) fn new(closing: &Arc<Closing>) -> Self {
+impl ReceivedDescriptors {
+    pub(crate) fn new(closing: &Arc<ClosingDescriptors>) -> Self {
         Self { fds: Vec::new(), closing: Arc::clone(closing) }
     }
 
@@ -66,7 +66,7 @@ impl Received {
             refuse_descriptors(socket);
             let mut buffer = [0; 4096];
             let mut next =
-                || receive(socket.as_fd(), &mut [IoSliceMut::new(&mut buffer)], &mut descriptors);
+                || receive_with_descriptors(socket.as_fd(), &mut [IoSliceMut::new(&mut buffer)], &mut descriptors);
             all_empty &= (0..UNREAD_MAX).any(|_| next().map_or(true, |bytes| bytes == 0));
         }
         let is_acceptable = all_empty && descriptors.is_empty();
@@ -75,7 +75,7 @@ impl Received {
     }
 }
 
-impl Drop for Received {
+impl Drop for ReceivedDescriptors {
     /// Closes the descriptors. Does not block. Must be called by a task.
     fn drop(&mut self) {
         // Descriptors whose close does not block are closed by `retain`.
@@ -87,7 +87,7 @@ impl Drop for Received {
         let foreign = ManuallyDrop::new(std::mem::take(&mut self.fds));
         self.closing.0.fetch_add(1, Ordering::AcqRel);
         let closing = Arc::clone(&self.closing);
-        let is_started = blocking_detached(move || {
+        let is_started = run_blocking_detached(move || {
             drop(ManuallyDrop::into_inner(foreign));
             closing.0.fetch_sub(1, Ordering::AcqRel);
         });
@@ -101,7 +101,7 @@ impl Drop for Received {
 /// a Unix socket. Neither the check nor the close of such a descriptor blocks, if a socket has no
 /// unread descriptors.
 fn is_known(fd: BorrowedFd<'_>) -> bool {
-    is_in_memory(fd)
+    is_memory_file(fd)
         || is_unix_socket(fd)
         // A descriptor that cannot be examined counts as one of another kind.
         || is_eventfd(fd).unwrap_or(false)

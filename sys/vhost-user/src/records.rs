@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use suimon_ring::{DirtyLog, Inflight, InflightLayout, RingFeatures, RingLog, RingTracking};
+use suimon_ring::{DirtyLog, InflightRegion, InflightLayout, RingFeatures, RingLog, RingTracking};
 
 use crate::fault::DeviceFault;
 use crate::features::protocol;
@@ -13,12 +13,12 @@ use crate::reply::VhostUserReply;
 
 /// Log of written pages and in-flight record, as far as the front-end has provided them.
 #[derive(Default)]
-pub(crate) struct Records {
+pub(crate) struct DeviceTracking {
     log: Option<Arc<DirtyLog>>,
-    inflight: Option<Arc<Inflight>>,
+    inflight: Option<Arc<InflightRegion>>,
 }
 
-impl Records {
+impl DeviceTracking {
     /// Sets the log of written pages. Rings use it while the feature `VHOST_F_LOG_ALL` is
     /// negotiated.
     pub(crate) fn set_log(&mut self, info: LogInfo, fd: &OwnedFd) -> Result<(), DeviceFault> {
@@ -37,7 +37,7 @@ impl Records {
     ) -> Result<VhostUserReply, DeviceFault> {
         let layout = inflight_layout(info, features);
         let (_, file) =
-            Inflight::create(layout).map_err(|source| DeviceFault::Inflight { source })?;
+            InflightRegion::create(layout).map_err(|source| DeviceFault::Inflight { source })?;
         let info = InflightInfo { size: layout.bytes(), mmap_offset: 0, ..info };
         Ok(VhostUserReply::Inflight(info, Arc::new(file)))
     }
@@ -52,7 +52,7 @@ impl Records {
         self.inflight = None;
         let InflightInfo { size, mmap_offset, .. } = info;
         let inflight =
-            Inflight::map(fd.as_fd(), mmap_offset, size, inflight_layout(info, features))
+            InflightRegion::map(fd.as_fd(), mmap_offset, size, inflight_layout(info, features))
                 .map_err(|source| DeviceFault::Inflight { source })?;
         self.inflight = Some(inflight);
         Ok(())
@@ -71,7 +71,7 @@ impl Records {
     /// record has none: firmware creates larger rings than QEMU requested (SeaBIOS of Debian 13:
     /// 256 instead of 128), and requests during the VM's boot need not be repeated by the next
     /// process.
-    pub(crate) fn ring_records(
+    pub(crate) fn ring_tracking(
         &self,
         (index, size): (u16, u32),
         features: RingFeatures,
@@ -83,7 +83,7 @@ impl Records {
             inflight: self
                 .inflight
                 .as_ref()
-                .filter(|inflight| u32::from(inflight.shape().queue_size) >= size)
+                .filter(|inflight| u32::from(inflight.layout().queue_size) >= size)
                 .and_then(|inflight| inflight.queue(index)),
         }
     }
@@ -112,13 +112,13 @@ mod tests {
         let request =
             InflightInfo { size: 0, mmap_offset: 0, queues: 1, queue_size: 128, wire_bytes: 24 };
         let VhostUserReply::Inflight(info, file) =
-            Records::new_inflight(request, features).unwrap()
+            DeviceTracking::new_inflight(request, features).unwrap()
         else {
             panic!("no record");
         };
-        let mut records = Records::default();
+        let mut records = DeviceTracking::default();
         records.set_inflight(info, &file, features).unwrap();
-        let has_record = |size| records.ring_records((0, size), features, None).inflight.is_some();
+        let has_record = |size| records.ring_tracking((0, size), features, None).inflight.is_some();
         assert!(has_record(128) && has_record(64));
         assert!(!has_record(256));
     }

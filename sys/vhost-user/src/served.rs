@@ -11,7 +11,7 @@ use suimon_unix_socket::{SocketFile, listen_on};
 use tokio::sync::Notify;
 
 use crate::acceptor::Acceptor;
-use crate::control::{ChangeableState, Shared};
+use crate::control::{ChangeableState, SharedDeviceState};
 use crate::model::DeviceName;
 use crate::subject::DeviceOwner;
 
@@ -21,15 +21,15 @@ use crate::subject::DeviceOwner;
 pub struct VhostUserThreads {
     /// Runtime that reads messages of front-ends. Its threads open no files; they receive all
     /// descriptors that they need.
-    pub serving: SocketRuntime,
+    pub serving_runtime: SocketRuntime,
     /// Runtime that connects to front-ends that listen.
-    pub connecting: SocketRuntime,
+    pub connecting_runtime: SocketRuntime,
 }
 
 /// Open device, served by a task. Dropping it detaches its queues, closes the connection and
 /// removes the socket file.
 pub(crate) struct OpenDevice {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedDeviceState>,
     serving: Option<Task>,
     /// Task that connects to the front-end; `None` if the device listens.
     connecting: Option<Task>,
@@ -44,8 +44,8 @@ impl VhostUserThreads {
     /// The host has no thread or descriptor left, or the error of `hooks`.
     pub fn new(hooks: ThreadHooks) -> io::Result<Self> {
         Ok(Self {
-            serving: SocketRuntime::new("front-ends", 1, hooks)?,
-            connecting: SocketRuntime::new("connect", 1, ThreadHooks::default())?,
+            serving_runtime: SocketRuntime::new("front-ends", 1, hooks)?,
+            connecting_runtime: SocketRuntime::new("connect", 1, ThreadHooks::default())?,
         })
     }
 
@@ -79,12 +79,12 @@ impl OpenDevice {
         let (acceptor, file, connecting) = match mode {
             VhostUserMode::Server => {
                 let (listener, file) = listen_on(socket)?;
-                let acceptor = Acceptor::listens(listener, &threads.serving)
+                let acceptor = Acceptor::listening(listener, &threads.serving_runtime)
                     .map_err(host_error("poll the socket"))?;
                 (acceptor, Some(file), None)
             }
             VhostUserMode::Client => {
-                let (acceptor, task) = Acceptor::connects(socket.to_owned(), &threads.connecting);
+                let (acceptor, task) = Acceptor::connecting(socket.to_owned(), &threads.connecting_runtime);
                 (acceptor, None, Some(task))
             }
         };
@@ -93,13 +93,13 @@ impl OpenDevice {
             .map_err(host_error("create an eventfd"))?;
         let faults = Arc::new(faults);
         let watched = {
-            let _guard = threads.serving.enter();
+            let _guard = threads.serving_runtime.enter();
             WatchedFd::readable(Arc::clone(&faults)).map_err(host_error("poll an eventfd"))?
         };
         let changing = Mutex::new(changing);
-        let shared = Arc::new(Shared { subject, wake: Notify::new(), faults, changing });
+        let shared = Arc::new(SharedDeviceState { owner: subject, spec_changed: Notify::new(), fault_eventfd: faults, changeable_state: changing });
         let task_shared = Arc::clone(&shared);
-        let serving = threads.serving.spawn(|stop| task_shared.run(acceptor, watched, stop));
+        let serving = threads.serving_runtime.spawn(|stop| task_shared.run(acceptor, watched, stop));
         Ok(Self { shared, serving: Some(serving), connecting, file })
     }
 }
@@ -110,7 +110,7 @@ impl Drop for OpenDevice {
         self.serving = None;
         self.connecting = None;
         // The task has detached its rings; this call covers a task that panicked.
-        self.shared.subject.detach();
+        self.shared.owner.detach();
     }
 }
 

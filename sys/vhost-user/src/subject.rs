@@ -4,34 +4,34 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{
     DeviceNotice, DeviceStatus, DiskObserver, PortObserver, QueueHost, VhostUserDiskSpec,
-    VhostUserSpec,
+    VhostUserNicSpec,
 };
 use suimon_quantity::PortId;
 use suimon_ring::{OffloadMask, RingFeatures};
 
 use crate::device::VhostUserDevice;
-use crate::features::{Offer, egress_allowed};
-use crate::model::{DeviceName, DiskModel, Model, NicModel};
+use crate::features::{FeatureOffer, allowed_egress_offloads};
+use crate::model::{DeviceName, DiskModel, DeviceModel, NicModel};
 
 /// NIC or disk that a device belongs to: its specification and its observer.
 pub(crate) enum DeviceOwner {
-    Nic(OwnedNic),
-    Disk(OwnedDisk),
+    Nic(NicOwner),
+    Disk(DiskOwner),
 }
 
 /// NIC with the host of its queues, its observer and its specification.
-pub(crate) struct OwnedNic {
+pub(crate) struct NicOwner {
     pub(crate) port: PortId,
     pub(crate) host: Arc<dyn QueueHost>,
     pub(crate) observer: Arc<dyn PortObserver>,
     pub(crate) mask: Arc<OffloadMask>,
-    /// Specification, changed while the NIC is open. Lock order: `Shared::changing` before this.
-    pub(crate) spec: Mutex<VhostUserSpec>,
+    /// Specification, changed while the NIC is open. Lock order: `SharedDeviceState::changing` before this.
+    pub(crate) spec: Mutex<VhostUserNicSpec>,
 }
 
 /// Disk with its properties, observer and specification. Only its capacity changes while it is
 /// open.
-pub(crate) struct OwnedDisk {
+pub(crate) struct DiskOwner {
     pub(crate) model: DiskModel,
     pub(crate) observer: Arc<dyn DiskObserver>,
     pub(crate) spec: VhostUserDiskSpec,
@@ -62,12 +62,12 @@ impl DeviceOwner {
 
     /// Returns the properties and the offer for a device whose VM has already negotiated the
     /// features `promised`.
-    pub(crate) fn offer(&self, promised: u64) -> (Model, Offer) {
+    pub(crate) fn model_and_offer(&self, promised: u64) -> (DeviceModel, FeatureOffer) {
         match self {
             Self::Nic(nic) => {
                 let spec = nic.spec();
                 let has_mac = spec.mac.is_some();
-                let offer = Offer::new(spec.queue_pairs, has_mac, &spec.offload, promised);
+                let offer = FeatureOffer::for_nic(spec.queue_pairs, has_mac, &spec.offload, promised);
                 let model = NicModel {
                     port: nic.port,
                     host: Arc::clone(&nic.host),
@@ -75,18 +75,18 @@ impl DeviceOwner {
                     mac: spec.mac,
                     mtu: spec.mtu,
                 };
-                (Model::Nic(model), offer)
+                (DeviceModel::Nic(model), offer)
             }
             Self::Disk(disk) => {
                 let spec = &disk.spec;
-                let offer = Offer::disk(spec.queues, spec.is_read_only, promised);
-                (Model::Disk(disk.model.clone()), offer)
+                let offer = FeatureOffer::for_disk(spec.queues, spec.is_read_only, promised);
+                (DeviceModel::Disk(disk.model.clone()), offer)
             }
         }
     }
 
     /// Applies the current specification to a device that is connected to a front-end.
-    pub(crate) fn refresh(&self, device: &mut VhostUserDevice) {
+    pub(crate) fn apply_spec(&self, device: &mut VhostUserDevice) {
         match self {
             Self::Nic(nic) => {
                 let mtu = nic.spec().mtu;
@@ -100,13 +100,13 @@ impl DeviceOwner {
     pub(crate) fn refresh_offloads(&self, status: &mut DeviceStatus) {
         let Self::Nic(nic) = self else { return };
         let features = status.virtio_features.map(RingFeatures).unwrap_or_default();
-        status.ingress = features.ingress();
-        status.egress = features.egress().intersection(egress_allowed(&nic.spec().offload));
+        status.ingress_offloads = features.ingress();
+        status.egress_offloads = features.egress().intersection(allowed_egress_offloads(&nic.spec().offload));
     }
 }
 
-impl OwnedNic {
-    pub(crate) fn spec(&self) -> MutexGuard<'_, VhostUserSpec> {
+impl NicOwner {
+    pub(crate) fn spec(&self) -> MutexGuard<'_, VhostUserNicSpec> {
         self.spec.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

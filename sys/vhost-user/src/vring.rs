@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use suimon_eventfd::PeerEventFd;
 use suimon_frame::MacAddr;
-use suimon_ports::{DetachingQueue, PortFault};
+use suimon_ports::{DetachingQueue, QueueFault};
 use suimon_quantity::Direction;
 use suimon_ring::{
     DiskRing, GuestMemory, InterruptLine, RarpAnnouncer, RingAddresses, RingFault, RingFeatures,
     RingSetup, RingState, RingTracking, RxRing, TxRing, used_position,
 };
 
-use crate::model::{DiskModel, Model, NicModel};
-use crate::records::Records;
+use crate::model::{DiskModel, DeviceModel, NicModel};
+use crate::records::DeviceTracking;
 
 /// Maximum duration of one wait of a blocking stop, which is repeated until the ring is detached.
 const STOP_EVERY: Duration = Duration::from_secs(1);
@@ -30,10 +30,10 @@ pub(crate) enum Kick {
 
 /// Properties of a device that the start of any of its rings needs.
 pub(crate) struct RingContext<'a> {
-    pub(crate) model: &'a Model,
+    pub(crate) model: &'a DeviceModel,
     pub(crate) memory: &'a Arc<GuestMemory>,
     pub(crate) features: RingFeatures,
-    pub(crate) records: &'a Records,
+    pub(crate) tracking: &'a DeviceTracking,
 }
 
 /// State of one vring as the front-end has set it up, and the ring while it runs.
@@ -73,7 +73,7 @@ impl Running {
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
         records: RingTracking,
-    ) -> Result<Self, PortFault> {
+    ) -> Result<Self, QueueFault> {
         let id = nic.queue_id(setup.queue);
         Ok(match id.direction {
             Direction::Ingress => {
@@ -102,7 +102,7 @@ impl Running {
         memory: Arc<GuestMemory>,
         setup: &RingSetup,
         records: RingTracking,
-    ) -> Result<Self, PortFault> {
+    ) -> Result<Self, QueueFault> {
         let ring = DiskRing::with_tracking(memory, setup, records, Arc::clone(&disk.properties))?;
         let running = Self { state: ring.state(), announcer: None, detaching: None };
         disk.host.attach(disk.disk, setup.queue, ring.into_queue());
@@ -135,7 +135,7 @@ impl Vring {
     }
 
     /// Returns true if the front-end has configured the ring completely, apart from enabling it.
-    pub(crate) fn is_described(&self) -> bool {
+    pub(crate) fn is_configured(&self) -> bool {
         self.addresses.is_some() && self.size != 0 && self.kick.is_some()
     }
 
@@ -170,7 +170,7 @@ impl Vring {
     }
 
     /// Permits a ring that had a fault to start again, because the driver has stopped it.
-    pub(crate) fn repair(&mut self) {
+    pub(crate) fn clear_fault(&mut self) {
         self.is_broken = false;
     }
 
@@ -178,7 +178,7 @@ impl Vring {
     ///
     /// # Errors
     /// The ring cannot run as configured.
-    pub(crate) fn start(&mut self, context: &RingContext<'_>) -> Result<(), PortFault> {
+    pub(crate) fn start(&mut self, context: &RingContext<'_>) -> Result<(), QueueFault> {
         let Some(addresses) = self.addresses else { return Ok(()) };
         let mut setup = RingSetup {
             queue: self.index,
@@ -198,11 +198,11 @@ impl Vring {
             setup.base = used_position(&memory, &setup)?;
         }
         let ring = (self.index, self.size);
-        let records = context.records.ring_records(ring, context.features, self.log_addr);
+        let records = context.tracking.ring_tracking(ring, context.features, self.log_addr);
         self.is_packed = context.features.packed();
         self.running = Some(match context.model {
-            Model::Nic(nic) => Running::nic(nic, memory, &setup, records)?,
-            Model::Disk(disk) => Running::disk(disk, memory, &setup, records)?,
+            DeviceModel::Nic(nic) => Running::nic(nic, memory, &setup, records)?,
+            DeviceModel::Disk(disk) => Running::disk(disk, memory, &setup, records)?,
         });
         // A process that died may have used buffers without an interrupt. A spurious interrupt is
         // harmless; a missing one stalls the guest.
@@ -211,14 +211,14 @@ impl Vring {
     }
 
     /// Detaches the ring, if it runs, and stores its position. Blocks until the ring is detached.
-    pub(crate) fn stop(&mut self, model: &Model) {
+    pub(crate) fn stop(&mut self, model: &DeviceModel) {
         self.begin_stop(model);
         while !self.finish_stop(STOP_EVERY) {}
     }
 
     /// Requests that the host detaches the ring, if it runs and this was not requested before. Does
     /// not block.
-    pub(crate) fn begin_stop(&mut self, model: &Model) {
+    pub(crate) fn begin_stop(&mut self, model: &DeviceModel) {
         if let Some(running) = &mut self.running {
             running.detaching.get_or_insert_with(|| model.begin_detach(self.index));
         }

@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn this_host_reports_a_core_of_each_cpu() {
         use suimon_ports::WorkerRuntime;
-        let cpus = crate::WorkerThreads.cpus();
+        let cpus = crate::WorkerThreads.allowed_cpus();
         let topology = cpu_topology(&cpus);
         assert!(topology.iter().map(|entry| entry.cpu).eq(cpus));
         assert!(topology.iter().all(|entry| entry.core <= u32::from(entry.cpu)), "{topology:?}");

@@ -12,7 +12,7 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
-use suimon_ports::{Wait, Waker};
+use suimon_ports::{WaitSet, Waker};
 use suimon_quantity::Time;
 
 use crate::clock;
@@ -166,7 +166,7 @@ impl EpollWait {
     }
 }
 
-impl Wait for EpollWait {
+impl WaitSet for EpollWait {
     fn watch(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         if token > TOKEN_MAX {
             let text = format!("token {token:#x} is reserved: the largest is {TOKEN_MAX:#x}");

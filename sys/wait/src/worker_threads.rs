@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle};
 
 use rustix::process::getpid;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity, set_current_timer_slack};
-use suimon_ports::{CpuAffinity, Wait, Waker, WorkerRuntime};
+use suimon_ports::{CpuAffinity, WaitSet, Waker, WorkerRuntime};
 use suimon_quantity::Time;
 
 use crate::clock;
@@ -29,7 +29,7 @@ const TIMER_SLACK_NS: Option<NonZeroU64> = NonZeroU64::new(1);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WorkerThreads;
 
-type Body = Box<dyn FnOnce(Box<dyn Wait>) + Send>;
+type Body = Box<dyn FnOnce(Box<dyn WaitSet>) + Send>;
 type Join = Box<dyn FnOnce() + Send>;
 
 impl WorkerRuntime for WorkerThreads {
@@ -61,7 +61,7 @@ impl WorkerRuntime for WorkerThreads {
         }
     }
 
-    fn cpus(&self) -> Vec<u16> {
+    fn allowed_cpus(&self) -> Vec<u16> {
         // Cannot fail for the own process; with an empty list, every `start` returns a clear error.
         let set = sched_getaffinity(Some(getpid())).unwrap_or_default();
         let max = u16::try_from(CpuSet::MAX_CPU).unwrap_or(u16::MAX);
@@ -79,7 +79,7 @@ impl WorkerThreads {
     /// # Errors
     /// The CPU is not one of the permitted ones.
     fn allowed(self, placement: CpuAffinity) -> io::Result<Vec<u16>> {
-        let allowed = self.cpus();
+        let allowed = self.allowed_cpus();
         let cpu = match placement {
             CpuAffinity::Floating => return Ok(allowed),
             CpuAffinity::Pinned(cpu) if allowed.contains(&cpu) => return Ok(vec![cpu]),

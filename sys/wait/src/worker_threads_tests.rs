@@ -11,9 +11,9 @@ use super::*;
 
 #[test]
 fn a_worker_runs_pinned_named_and_without_timer_slack() {
-    for cpu in WorkerThreads.cpus() {
+    for cpu in WorkerThreads.allowed_cpus() {
         let (send, receive) = channel();
-        let body = move |wait: Box<dyn Wait>| {
+        let body = move |wait: Box<dyn WaitSet>| {
             let name = std::thread::current().name().unwrap_or_default().to_owned();
             let set = sched_getaffinity(None).unwrap();
             let slack = current_timer_slack().unwrap();
@@ -34,13 +34,13 @@ fn a_worker_runs_pinned_named_and_without_timer_slack() {
 
 #[test]
 fn a_worker_without_a_place_may_run_on_any_cpu_even_if_its_starter_may_not() {
-    let cpus = WorkerThreads.cpus();
+    let cpus = WorkerThreads.allowed_cpus();
     let mut set = CpuSet::new();
     set.set(usize::from(cpus[0]));
     let (send, receive) = channel();
     let starter = move || {
         sched_setaffinity(None, &set).unwrap();
-        let body = move |_: Box<dyn Wait>| send.send(sched_getaffinity(None).unwrap()).unwrap();
+        let body = move |_: Box<dyn WaitSet>| send.send(sched_getaffinity(None).unwrap()).unwrap();
         let (_, join) =
             WorkerThreads.start("floating", CpuAffinity::Floating, Box::new(body)).unwrap();
         join();
@@ -53,8 +53,8 @@ fn a_worker_without_a_place_may_run_on_any_cpu_even_if_its_starter_may_not() {
 
 #[test]
 fn a_worker_sleeps_until_its_waker_calls_and_the_waker_outlives_it() {
-    let cpu = WorkerThreads.cpus()[0];
-    let body = |mut wait: Box<dyn Wait>| wait.wait(Some(Time::NEVER), &mut Vec::new()).unwrap();
+    let cpu = WorkerThreads.allowed_cpus()[0];
+    let body = |mut wait: Box<dyn WaitSet>| wait.wait(Some(Time::NEVER), &mut Vec::new()).unwrap();
     let (waker, join) = WorkerThreads.start("sleeper", cpu.into(), Box::new(body)).unwrap();
     std::thread::sleep(Duration::from_millis(20));
     waker.wake();
@@ -69,15 +69,15 @@ fn a_cpu_that_does_not_exist_is_refused_with_the_choice() {
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
         let text = error.to_string();
         assert!(text.contains(&format!("CPU {cpu} ")), "{text}");
-        assert!(text.contains(&ranges(&WorkerThreads.cpus())), "{text}");
+        assert!(text.contains(&ranges(&WorkerThreads.allowed_cpus())), "{text}");
     }
 }
 
 #[test]
 fn a_pinned_caller_sees_all_cpus() {
-    let cpus = WorkerThreads.cpus();
+    let cpus = WorkerThreads.allowed_cpus();
     let (send, receive) = channel();
-    let body = move |_| send.send(WorkerThreads.cpus()).unwrap();
+    let body = move |_| send.send(WorkerThreads.allowed_cpus()).unwrap();
     let (_, join) = WorkerThreads.start("x", cpus[0].into(), Box::new(body)).unwrap();
     join();
     assert_eq!(receive.recv().unwrap(), cpus);
@@ -85,7 +85,7 @@ fn a_pinned_caller_sees_all_cpus() {
 
 #[test]
 fn joining_passes_a_panic_on() {
-    let cpu = WorkerThreads.cpus()[0];
+    let cpu = WorkerThreads.allowed_cpus()[0];
     let (_, join) =
         WorkerThreads.start("x", cpu.into(), Box::new(|_| panic!("on purpose"))).unwrap();
     assert!(catch_unwind(AssertUnwindSafe(join)).is_err());

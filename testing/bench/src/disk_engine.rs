@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use suimon_disk_tests::ClientSpec;
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_rig::serve_client;
 use suimon_storage_qos::Limits;
 
@@ -49,7 +49,7 @@ pub(crate) struct Rates {
 
 /// Measures requests of 4 KB on a disk for `window`.
 pub(crate) fn rates(
-    disk: DiskSpec,
+    disk: LayerStack,
     limits: Option<Limits>,
     client: ClientSpec,
     window: Duration,

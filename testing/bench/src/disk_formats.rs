@@ -71,11 +71,11 @@ fn comparisons() -> Vec<Comparison> {
             for peer in [(format, DiskKind::Fixed), RAW] {
                 let suimon = (format, DiskKind::Dynamic);
                 let [format_name, kind] = names(peer);
-                let name = format!("disk-formats-{}-{pattern}-{format_name}", format.word());
+                let name = format!("disk-formats-{}-{pattern}-{format_name}", format.as_str());
                 let title = format!(
                     "4 KB random {pattern}, dynamic {}, all of it allocated, in memory, depth \
                      {DEPTH}, for each second of CPU time",
-                    format.word()
+                    format.as_str()
                 );
                 let peer_label = format!("Suimon, {kind} {format_name}");
                 let work =
@@ -88,7 +88,7 @@ fn comparisons() -> Vec<Comparison> {
 }
 
 const fn names((format, kind): Image) -> [&'static str; 2] {
-    [format.word(), kind.word()]
+    [format.as_str(), kind.as_str()]
 }
 
 /// Measures each image with each kind of request, in thousand requests per second of CPU time.

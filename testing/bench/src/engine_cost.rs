@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads, VnetHeader};
-use suimon_ports::{PortFault, QueueHost, WorkerRuntime};
+use suimon_ports::{QueueFault, QueueHost, WorkerRuntime};
 use suimon_processor_tests::{
     NullSink, Supply, ns_per_frame_beside_full_mailbox, ns_per_frame_of_workers, queue,
 };
@@ -98,11 +98,11 @@ fn measure_full_mailbox(pairs: usize) -> Result<Work> {
 
 fn ns_per_frame(size: Size) -> Result<f64> {
     let runtime = Arc::new(WorkerThreads);
-    let cpu = runtime.cpus()[0];
+    let cpu = runtime.allowed_cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let ports = (0..size.ports).map(|id| PortTopology {
         spec: ForwardingPortSpec {
-            learned_max: LEARNED_MAX,
+            learned_addresses_max: LEARNED_MAX,
             ..ForwardingPortSpec::new(PortId(id), SWITCH, PortRole::Nic)
         },
         bandwidth: None,
@@ -173,9 +173,9 @@ impl Order {
 }
 
 impl Supply for Order {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let before = batch.len();
-        while let Some(frame) = batch.spare() {
+        while let Some(frame) = batch.next_free_frame() {
             let Some(ends) = self.next() else { break };
             let bytes = frame.space_mut();
             for (index, end) in ends.into_iter().enumerate() {

@@ -105,13 +105,13 @@ fn play(devices: &[String], state: &SharedState) -> Result<()> {
                     // A lost LACPDU is repeated by the next one.
                     let _ = socket.send(frame.bytes());
                 }
-                LacpAction::Use { member, distributing: true, .. } => {
+                LacpAction::SetMemberUse { member, distributing: true, .. } => {
                     in_use.insert(member);
                 }
-                LacpAction::Use { member, .. } => {
+                LacpAction::SetMemberUse { member, .. } => {
                     in_use.remove(&member);
                 }
-                LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
+                LacpAction::ReportChurn { .. } | LacpAction::ReportLoopback { .. } => {}
             }
         }
         state.in_use.store(in_use.len(), Ordering::Relaxed);
@@ -137,7 +137,7 @@ fn group(links: usize, now: Time) -> Result<Lacp> {
         timer: Timer::Fast,
         individual_allowed: false,
         max_active: u8::try_from(links)?,
-        mixed_speeds: true,
+        mixed_speeds_allowed: true,
     })?;
     for (member, port) in (0..).map(MemberId).zip(1..).take(links) {
         let [head @ .., _] = SYSTEM.octets();

@@ -191,7 +191,7 @@ fn large_frame() -> Result<Frame> {
         num_buffers: 1,
     };
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame.validate_ingress(&header, Offloads::TCP)?;
     Ok(frame)
 }

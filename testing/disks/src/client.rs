@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use suimon_image::ByteRange;
-use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, PortFault};
+use suimon_ports::{ArmResult, DiskOp, DiskOutcome, DiskQueue, DiskRequest, QueueFault};
 use suimon_uring::{PayloadTable, PayloadUse};
 
 /// Type of the requests of a client.
@@ -180,11 +180,11 @@ impl Client {
 }
 
 impl DiskQueue for Client {
-    fn tags(&self) -> u32 {
+    fn in_flight_max(&self) -> u32 {
         self.tags
     }
 
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault> {
         let mut count = 0;
         while count < max && self.outstanding < self.spec.depth && self.has_more() {
             let (op, free) = if self.reads_next() {
@@ -225,7 +225,7 @@ impl DiskQueue for Client {
         }
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.answers.done.store(self.done, Ordering::Relaxed);
         self.answers.failed.store(self.failed, Ordering::Relaxed);
         Ok(())

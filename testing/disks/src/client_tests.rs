@@ -18,7 +18,7 @@ fn complete_requests(client: &mut Client, requests: usize) -> Vec<DiskRequest> {
         let under_way: BTreeSet<u32> =
             requests_all[count..].iter().map(|request| request.tag).collect();
         assert_eq!(under_way.len(), 4, "each has a tag of its own");
-        assert!(under_way.iter().all(|tag| *tag < client.tags()));
+        assert!(under_way.iter().all(|tag| *tag < client.in_flight_max()));
         client.complete(requests_all[count].tag, DiskOutcome::Done);
     }
     requests_all

@@ -7,8 +7,8 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use suimon_nbd::Export;
 use suimon_nbd_client::NbdConnection;
-use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue, serve_stream};
-use suimon_ports::ThreadStart;
+use suimon_nbd_server::{NbdExports, NbdServerContext, NbdQueue, serve_stream};
+use suimon_ports::ThreadInit;
 use suimon_storage::StoragePlane;
 use suimon_storage::mirror::{Mirror, MirrorError, MirrorProgress};
 use suimon_storage_engine::DirtyMap;
@@ -38,7 +38,7 @@ fn serve(exports: &DiskExports, disk: OpenedDisk, stream: UnixStream) -> Result<
     let export = exports.export_of(disk).context("there is no such disk")?;
     let name = export.name().to_owned();
     let plane = exports.worker().storage().clone();
-    let host = NbdHost::new(Arc::new(Offer { plane, disk, export }), exports.runtime());
+    let host = NbdServerContext::new(Arc::new(Offer { plane, disk, export }), exports.runtime());
     serve_stream(stream.into(), "a test", &host);
     Ok(name)
 }
@@ -54,7 +54,7 @@ pub fn used(exports: &Arc<DiskExports>, disk: OpenedDisk) -> Result<NbdConnectio
     Ok(NbdConnection::connect(client_end.into(), export.name(), true, &start())?)
 }
 
-fn start() -> ThreadStart {
+fn start() -> ThreadInit {
     Arc::new(|| Ok(()))
 }
 
@@ -132,8 +132,8 @@ impl CopiedDisk {
     pub fn finish(&self, until: Instant) -> Result<(), MirrorError> {
         let storage = self.exports.worker().storage();
         let under_way = || {
-            let requests = storage.in_flight(self.disk.id());
-            requests.map_err(|error| MirrorError::Ended(error.to_string()))
+            let requests = storage.requests_in_flight(self.disk.id());
+            requests.map_err(|error| MirrorError::ConnectionClosed(error.to_string()))
         };
         self.mirror.as_ref().map_or(Ok(()), |mirror| mirror.finish(until, under_way))
     }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use rustix::time::{ClockId, clock_gettime};
-use suimon_image::{DiskGeometry, Linear};
-use suimon_image_files::{DiskLayer, DiskSpec};
+use suimon_image::{DiskGeometry, LinearImage};
+use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_ports::testing::NullFile;
 use suimon_quantity::{ByteRate, DiskId, Iops, StoreId, Time, WorkerId};
-use suimon_storage_engine::{DiskLocation, StorageEngine};
+use suimon_storage_engine::{StoreDiskSlot, StorageEngine};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::{Client, ClientSpec, NullIo, RequestPattern, never_readable};
@@ -74,12 +74,12 @@ impl QosLimits {
 
 /// Returns a disk of 1 GiB whose file stores no data.
 #[must_use]
-pub fn hollow_disk() -> DiskSpec {
+pub fn hollow_disk() -> LayerStack {
     let shape =
-        DiskGeometry { size: DISK_BYTES, logical_sector: 512, physical_sector: 512, block: 0 };
-    let image = Box::new(Linear::new(shape, 0, false));
+        DiskGeometry { size_bytes: DISK_BYTES, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: 0 };
+    let image = Box::new(LinearImage::new(shape, 0, false));
     let file = Arc::new(NullFile { number: 0, len: DISK_BYTES });
-    DiskSpec { layers: vec![DiskLayer { image, file }] }
+    LayerStack { layers: vec![DiskLayer { image, file }] }
 }
 
 /// Returns a client of such a disk that reads 4 KiB with `depth` outstanding requests.
@@ -156,8 +156,8 @@ fn workers(now: Time, load: &EngineLoad, count: u32) -> Result<Vec<StorageEngine
     let spec = StoreSpec { depth_min, depth_max, ..StoreSpec::default() };
     let mut store = Store::new(Capacity::Declared(10_000_000));
     let limits = LimitsSource::Own(held_to.limits(disks * count));
-    let proposals = (0..disks * count).map(|disk| Proposal::Disk(DiskId(disk), limits));
-    let changes = store.propose(&proposals.collect::<Vec<_>>(), false)?;
+    let proposals = (0..disks * count).map(|disk| Proposal::SetDisk(DiskId(disk), limits));
+    let changes = store.apply(&proposals.collect::<Vec<_>>(), false)?;
     let mut workers: Vec<StorageEngine> = Vec::new();
     let mut shared = None;
     for number in 0..count {
@@ -166,9 +166,9 @@ fn workers(now: Time, load: &EngineLoad, count: u32) -> Result<Vec<StorageEngine
         work.add_store(now, STORE, spec.clone(), shared.as_ref());
         for change in &changes {
             if shared.is_some() {
-                work.follow(now, STORE, *change);
+                work.handle_budget_change(now, STORE, *change);
             } else {
-                work.apply(now, STORE, *change);
+                work.apply_store_change(now, STORE, *change);
             }
         }
         if count > 1 && shared.is_none() {
@@ -191,7 +191,7 @@ fn add_disks(
     for number in 0..disks {
         let slot = store.slot(DiskId(first + number)).context("it was proposed")?;
         let location =
-            (held_to != QosLimits::NoStore).then_some(DiskLocation { store: STORE, slot });
+            (held_to != QosLimits::NoStore).then_some(StoreDiskSlot { store: STORE, slot });
         let added = work.add_disk(hollow_disk(), location).ok().context("the disk is refused")?;
         if number < busy {
             let client = hollow_client((REQUESTS / busy).max(1), &wake);

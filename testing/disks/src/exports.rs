@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use suimon_image::{DiskGeometry, Linear};
-use suimon_image_files::{DiskFormat, DiskPlan, HostInputs, RemainingRecords};
-use suimon_image_files::{DiskLayer, DiskSpec};
+use suimon_image::{DiskGeometry, LinearImage};
+use suimon_image_files::{DiskFormat, DiskPlan, HostInputs, RemainingRecordPolicy};
+use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_nbd::{Export, ExportSpec};
-use suimon_nbd_server::{NbdExports, NbdHost, NbdQueue};
+use suimon_nbd_server::{NbdExports, NbdServerContext, NbdQueue};
 use suimon_ports::{DiskFile, DiskQueueHost, FileName};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
 use suimon_storage_qos::Limits;
@@ -59,8 +59,8 @@ impl DiskExports {
 
     /// Returns these exports for an NBD server.
     #[must_use]
-    pub fn nbd(self: &Arc<Self>) -> NbdHost {
-        NbdHost::new(Arc::clone(self) as _, self.runtime())
+    pub fn nbd(self: &Arc<Self>) -> NbdServerContext {
+        NbdServerContext::new(Arc::clone(self) as _, self.runtime())
     }
 
     /// Returns the geometry of a disk; `None` if it does not exist.
@@ -101,8 +101,8 @@ impl DiskExports {
         let file = HostFile::open(path, access, sector_bytes)?;
         let size = file.properties().len;
         let shape =
-            DiskGeometry { size, logical_sector: sector_bytes, physical_sector: 4096, block: 0 };
-        let image = Box::new(Linear::new(shape, 0, is_read_only));
+            DiskGeometry { size_bytes: size, logical_sector_bytes: sector_bytes, physical_sector_bytes: 4096, block_bytes: 0 };
+        let image = Box::new(LinearImage::new(shape, 0, is_read_only));
         self.add(name, vec![DiskLayer { image, file: Arc::new(file) }], is_read_only)
     }
 
@@ -113,8 +113,8 @@ impl DiskExports {
     pub fn add_limited(&self, name: &str, path: &Path, limits: Limits) -> Result<OpenedDisk> {
         let file = HostFile::open(path, FileAccess::Write, 512)?;
         let size = file.properties().len;
-        let shape = DiskGeometry { size, logical_sector: 512, physical_sector: 4096, block: 0 };
-        let image = Box::new(Linear::new(shape, 0, false));
+        let shape = DiskGeometry { size_bytes: size, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
+        let image = Box::new(LinearImage::new(shape, 0, false));
         self.export(name, vec![DiskLayer { image, file: Arc::new(file) }], false, Some(limits))
     }
 
@@ -132,22 +132,22 @@ impl DiskExports {
             format: if is_vhd { DiskFormat::Vhd } else { DiskFormat::Vhdx },
             kind: None,
             file: Some(FileName::new(&file)?),
-            size: None,
+            size_bytes: None,
             parent: None,
             is_read_only: false,
-            logical_sector: 512,
-            physical_sector: 4096,
+            logical_sector_bytes: 512,
+            physical_sector_bytes: 4096,
             block_bytes: None,
         };
         let mut draws = || random().unwrap_or([7; 16]);
         let mut seeds = HostInputs {
-            left: RemainingRecords::Redo,
+            remaining_redo_records: RemainingRecordPolicy::Redo,
             random: &mut draws,
             now_unix_s: 0,
-            records: None,
+            redo_records: None,
         };
         let opened = suimon_image_files::open(&store, &plan, &mut seeds)?;
-        self.add(name, opened.spec.layers, false)
+        self.add(name, opened.layer_stack.layers, false)
     }
 
     /// Exports a disk from layers: its own image, its parent's, and so on.
@@ -171,10 +171,10 @@ impl DiskExports {
         limits: Option<Limits>,
     ) -> Result<OpenedDisk> {
         let shape = layers.first().context("a disk has one layer or more")?.image.disk_geometry();
-        let (size, sector) = (shape.size, shape.logical_sector);
+        let (size, sector) = (shape.size_bytes, shape.logical_sector_bytes);
         let export =
             Export::new(ExportSpec::for_disk(name.to_owned(), size, sector, is_read_only))?;
-        let disk = self.worker.add_disk(DiskSpec { layers }, limits)?;
+        let disk = self.worker.add_disk(LayerStack { layers }, limits)?;
         self.disks().push(Exported { export, disk, shape });
         Ok(disk)
     }

@@ -113,7 +113,7 @@ impl FileIo for FaultyIo {
     }
 
     fn submit(&mut self, file: FileSlot, op: FileRequest<'_>, token: u64) -> bool {
-        let FileRequest::Write { offset, from: ref bytes, is_durable } = op else {
+        let FileRequest::Write { offset, source: ref bytes, is_durable } = op else {
             return self.io.submit(file, op, token);
         };
         let (number, len) = (self.writes + 1, bytes.len);
@@ -139,9 +139,9 @@ impl FileIo for FaultyIo {
         self.io.submit_queued()
     }
 
-    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+    fn poll_completions(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         let before = completions.len();
-        let count = self.io.poll_done(completions);
+        let count = self.io.poll_completions(completions);
         for FileCompletion { token, .. } in completions.iter().skip(before) {
             self.handle_done(*token);
         }

@@ -71,7 +71,7 @@ impl FileIo for NullIo {
         Ok(())
     }
 
-    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+    fn poll_completions(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         let count = self.ended.len().min(self.told_at_once);
         completions.extend(self.ended.drain(..count));
         count

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_image_files::{
-    DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecords, create, open,
+    DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecordPolicy, create, open,
 };
 use suimon_ports::{FileName, StoreFiles};
 use suimon_uring::HostStore;
@@ -38,8 +38,8 @@ impl StoreFolder {
     ///
     /// # Errors
     /// The file does not exist, is in use, or does not match the plan.
-    pub fn disk(&self, plan: &DiskPlan) -> Result<DiskSpec> {
-        Ok(seeded(|seeds| open(self.files.as_ref(), plan, seeds))?.spec)
+    pub fn disk(&self, plan: &DiskPlan) -> Result<LayerStack> {
+        Ok(seeded(|seeds| open(self.files.as_ref(), plan, seeds))?.layer_stack)
     }
 
     /// Returns the number of bytes that the file of a disk occupies in the store.
@@ -59,12 +59,12 @@ pub fn new_disk(format: DiskFormat, kind: DiskKind, size: Option<u64>) -> DiskPl
     DiskPlan {
         format,
         kind: Some(kind),
-        file: FileName::new(&format!("{}.{}", kind.word(), format.word())).ok(),
-        size,
+        file: FileName::new(&format!("{}.{}", kind.as_str(), format.as_str())).ok(),
+        size_bytes: size,
         parent: None,
         is_read_only: false,
-        logical_sector: 512,
-        physical_sector: 4096,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
         block_bytes: None,
     }
 }
@@ -84,7 +84,7 @@ pub fn seeded<T>(run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
     run(&mut HostInputs {
         random: &mut random,
         now_unix_s: now.as_secs(),
-        records: None,
-        left: RemainingRecords::Redo,
+        redo_records: None,
+        remaining_redo_records: RemainingRecordPolicy::Redo,
     })
 }

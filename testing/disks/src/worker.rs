@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use suimon_image_files::DiskSpec;
-use suimon_ports::{CpuAffinity, DetachingQueue, DiskQueue, DiskQueueHost, FileIo, FileIoSource};
+use suimon_image_files::LayerStack;
+use suimon_ports::{CpuAffinity, DetachingQueue, DiskQueue, DiskQueueHost, FileIo, FileIoFactory};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_storage::StoragePlane;
 use suimon_storage_engine::DiskIoCounters;
@@ -65,10 +65,10 @@ impl DiskWorker {
         Self::start_with(&vec![CpuAffinity::Floating; workers], Arc::new(UringSource))
     }
 
-    fn start_with(placements: &[CpuAffinity], io: Arc<dyn FileIoSource>) -> Result<Self> {
+    fn start_with(placements: &[CpuAffinity], io: Arc<dyn FileIoFactory>) -> Result<Self> {
         let storage = StoragePlane::new(io);
         let storage_tasks = Arc::new(storage.clone());
-        let plane = DataPlane::start_with(placements, Arc::new(WorkerThreads), storage_tasks)?;
+        let plane = DataPlane::start_with_tasks(placements, Arc::new(WorkerThreads), storage_tasks)?;
         storage.add_store(STORE, StoreSpec::default())?;
         Ok(Self { plane, storage, disks: AtomicU32::new(1) })
     }
@@ -77,7 +77,7 @@ impl DiskWorker {
     ///
     /// # Errors
     /// The file cannot be used, or the limits are rejected.
-    pub fn add_disk(&self, spec: DiskSpec, limits: Option<Limits>) -> Result<OpenedDisk> {
+    pub fn add_disk(&self, spec: LayerStack, limits: Option<Limits>) -> Result<OpenedDisk> {
         let disk = OpenedDisk(DiskId(self.disks.fetch_add(1, Ordering::Relaxed)));
         if let Some(limits) = limits {
             self.set_limits(disk, limits)?;
@@ -92,8 +92,8 @@ impl DiskWorker {
     /// # Errors
     /// The limits are rejected.
     pub fn set_limits(&self, disk: OpenedDisk, limits: Limits) -> Result<()> {
-        let proposal = Proposal::Disk(disk.0, LimitsSource::Own(limits));
-        Ok(self.storage.propose(STORE, &[proposal], true)?)
+        let proposal = Proposal::SetDisk(disk.0, LimitsSource::Own(limits));
+        Ok(self.storage.apply_proposals(STORE, &[proposal], true)?)
     }
 
     /// Changes the number of workers. Disks of stopped workers move to others.
@@ -116,10 +116,10 @@ impl DiskWorker {
     /// The limits are rejected.
     pub fn share_limits(&self, disks: &[OpenedDisk], limits: Limits) -> Result<()> {
         let (policy, kind) = (PolicyId(0), PolicyKind::Aggregated);
-        let mut proposals = vec![Proposal::Policy(policy, PolicySpec { kind, limits })];
-        let of_disk = |disk: &OpenedDisk| Proposal::Disk(disk.0, LimitsSource::Policy(policy));
+        let mut proposals = vec![Proposal::SetPolicy(policy, PolicySpec { kind, limits })];
+        let of_disk = |disk: &OpenedDisk| Proposal::SetDisk(disk.0, LimitsSource::Policy(policy));
         proposals.extend(disks.iter().map(of_disk));
-        Ok(self.storage.propose(STORE, &proposals, true)?)
+        Ok(self.storage.apply_proposals(STORE, &proposals, true)?)
     }
 
     /// Attaches the queue of a client connection to a disk.
@@ -157,7 +157,7 @@ impl DiskWorker {
     /// # Errors
     /// A file could not be written, or the worker has stopped.
     pub fn close_disk(&self, disk: OpenedDisk) -> Result<()> {
-        Ok(suimon_image_files::close(self.storage.take_disk(disk.0)?, "the disk")?)
+        Ok(suimon_image_files::close(self.storage.remove_disk(disk.0)?, "the disk")?)
     }
 
     /// Prints the notices since the last call to standard output.
@@ -196,7 +196,7 @@ impl Drop for DiskWorker {
 /// I/O backend of a single worker, which takes it at its start.
 struct SingleWorkerIo(Mutex<Option<Box<dyn FileIo>>>);
 
-impl FileIoSource for SingleWorkerIo {
+impl FileIoFactory for SingleWorkerIo {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         let io = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         io.ok_or_else(|| io::Error::other("there is one processor"))

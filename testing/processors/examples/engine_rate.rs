@@ -48,7 +48,7 @@ fn measure(
     offloads: Offloads,
 ) -> Result<()> {
     let runtime = Arc::new(WorkerThreads);
-    let cpu = runtime.cpus()[0];
+    let cpu = runtime.allowed_cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let switch = SwitchId(1);
     let port = |id| PortTopology {

@@ -12,7 +12,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{FrameBatch, MacAddr, Offloads, VnetHeader};
-use suimon_ports::{FrameSource, PortFault, QueueHost, WorkerRuntime};
+use suimon_ports::{FrameSource, QueueFault, QueueHost, WorkerRuntime};
 use suimon_processor_tests::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, SwitchId};
 use suimon_switch::{DataPlane, PortTopology, TeamMember, TeamTopology, Topology};
@@ -61,10 +61,10 @@ impl Flows {
 }
 
 impl Supply for Flows {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let before = batch.len();
         for bytes in self.0.iter().cycle() {
-            let Some(frame) = batch.spare() else { break };
+            let Some(frame) = batch.next_free_frame() else { break };
             frame.space_mut()[..bytes.len()].copy_from_slice(bytes);
             frame.set_len(bytes.len());
             if frame.validate_ingress(&VnetHeader::default(), Offloads::NONE).is_ok() {
@@ -79,7 +79,7 @@ impl Supply for Flows {
 struct Introduction(Option<[u8; 64]>);
 
 impl Supply for Introduction {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let Some(bytes) = self.0.take() else { return Ok(0) };
         EndlessSource::new(bytes).fill(batch)
     }
@@ -186,10 +186,10 @@ fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology> {
         mac: MacAddr::new([0, 0x1b, 0x21, 0, 0, id as u8]),
     };
     let mut team = Team::new(TeamSpec::new(TeamId(1), mode, algorithm, &MEMBERS.map(spec)))?;
-    let _ = team.handle_ports(&[TeamPort { id: PortId(0), mac: Some(MacAddr::new(mac(0))) }]);
+    let _ = team.set_ports(&[TeamPort { id: PortId(0), mac: Some(MacAddr::new(mac(0))) }]);
     let link = MemberLink { up: true, speed_mbps: 10_000, distributing: true, collecting: true };
     for id in MEMBERS {
-        let _ = team.handle_member(MemberId(id), link)?;
+        let _ = team.handle_member_link(MemberId(id), link)?;
     }
     Ok(TeamTopology {
         port: PortId(UPLINK),
@@ -201,7 +201,7 @@ fn team(mode: TeamMode, algorithm: Algorithm) -> Result<TeamTopology> {
 /// Measures the cost of a frame in ns, to or from a single uplink (`None`) or a team.
 fn sample(kind: Option<(TeamMode, Algorithm)>, load: &Load) -> Result<f64> {
     let runtime = Arc::new(WorkerThreads);
-    let cpu = runtime.cpus()[0];
+    let cpu = runtime.allowed_cpus()[0];
     let plane = DataPlane::start(&[cpu], runtime)?;
     let teams = kind.map(|(mode, algorithm)| team(mode, algorithm)).transpose()?;
     let nic = port(0, PortRole::Nic, Some(NIC));

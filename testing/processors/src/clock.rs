@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use suimon_ports::{CpuAffinity, Wait, Waker, WorkerJoin, WorkerMain, WorkerRuntime};
+use suimon_ports::{CpuAffinity, WaitSet, Waker, WorkerJoin, WorkerMain, WorkerRuntime};
 use suimon_quantity::Time;
 use suimon_wait::WorkerThreads;
 
@@ -73,8 +73,8 @@ impl WorkerRuntime for TestClockRuntime {
         WorkerThreads.start(name, placement, Box::new(on_clock))
     }
 
-    fn cpus(&self) -> Vec<u16> {
-        WorkerThreads.cpus()
+    fn allowed_cpus(&self) -> Vec<u16> {
+        WorkerThreads.allowed_cpus()
     }
 
     fn now(&self) -> Time {
@@ -83,13 +83,13 @@ impl WorkerRuntime for TestClockRuntime {
 }
 
 struct WaitOnClock {
-    wait: Box<dyn Wait>,
+    wait: Box<dyn WaitSet>,
     now: Now,
     give_way: Yield,
     pass: Option<Pass>,
 }
 
-impl Wait for WaitOnClock {
+impl WaitSet for WaitOnClock {
     fn watch(&mut self, fd: BorrowedFd<'_>, token: u64) -> io::Result<()> {
         self.wait.watch(fd, token)
     }

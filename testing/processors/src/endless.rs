@@ -1,7 +1,7 @@
 //! Queues of negligible cost, for measurements of the switch itself.
 
 use suimon_frame::{BATCH_FRAMES_MAX, Frame, FrameBatch, Offloads, Sum, VnetHeader};
-use suimon_ports::{FrameSink, PortFault, TransmitResult};
+use suimon_ports::{FrameSink, QueueFault, TransmitResult};
 
 use crate::supply::Supply;
 
@@ -58,10 +58,10 @@ impl EndlessSource {
 }
 
 impl Supply for EndlessSource {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let before = batch.len();
         for bytes in self.frames.iter().cycle().take(self.batch_frames) {
-            let Some(frame) = batch.spare() else { break };
+            let Some(frame) = batch.next_free_frame() else { break };
             frame.space_mut()[..bytes.len()].copy_from_slice(bytes);
             frame.set_len(bytes.len());
             if frame.validate_ingress(&self.header, Offloads::TCP).is_ok() {
@@ -77,12 +77,12 @@ impl Supply for EndlessSource {
 pub struct NullSink(pub Offloads);
 
 impl FrameSink for NullSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         std::hint::black_box(frame.wire_format());
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub fn queue(port: u32, direction: Direction) -> QueueId {
 /// # Panics
 /// The host cannot start a thread.
 pub fn plane_of_nics(runtime: Arc<dyn WorkerRuntime>, nics: u8) -> DataPlane {
-    let cpu = *runtime.cpus().first().expect("a CPU to run on");
+    let cpu = *runtime.allowed_cpus().first().expect("a CPU to run on");
     let plane = DataPlane::start(&[cpu], runtime).expect("a processor");
     let port = |id: u8| PortTopology {
         spec: ForwardingPortSpec {

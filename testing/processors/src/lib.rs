@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::{Frame, FrameBatch, Offloads, VnetHeader};
-use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, PortFault, TransmitResult};
+use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, QueueFault, TransmitResult};
 
 /// Sleeps briefly between two checks of a condition. Sleeping matters: the scheduler runs a thread
 /// that wakes from sleep before threads that compute, and a worker is also such a thread. A test
@@ -115,9 +115,9 @@ impl Sender {
 struct MemorySource(Arc<Ingress>);
 
 impl FrameSource for MemorySource {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         if self.0.broken.load(Ordering::SeqCst) {
-            return Err(PortFault {
+            return Err(QueueFault {
                 kind: FaultKind::ProtocolViolation,
                 detail: "it misbehaved".into(),
             });
@@ -125,9 +125,9 @@ impl FrameSource for MemorySource {
         let mut waiting = self.0.waiting();
         let before = batch.len();
         while !waiting.is_empty() {
-            let Some(frame) = batch.spare() else { break };
+            let Some(frame) = batch.next_free_frame() else { break };
             let (header, bytes) = waiting.pop_front().unwrap_or_default();
-            frame.fill(&bytes);
+            frame.set_bytes(&bytes);
             if frame.validate_ingress(&header, Offloads::TCP).is_ok() {
                 batch.commit();
             }
@@ -158,7 +158,7 @@ impl FrameSource for MemorySource {
         false
     }
 
-    fn malformed(&self) -> u64 {
+    fn malformed_frames(&self) -> u64 {
         0
     }
 }
@@ -204,16 +204,16 @@ impl Receiver {
 struct MemorySink(Arc<Egress>);
 
 impl FrameSink for MemorySink {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         let wire = frame.wire_format();
-        let mut bytes = wire.front.to_vec();
+        let mut bytes = wire.before_tag.to_vec();
         bytes.extend_from_slice(wire.tag.as_ref().map_or(&[], |tag| &tag[..]));
-        bytes.extend_from_slice(wire.rest);
+        bytes.extend_from_slice(wire.after_tag);
         self.0.handed_over.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         let mut handed_over = self.0.handed_over.lock().unwrap_or_else(PoisonError::into_inner);
         let mut flushed = self.0.flushed.lock().unwrap_or_else(PoisonError::into_inner);
         flushed.extend(handed_over.drain(..));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{FrameBatch, MacAddr, Offloads};
-use suimon_ports::{CpuAffinity, PortFault, QueueHost, WorkerRuntime};
+use suimon_ports::{CpuAffinity, QueueFault, QueueHost, WorkerRuntime};
 use suimon_quantity::{Direction, PortId, SwitchId, WorkerId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
 use suimon_wait::WorkerThreads;
@@ -34,7 +34,7 @@ pub fn ns_per_frame_of_workers(
     batch_frames: usize,
     window: Duration,
 ) -> io::Result<f64> {
-    let cpus = WorkerThreads.cpus();
+    let cpus = WorkerThreads.allowed_cpus();
     let cpus = cpus.get(..workers.into()).ok_or(io::ErrorKind::Unsupported)?;
     let placements: Vec<CpuAffinity> = cpus.iter().map(|cpu| CpuAffinity::Pinned(*cpu)).collect();
     let plane = started(&placements, SOURCES + 1)?;
@@ -78,7 +78,7 @@ pub fn ns_per_frame_beside_full_mailbox(senders: u8, window: Duration) -> io::Re
 struct Blocking(Arc<(Mutex<bool>, Condvar)>);
 
 impl Supply for Blocking {
-    fn fill(&mut self, _: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, _: &mut FrameBatch) -> Result<usize, QueueFault> {
         let (is_released, condvar) = &*self.0;
         let guard = is_released.lock().unwrap_or_else(PoisonError::into_inner);
         drop(condvar.wait_while(guard, |is_released| !*is_released));

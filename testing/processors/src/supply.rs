@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{EventfdFlags, eventfd};
 use suimon_frame::FrameBatch;
-use suimon_ports::{ArmResult, FrameSource, PortFault};
+use suimon_ports::{ArmResult, FrameSource, QueueFault};
 
 /// Generator of the frames of a queue.
 pub trait Supply: Send + Sized + 'static {
@@ -12,7 +12,7 @@ pub trait Supply: Send + Sized + 'static {
     ///
     /// # Errors
     /// The queue has failed or is closed.
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault>;
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault>;
 
     /// Returns whether no further frame follows, so that the worker may sleep.
     fn is_over(&self) -> bool {
@@ -38,7 +38,7 @@ struct Supplied<S> {
 }
 
 impl<S: Supply> FrameSource for Supplied<S> {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         self.supply.fill(batch)
     }
 
@@ -60,7 +60,7 @@ impl<S: Supply> FrameSource for Supplied<S> {
         false
     }
 
-    fn malformed(&self) -> u64 {
+    fn malformed_frames(&self) -> u64 {
         0
     }
 }

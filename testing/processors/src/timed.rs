@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, PortFault, TransmitResult};
+use suimon_ports::{FrameSink, QueueFault, TransmitResult};
 use suimon_quantity::Time;
 
 use crate::{EndlessSource, Supply, TestClockRuntime};
@@ -69,7 +69,7 @@ pub struct TimedSource {
 }
 
 impl Supply for TimedSource {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         if self.left == 0 || !self.gate.is_open() {
             self.clock.pass(self.empty_ns);
             return Ok(0);
@@ -95,12 +95,12 @@ pub struct TimedSink {
 }
 
 impl FrameSink for TimedSink {
-    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, QueueFault> {
         self.clock.pass(self.transmit_ns);
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.clock.pass(self.flush_ns);
         Ok(())
     }

@@ -28,7 +28,7 @@ const LOAD_FRAMES: u64 = 100;
 /// Time below that number of frames after which the load has ended.
 const QUIET: Duration = Duration::from_millis(300);
 const LIMIT: Duration = Duration::from_secs(120);
-/// Id of the event `queue_moved`.
+/// Id of the event `operator_move_event`.
 const QUEUE_MOVED: u64 = 5001;
 
 /// Milliseconds since 1970, as in events.

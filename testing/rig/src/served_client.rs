@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use suimon_disk_tests::{
     Client, ClientSpec, CompletionCounters, DiskWorker, RequestPattern, never_readable,
 };
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_ports::CpuAffinity;
 use suimon_storage_qos::Limits;
 
@@ -24,7 +24,7 @@ const FILL_BYTES: u32 = 1 << 20;
 /// `look_on` failed.
 pub fn serve_client<T>(
     cpu: u16,
-    disk: DiskSpec,
+    disk: LayerStack,
     limits: Option<Limits>,
     client: ClientSpec,
     look_on: impl FnOnce(&CompletionCounters) -> Result<T>,
@@ -45,7 +45,7 @@ pub fn serve_client<T>(
 ///
 /// # Errors
 /// A write failed, or it took more than a minute.
-pub fn fill_disk(cpu: u16, disk: DiskSpec, disk_bytes: u64) -> Result<()> {
+pub fn fill_disk(cpu: u16, disk: LayerStack, disk_bytes: u64) -> Result<()> {
     let spec =
         ClientSpec { pattern: RequestPattern::Filling, depth: 8, bytes: FILL_BYTES, disk_bytes };
     serve_client(cpu, disk, None, spec, |answers| {

@@ -37,9 +37,9 @@ pub(crate) struct Transactions {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TransactionResult {
     /// Pairs of second since the start of the measurement, and transactions per second in it.
-    pub(crate) seconds: Vec<(f64, f64)>,
+    pub(crate) rate_by_second: Vec<(f64, f64)>,
     /// Mean rate of transactions per second.
-    pub(crate) per_s: f64,
+    pub(crate) transactions_per_s: f64,
     /// 95th percentile of the latency in ms: the median over the seconds.
     pub(crate) p95_ms: f64,
     pub(crate) errors: f64,
@@ -114,7 +114,7 @@ impl Database {
             "--innodb-flush-log-at-trx-commit=1",
             "--performance-schema=OFF",
         ];
-        let mut server = guest.start(rig, "mariadb", &vcpus.bound(&command))?;
+        let mut server = guest.start(rig, "mariadb", &vcpus.pinned_command(&command))?;
         let sql =
             "CREATE DATABASE sbtest; CREATE USER sbtest@'%'; GRANT ALL ON sbtest.* TO sbtest@'%'";
         wait_until("MariaDB that accepts connections", START_LIMIT, || {
@@ -229,8 +229,8 @@ fn read(output: &str, warm_up_s: u64) -> Result<TransactionResult> {
     let rate = Statistics::from_samples(&rates);
     let errors = output.lines().find_map(|line| number_after(line, "ignored errors:"));
     Ok(TransactionResult {
-        seconds: seconds.iter().map(|(at_s, rate, _)| (*at_s, *rate)).collect(),
-        per_s: rate
+        rate_by_second: seconds.iter().map(|(at_s, rate, _)| (*at_s, *rate)).collect(),
+        transactions_per_s: rate
             .with_context(|| format!("sysbench reported no second after the warm-up: {output}"))?
             .mean,
         p95_ms: Statistics::from_samples(&latencies).map_or(0.0, |statistics| statistics.median),
@@ -251,9 +251,9 @@ mod tests {
             \u{20}   ignored errors:                      3      (0.10 per sec.)\n\
             Latency (ms):\n         95th percentile:                       45.79\n";
         let answered = read(output, 0).unwrap();
-        assert_eq!(answered.seconds, [(1.0, 120.5), (2.0, 131.0)]);
-        assert_eq!((answered.per_s, answered.p95_ms, answered.errors), (125.75, 45.82, 3.0));
-        assert_eq!(read(output, 1).unwrap().per_s, 131.0);
+        assert_eq!(answered.rate_by_second, [(1.0, 120.5), (2.0, 131.0)]);
+        assert_eq!((answered.transactions_per_s, answered.p95_ms, answered.errors), (125.75, 45.82, 3.0));
+        assert_eq!(read(output, 1).unwrap().transactions_per_s, 131.0);
         assert!(
             read("FATAL: unable to connect", 0)
                 .unwrap_err()

@@ -31,18 +31,18 @@ pub(crate) struct OrderLoad {
     pub(crate) measure_s: u64,
     pub(crate) heap_mib: u32,
     /// True if the heap may use huge pages.
-    pub(crate) has_huge_pages: bool,
+    pub(crate) may_use_huge_pages: bool,
 }
 
 /// Orders completed under the load.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct OrdersDone {
+pub(crate) struct OrderResult {
     /// Pairs of second since the start of the measurement, and operations per second in it.
-    pub(crate) seconds: Vec<(f64, f64)>,
+    pub(crate) rate_by_second: Vec<(f64, f64)>,
     /// Mean rate of operations per second.
-    pub(crate) per_s: f64,
+    pub(crate) operations_per_s: f64,
     /// Share of time in garbage collection pauses, in percent.
-    pub(crate) paused_percent: f64,
+    pub(crate) gc_paused_percent: f64,
 }
 
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ impl OrderEntry {
     pub(crate) fn start(&self, rig: &Rig, vcpus: &Vcpus, load: OrderLoad) -> Result<Process> {
         let command = self.arguments(load);
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
-        Process::start(rig, "order-entry", &vcpus.bound(&command))
+        Process::start(rig, "order-entry", &vcpus.pinned_command(&command))
     }
 
     /// Starts the program on the CPUs of a namespace guest.
@@ -89,11 +89,11 @@ impl OrderEntry {
     ) -> Result<Process> {
         let command = self.arguments(load);
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
-        guest.start(rig, "order-entry", &vcpus.bound(&command))
+        guest.start(rig, "order-entry", &vcpus.pinned_command(&command))
     }
 
     fn arguments(&self, load: OrderLoad) -> Vec<String> {
-        let OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, has_huge_pages } = load;
+        let OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, may_use_huge_pages: has_huge_pages } = load;
         let sign = if has_huge_pages { '+' } else { '-' };
         vec![
             "java".to_owned(),
@@ -114,7 +114,7 @@ impl OrderEntry {
         process: &mut Process,
         load: OrderLoad,
         environment: &Environment<'_>,
-    ) -> Result<OrdersDone> {
+    ) -> Result<OrderResult> {
         let limit = Duration::from_secs(load.warm_up_s + load.measure_s) + END_LIMIT;
         let status = environment.wait_for(process, limit).context("the Java load failed")?;
         ensure!(status.success(), "the Java load ended ({status}): {}", process.last_words());
@@ -122,14 +122,14 @@ impl OrderEntry {
     }
 }
 
-fn read(output: &str) -> Result<OrdersDone> {
+fn read(output: &str) -> Result<OrderResult> {
     let lines: Vec<Line> =
         output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let seconds = lines.iter().filter_map(|line| Some((line.at_s?, line.per_s))).collect();
     let last = lines.iter().find(|line| line.seconds.is_some());
     let last = last.with_context(|| format!("the Java load reported no result: {output}"))?;
     let paused = last.pauses_ms.unwrap_or(0.0) / 10.0 / last.seconds.unwrap_or(1.0);
-    Ok(OrdersDone { seconds, per_s: last.per_s, paused_percent: paused })
+    Ok(OrderResult { rate_by_second: seconds, operations_per_s: last.per_s, gc_paused_percent: paused })
 }
 
 #[cfg(test)]
@@ -142,8 +142,8 @@ mod tests {
                     {\"at_s\":2.002,\"per_s\":9271.2}\n\
                     {\"per_s\":8228.4,\"pauses_ms\":453,\"collections\":29,\"seconds\":2.000}\n";
         let result = read(output).unwrap();
-        assert_eq!(result.seconds, [(1.001, 7185.5), (2.002, 9271.2)]);
-        assert_eq!((result.per_s, result.paused_percent), (8228.4, 22.65));
+        assert_eq!(result.rate_by_second, [(1.001, 7185.5), (2.002, 9271.2)]);
+        assert_eq!((result.operations_per_s, result.gc_paused_percent), (8228.4, 22.65));
         assert!(read("Error: no class").unwrap_err().to_string().contains("no class"));
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use suimon_rig::{Daemon, Namespace, NamespaceGuest, Rig, Veth, wait_until};
 
 /// Address in the external network.
-pub(crate) const WORLD: &str = "10.77.0.200";
+pub(crate) const EXTERNAL_ADDRESS: &str = "10.77.0.200";
 /// Name of the virtual switch that the VMs are connected to.
 pub(crate) const SWITCH: &str = "lan";
 /// Name of the uplink, if the switch has one.
@@ -84,7 +84,7 @@ impl Lan {
     ///
     /// # Errors
     /// The switch is private.
-    pub(crate) fn world(&self) -> Result<&Namespace> {
+    pub(crate) fn external_namespace(&self) -> Result<&Namespace> {
         let world = self.world.as_ref().context("a private switch has no outside endpoint")?;
         Ok(&world.namespace)
     }
@@ -93,13 +93,13 @@ impl Lan {
     ///
     /// # Errors
     /// The switch is private.
-    pub(crate) fn far_device(&self) -> Result<&str> {
+    pub(crate) fn external_device(&self) -> Result<&str> {
         Ok(&self.world.as_ref().context("a private switch has no outside endpoint")?.device)
     }
 
     fn wait_reached(&self) -> Result<()> {
         let first = self.guests.first().context("the guests are missing")?.address();
-        let far = if self.world.is_some() { WORLD } else { &first };
+        let far = if self.world.is_some() { EXTERNAL_ADDRESS } else { &first };
         wait_until("guests that reach each other", READY_LIMIT, || {
             Ok(self.guests.iter().all(|guest| guest.namespace.ping(far).unwrap_or(false)))
         })
@@ -112,7 +112,7 @@ impl World {
         let namespace = Namespace::new(rig, "world")?;
         let (near, device) = (rig.device("n"), rig.device("f"));
         let wire = Veth::new(&near, &device, &namespace)?;
-        namespace.address(&device, &format!("{WORLD}/24"))?;
+        namespace.address(&device, &format!("{EXTERNAL_ADDRESS}/24"))?;
         Ok((Self { namespace, device, _wire: wire }, near))
     }
 }

@@ -22,7 +22,7 @@ impl Vcpus {
 
     /// Returns a command that runs on these CPUs: `taskset` sets the affinity, which child
     /// processes inherit.
-    pub(crate) fn bound<'a>(&'a self, command: &[&'a str]) -> Vec<&'a str> {
+    pub(crate) fn pinned_command<'a>(&'a self, command: &[&'a str]) -> Vec<&'a str> {
         [&["taskset", "--cpu-list", &self.list][..], command].concat()
     }
 }

@@ -78,9 +78,9 @@ impl WebServer {
         let file = format!("{folder}/nginx.conf");
         fs::write(&file, configuration(&folder))?;
         let socket = format!("unix:{folder}/cgi.sock");
-        let command = vcpus.bound(&["fcgiwrap", "-c", CGI_WORKERS, "-s", &socket]);
+        let command = vcpus.pinned_command(&["fcgiwrap", "-c", CGI_WORKERS, "-s", &socket]);
         let mut cgi = namespace.start(rig, "fcgiwrap", &command)?;
-        let command = vcpus.bound(&["nginx", "-c", &file, "-p", &folder]);
+        let command = vcpus.pinned_command(&["nginx", "-c", &file, "-p", &folder]);
         let mut nginx = namespace.start(rig, "nginx", &command)?;
         wait_until("listening nginx", START_LIMIT, || {
             nginx.check_running()?;
@@ -108,7 +108,7 @@ pub(crate) struct Connections {
 
 /// Requests served under the load.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Served {
+pub(crate) struct WebResult {
     pub(crate) requests: f64,
     pub(crate) requests_per_s: f64,
     /// Number of requests over HTTPS.
@@ -167,18 +167,18 @@ impl WebClients {
     ///
     /// # Errors
     /// A process does not exit, or printed no result.
-    pub(crate) fn end(mut self) -> Result<Served> {
+    pub(crate) fn end(mut self) -> Result<WebResult> {
         let [http, https] = [&mut self.http, &mut self.https].map(|wrk_run| {
             wrk_run.wait(END_LIMIT)?;
             parse_output(&wrk_run.log())
         });
         let (http, https) =
             (http.context("wrk over HTTP failed")?, https.context("wrk over HTTPS failed")?);
-        Ok(Served::combine(&http, &https))
+        Ok(WebResult::combine(&http, &https))
     }
 }
 
-impl Served {
+impl WebResult {
     fn combine(http: &ScriptOutput, https: &ScriptOutput) -> Self {
         let rate =
             |script_output: &ScriptOutput| script_output.requests * 1e6 / script_output.us.max(1.0);
@@ -274,7 +274,7 @@ mod tests {
         let http = parse_output(log).unwrap();
         let https =
             ScriptOutput { requests: 500.0, cgi: 10.0, us: 2.5e6, errors: 0.0, p99_us: 9000.0 };
-        let summary = Served::combine(&http, &https);
+        let summary = WebResult::combine(&http, &https);
         assert!((summary.requests_per_s - 5200.0).abs() < 1e-6, "{summary:?}");
         assert!(
             (summary.cgi_requests - 1610.0).abs() < 1e-6 && summary.errors > 0.5,

@@ -9,19 +9,21 @@ pub(crate) struct Advice {
     /// Reason for the recommendation in both languages.
     pub(crate) reason: LocalizedText,
     /// Id of the run that the recommendation is derived from.
-    pub(crate) run: String,
+    #[serde(rename = "run")]
+    pub(crate) run_id: String,
     /// Key to change; `None` if the recommendation is informational.
-    pub(crate) target: Option<Target>,
+    pub(crate) target: Option<RecommendedSetting>,
 }
 
 /// Key of a host file with the recommended value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Target {
+pub(crate) struct RecommendedSetting {
     /// Name of the table or array of tables: `team`, `nic`, `power`.
     pub(crate) table: &'static str,
     /// Restricts an array of tables to those in which the key (first element) has the value (second
     /// element).
-    pub(crate) only: Option<(&'static str, String)>,
+    #[serde(rename = "only")]
+    pub(crate) table_filter: Option<(&'static str, String)>,
     /// Dotted name of the key.
     pub(crate) key: &'static str,
     pub(crate) value: Value,

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use toml_edit::{DocumentMut, Item, Table, value};
 
-use super::advice::{Target, Value};
+use super::advice::{RecommendedSetting, Value};
 
 /// Host file that is being edited.
 pub(super) struct HostFile {
@@ -21,7 +21,7 @@ impl HostFile {
 
     /// Sets a key in all tables that the target selects. Returns the number of tables in which the
     /// value changed.
-    pub(super) fn set(&mut self, target: &Target) -> usize {
+    pub(super) fn set(&mut self, target: &RecommendedSetting) -> usize {
         match self.document.get_mut(target.table) {
             Some(Item::ArrayOfTables(tables)) => tables
                 .iter_mut()
@@ -34,13 +34,13 @@ impl HostFile {
     }
 }
 
-fn is_meant(table: &Table, target: &Target) -> bool {
-    target.only.as_ref().is_none_or(|(key, expected)| {
+fn is_meant(table: &Table, target: &RecommendedSetting) -> bool {
+    target.table_filter.as_ref().is_none_or(|(key, expected)| {
         table.get(key).and_then(Item::as_str) == Some(expected.as_str())
     })
 }
 
-fn set_in(table: &mut Table, target: &Target) -> usize {
+fn set_in(table: &mut Table, target: &RecommendedSetting) -> usize {
     let new_value = match &target.value {
         Value::Text(text) => value(text.as_str()),
         Value::Number(number) => value(*number),

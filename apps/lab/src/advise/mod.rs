@@ -18,8 +18,8 @@ use similar::TextDiff;
 use suimon_lab_run::{LocalizedText, Run, RunOrigin};
 
 use crate::output::print;
-use crate::plan::SHIPPED;
-use crate::results::{Results, is_run_of};
+use crate::plan::SHIPPED_PLANS;
+use crate::results::{ResultsFolder, is_run_of};
 use crate::shared_flags::{OutputFlags, ResultsFlags};
 use advice::Advice;
 use host_file::HostFile;
@@ -96,7 +96,7 @@ impl AdviseFlags {
                 "- {}{} ({})\n",
                 advice.reason.in_language(language),
                 action.in_language(language),
-                advice.run
+                advice.run_id
             );
         }
         if diff.is_empty() {
@@ -124,10 +124,10 @@ impl AdviseFlags {
 
 /// Returns the last completed real run of each shipped plan, except quick runs, which verify only
 /// that a plan works.
-fn last_runs(results: &Results) -> Result<Vec<Run>> {
+fn last_runs(results: &ResultsFolder) -> Result<Vec<Run>> {
     let ids = results.ids()?;
     let mut runs = Vec::new();
-    for (plan, _) in SHIPPED {
+    for (plan, _) in SHIPPED_PLANS {
         for id in ids.iter().rev().filter(|id| is_run_of(id, plan)) {
             let folder = results.find(id)?;
             let Some(run) = folder.load().ok().filter(|_| folder.is_complete()) else { continue };

@@ -1,17 +1,17 @@
-use super::advice::{Target, Value};
+use super::advice::{RecommendedSetting, Value};
 use super::*;
 use crate::report::tests::full_run;
 
 const HOST: &str = "# mine\n[host]\nname = \"h\"\n\n[[team]]\nname = \"a\" # first\nmode = \"static\"\nalgorithm = \"mac-addresses\"\n\n[[team]]\nname = \"b\"\nmode = \"lacp\"\nalgorithm = \"dynamic\"\n[team.vmq]\nmode = \"dynamic\"\n";
 
-fn set(target: &Target) -> (usize, String) {
+fn set(target: &RecommendedSetting) -> (usize, String) {
     let mut file = HostFile::parse(HOST).unwrap();
     let changed = file.set(target);
     (changed, file.text())
 }
 
-fn target(selector: Option<(&'static str, &str)>, key: &'static str, value: Value) -> Target {
-    Target { table: "team", only: selector.map(|(key, value)| (key, value.to_owned())), key, value }
+fn target(selector: Option<(&'static str, &str)>, key: &'static str, value: Value) -> RecommendedSetting {
+    RecommendedSetting { table: "team", table_filter: selector.map(|(key, value)| (key, value.to_owned())), key, value }
 }
 
 #[test]
@@ -29,17 +29,17 @@ fn only_the_selected_key_is_changed_and_the_remaining_text_is_preserved() {
     assert!(text.starts_with("# mine\n") && text.contains("# first"), "{text}");
     // An equal value is not a change, and a missing table is not created.
     assert_eq!(set(&target(None, "mode", Value::Text("lacp".to_owned()))).0, 1);
-    let absent = Target { table: "nic", ..target(None, "x", Value::Number(1)) };
+    let absent = RecommendedSetting { table: "nic", ..target(None, "x", Value::Number(1)) };
     assert_eq!(set(&absent), (0, HOST.to_owned()));
 }
 
 #[test]
 fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
     let mut run = full_run("vmq-teaming");
-    for part in &mut run.parts {
-        let is_best = part.case.ends_with("+ip-addresses");
-        part.value("processors-1", 1.0);
-        part.value("carried-4", if is_best { 2e6 } else { 1e6 });
+    for part in &mut run.repetitions {
+        let is_best = part.case_id.ends_with("+ip-addresses");
+        part.set_value("processors-1", 1.0);
+        part.set_value("carried-4", if is_best { 2e6 } else { 1e6 });
     }
     let advice = rules::recommendations(&run);
     assert_eq!(advice.len(), 3);
@@ -49,15 +49,15 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
     }
     // The spread exceeds the difference.
     let mut wide = run.clone();
-    for part in &mut wide.parts {
+    for part in &mut wide.repetitions {
         let is_odd = part.repetition % 2 == 1;
         let throughput = part.values["carried-4"];
-        part.value("carried-4", if is_odd { throughput * 5.0 } else { throughput });
+        part.set_value("carried-4", if is_odd { throughput * 5.0 } else { throughput });
     }
     assert_eq!(rules::recommendations(&wide), []);
     // Without a difference, nothing is recommended.
-    for part in &mut run.parts {
-        part.value("carried-4", 2e6);
+    for part in &mut run.repetitions {
+        part.set_value("carried-4", 2e6);
     }
     assert_eq!(rules::recommendations(&run), []);
 }
@@ -66,10 +66,10 @@ fn the_algorithm_that_carries_most_is_advised_for_teams_of_its_mode() {
 fn recommend(plan: &str, value: impl Fn(&str, &str) -> f64) -> Vec<Advice> {
     let mut run = full_run(plan);
     let measures: Vec<String> = run.measures.iter().map(|measure| measure.id.clone()).collect();
-    for part in &mut run.parts {
-        let case = part.case.clone();
+    for part in &mut run.repetitions {
+        let case = part.case_id.clone();
         for measure in &measures {
-            part.value(measure, value(&case, measure));
+            part.set_value(measure, value(&case, measure));
         }
     }
     rules::recommendations(&run)
@@ -101,11 +101,11 @@ fn an_uplinks_driver_is_advised_by_throughput_then_by_cpu_time() {
 fn the_smallest_sufficient_number_of_workers_is_recommended() {
     let advice_of = |rate_with_two: f64, spread: f64| {
         let mut run = full_run("vmq-max-processors");
-        for part in &mut run.parts {
+        for part in &mut run.repetitions {
             let variation = f64::from(part.repetition) * spread;
-            part.value("carried-1", 1000.0 + variation);
-            part.value("carried-2", rate_with_two + variation);
-            part.value("carried-3", 1000.0 + variation);
+            part.set_value("carried-1", 1000.0 + variation);
+            part.set_value("carried-2", rate_with_two + variation);
+            part.set_value("carried-3", 1000.0 + variation);
         }
         rules::recommendations(&run)
     };
@@ -138,15 +138,15 @@ fn a_power_plan_is_recommended_if_it_improves_results_significantly() {
 #[test]
 fn nothing_is_recommended_from_differences_within_the_spread() {
     let mut run = full_run("tiles");
-    for part in &mut run.parts {
-        let score = if part.case == "tiles.2" { 3.0 } else { 2.0 };
-        part.value("score", score + f64::from(part.repetition) - 1.0);
+    for part in &mut run.repetitions {
+        let score = if part.case_id == "tiles.2" { 3.0 } else { 2.0 };
+        part.set_value("score", score + f64::from(part.repetition) - 1.0);
     }
     assert_eq!(rules::recommendations(&run), []);
     let mut run = full_run("offload-ftp");
-    run.parts.retain(|part| part.repetition == 0);
-    for part in &mut run.parts {
-        part.value("sent", if part.case == "xdp+both" { 2000.0 } else { 1000.0 });
+    run.repetitions.retain(|part| part.repetition == 0);
+    for part in &mut run.repetitions {
+        part.set_value("sent", if part.case_id == "xdp+both" { 2000.0 } else { 1000.0 });
     }
     assert_eq!(rules::recommendations(&run), [], "each was measured once");
 }

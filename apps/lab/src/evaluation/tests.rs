@@ -1,21 +1,21 @@
 use super::*;
-use crate::plan::shipped;
+use crate::plan::find_shipped_plan;
 use crate::results::tests::run;
 
 /// Returns the plan `vmq-teaming`, and a run of it. The entries are case, measure, and value in
 /// each repetition.
 fn with(values: &[(&str, &str, &[f64])]) -> (Plan, Run) {
-    let plan = Plan::parse(shipped("vmq-teaming").unwrap()).unwrap();
+    let plan = Plan::parse(find_shipped_plan("vmq-teaming").unwrap()).unwrap();
     let mut run = run("x".to_owned());
     for (case, measure, values) in values {
         for (repetition, value) in (0..).zip(*values) {
             let mut part = suimon_lab_run::Repetition {
-                case: (*case).to_owned(),
+                case_id: (*case).to_owned(),
                 repetition,
                 ..Default::default()
             };
-            part.value(measure, *value);
-            run.parts.push(part);
+            part.set_value(measure, *value);
+            run.repetitions.push(part);
         }
     }
     (plan, run)
@@ -28,12 +28,12 @@ fn a_figure_agrees_by_its_whole_interval() {
         (&[1.0][..], Agreement::Agrees, "1"),
         (&[1.0, 1.0], Agreement::Agrees, "1"),
         (&[4.0, 4.0, 4.0], Agreement::Differs, "4"),
-        (&[1.0, 1.0, 2.0], Agreement::Open, "1.33 ± 1.43"),
+        (&[1.0, 1.0, 2.0], Agreement::Inconclusive, "1.33 ± 1.43"),
     ] {
         let (plan, run) = with(&[(case, "processors-1", values)]);
         let judged = evaluate(&plan, &run);
         assert_eq!(judged[0].agreement, expected, "{values:?}");
-        assert_eq!(judged[0].text().unwrap(), text);
+        assert_eq!(judged[0].measured_text().unwrap(), text);
         assert_eq!(judged[1].agreement, Agreement::NotMeasured);
     }
 }
@@ -55,10 +55,10 @@ fn a_ratio_is_taken_repetition_by_repetition() {
         unit = "% more"
         expects = { at_least = 9.0, at_most = 11.0 }
     "#;
-    plan.head.figures = vec![toml::from_str(text).unwrap()];
+    plan.header.figures = vec![toml::from_str(text).unwrap()];
     let judged = evaluate(&plan, &run);
     // The values vary by a factor of three, but their ratio is constant.
-    assert_eq!(judged[0].text().unwrap(), "10 % more");
+    assert_eq!(judged[0].measured_text().unwrap(), "10 % more");
     assert_eq!(judged[0].agreement, Agreement::Agrees);
 }
 

@@ -10,15 +10,18 @@ pub(crate) struct Chart {
     pub(crate) title: LocalizedText,
     pub(crate) shape: Shape,
     /// Name of the group of series shown, for charts over time.
-    pub(crate) group: Option<String>,
+    #[serde(rename = "group")]
+    pub(crate) series_group: Option<String>,
     /// Ids of the measures shown, for other charts.
     #[serde(default)]
     pub(crate) measures: Vec<String>,
     /// Prefixes of the ids of cases shown; all cases if empty.
     #[serde(default)]
-    pub(crate) cases: Vec<String>,
+    #[serde(rename = "cases")]
+    pub(crate) case_prefixes: Vec<String>,
     /// Name of the x axis of curves.
-    pub(crate) x: Option<LocalizedText>,
+    #[serde(rename = "x")]
+    pub(crate) x_axis_name: Option<LocalizedText>,
 }
 
 /// Representation of the values in a chart.

@@ -18,7 +18,7 @@ use suimon_lab_run::folder::check_id;
 
 pub(crate) use chart::{Chart, Shape};
 pub(crate) use figure::Figure;
-pub(crate) use shipped::{SHIPPED, shipped};
+pub(crate) use shipped::{SHIPPED_PLANS, find_shipped_plan};
 
 /// Scale of a run: its duration and number of repetitions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -35,7 +35,7 @@ pub(crate) enum Scale {
 /// Plan of an experiment.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    pub(crate) head: Head,
+    pub(crate) header: PlanHeader,
     /// Unmodified text of the file.
     pub(crate) text: String,
 }
@@ -43,7 +43,7 @@ pub(crate) struct Plan {
 /// Content of a plan's file except the settings of the experiment.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Head {
+pub(crate) struct PlanHeader {
     /// Id, as in the list of experiments.
     pub(crate) id: String,
     /// Kind of experiment, which defines `[settings]`.
@@ -59,7 +59,8 @@ pub(crate) struct Head {
     /// Simulator scenario of the same experiment.
     pub(crate) simulation: Option<String>,
     #[serde(default)]
-    pub(crate) repeat: Repeat,
+    #[serde(rename = "repeat")]
+    pub(crate) repetition_policy: RepetitionPolicy,
     #[serde(default, rename = "chart")]
     pub(crate) charts: Vec<Chart>,
     #[serde(default, rename = "figure")]
@@ -74,7 +75,7 @@ pub(crate) struct Head {
 /// Number of repetitions of cases.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Repeat {
+pub(crate) struct RepetitionPolicy {
     /// Smallest number of repetitions, 1 to 1000.
     #[serde(rename = "least")]
     pub(crate) min: u32,
@@ -87,7 +88,7 @@ pub(crate) struct Repeat {
     pub(crate) precision_percent: f64,
 }
 
-impl Default for Repeat {
+impl Default for RepetitionPolicy {
     fn default() -> Self {
         Self { min: 1, max: 1, precision_percent: 5.0 }
     }
@@ -97,7 +98,7 @@ impl Default for Repeat {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Change {
-    repeat: Option<Repeat>,
+    repeat: Option<RepetitionPolicy>,
     #[serde(default)]
     settings: toml::Table,
 }
@@ -120,8 +121,8 @@ impl Plan {
     /// key.
     pub(crate) fn find(name: &str) -> Result<Self> {
         if !name.contains('/') && !name.ends_with(".toml") {
-            let text = shipped(name).with_context(|| {
-                let ids: Vec<&str> = SHIPPED.iter().map(|(id, _)| *id).collect();
+            let text = find_shipped_plan(name).with_context(|| {
+                let ids: Vec<&str> = SHIPPED_PLANS.iter().map(|(id, _)| *id).collect();
                 format!(
                     "there is no plan `{name}`; give the path of a plan file, or one of {}",
                     ids.join(", ")
@@ -135,10 +136,10 @@ impl Plan {
 
     /// Parses and checks a plan, including its settings at every scale.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let head: Head = toml::from_str(text)?;
+        let head: PlanHeader = toml::from_str(text)?;
         check_id("id", &head.id)?;
         head.check_repeats()?;
-        let plan = Self { head, text: text.to_owned() };
+        let plan = Self { header: head, text: text.to_owned() };
         for scale in [Scale::Auto, Scale::Quick, Scale::Full] {
             let experiment = plan.experiment(scale)?;
             plan.check_names(experiment.as_ref())?;
@@ -151,18 +152,18 @@ impl Plan {
     /// # Errors
     /// Invalid settings; the error names the key.
     pub(crate) fn experiment(&self, scale: Scale) -> Result<Box<dyn Experiment>> {
-        let mut settings = self.head.settings.clone();
-        if let Some(change) = self.head.change(scale) {
+        let mut settings = self.header.settings.clone();
+        if let Some(change) = self.header.change(scale) {
             change_all(&mut settings, &change.settings);
         }
-        suimon_lab_experiments::make(&self.head.kind, settings)
+        suimon_lab_experiments::make(&self.header.kind, settings)
             .with_context(|| format!("settings at scale {}", scale.name()))
     }
 
     /// Returns the number of repetitions at a scale.
-    pub(crate) fn repeat(&self, scale: Scale) -> Repeat {
-        let change = self.head.change(scale).and_then(|change| change.repeat);
-        change.unwrap_or(self.head.repeat)
+    pub(crate) fn repetition_policy(&self, scale: Scale) -> RepetitionPolicy {
+        let change = self.header.change(scale).and_then(|change| change.repeat);
+        change.unwrap_or(self.header.repetition_policy)
     }
 
     /// Checks that charts and figures refer to existing cases and measures. At a smaller scale a
@@ -170,8 +171,8 @@ impl Plan {
     fn check_names(&self, experiment: &dyn Experiment) -> Result<()> {
         let measures = experiment.measures();
         let is_measure = |id: &str| measures.iter().any(|measure| measure.id == id);
-        for figure in &self.head.figures {
-            for source in [figure.measured.as_ref(), figure.over.as_ref()].into_iter().flatten() {
+        for figure in &self.header.figures {
+            for source in [figure.measured.as_ref(), figure.divisor.as_ref()].into_iter().flatten() {
                 ensure!(
                     is_measure(&source.measure),
                     "figure {}: there is no measure `{}`",
@@ -180,7 +181,7 @@ impl Plan {
                 );
             }
         }
-        for chart in &self.head.charts {
+        for chart in &self.header.charts {
             for measure in &chart.measures {
                 ensure!(
                     is_measure(measure),
@@ -200,7 +201,7 @@ impl Plan {
     }
 }
 
-impl Head {
+impl PlanHeader {
     fn change(&self, scale: Scale) -> Option<&Change> {
         match scale {
             Scale::Auto => None,
@@ -211,8 +212,8 @@ impl Head {
 
     fn check_repeats(&self) -> Result<()> {
         let changed = [self.quick.repeat, self.full.repeat].into_iter().flatten();
-        for repeat in changed.chain([self.repeat]) {
-            let Repeat { min, max, precision_percent } = repeat;
+        for repeat in changed.chain([self.repetition_policy]) {
+            let RepetitionPolicy { min, max, precision_percent } = repeat;
             ensure!((1..=1000).contains(&min), "repeat.least: {min} is outside of 1 to 1000");
             ensure!((min..=1000).contains(&max), "repeat.most: {max} is outside of {min} to 1000");
             ensure!(

@@ -1,7 +1,7 @@
 //! Plans included in the program.
 
 /// Names and files of the plans, in the order of the list of experiments.
-pub(crate) const SHIPPED: &[(&str, &str)] = &[
+pub(crate) const SHIPPED_PLANS: &[(&str, &str)] = &[
     ("vmq-teaming", include_str!("../../../../lab/plans/vmq-teaming.toml")),
     ("vmq-max-processors", include_str!("../../../../lab/plans/vmq-max-processors.toml")),
     ("offload-ftp", include_str!("../../../../lab/plans/offload-ftp.toml")),
@@ -20,6 +20,6 @@ pub(crate) const SHIPPED: &[(&str, &str)] = &[
 ];
 
 /// Returns the plan with this name.
-pub(crate) fn shipped(name: &str) -> Option<&'static str> {
-    SHIPPED.iter().find(|(id, _)| *id == name).map(|(_, text)| *text)
+pub(crate) fn find_shipped_plan(name: &str) -> Option<&'static str> {
+    SHIPPED_PLANS.iter().find(|(id, _)| *id == name).map(|(_, text)| *text)
 }

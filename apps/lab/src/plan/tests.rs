@@ -14,23 +14,23 @@ fn refuses(valid: &str, cases: &[(&str, &str, &str)]) {
 
 #[test]
 fn every_shipped_plan_is_read_and_bears_its_own_name() {
-    for (id, text) in SHIPPED {
+    for (id, text) in SHIPPED_PLANS {
         let plan = Plan::parse(text).unwrap_or_else(|error| panic!("{id}: {error:#}"));
-        assert_eq!(plan.head.id, *id);
+        assert_eq!(plan.header.id, *id);
         let quick = plan.experiment(Scale::Quick).unwrap();
         let seconds: f64 = quick.cases().iter().map(|case| case.seconds).sum();
-        let seconds = seconds * f64::from(plan.repeat(Scale::Quick).max);
+        let seconds = seconds * f64::from(plan.repetition_policy(Scale::Quick).max);
         assert!(seconds <= 120.0, "{id} is not quick: {seconds} s");
         let ids: std::collections::BTreeSet<_> =
-            plan.head.figures.iter().map(|figure| &figure.id).collect();
-        assert_eq!(ids.len(), plan.head.figures.len(), "{id}: figures of the same id");
+            plan.header.figures.iter().map(|figure| &figure.id).collect();
+        assert_eq!(ids.len(), plan.header.figures.len(), "{id}: figures of the same id");
     }
 }
 
 #[test]
 fn invalid_plans_of_vmq_are_rejected() {
     refuses(
-        shipped("vmq-teaming").unwrap(),
+        find_shipped_plan("vmq-teaming").unwrap(),
         &[
             ("kind = \"vmq\"", "", "kind"),
             ("kind = \"vmq\"", "kind = \"vm\"", "vm"),
@@ -48,7 +48,7 @@ fn invalid_plans_of_vmq_are_rejected() {
 #[test]
 fn invalid_plans_of_web_are_rejected() {
     refuses(
-        shipped("web").unwrap(),
+        find_shipped_plan("web").unwrap(),
         &[
             ("vms = [1, 2]", "vms = [0]", "vms"),
             ("vms = [1, 2]", "vms = []", "vms"),
@@ -65,7 +65,7 @@ fn invalid_plans_of_web_are_rejected() {
 #[test]
 fn invalid_plans_of_qos_are_rejected() {
     refuses(
-        shipped("qos-host").unwrap(),
+        find_shipped_plan("qos-host").unwrap(),
         &[
             ("\"VM05\"]", "\"VM01\"]", "twice"),
             ("block_kib = 512", "block_kib = 500", "block_kib"),
@@ -80,7 +80,7 @@ fn invalid_plans_of_qos_are_rejected() {
         ],
     );
     refuses(
-        shipped("qos-cluster-min").unwrap(),
+        find_shipped_plan("qos-cluster-min").unwrap(),
         &[
             ("is_too_much = true\n", "", "is_too_much"),
             ("limits = [{}, {}]", "limits = [{}, {}]\nis_too_much = true", "is_too_much"),
@@ -91,7 +91,7 @@ fn invalid_plans_of_qos_are_rejected() {
 #[test]
 fn invalid_plans_of_tiles_are_rejected() {
     refuses(
-        shipped("tiles").unwrap(),
+        find_shipped_plan("tiles").unwrap(),
         &[
             ("tiles = [1, 2, 3]", "tiles = []", "tiles"),
             ("tiles = [1, 2, 3]", "tiles = [0]", "tiles"),
@@ -115,7 +115,7 @@ fn invalid_plans_of_tiles_are_rejected() {
 #[test]
 fn invalid_plans_of_disk_io_are_rejected() {
     refuses(
-        shipped("disk-io").unwrap(),
+        find_shipped_plan("disk-io").unwrap(),
         &[
             ("depths = [1,", "depths = [0,", "depths"),
             ("depths = [1,", "depths = [2,", "depths"),
@@ -135,7 +135,7 @@ fn invalid_plans_of_disk_io_are_rejected() {
 #[test]
 fn invalid_plans_of_offload_are_rejected() {
     refuses(
-        shipped("offload-ftp").unwrap(),
+        find_shipped_plan("offload-ftp").unwrap(),
         &[
             ("\"af_packet\", \"af_xdp\"", "\"dpdk\"", "dpdk"),
             ("\"af_packet\", \"af_xdp\"", "", "drivers"),
@@ -152,7 +152,7 @@ fn invalid_plans_of_offload_are_rejected() {
 #[test]
 fn invalid_plans_of_power_plan_are_rejected() {
     refuses(
-        shipped("power-plan").unwrap(),
+        find_shipped_plan("power-plan").unwrap(),
         &[
             ("\"balanced\", ", "", "balanced"),
             ("sessions = 4", "sessions = 0", "sessions"),
@@ -165,7 +165,7 @@ fn invalid_plans_of_power_plan_are_rejected() {
 #[test]
 fn invalid_plans_of_streams_are_rejected() {
     refuses(
-        shipped("net-vm-to-vm").unwrap(),
+        find_shipped_plan("net-vm-to-vm").unwrap(),
         &[
             ("processors = 1", "processors = 17", "processors"),
             ("seconds = 5", "seconds = 1", "seconds"),
@@ -187,7 +187,7 @@ fn invalid_plans_of_streams_are_rejected() {
 #[test]
 fn invalid_plans_of_sriov_host_cpu_are_rejected() {
     refuses(
-        shipped("sriov-host-cpu").unwrap(),
+        find_shipped_plan("sriov-host-cpu").unwrap(),
         &[("mib = 64", "mib = 0", "mib"), ("mib = 64", "gib = 64", "gib")],
     );
 }

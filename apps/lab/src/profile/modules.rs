@@ -269,7 +269,7 @@ const KERNEL: &[(&str, &[&str])] = &[
 ///
 /// # Errors
 /// A line has an unexpected format.
-pub(super) fn sum_up(report: &str, sample_s: f64) -> Result<Vec<ProfiledModule>> {
+pub(super) fn parse_perf_report(report: &str, sample_s: f64) -> Result<Vec<ProfiledModule>> {
     let mut samples: BTreeMap<String, u64> = BTreeMap::new();
     for line in report.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')) {
         let mut fields = line.splitn(3, '|').map(str::trim);
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn samples_are_added_up_by_module() {
-        let modules = sum_up(PERF_OUTPUT, 0.5).unwrap();
+        let modules = parse_perf_report(PERF_OUTPUT, 0.5).unwrap();
         let seconds_by_module: Vec<(&str, f64)> =
             modules.iter().map(|module| (module.name.as_str(), module.cpu_seconds)).collect();
         assert_eq!(
@@ -349,9 +349,9 @@ mod tests {
                 ("libc.so.6", 0.5),
             ]
         );
-        let error = sum_up("perf: out of luck\n", 1.0).unwrap_err();
+        let error = parse_perf_report("perf: out of luck\n", 1.0).unwrap_err();
         assert!(format!("{error:#}").contains("out of luck"), "{error:#}");
-        assert_eq!(sum_up("# nothing\n", 1.0).unwrap(), []);
+        assert_eq!(parse_perf_report("# nothing\n", 1.0).unwrap(), []);
     }
 
     #[test]

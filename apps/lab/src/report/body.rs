@@ -4,11 +4,11 @@ use suimon_lab_run::{LocalizedText, Repetition, RunOrigin, Statistics};
 
 use super::evaluated_run::EvaluatedRun;
 use super::modules::modules;
-use super::noise::noise;
-use super::page::{both, escaped, table};
-use crate::documents::document;
+use super::noise::background_load_note;
+use super::page::{bilingual_html, escape_html, table};
+use crate::documents::document_title;
 use crate::evaluation::{Agreement, EvaluatedFigure};
-use crate::number::number;
+use crate::number::format_number;
 
 /// Returns links to the sections of a report about several runs.
 pub(super) fn contents(runs: &[EvaluatedRun]) -> String {
@@ -16,9 +16,9 @@ pub(super) fn contents(runs: &[EvaluatedRun]) -> String {
     for read in runs {
         html += &format!(
             "<li><a href=\"#{}\">{}</a> {}</li>",
-            escaped(&read.run.id),
-            both(&read.plan.head.title),
-            both(&read.verdict)
+            escape_html(&read.run.id),
+            bilingual_html(&read.plan.header.title),
+            bilingual_html(&read.verdict)
         );
     }
     html + "</ul>"
@@ -26,32 +26,32 @@ pub(super) fn contents(runs: &[EvaluatedRun]) -> String {
 
 /// Returns the complete report of a run, from the question to the versions of tools.
 pub(super) fn body(read: &EvaluatedRun) -> String {
-    let (head, run) = (&read.plan.head, &read.run);
-    let mut html = format!("<article id=\"{}\">", escaped(&run.id));
+    let (head, run) = (&read.plan.header, &read.run);
+    let mut html = format!("<article id=\"{}\">", escape_html(&run.id));
     html += &format!(
         "<p class=soft>{} · {} · {}</p>",
-        escaped(&head.id),
-        both(&origin(&run.origin)),
-        escaped(&run.began)
+        escape_html(&head.id),
+        bilingual_html(&origin(&run.origin)),
+        escape_html(&run.started_at)
     );
     html +=
-        &format!("<h1>{}</h1><p class=question>{}</p>", both(&head.title), both(&head.question));
-    html += &format!("<div class=verdict><p>{}</p></div>", both(&read.verdict));
+        &format!("<h1>{}</h1><p class=question>{}</p>", bilingual_html(&head.title), bilingual_html(&head.question));
+    html += &format!("<div class=verdict><p>{}</p></div>", bilingual_html(&read.verdict));
     if let Some(reason) = &run.aborted_reason {
         let words = LocalizedText::new(
             format!("The run is incomplete: {reason}."),
             format!("この測定は途中までです ({reason})。"),
         );
-        html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", both(&words));
+        html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", bilingual_html(&words));
     }
-    let (is_noisy, quietness) = noise(&run.machine);
+    let (is_noisy, quietness) = background_load_note(&run.machine);
     if is_noisy && run.origin == RunOrigin::Real {
-        html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", both(&quietness));
+        html += &format!("<div class=\"verdict noise\"><p>{}</p></div>", bilingual_html(&quietness));
     }
     html += &figures(read);
     let charts: String = head.charts.iter().map(|chart| super::chart::draw(chart, run)).collect();
     if !charts.is_empty() {
-        html += &format!("<h2>{}</h2>{charts}", both(&LocalizedText::new("Charts", "グラフ")));
+        html += &format!("<h2>{}</h2>{charts}", bilingual_html(&LocalizedText::new("Charts", "グラフ")));
     }
     html += &modules(run);
     html += &published_and_setup(read);
@@ -72,16 +72,16 @@ fn origin(origin: &RunOrigin) -> LocalizedText {
 }
 
 fn head(cells: &[(&str, &str)]) -> Vec<String> {
-    cells.iter().map(|(en, ja)| both(&LocalizedText::new(*en, *ja))).collect()
+    cells.iter().map(|(en, ja)| bilingual_html(&LocalizedText::new(*en, *ja))).collect()
 }
 
 /// Returns the HTML table of published, measured and simulated values.
 fn figures(read: &EvaluatedRun) -> String {
-    let heading = both(&LocalizedText::new(
+    let heading = bilingual_html(&LocalizedText::new(
         "Published, measured, simulated",
         "公表値・実測・シミュレーション",
     ));
-    if read.run.origin != RunOrigin::Real || read.judged.is_empty() {
+    if read.run.origin != RunOrigin::Real || read.evaluated_figures.is_empty() {
         return simulated_figures(read, &heading);
     }
     let mut rows = vec![head(&[
@@ -91,8 +91,8 @@ fn figures(read: &EvaluatedRun) -> String {
         ("simulated", "シミュレーション"),
         ("", ""),
     ])];
-    rows.extend(read.judged.iter().map(figure));
-    let note = both(&LocalizedText::new(
+    rows.extend(read.evaluated_figures.iter().map(figure));
+    let note = bilingual_html(&LocalizedText::new(
         "± is half of the 95 % confidence interval of the mean. A figure agrees if its whole \
          interval is within the published range.",
         "± は平均の 95 % 信頼区間の半幅です。区間全体が公表値の範囲に入るとき「一致」とします。",
@@ -101,29 +101,29 @@ fn figures(read: &EvaluatedRun) -> String {
 }
 
 fn figure(figure: &EvaluatedFigure) -> Vec<String> {
-    let measured = figure.text().map_or_else(|| "–".to_owned(), |text| escaped(&text));
+    let measured = figure.measured_text().map_or_else(|| "–".to_owned(), |text| escape_html(&text));
     let measured = match figure.measured {
-        Some(estimate) if estimate.samples > 1 => {
-            format!("{measured} <span class=soft>n = {}</span>", estimate.samples)
+        Some(estimate) if estimate.sample_count > 1 => {
+            format!("{measured} <span class=soft>n = {}</span>", estimate.sample_count)
         }
         _ => measured,
     };
     let simulated = figure
         .simulated
         .as_ref()
-        .map_or_else(|| "–".to_owned(), |simulated| escaped(&simulated.simulated));
+        .map_or_else(|| "–".to_owned(), |simulated| escape_html(&simulated.simulated));
     let class = match figure.agreement {
         Agreement::Agrees => "agrees",
         Agreement::Differs => "differs",
-        Agreement::Open => "open",
-        Agreement::NotMeasured | Agreement::Shown => "soft",
+        Agreement::Inconclusive => "open",
+        Agreement::NotMeasured | Agreement::Informational => "soft",
     };
-    let agreement = format!("<span class={class}>{}</span>", both(&figure.finding()));
-    vec![both(&figure.of), both(&figure.published), measured, simulated, agreement]
+    let agreement = format!("<span class={class}>{}</span>", bilingual_html(&figure.agreement_text()));
+    vec![bilingual_html(&figure.quantity), bilingual_html(&figure.published), measured, simulated, agreement]
 }
 
 fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
-    if read.run.simulated.is_empty() {
+    if read.run.simulated_figures.is_empty() {
         return String::new();
     }
     let mut rows = vec![head(&[
@@ -133,43 +133,43 @@ fn simulated_figures(read: &EvaluatedRun, heading: &str) -> String {
         ("simulated", "シミュレーション"),
         ("", ""),
     ])];
-    for figure in &read.run.simulated {
-        let (class, finding) = match figure.agrees {
+    for figure in &read.run.simulated_figures {
+        let (class, finding) = match figure.is_within_tolerance {
             true => ("agrees", LocalizedText::new("agrees", "一致")),
             false => ("differs", LocalizedText::new("differs", "相違")),
         };
         let texts = [&figure.step, &figure.quantity, &figure.published, &figure.simulated]
-            .map(|text| escaped(text));
+            .map(|text| escape_html(text));
         let mut row = texts.to_vec();
-        row.push(format!("<span class={class}>{}</span>", both(&finding)));
+        row.push(format!("<span class={class}>{}</span>", bilingual_html(&finding)));
         rows.push(row);
     }
     format!("<h2>{heading}</h2>{}", table("figures", &rows))
 }
 
 fn published_and_setup(read: &EvaluatedRun) -> String {
-    let plan = &read.plan.head;
-    let mut html = format!("<h2>{}</h2>", both(&LocalizedText::new("Published", "公表された実験")));
+    let plan = &read.plan.header;
+    let mut html = format!("<h2>{}</h2>", bilingual_html(&LocalizedText::new("Published", "公表された実験")));
     html += &format!(
         "<p>{}</p><p class=soft>{}</p>",
-        both(&plan.published),
-        both(&document(&plan.document))
+        bilingual_html(&plan.published),
+        bilingual_html(&document_title(&plan.document))
     );
     html += &format!(
         "<h2>{}</h2><ul>",
-        both(&LocalizedText::new("Setup on this host", "ここでの構成"))
+        bilingual_html(&LocalizedText::new("Setup on this host", "ここでの構成"))
     );
     for words in &read.run.setup {
-        html += &format!("<li>{}</li>", both(words));
+        html += &format!("<li>{}</li>", bilingual_html(words));
     }
     html += "</ul>";
-    if !read.run.missing.is_empty() {
+    if !read.run.skipped_work.is_empty() {
         html += &format!(
             "<h3>{}</h3><ul>",
-            both(&LocalizedText::new("Missing on this host", "このマシンにないもの"))
+            bilingual_html(&LocalizedText::new("Missing on this host", "このマシンにないもの"))
         );
-        for words in &read.run.missing {
-            html += &format!("<li>{}</li>", both(words));
+        for words in &read.run.skipped_work {
+            html += &format!("<li>{}</li>", bilingual_html(words));
         }
         html += "</ul>";
     }
@@ -194,33 +194,33 @@ fn values(read: &EvaluatedRun) -> String {
             else {
                 continue;
             };
-            let text = |value: f64| number(value, crate::number::digits(statistics.mean));
+            let text = |value: f64| format_number(value, crate::number::decimal_places(statistics.mean));
             let unit = if measure.unit.is_empty() {
                 String::new()
             } else {
-                format!(" {}", escaped(&measure.unit))
+                format!(" {}", escape_html(&measure.unit))
             };
-            let interval = statistics.interval.map_or_else(
+            let interval = statistics.confidence_interval.map_or_else(
                 || "–".to_owned(),
                 |(low, high)| format!("{} – {}", text(low), text(high)),
             );
             rows.push(vec![
-                both(&case.words),
-                both(&measure.words),
+                bilingual_html(&case.description),
+                bilingual_html(&measure.description),
                 format!("{}{unit}", text(statistics.mean)),
                 interval,
                 text(statistics.min),
                 text(statistics.max),
-                statistics.samples.to_string(),
+                statistics.sample_count.to_string(),
             ]);
         }
     }
-    let heading = both(&LocalizedText::new("All values", "すべての値"));
-    let summary = both(&LocalizedText::new(
+    let heading = bilingual_html(&LocalizedText::new("All values", "すべての値"));
+    let summary = bilingual_html(&LocalizedText::new(
         format!("{} rows", rows.len() - 1),
         format!("{} 行", rows.len() - 1),
     ));
-    let files = both(&LocalizedText::new(
+    let files = bilingual_html(&LocalizedText::new(
         "Further files beside this page: run.json with all records, values.csv, and samples.csv \
          with every sample over time.",
         "このページの隣に、全記録 run.json、values.csv、全サンプル samples.csv があります。",
@@ -234,28 +234,28 @@ fn values(read: &EvaluatedRun) -> String {
 
 fn failures(read: &EvaluatedRun) -> String {
     let failed: Vec<&Repetition> =
-        read.run.parts.iter().filter(|part| part.failure.is_some()).collect();
+        read.run.repetitions.iter().filter(|part| part.failure.is_some()).collect();
     let noted: Vec<&Repetition> =
-        read.run.parts.iter().filter(|part| !part.notes.is_empty()).collect();
+        read.run.repetitions.iter().filter(|part| !part.notes.is_empty()).collect();
     let mut html = String::new();
     if !failed.is_empty() {
-        html += &format!("<h2>{}</h2><ul>", both(&LocalizedText::new("Failures", "失敗した測定")));
+        html += &format!("<h2>{}</h2><ul>", bilingual_html(&LocalizedText::new("Failures", "失敗した測定")));
         for part in failed {
             html += &format!(
                 "<li>{}, {}: <code>{}</code></li>",
-                escaped(&part.case),
+                escape_html(&part.case_id),
                 part.repetition + 1,
-                escaped(part.failure.as_deref().unwrap_or_default())
+                escape_html(part.failure.as_deref().unwrap_or_default())
             );
         }
         html += "</ul>";
     }
     if !noted.is_empty() {
         let mut noted_texts: Vec<&LocalizedText> = Vec::new();
-        html += &format!("<h2>{}</h2><ul>", both(&LocalizedText::new("Notes", "注記")));
+        html += &format!("<h2>{}</h2><ul>", bilingual_html(&LocalizedText::new("Notes", "注記")));
         for words in noted.iter().flat_map(|part| &part.notes) {
             if !noted_texts.contains(&words) {
-                html += &format!("<li>{}</li>", both(words));
+                html += &format!("<li>{}</li>", bilingual_html(words));
                 noted_texts.push(words);
             }
         }
@@ -268,37 +268,37 @@ fn circumstances(read: &EvaluatedRun, quietness: &LocalizedText) -> String {
     let (run, machine) = (&read.run, &read.run.machine);
     let mut html = String::new();
     if run.origin == RunOrigin::Real {
-        html += &format!("<h2>{}</h2>", both(&LocalizedText::new("The machine", "マシン")));
-        let governor = machine.governor.clone().unwrap_or_else(|| "–".to_owned());
+        html += &format!("<h2>{}</h2>", bilingual_html(&LocalizedText::new("The machine", "マシン")));
+        let governor = machine.cpu_governor.clone().unwrap_or_else(|| "–".to_owned());
         let kvm = if machine.kvm { "KVM" } else { "–" };
         let rows = [
             (
                 LocalizedText::new("CPU", "CPU"),
                 format!(
                     "{}, {} × ({} / core)",
-                    machine.cpu, machine.cpus, machine.threads_per_core
+                    machine.cpu_model, machine.cpus, machine.threads_per_core
                 ),
             ),
             (LocalizedText::new("memory", "メモリ"), format!("{} MiB", machine.memory_mib)),
             (
                 LocalizedText::new("system", "システム"),
-                format!("{}, Linux {}", machine.distribution, machine.linux),
+                format!("{}, Linux {}", machine.distribution, machine.kernel_release),
             ),
             (
                 LocalizedText::new("virtualization", "仮想化"),
                 format!("{}, {kvm}", machine.virtualization),
             ),
             (LocalizedText::new("governor", "ガバナー"), governor),
-            (LocalizedText::new("Suimon", "Suimon"), machine.suimon.clone()),
+            (LocalizedText::new("Suimon", "Suimon"), machine.suimon_commit.clone()),
         ];
         let mut cells = vec![head(&[("", ""), ("", "")])];
-        cells.extend(rows.map(|(words, text)| vec![both(&words), escaped(&text)]));
+        cells.extend(rows.map(|(words, text)| vec![bilingual_html(&words), escape_html(&text)]));
         cells.extend(
-            machine.tools.iter().map(|(name, version)| vec![escaped(name), escaped(version)]),
+            machine.tool_versions.iter().map(|(name, version)| vec![escape_html(name), escape_html(version)]),
         );
         html += &table("machine", &cells);
-        html += &format!("<p>{}</p>", both(quietness));
+        html += &format!("<p>{}</p>", bilingual_html(quietness));
     }
-    let heading = both(&LocalizedText::new("Again", "再実行"));
-    html + &format!("<h2>{heading}</h2><pre>{}</pre>", escaped(&run.command))
+    let heading = bilingual_html(&LocalizedText::new("Again", "再実行"));
+    html + &format!("<h2>{heading}</h2><pre>{}</pre>", escape_html(&run.command))
 }

@@ -7,15 +7,15 @@ use suimon_lab_run::Run;
 /// Returns one line per value: case, repetition, measure, unit, value.
 pub(crate) fn values(run: &Run) -> String {
     let mut text = String::from("case,repetition,began_ms,measure,unit,value\r\n");
-    for part in &run.parts {
+    for part in &run.repetitions {
         for (measure, value) in &part.values {
             let unit = run.measure(measure).map_or("", |measure| measure.unit.as_str());
             let _ = write!(
                 text,
                 "{},{},{},{},{},{value}\r\n",
-                field(&part.case),
+                field(&part.case_id),
                 part.repetition,
-                part.began_ms,
+                part.started_unix_ms,
                 field(measure),
                 field(unit)
             );
@@ -27,13 +27,13 @@ pub(crate) fn values(run: &Run) -> String {
 /// Returns one line per sample of a series, with a header.
 pub(crate) fn samples(run: &Run) -> String {
     let mut text = String::from("case,repetition,group,name,unit,at_s,value\r\n");
-    for part in &run.parts {
+    for part in &run.repetitions {
         for series in &part.series {
             for (index, value) in &series.points {
                 let _ = write!(
                     text,
                     "{},{},{},{},{},{index},{value}\r\n",
-                    field(&part.case),
+                    field(&part.case_id),
                     part.repetition,
                     field(&series.group),
                     field(&series.name),
@@ -49,16 +49,16 @@ pub(crate) fn samples(run: &Run) -> String {
 pub(crate) fn profile(run: &Run) -> Option<String> {
     let mut text = String::from("case,repetition,module,measured_s,cpu_s\r\n");
     let before = text.len();
-    for part in &run.parts {
+    for part in &run.repetitions {
         let Some(profile) = &part.profile else { continue };
         for module in &profile.modules {
             let _ = write!(
                 text,
                 "{},{},{},{},{}\r\n",
-                field(&part.case),
+                field(&part.case_id),
                 part.repetition,
                 field(&module.name),
-                profile.seconds,
+                profile.duration_s,
                 module.cpu_seconds
             );
         }
@@ -84,20 +84,20 @@ mod tests {
     #[test]
     fn every_value_and_every_sample_has_a_line() {
         let mut run = crate::results::tests::run("x".to_owned());
-        let mut part = Repetition { case: "a".to_owned(), repetition: 2, ..Repetition::default() };
-        part.value("rate", 1.5);
+        let mut part = Repetition { case_id: "a".to_owned(), repetition: 2, ..Repetition::default() };
+        part.set_value("rate", 1.5);
         part.series.push(Series {
             group: "disk".to_owned(),
             name: "VM \"1\", left".to_owned(),
             unit: "MB/s".to_owned(),
             points: vec![(0.5, 8.0), (1.5, 9.0)],
         });
-        run.parts.push(part);
+        run.repetitions.push(part);
         assert_eq!(profile(&run), None);
         let module = ProfiledModule { name: "kernel: TCP".to_owned(), cpu_seconds: 0.5 };
-        run.parts.push(Repetition {
-            case: "a".to_owned(),
-            profile: Some(Profile { seconds: 2.0, modules: vec![module] }),
+        run.repetitions.push(Repetition {
+            case_id: "a".to_owned(),
+            profile: Some(Profile { duration_s: 2.0, modules: vec![module] }),
             ..Repetition::default()
         });
         assert_eq!(profile(&run).unwrap().lines().nth(1), Some("a,0,kernel: TCP,2,0.5"));

@@ -13,24 +13,24 @@ use crate::plan::Plan;
 pub(crate) struct EvaluatedRun {
     pub(crate) plan: Plan,
     pub(crate) run: Run,
-    pub(crate) judged: Vec<EvaluatedFigure>,
+    pub(crate) evaluated_figures: Vec<EvaluatedFigure>,
     pub(crate) verdict: LocalizedText,
 }
 
 impl EvaluatedRun {
     pub(crate) fn evaluate(run: Run) -> Result<Self> {
-        let plan = Plan::parse(&run.plan)
+        let plan = Plan::parse(&run.plan_text)
             .with_context(|| format!("the plan that run {} contains is invalid", run.id))?;
         let judged = evaluate(&plan, &run);
         let verdict = verdict(&plan, &run, &judged);
-        Ok(Self { plan, run, judged, verdict })
+        Ok(Self { plan, run, evaluated_figures: judged, verdict })
     }
 
     pub(super) fn json(&self) -> Value {
         json!({
-            "run": self.run.id, "plan": self.plan.head.id, "scale": self.run.scale, "began": self.run.began,
-            "origin": self.run.origin, "verdict": self.verdict, "figures": self.judged,
-            "simulated": self.run.simulated, "cut_short": self.run.aborted_reason,
+            "run": self.run.id, "plan": self.plan.header.id, "scale": self.run.scale, "began": self.run.started_at,
+            "origin": self.run.origin, "verdict": self.verdict, "figures": self.evaluated_figures,
+            "simulated": self.run.simulated_figures, "cut_short": self.run.aborted_reason,
         })
     }
 
@@ -38,8 +38,8 @@ impl EvaluatedRun {
     pub(super) fn summary(&self, page: Option<&Path>, language: Language) -> String {
         let mut text = format!("{}\n{}\n", self.run.id, self.verdict.in_language(language));
         let is_simulated = self.run.origin != RunOrigin::Real;
-        for simulated_figure in self.run.simulated.iter().filter(|_| is_simulated) {
-            let finding = if simulated_figure.agrees { "agrees" } else { "differs" };
+        for simulated_figure in self.run.simulated_figures.iter().filter(|_| is_simulated) {
+            let finding = if simulated_figure.is_within_tolerance { "agrees" } else { "differs" };
             text += &format!(
                 "  {}, {}: {} ({}) {finding}\n",
                 simulated_figure.step,
@@ -48,13 +48,13 @@ impl EvaluatedRun {
                 simulated_figure.published
             );
         }
-        for figure in self.judged.iter().filter(|_| !is_simulated) {
-            let measured = figure.text().unwrap_or_else(|| "–".to_owned());
+        for figure in self.evaluated_figures.iter().filter(|_| !is_simulated) {
+            let measured = figure.measured_text().unwrap_or_else(|| "–".to_owned());
             text += &format!(
                 "  {}: {measured} ({}) {}\n",
-                figure.of.in_language(language),
+                figure.quantity.in_language(language),
                 figure.published.in_language(language),
-                figure.finding().in_language(language)
+                figure.agreement_text().in_language(language)
             );
         }
         if let Some(page) = page {

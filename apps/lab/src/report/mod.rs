@@ -17,7 +17,7 @@ use suimon_lab_run::folder::{HTML_REPORT_FILE, REPORT_FILE};
 use suimon_lab_run::{Language, LocalizedText};
 
 use crate::output::print;
-use crate::results::{Results, RunFolder};
+use crate::results::{ResultsFolder, RunFolder};
 use crate::shared_flags::ResultsFlags;
 use evaluated_run::EvaluatedRun;
 
@@ -42,12 +42,12 @@ pub(crate) struct ReportFlags {
 
 /// Returns the HTML page of one run.
 pub(crate) fn render_page(read: &EvaluatedRun, language: Language) -> String {
-    page::page(&read.plan.head.title, &body::body(read), language)
+    page::page(&read.plan.header.title, &body::body(read), language)
 }
 
 /// Writes the page and its data (JSON, CSV) to a run's folder. Returns the evaluation and the path
 /// of the page.
-pub(crate) fn write(folder: &RunFolder, language: Language) -> Result<(EvaluatedRun, PathBuf)> {
+pub(crate) fn write_report_files(folder: &RunFolder, language: Language) -> Result<(EvaluatedRun, PathBuf)> {
     let read = EvaluatedRun::evaluate(folder.load()?)?;
     folder.write(HTML_REPORT_FILE, render_page(&read, language).as_bytes())?;
     folder.write("values.csv", csv::values(&read.run).as_bytes())?;
@@ -66,7 +66,7 @@ impl ReportFlags {
             self.runs.iter().map(|name| results.find(name)).collect::<Result<_>>()?;
         let mut runs = Vec::new();
         for folder in &folders {
-            let (read, path) = write(folder, self.language)?;
+            let (read, path) = write_report_files(folder, self.language)?;
             if !self.json {
                 let path = self.output.is_none().then_some(path);
                 print(&read.summary(path.as_deref(), self.language))?;
@@ -90,8 +90,8 @@ impl ReportFlags {
 }
 
 /// Writes the report of a run that has just ended and returns its summary.
-pub(crate) fn write_report(results: &Results, id: &str) -> Result<String> {
-    let (read, path) = write(&results.find(id)?, Language::En)?;
+pub(crate) fn write_report(results: &ResultsFolder, id: &str) -> Result<String> {
+    let (read, path) = write_report_files(&results.find(id)?, Language::En)?;
     Ok(read.summary(Some(&path), Language::En))
 }
 

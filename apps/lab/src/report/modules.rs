@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use suimon_lab_run::{Case, LocalizedText, Run};
 
-use super::chart::divided;
-use super::page::both;
+use super::chart::stacked_bars;
+use super::page::bilingual_html;
 use crate::profile::KERNEL_OTHER;
 
 /// Number of modules with the most CPU time that the chart names. The others are summed as one.
@@ -31,14 +31,14 @@ pub(super) fn modules(run: &Run) -> String {
         let mut parts: Vec<f64> =
             shown_modules.iter().map(|name| percents.get(name).copied().unwrap_or(0.0)).collect();
         parts.push(percents.values().sum::<f64>() - parts.iter().sum::<f64>());
-        (&case.words, parts)
+        (&case.description, parts)
     });
     let title = LocalizedText::new("CPU time by module", "モジュール別の CPU 時間");
     let unit = "%";
-    let Some(drawing) = divided(&title, &names, unit, bars.collect()) else {
+    let Some(drawing) = stacked_bars(&title, &names, unit, bars.collect()) else {
         return String::new();
     };
-    let note = both(&LocalizedText::new(
+    let note = bilingual_html(&LocalizedText::new(
         "CPU time of the whole machine during the measurement, in percent of one CPU, without \
          idle time. perf sampled all CPUs meanwhile, so values may be slightly lower than \
          without. Parts of the kernel are classified by function name; time with interrupts \
@@ -51,17 +51,17 @@ pub(super) fn modules(run: &Run) -> String {
     format!(
         "<h2>{}</h2><section class=chart><div class=drawings>{drawing}</div></section><p \
          class=soft>{note}</p>",
-        both(&title)
+        bilingual_html(&title)
     )
 }
 
 /// Returns the CPU time of a case by module, in percent of one CPU, over all its repetitions.
 fn percent<'a>(run: &'a Run, case: &Case) -> BTreeMap<&'a str, f64> {
     let profiles = || {
-        let parts = run.parts.iter().filter(|part| part.case == case.id);
+        let parts = run.repetitions.iter().filter(|part| part.case_id == case.id);
         parts.filter_map(|part| part.profile.as_ref())
     };
-    let seconds: f64 = profiles().map(|profile| profile.seconds).sum();
+    let seconds: f64 = profiles().map(|profile| profile.duration_s).sum();
     let mut sums = BTreeMap::new();
     for module in profiles().flat_map(|profile| &profile.modules) {
         *sums.entry(module.name.as_str()).or_default() +=
@@ -87,13 +87,13 @@ mod tests {
             cpu_seconds: f64::from(number),
         };
         for _ in 0..2 {
-            let profile = Profile { seconds: 10.0, modules: (1..=7).rev().map(module).collect() };
+            let profile = Profile { duration_s: 10.0, modules: (1..=7).rev().map(module).collect() };
             let part = Repetition {
-                case: case.id.clone(),
+                case_id: case.id.clone(),
                 profile: Some(profile),
                 ..Repetition::default()
             };
-            run.parts.push(part);
+            run.repetitions.push(part);
         }
         let percents = percent(&run, &case);
         assert!((percents["module 7"] - 70.0).abs() < 1e-9, "{percents:?}");

@@ -2,7 +2,7 @@
 
 use suimon_lab_run::{LocalizedText, MachineInfo};
 
-use crate::number::number;
+use crate::number::format_number;
 
 /// Load average per CPU before the first repetition above which the machine counts as loaded.
 const LOAD_MAX: f64 = 0.3;
@@ -14,16 +14,16 @@ const STEAL_PERCENT_MAX: f64 = 2.0;
 
 /// Returns true if other programs loaded the machine before or during the run, and a sentence about
 /// it for the report.
-pub(super) fn noise(machine: &MachineInfo) -> (bool, LocalizedText) {
-    let noise = &machine.noise;
+pub(super) fn background_load_note(machine: &MachineInfo) -> (bool, LocalizedText) {
+    let noise = &machine.background_load;
     let load = noise.load_before / machine.cpus.max(1) as f64;
     let is_noisy = load > LOAD_MAX
-        || noise.slowest_percent > SLOWDOWN_PERCENT_MAX
+        || noise.slowest_excess_percent > SLOWDOWN_PERCENT_MAX
         || noise.steal_percent > STEAL_PERCENT_MAX;
-    let text = |value: f64| number(value, None);
+    let text = |value: f64| format_number(value, None);
     let figures = (
         text(noise.load_before),
-        text(noise.slowest_percent),
+        text(noise.slowest_excess_percent),
         text(noise.longest_gap_us),
         text(noise.steal_percent),
     );

@@ -6,7 +6,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Escapes text for HTML.
-pub(crate) fn escaped(text: &str) -> String {
+pub(crate) fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
@@ -22,17 +22,17 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 /// Returns HTML with both languages, of which the page shows one.
-pub(crate) fn both(words: &LocalizedText) -> String {
+pub(crate) fn bilingual_html(words: &LocalizedText) -> String {
     with_both_languages(words, "span")
 }
 
 /// Returns both languages as SVG text elements, of which the page shows one.
-pub(crate) fn spans(words: &LocalizedText) -> String {
+pub(crate) fn bilingual_svg_text(words: &LocalizedText) -> String {
     with_both_languages(words, "tspan")
 }
 
 fn with_both_languages(words: &LocalizedText, tag: &str) -> String {
-    let (en, ja) = (escaped(&words.en), escaped(&words.ja));
+    let (en, ja) = (escape_html(&words.en), escape_html(&words.ja));
     if en == ja {
         return en;
     }
@@ -50,7 +50,7 @@ pub(crate) fn page(title: &LocalizedText, body: &str, language: Language) -> Str
         "<!doctype html>\n<html lang={language} data-language={language}>\n<head><meta charset=utf-8>\n\
          <meta name=viewport content=\"width=device-width, initial-scale=1\">\n<title>{}</title>\n\
          <style>{STYLE}</style></head>\n<body>\n{toggle}\n{body}\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        escaped(title.in_language(if language == "ja" { Language::Ja } else { Language::En })),
+        escape_html(title.in_language(if language == "ja" { Language::Ja } else { Language::En })),
     )
 }
 
@@ -81,9 +81,9 @@ mod tests {
     fn output_of_programs_is_escaped() {
         let words = LocalizedText::new("<b>&", "「<」");
         assert_eq!(
-            both(&words),
+            bilingual_html(&words),
             "<span lang=en>&lt;b&gt;&amp;</span><span lang=ja>「&lt;」</span>"
         );
-        assert_eq!(both(&LocalizedText::untranslated("\"x\"")), "&quot;x&quot;");
+        assert_eq!(bilingual_html(&LocalizedText::untranslated("\"x\"")), "&quot;x&quot;");
     }
 }

@@ -11,10 +11,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use suimon_lab_run::Language;
 use suimon_lab_run::folder::RequestResult;
 
-use crate::guard::PARENT_WORKER;
+use crate::guard::WORK_COMMAND_PID_VARIABLE;
 use crate::plan::Scale;
 use crate::report;
-use crate::results::Results;
+use crate::results::ResultsFolder;
 use crate::shared_flags::ResultsFlags;
 
 /// Largest number of bytes at the end of the process's output that are read for an error message.
@@ -23,7 +23,7 @@ const OUTPUT_BYTES_MAX: u64 = 4096;
 /// Run in progress, and the process that executes it.
 pub(super) struct Job {
     child: Child,
-    results: Results,
+    results: ResultsFolder,
     plan: String,
     /// Ids of the runs that existed before this one.
     before: BTreeSet<String>,
@@ -66,7 +66,7 @@ impl Job {
             .arg("--work-folder")
             .arg(work_folder)
             .args(requested.profile.then_some("--profile"))
-            .env(PARENT_WORKER, std::process::id().to_string())
+            .env(WORK_COMMAND_PID_VARIABLE, std::process::id().to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(output.try_clone()?)
@@ -90,7 +90,7 @@ impl Job {
     }
 
     /// Returns the id of the run, once its folder exists.
-    pub(super) fn run(&self) -> Option<&str> {
+    pub(super) fn run_id(&self) -> Option<&str> {
         self.run.as_deref()
     }
 
@@ -126,11 +126,11 @@ impl Job {
             error = Some(format!("{error_text:#}"));
         }
         let reported =
-            self.run.as_deref().map(|id| report::write(&self.results.find(id)?, Language::En));
+            self.run.as_deref().map(|id| report::write_report_files(&self.results.find(id)?, Language::En));
         if let (None, Some(Err(error_text))) = (&error, reported) {
             error = Some(format!("the report cannot be written: {error_text:#}"));
         }
-        RequestResult { run: self.run, error }
+        RequestResult { run_id: self.run, error }
     }
 
     fn last_output_line(&mut self) -> String {

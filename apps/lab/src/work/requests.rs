@@ -12,7 +12,7 @@ pub(super) const ENDED_REQUESTS_MAX: usize = 16;
 
 /// Writes the result of a request, then removes the request. Observers therefore always find at
 /// least one of them.
-pub(super) fn end(request: &Path, result: &RequestResult) -> Result<()> {
+pub(super) fn complete(request: &Path, result: &RequestResult) -> Result<()> {
     write(&request.with_extension("done"), result)?;
     remove(&request.with_extension("stop"))?;
     remove(request)
@@ -20,7 +20,7 @@ pub(super) fn end(request: &Path, result: &RequestResult) -> Result<()> {
 
 /// Removes the oldest results of requests beyond [`ENDED_REQUESTS_MAX`].
 pub(super) fn remove_old_results(requests: &Path) -> Result<()> {
-    let ended_paths = with_extension(requests, "done")?;
+    let ended_paths = files_with_extension(requests, "done")?;
     for path in ended_paths.iter().take(ended_paths.len().saturating_sub(ENDED_REQUESTS_MAX)) {
         remove(path)?;
     }
@@ -30,11 +30,11 @@ pub(super) fn remove_old_results(requests: &Path) -> Result<()> {
 /// Returns the path of the oldest request; `None` if there is none.
 pub(super) fn next(requests: &Path) -> Result<Option<PathBuf>> {
     // The names of the files are times, so that the first one is the oldest.
-    Ok(with_extension(requests, "json")?.into_iter().next())
+    Ok(files_with_extension(requests, "json")?.into_iter().next())
 }
 
 /// Returns the files with an extension, oldest first.
-pub(super) fn with_extension(requests: &Path, extension: &str) -> Result<Vec<PathBuf>> {
+pub(super) fn files_with_extension(requests: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut paths: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(requests).with_context(|| requests.display().to_string())? {
         let path = entry?.path();

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use suimon_lab_run::folder::{REQUESTS_FOLDER, check_id};
 
-use super::requests::with_extension;
+use super::requests::files_with_extension;
 use crate::shared_flags::ResultsFlags;
 
 /// Arguments of `stop`.
@@ -25,7 +25,7 @@ impl StopFlags {
             check_id("request", id)?;
         }
         let mut open =
-            if requests.is_dir() { with_extension(&requests, "json")? } else { Vec::new() };
+            if requests.is_dir() { files_with_extension(&requests, "json")? } else { Vec::new() };
         open.retain(|path| {
             self.request.as_deref().is_none_or(|id| path.file_stem().is_some_and(|stem| stem == id))
         });

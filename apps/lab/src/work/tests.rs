@@ -52,7 +52,7 @@ fn withdrawn_requests_are_not_started_and_old_results_are_removed() {
     }
     worker.withdraw_all(Some(&requests.join("2.json"))).unwrap();
     let names = |extension: &str| -> Vec<String> {
-        let paths = with_extension(&requests, extension).unwrap();
+        let paths = files_with_extension(&requests, extension).unwrap();
         paths.iter().map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect()
     };
     assert_eq!((names("json"), names("stop")), (vec!["2".into(), "3".into()], vec!["2".into()]));
@@ -69,9 +69,9 @@ fn withdrawn_requests_are_not_started_and_old_results_are_removed() {
 #[test]
 fn a_folder_has_at_most_one_worker() {
     let folder = tempfile::tempdir().unwrap();
-    let lock_file = lock(folder.path()).unwrap();
+    let lock_file = try_lock(folder.path()).unwrap();
     assert!(lock_file.is_some());
-    assert!(lock(folder.path()).unwrap().is_none());
+    assert!(try_lock(folder.path()).unwrap().is_none());
     drop(lock_file);
-    assert!(lock(folder.path()).unwrap().is_some());
+    assert!(try_lock(folder.path()).unwrap().is_some());
 }

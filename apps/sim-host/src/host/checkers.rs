@@ -7,21 +7,21 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, Violations};
 
 use crate::host::facts::Fact;
-use crate::host::plan::Plan;
+use crate::host::plan::ResolvedCase;
 
 /// Returns all checkers of a case of a host scenario.
-pub(crate) fn checkers(plan: &Plan<'_>) -> Vec<Box<dyn Checker<Fact>>> {
+pub(crate) fn checkers(plan: &ResolvedCase<'_>) -> Vec<Box<dyn Checker<Fact>>> {
     vec![
-        Box::new(Work::new(plan.machine.logical_cpus)),
-        Box::new(RequestPaths::default()),
-        Box::new(Switching::new(plan.vms.len() as u32)),
-        Box::new(Clocks::new(plan)),
+        Box::new(CpuAssignmentChecker::new(plan.machine.logical_cpus)),
+        Box::new(RequestPathChecker::default()),
+        Box::new(SwitchingChecker::new(plan.vms.len() as u32)),
+        Box::new(ClockChecker::new(plan)),
     ]
 }
 
 /// Checks that a CPU runs one worker at a time, that a worker runs on one CPU at a time, and that
 /// no worker waits while a CPU is idle.
-pub(crate) struct Work {
+pub(crate) struct CpuAssignmentChecker {
     /// Worker that runs on each CPU.
     worker_by_cpu: Vec<Option<u32>>,
     cpu_by_worker: BTreeMap<u32, u16>,
@@ -29,7 +29,7 @@ pub(crate) struct Work {
     last: Time,
 }
 
-impl Work {
+impl CpuAssignmentChecker {
     pub(crate) fn new(logical_cpus: u16) -> Self {
         let running = vec![None; logical_cpus.into()];
         Self {
@@ -41,7 +41,7 @@ impl Work {
     }
 }
 
-impl Checker<Fact> for Work {
+impl Checker<Fact> for CpuAssignmentChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         if now > self.last {
             complaints.checks += 1;
@@ -53,7 +53,7 @@ impl Checker<Fact> for Work {
             self.last = now;
         }
         match *fact {
-            Fact::Began { cpu, worker } => {
+            Fact::WorkerStarted { cpu, worker } => {
                 self.waits.remove(&worker);
                 if let Some(other) = self.worker_by_cpu[usize::from(cpu)].replace(worker) {
                     let complaint =
@@ -66,11 +66,11 @@ impl Checker<Fact> for Work {
                     complaints.add(now, "work", complaint);
                 }
             }
-            Fact::Stopped { cpu, worker } => {
+            Fact::WorkerStopped { cpu, worker } => {
                 self.worker_by_cpu[usize::from(cpu)] = None;
                 self.cpu_by_worker.remove(&worker);
             }
-            Fact::Waits { worker } => {
+            Fact::WorkerWaiting { worker } => {
                 self.waits.insert(worker);
             }
             _ => {}
@@ -82,13 +82,13 @@ impl Checker<Fact> for Work {
 /// that the requests of a VM with a virtual function bypass the host's queue; and that no two VMs
 /// have the same virtual function.
 #[derive(Default)]
-pub(crate) struct RequestPaths {
+pub(crate) struct RequestPathChecker {
     /// Request in progress of each session: VM, index of the next leg, and number of legs.
     in_progress: BTreeMap<u32, (u32, u32, u32)>,
     vfs: BTreeMap<u16, u32>,
 }
 
-impl Checker<Fact> for RequestPaths {
+impl Checker<Fact> for RequestPathChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::RequestStarted { session, vm, legs } => {
@@ -97,7 +97,7 @@ impl Checker<Fact> for RequestPaths {
                     before.map(|_| format!("session {session} has two requests in flight"));
                 complaint.into_iter().for_each(|complaint| complaints.add(now, "ways", complaint));
             }
-            Fact::Passed { session, leg, by_queue } => {
+            Fact::LegCompleted { session, leg, is_queue_leg: by_queue } => {
                 complaints.checks += 1;
                 let Some((vm, next, _)) = self.in_progress.get_mut(&session) else {
                     let complaint =
@@ -114,7 +114,7 @@ impl Checker<Fact> for RequestPaths {
                     complaints.add(now, "ways", complaint);
                 }
             }
-            Fact::Done { session } => {
+            Fact::RequestCompleted { session } => {
                 let is_complete = self
                     .in_progress
                     .remove(&session)
@@ -124,7 +124,7 @@ impl Checker<Fact> for RequestPaths {
                     complaints.add(now, "ways", complaint);
                 }
             }
-            Fact::Vf { vm, vf } => {
+            Fact::VfAssigned { vm, vf } => {
                 if let Some(other) = self.vfs.insert(vf, vm) {
                     let complaint = format!("VMs {other} and {vm} have the same VF {vf}");
                     complaints.add(now, "ways", complaint);
@@ -137,19 +137,19 @@ impl Checker<Fact> for RequestPaths {
 
 /// Checks that frames between VMs arrive and do not leave the host, and that broadcasts reach all
 /// other VMs.
-pub(crate) struct Switching {
+pub(crate) struct SwitchingChecker {
     vms: u32,
 }
 
-impl Switching {
+impl SwitchingChecker {
     pub(crate) const fn new(vms: u32) -> Self {
         Self { vms }
     }
 }
 
-impl Checker<Fact> for Switching {
+impl Checker<Fact> for SwitchingChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
-        let Fact::Forwarded { vm, to: target, receivers, out } = *fact else { return };
+        let Fact::Forwarded { vm, to: target, receivers, has_left_host: out } = *fact else { return };
         complaints.checks += 1;
         if vm == target && receivers + 1 != self.vms {
             let complaint =
@@ -166,12 +166,12 @@ impl Checker<Fact> for Switching {
 
 /// Checks that clocks are within the range of the power plan: no turbo with Balanced, nothing below
 /// the requested lowest performance, and only the highest clock with High performance.
-pub(crate) struct Clocks {
+pub(crate) struct ClockChecker {
     allowed: Option<(u64, u64)>,
 }
 
-impl Clocks {
-    pub(crate) fn new(plan: &Plan<'_>) -> Self {
+impl ClockChecker {
+    pub(crate) fn new(plan: &ResolvedCase<'_>) -> Self {
         let energy = plan.machine.energy.as_ref().zip(plan.case.power);
         let allowed = energy.map(|(spec, power)| {
             let nominal = spec.mhz.last().copied().unwrap_or_default();
@@ -187,7 +187,7 @@ impl Clocks {
     }
 }
 
-impl Checker<Fact> for Clocks {
+impl Checker<Fact> for ClockChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         let (Fact::Clock { cpu, mhz }, Some((low_mhz, high_mhz))) = (fact, self.allowed) else {
             return;

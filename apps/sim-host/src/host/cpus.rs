@@ -11,7 +11,7 @@
 //! - A virtual CPU that runs where another one ran takes `refill_us` more, since the core's caches
 //!   contain the other's data.
 //! - Work is processed in slices of at most 0.2 ms. The duration of a slice is determined at its
-//!   start: by the clock ([`Energy`]), by work on other CPUs ([`Sharing`]), and by the core's idle
+//!   start: by the clock ([`PowerModel`]), by work on other CPUs ([`CpuSharingModel`]), and by the core's idle
 //!   state.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -20,9 +20,9 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::Observer;
 
 use crate::host::facts::Fact;
-use crate::host::power::Energy;
+use crate::host::power::PowerModel;
 use crate::host::spec::MachineSpec;
-use crate::processors::Sharing;
+use crate::processors::CpuSharingModel;
 
 const SLICE_NS: u64 = 200_000;
 /// Lead in CPU time, in ns, at which a waiting worker preempts a running one.
@@ -37,8 +37,8 @@ pub(crate) struct WorkItem {
     pub(crate) session: u32,
     /// Remaining duration at the nominal clock without contention, in ns.
     pub(crate) remaining_ns: u64,
-    pub(crate) memory_permille: u64,
-    pub(crate) is_host: bool,
+    pub(crate) memory_wait_permille: u64,
+    pub(crate) is_host_work: bool,
     /// Time for which a CPU has processed the item so far, in ns.
     pub(crate) spent_ns: u64,
 }
@@ -83,7 +83,7 @@ pub(crate) struct SliceEnd {
 /// CPUs of a machine and their workers.
 pub(crate) struct Cpus {
     spec: MachineSpec,
-    sharing: Sharing,
+    sharing: CpuSharingModel,
     slots: Vec<Slot>,
     workers: Vec<Worker>,
     /// Waiting workers as pairs (CPU time in ns, number), least CPU time first.
@@ -92,12 +92,12 @@ pub(crate) struct Cpus {
     floor_ns: u64,
     /// Number of CPUs that currently process work of the host.
     host_working: u64,
-    pub(crate) energy: Option<Energy>,
+    pub(crate) energy: Option<PowerModel>,
     planned: Vec<(Time, SliceEnd)>,
 }
 
 impl Cpus {
-    pub(crate) fn new(spec: &MachineSpec, energy: Option<Energy>) -> Self {
+    pub(crate) fn new(spec: &MachineSpec, energy: Option<PowerModel>) -> Self {
         let sharing = spec.sharing();
         Self {
             slots: vec![Slot::default(); sharing.logical_cpus.into()],
@@ -126,7 +126,7 @@ impl Cpus {
     }
 
     /// Returns the busy time of each CPU since the last call, in ns.
-    pub(crate) fn take_busy(&mut self, now: Time) -> Vec<u64> {
+    pub(crate) fn take_busy_ns(&mut self, now: Time) -> Vec<u64> {
         (0..self.sharing.logical_cpus).for_each(|cpu| self.count(now, cpu));
         self.slots.iter_mut().map(|slot| std::mem::take(&mut slot.busy_ns)).collect()
     }
@@ -174,7 +174,7 @@ impl Cpus {
 
     fn wait(&mut self, now: Time, number: u32, observer: &mut Observer<Fact>) {
         self.ready.insert((self.workers[number as usize].worked_ns, number));
-        observer.record(now, &Fact::Waits { worker: number });
+        observer.record(now, &Fact::WorkerWaiting { worker: number });
     }
 
     fn is_free(&self, cpu: u16) -> bool {
@@ -199,15 +199,15 @@ impl Cpus {
         let wake_ns = self.energy.as_mut().map_or(0, |energy| energy.mark_busy(now, cpu));
         let worker = &mut self.workers[number as usize];
         (worker.is_on, worker.last) = (Some(cpu), cpu);
-        let is_host = worker.work_item.as_ref().is_some_and(|work_item| work_item.is_host);
+        let is_host = worker.work_item.as_ref().is_some_and(|work_item| work_item.is_host_work);
         self.host_working += u64::from(is_host);
         self.floor_ns = self.floor_ns.max(worker.worked_ns.min(self.floor_ns + BEHIND_NS));
         let slot = &mut self.slots[usize::from(cpu)];
         slot.worker = Some(number);
         let previous = if is_host { None } else { slot.caches.replace(number) };
         let is_cold = previous.is_some_and(|previous| previous != number);
-        observer.record(now, &Fact::Began { cpu, worker: number });
-        let refill_ns = if is_cold { self.spec.refill_us * 1000 } else { 0 };
+        observer.record(now, &Fact::WorkerStarted { cpu, worker: number });
+        let refill_ns = if is_cold { self.spec.cache_refill_us * 1000 } else { 0 };
         self.slice(now, cpu, wake_ns + refill_ns);
     }
 
@@ -225,7 +225,7 @@ impl Cpus {
     }
 
     fn takes_ns(&self, cpu: u16, piece: &WorkItem, ns: u64) -> u64 {
-        let memory_ns = ns * piece.memory_permille / 1000;
+        let memory_ns = ns * piece.memory_wait_permille / 1000;
         let (mhz, nominal) = match &self.energy {
             Some(energy) => (energy.mhz(cpu).max(1), energy.nominal_mhz()),
             None => (1, 1),
@@ -235,7 +235,7 @@ impl Cpus {
         let others = (0..self.sharing.cores()).filter(|other| *other != core);
         let working = others.filter(|other| !self.is_core_free(*other)).count() as u64;
         let mut kappa_n = self.spec.contention_permille * working;
-        if piece.is_host {
+        if piece.is_host_work {
             kappa_n += self.spec.host_contention_permille * self.host_working.saturating_sub(1);
         }
         let has_sibling = self.sharing.siblings(cpu).any(|other| !self.is_free(other));
@@ -247,12 +247,12 @@ impl Cpus {
         let number = self.slots[usize::from(cpu)].worker.take()?;
         self.workers[number as usize].is_on = None;
         if let Some(piece) = &self.workers[number as usize].work_item {
-            self.host_working -= u64::from(piece.is_host);
+            self.host_working -= u64::from(piece.is_host_work);
         }
         if let Some(energy) = &mut self.energy {
             energy.mark_idle(now, cpu);
         }
-        observer.record(now, &Fact::Stopped { cpu, worker: number });
+        observer.record(now, &Fact::WorkerStopped { cpu, worker: number });
         Some(number)
     }
 
@@ -287,7 +287,7 @@ impl Cpus {
 
     /// Processes the planned end of a slice. If it completes the item of work, returns the worker
     /// and the item, and the caller must call [`Cpus::next`]. Otherwise starts the next slice.
-    pub(crate) fn end(
+    pub(crate) fn handle_slice_end(
         &mut self,
         now: Time,
         slice_end: SliceEnd,
@@ -302,13 +302,13 @@ impl Cpus {
             return None;
         }
         self.host_working -=
-            u64::from(worker.work_item.as_ref().is_some_and(|work_item| work_item.is_host));
+            u64::from(worker.work_item.as_ref().is_some_and(|work_item| work_item.is_host_work));
         Some((number, worker.work_item.take()?))
     }
 
     /// Assigns the next item of work to a worker that has completed one. Without an item, the
     /// worker leaves its CPU.
-    pub(crate) fn next(
+    pub(crate) fn assign_next_work(
         &mut self,
         now: Time,
         number: u32,
@@ -319,7 +319,7 @@ impl Cpus {
         let Some(cpu) = worker.is_on else { return };
         let moves = worker.moves_to.take();
         if let Some(piece) = piece {
-            self.host_working += u64::from(piece.is_host);
+            self.host_working += u64::from(piece.is_host_work);
             worker.work_item = Some(piece);
             if moves.is_none() {
                 return self.go_on(now, cpu, number, observer);
@@ -380,7 +380,7 @@ impl Cpus {
     }
 
     /// Returns the CPU that a worker is pinned to; `None` if it is not pinned.
-    pub(crate) fn pinned(&self, number: u32) -> Option<u16> {
+    pub(crate) fn pinned_cpu(&self, number: u32) -> Option<u16> {
         self.workers[number as usize].pinned
     }
 }

@@ -6,16 +6,16 @@ use suimon_sim_kernel::TraceFact;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fact {
     /// A worker starts or stops running on a CPU.
-    Began {
+    WorkerStarted {
         cpu: u16,
         worker: u32,
     },
-    Stopped {
+    WorkerStopped {
         cpu: u16,
         worker: u32,
     },
     /// A worker with work has no CPU and waits for one.
-    Waits {
+    WorkerWaiting {
         worker: u32,
     },
     /// A session starts a request, which has this number of legs.
@@ -25,17 +25,17 @@ pub(crate) enum Fact {
         legs: u32,
     },
     /// A request has completed a leg. `by_queue` is true if the VM's queue executed it.
-    Passed {
+    LegCompleted {
         session: u32,
         leg: u32,
-        by_queue: bool,
+        is_queue_leg: bool,
     },
     /// A request of a session is complete.
-    Done {
+    RequestCompleted {
         session: u32,
     },
     /// A virtual function is assigned to a VM.
-    Vf {
+    VfAssigned {
         vm: u32,
         vf: u16,
     },
@@ -45,7 +45,7 @@ pub(crate) enum Fact {
         vm: u32,
         to: u32,
         receivers: u32,
-        out: bool,
+        has_left_host: bool,
     },
     /// Clock of a CPU that is busy.
     Clock {
@@ -57,33 +57,33 @@ pub(crate) enum Fact {
 impl TraceFact for Fact {
     fn kind(&self) -> &'static str {
         match self {
-            Self::Began { .. } => "began",
-            Self::Stopped { .. } => "stopped",
-            Self::Waits { .. } => "waits",
+            Self::WorkerStarted { .. } => "began",
+            Self::WorkerStopped { .. } => "stopped",
+            Self::WorkerWaiting { .. } => "waits",
             Self::RequestStarted { .. } => "asked",
-            Self::Passed { .. } => "passed",
-            Self::Done { .. } => "done",
-            Self::Vf { .. } => "vf",
+            Self::LegCompleted { .. } => "passed",
+            Self::RequestCompleted { .. } => "done",
+            Self::VfAssigned { .. } => "vf",
             Self::Forwarded { .. } => "went",
             Self::Clock { .. } => "clock",
         }
     }
 
-    fn figures(&self) -> Vec<u64> {
+    fn values(&self) -> Vec<u64> {
         match *self {
-            Self::Began { cpu, worker } | Self::Stopped { cpu, worker } => {
+            Self::WorkerStarted { cpu, worker } | Self::WorkerStopped { cpu, worker } => {
                 vec![cpu.into(), worker.into()]
             }
-            Self::Waits { worker } => vec![worker.into()],
+            Self::WorkerWaiting { worker } => vec![worker.into()],
             Self::RequestStarted { session, vm, legs } => {
                 vec![session.into(), vm.into(), legs.into()]
             }
-            Self::Passed { session, leg, by_queue } => {
+            Self::LegCompleted { session, leg, is_queue_leg: by_queue } => {
                 vec![session.into(), leg.into(), by_queue.into()]
             }
-            Self::Done { session } => vec![session.into()],
-            Self::Vf { vm, vf } => vec![vm.into(), vf.into()],
-            Self::Forwarded { vm, to: target_vm, receivers, out } => {
+            Self::RequestCompleted { session } => vec![session.into()],
+            Self::VfAssigned { vm, vf } => vec![vm.into(), vf.into()],
+            Self::Forwarded { vm, to: target_vm, receivers, has_left_host: out } => {
                 vec![vm.into(), target_vm.into(), receivers.into(), out.into()]
             }
             Self::Clock { cpu, mhz } => vec![cpu.into(), mhz],

@@ -18,7 +18,7 @@ use suimon_quantity::Time;
 use crate::host::spec::NicSpec;
 
 /// TCP and IP headers in a frame, in bytes.
-pub(crate) const HEADERS: u64 = 40;
+pub(crate) const HEADER_BYTES: u64 = 40;
 /// Bytes on the wire that frames have in addition to the MTU: preamble, header, frame check
 /// sequence and inter-frame gap.
 const ON_WIRE: u64 = 38;
@@ -59,7 +59,7 @@ impl Nic {
         self.engine_free = self.engine_free.max(now.as_ns());
         for frame in 0..frames {
             if frames_each > 1 && frame % frames_each == 0 {
-                self.engine_free += self.spec.cut_ns;
+                self.engine_free += self.spec.segmentation_start_ns;
             }
             if self.sent_at.len() >= self.spec.fifo_frames {
                 let previous_sent = self.sent_at.pop_front().unwrap_or_default();

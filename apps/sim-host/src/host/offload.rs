@@ -3,7 +3,7 @@
 
 use suimon_frame::Offloads;
 use suimon_offload::{
-    DeviceFeatures, FeatureState, OffloadCapability, OffloadToggles, Performer, PortKind, Side,
+    DeviceFeatures, FeatureState, OffloadCapability, OffloadToggles, Performer, PortKind, FrameDirection,
     effective, performer_at_device,
 };
 
@@ -19,7 +19,7 @@ pub(crate) struct NicOffloads {
 
 /// Returns the offloads that a NIC performs with these settings. The kernel accepts every form of
 /// frame.
-pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadToggles) -> NicOffloads {
+pub(crate) fn offloads_by_nic(nic: &NicSpec, switches: &OffloadToggles) -> NicOffloads {
     let mut device = DeviceFeatures::default();
     for feature in &nic.features {
         let is_set = true;
@@ -31,15 +31,15 @@ pub(crate) fn by_nic(nic: &NicSpec, switches: &OffloadToggles) -> NicOffloads {
         };
     }
     let is_nic = |side, capability| {
-        let findings = effective(Offloads::TCP, switches, PortKind::Uplink, side).findings;
+        let findings = effective_offloads(Offloads::TCP, switches, PortKind::Uplink, side).capability_statuses;
         let finding = findings.iter().find(|finding| finding.capability == capability);
         finding.is_some_and(|finding| {
             performer_at_device(side, finding, &device).performer == Performer::Nic
         })
     };
     NicOffloads {
-        checksum: is_nic(Side::Egress, OffloadCapability::Checksum),
-        segmentation: is_nic(Side::Egress, OffloadCapability::Tcp4Segmentation),
-        receive_checksum: is_nic(Side::Ingress, OffloadCapability::Checksum),
+        checksum: is_nic(FrameDirection::Egress, OffloadCapability::Checksum),
+        segmentation: is_nic(FrameDirection::Egress, OffloadCapability::Tcp4Segmentation),
+        receive_checksum: is_nic(FrameDirection::Ingress, OffloadCapability::Checksum),
     }
 }

@@ -3,7 +3,7 @@
 
 use core::cmp::Reverse;
 use suimon_failover::{
-    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverSpec, Path, VfId,
+    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverSpec, DataPath, VfId,
 };
 use suimon_quantity::{PortId, Time};
 
@@ -12,7 +12,7 @@ const ADAPTER: AdapterId = AdapterId(0);
 /// Returns the number of the virtual function assigned to each VM; `None` for a VM without one.
 /// `weights` has the VMs' `iov_weight`, and `vfs` is the number of virtual functions. Guests accept
 /// an assignment immediately.
-pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
+pub(crate) fn assign_vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
     let mut failover = Failover::new(FailoverSpec::default());
     for index in 0..vfs {
         let vf = VfId { adapter: ADAPTER, index };
@@ -32,7 +32,7 @@ pub(crate) fn vfs(weights: &[u8], vfs: u16) -> Vec<Option<u16>> {
         }
     }
     let path = |vm| match failover.path(PortId(vm)) {
-        Some(Path::Vf(vf)) => Some(vf.index),
+        Some(DataPath::Vf(vf)) => Some(vf.index),
         _ => None,
     };
     (0..weights.len() as u32).map(path).collect()
@@ -44,8 +44,8 @@ mod tests {
 
     #[test]
     fn the_highest_weights_get_a_function_and_weight_zero_gets_none() {
-        assert_eq!(vfs(&[0, 50, 100], 1), [None, None, Some(0)]);
-        assert_eq!(vfs(&[50, 0, 100], 4).iter().flatten().count(), 2);
-        assert_eq!(vfs(&[50], 0), [None]);
+        assert_eq!(assign_vfs(&[0, 50, 100], 1), [None, None, Some(0)]);
+        assert_eq!(assign_vfs(&[50, 0, 100], 4).iter().flatten().count(), 2);
+        assert_eq!(assign_vfs(&[50], 0), [None]);
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::host::offload::by_nic;
-use crate::host::paths::vfs;
-use crate::host::route::{Leg, Modules, PathConditions, route};
+use crate::host::offload::offloads_by_nic;
+use crate::host::paths::assign_vfs;
+use crate::host::route::{Leg, ModuleNames, PathConditions, route};
 use crate::host::spec::{CaseSpec, HostScenario, MachineSpec, NicSpec, VmsSpec};
 
 /// VM of a case with its paths.
@@ -21,19 +21,19 @@ pub(crate) struct Vm<'s> {
 }
 
 /// Case to be run, with resolved names.
-pub(crate) struct Plan<'s> {
+pub(crate) struct ResolvedCase<'s> {
     pub(crate) scenario: &'s HostScenario,
     pub(crate) case: &'s CaseSpec,
     pub(crate) machine: &'s MachineSpec,
     pub(crate) nic: Option<&'s NicSpec>,
     pub(crate) vms: Vec<Vm<'s>>,
-    pub(crate) modules: Modules,
+    pub(crate) modules: ModuleNames,
 }
 
 /// MTU in bytes of VMs without a NIC in their path.
 const MTU: u64 = 1500;
 
-impl<'s> Plan<'s> {
+impl<'s> ResolvedCase<'s> {
     /// Returns the case. [`HostScenario::check`] has rejected unknown names.
     pub(crate) fn new(scenario: &'s HostScenario, case: &'s CaseSpec) -> Self {
         let is_named = |name: &str, expected: &Option<String>| {
@@ -49,15 +49,15 @@ impl<'s> Plan<'s> {
         };
         let specs: Vec<&VmsSpec> = scenario.vms.iter().flat_map(of_kind).collect();
         let weights: Vec<u8> = specs.iter().map(|spec| spec.iov_weight).collect();
-        let paths = vfs(&weights, nic.map_or(0, |nic| nic.vfs));
-        let mut modules = Modules::default();
+        let paths = assign_vfs(&weights, nic.map_or(0, |nic| nic.vfs));
+        let mut modules = ModuleNames::default();
         let mut vms = Vec::new();
         for ((number, spec), vf) in (1..).zip(specs).zip(paths) {
-            let talks = case.talk.iter().filter(|(from, _)| *from == number);
+            let talks = case.traffic_pairs.iter().filter(|(from, _)| *from == number);
             let peers: Vec<u32> = talks.map(|(_, to)| to - 1).collect();
-            let is_heard = case.talk.is_empty() || !peers.is_empty();
-            let mut conditions: BTreeSet<String> = case.with.iter().cloned().collect();
-            let nic_tasks = nic.map(|nic| by_nic(nic, &case.offload));
+            let is_heard = case.traffic_pairs.is_empty() || !peers.is_empty();
+            let mut conditions: BTreeSet<String> = case.conditions.iter().cloned().collect();
+            let nic_tasks = nic.map(|nic| offloads_by_nic(nic, &case.offload));
             let flags = [
                 ("checksum-by-nic", nic_tasks.is_some_and(|nic_tasks| nic_tasks.checksum)),
                 ("segmentation-by-nic", nic_tasks.is_some_and(|nic_tasks| nic_tasks.segmentation)),
@@ -79,7 +79,7 @@ impl<'s> Plan<'s> {
                 conditions: &conditions,
                 mtu: nic.map_or(MTU, |nic| nic.mtu),
                 block_bytes: case.block_bytes,
-                takes_percent: machine.takes_percent.get(&spec.name).copied().unwrap_or(100),
+                duration_percent: machine.duration_percent.get(&spec.name).copied().unwrap_or(100),
             };
             let paths =
                 spec.request.iter().map(|request| route(request, &circumstances, &mut modules));

@@ -18,13 +18,13 @@
 //! E5540). Voltages, idle states and power of a core are assumed or calibrated in each scenario.
 
 use suimon_power::{
-    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Overwrite, PowerSpec, Records, SettingId,
+    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, OverwritePolicy, PowerSpec, SettingRecords, SettingId,
     Turbo, TurboFile, decide, reconcile,
 };
 use suimon_quantity::Time;
 
-use crate::host::spec::{EnergySpec, IdleSpec, PlanSpec};
-use crate::processors::Sharing;
+use crate::host::spec::{EnergySpec, IdleSpec, PowerPlanSpec};
+use crate::processors::CpuSharingModel;
 
 /// Interval in ns at which utilisation is updated; clocks are selected every tenth time.
 pub(crate) const TICK_NS: u64 = 1_000_000;
@@ -51,9 +51,9 @@ struct Core {
 }
 
 /// Clocks and energy of a machine.
-pub(crate) struct Energy {
+pub(crate) struct PowerModel {
     spec: EnergySpec,
-    sharing: Sharing,
+    sharing: CpuSharingModel,
     pub(crate) machine: HostPowerSettings,
     clocks: Vec<Clock>,
     cores: Vec<Core>,
@@ -64,10 +64,10 @@ pub(crate) struct Energy {
     ticks: u64,
 }
 
-impl Energy {
+impl PowerModel {
     /// Returns the machine as initialized by the kernel, with the power plan applied if there is
     /// one.
-    pub(crate) fn new(spec: &EnergySpec, sharing: Sharing, plan: Option<PlanSpec>) -> Self {
+    pub(crate) fn new(spec: &EnergySpec, sharing: CpuSharingModel, plan: Option<PowerPlanSpec>) -> Self {
         let highest = spec.mhz.last().copied().unwrap_or(1);
         let clock = Clock { requested_mhz: highest, ..Clock::default() };
         let mut energy = Self {
@@ -94,7 +94,7 @@ impl Energy {
     }
 
     /// Returns the total energy until now in mW · ns.
-    pub(crate) fn total_energy(&mut self, now: Time) -> u128 {
+    pub(crate) fn total_energy_mw_ns(&mut self, now: Time) -> u128 {
         let now = now.as_ns();
         self.energy += u128::from(self.now_mw) * u128::from(now - self.taken_until);
         self.taken_until = now;
@@ -132,7 +132,7 @@ impl Energy {
 
     /// Marks a CPU as busy. Returns the time in ns that its core takes to leave its idle state.
     pub(crate) fn mark_busy(&mut self, now: Time, cpu: u16) -> u64 {
-        self.total_energy(now);
+        self.total_energy_mw_ns(now);
         let now = now.as_ns();
         self.clocks[usize::from(cpu)].works_since = Some(now);
         let core = &mut self.cores[usize::from(self.sharing.core(cpu))];
@@ -149,7 +149,7 @@ impl Energy {
 
     /// Marks a CPU as idle.
     pub(crate) fn mark_idle(&mut self, now: Time, cpu: u16) {
-        self.total_energy(now);
+        self.total_energy_mw_ns(now);
         self.count(now.as_ns(), cpu);
         self.clocks[usize::from(cpu)].works_since = None;
         let core = &mut self.cores[usize::from(self.sharing.core(cpu))];
@@ -175,7 +175,7 @@ impl Energy {
 
     /// Processes the end of a tick of 1 ms.
     pub(crate) fn tick(&mut self, now: Time) {
-        self.total_energy(now);
+        self.total_energy_mw_ns(now);
         self.ticks += 1;
         for cpu in 0..self.sharing.logical_cpus {
             self.count(now.as_ns(), cpu);
@@ -226,7 +226,7 @@ impl Energy {
             let (volts, nominal) = (self.millivolts(mhz), self.spec.millivolts[1]);
             self.spec.core_mw * mhz / self.nominal_mhz() * volts * volts / (nominal * nominal)
         };
-        self.spec.rest_mw + (0..self.sharing.cores()).map(core_mw).sum::<u64>()
+        self.spec.non_core_mw + (0..self.sharing.cores()).map(core_mw).sum::<u64>()
     }
 
     fn millivolts(&self, mhz: u64) -> u64 {
@@ -246,7 +246,7 @@ impl Energy {
 
 /// Returns the machine as initialized by the kernel: `acpi-cpufreq`, one policy per CPU, turbo
 /// enabled.
-fn offered(spec: &EnergySpec, sharing: Sharing) -> HostPowerSettings {
+fn offered(spec: &EnergySpec, sharing: CpuSharingModel) -> HostPowerSettings {
     let khz = |mhz: Option<&u64>| mhz.map_or(1, |mhz| *mhz as u32 * 1000);
     let (min, max) = (khz(spec.mhz.first()), khz(spec.mhz.last()));
     let idle = |(number, idle_spec): (u8, &IdleSpec)| IdleState {
@@ -282,11 +282,11 @@ fn offered(spec: &EnergySpec, sharing: Sharing) -> HostPowerSettings {
 /// Applies a power plan to a machine as `plane/node` does: first turbo alone, since it determines
 /// the available settings, then the rest, in at most three iterations.
 fn settle(spec: &PowerSpec, machine: &mut HostPowerSettings) {
-    let mut records = Records::new();
+    let mut records = SettingRecords::new();
     for _ in 0..3 {
         let required: Vec<_> =
-            decide(spec, machine).into_iter().flat_map(|target| target.settings).collect();
-        let todo = reconcile(&required, machine, &records, &Overwrite::All);
+            plan_requirements(spec, machine).into_iter().flat_map(|target| target.settings).collect();
+        let todo = reconcile(&required, machine, &records, &OverwritePolicy::All);
         let is_turbo = |id: SettingId| matches!(id, SettingId::Turbo(_) | SettingId::Boost(_));
         let has_turbo = todo.writes.iter().any(|write| is_turbo(write.id));
         for setting in todo.writes.iter().filter(|write| !has_turbo || is_turbo(write.id)) {

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::host::nic::{HEADERS, Transfer};
+use crate::host::nic::{HEADER_BYTES, Transfer};
 use crate::host::spec::{Executor, RequestSpec, StageSpec};
 
 /// Largest packet of a stack in bytes (limit of IPv4's length field).
@@ -33,13 +33,13 @@ pub(crate) const PREDEFINED_CONDITIONS: [&str; 6] = [
 pub(crate) struct Leg {
     pub(crate) executor: Executor,
     /// Duration at the nominal clock without contention, in ns.
-    pub(crate) ns: u64,
+    pub(crate) duration_ns: u64,
     /// Share of the duration in thousandths that is spent waiting for memory and does not depend on
     /// the clock.
-    pub(crate) memory_permille: u64,
+    pub(crate) memory_wait_permille: u64,
     pub(crate) transfer: Transfer,
     /// Share of `ns` of each module: number of the module, and ns.
-    pub(crate) modules: Vec<(u16, u64)>,
+    pub(crate) module_ns: Vec<(u16, u64)>,
 }
 
 /// Properties of a case and VM on which the path of a request depends.
@@ -48,14 +48,14 @@ pub(crate) struct PathConditions<'a> {
     pub(crate) mtu: u64,
     pub(crate) block_bytes: Option<u64>,
     /// Duration of work in percent of the durations in the scenario.
-    pub(crate) takes_percent: u64,
+    pub(crate) duration_percent: u64,
 }
 
 /// Names of modules by number.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Modules(pub(crate) Vec<String>);
+pub(crate) struct ModuleNames(pub(crate) Vec<String>);
 
-impl Modules {
+impl ModuleNames {
     fn number(&mut self, name: &str) -> u16 {
         let index = self.0.iter().position(|known_name| known_name == name);
         let number = index.unwrap_or_else(|| {
@@ -70,19 +70,19 @@ impl Modules {
 pub(crate) fn route(
     request: &RequestSpec,
     circumstances: &PathConditions<'_>,
-    modules: &mut Modules,
+    modules: &mut ModuleNames,
 ) -> Vec<Leg> {
-    let PathConditions { conditions, mtu, block_bytes, takes_percent } = *circumstances;
+    let PathConditions { conditions, mtu, block_bytes, duration_percent: takes_percent } = *circumstances;
     let bytes = request.bytes;
-    let frames = bytes.div_ceil(mtu - HEADERS);
+    let frames = bytes.div_ceil(mtu - HEADER_BYTES);
     let is_cut = conditions.contains("segmentation-by-nic");
     let packets = if is_cut { bytes.div_ceil(PACKET_BYTES) } else { frames };
     let blocks = bytes.div_ceil(block_bytes.unwrap_or(request.block_bytes).max(1));
     let transfer = Transfer { packets, frames, bytes };
     let mut legs: Vec<Leg> = Vec::new();
     let is_used = |stage: &&StageSpec| {
-        stage.when.iter().all(|condition| conditions.contains(condition))
-            && !stage.unless.iter().any(|condition| conditions.contains(condition))
+        stage.required_conditions.iter().all(|condition| conditions.contains(condition))
+            && !stage.excluding_conditions.iter().any(|condition| conditions.contains(condition))
     };
     for stage in request.stage.iter().filter(is_used) {
         let counted = stage.request_ns
@@ -91,22 +91,22 @@ pub(crate) fn route(
             + frames * stage.frame_ns
             + frames.div_ceil(2) * stage.ack_ns
             + bytes * stage.byte_ps / 1000;
-        let is_work = !matches!(stage.at, Executor::Nic | Executor::Wire | Executor::Wait);
+        let is_work = !matches!(stage.executor, Executor::Nic | Executor::Wire | Executor::Wait);
         let ns = if is_work { counted * takes_percent / 100 } else { counted };
         let module = (modules.number(&stage.module), ns);
         match legs.last_mut() {
-            Some(last) if last.executor == stage.at && is_work => {
-                let memory = last.ns * last.memory_permille + ns * stage.memory_percent * 10;
-                last.ns += ns;
-                last.memory_permille = memory / last.ns.max(1);
-                last.modules.push(module);
+            Some(last) if last.executor == stage.executor && is_work => {
+                let memory = last.duration_ns * last.memory_wait_permille + ns * stage.memory_percent * 10;
+                last.duration_ns += ns;
+                last.memory_wait_permille = memory / last.duration_ns.max(1);
+                last.module_ns.push(module);
             }
             _ => legs.push(Leg {
-                executor: stage.at,
-                ns,
-                memory_permille: stage.memory_percent * 10,
+                executor: stage.executor,
+                duration_ns: ns,
+                memory_wait_permille: stage.memory_percent * 10,
                 transfer,
-                modules: vec![module],
+                module_ns: vec![module],
             }),
         }
     }
@@ -147,24 +147,24 @@ ack_ns = 100
             conditions: &conditions,
             mtu: 1500,
             block_bytes: None,
-            takes_percent: 200,
+            duration_percent: 200,
         };
         let request = toml::from_str(REQUEST).unwrap();
-        route(&request, &circumstances, &mut Modules::default())
+        route(&request, &circumstances, &mut ModuleNames::default())
     }
 
     #[test]
     fn stages_count_their_units_and_stages_of_one_component_are_merged() {
         let software = legs(&[]);
         assert_eq!(software.len(), 1);
-        assert_eq!(software[0].ns, 2 * (8 * 10 + 65_536));
-        assert_eq!(software[0].memory_permille, 1000 * 80 / (80 + 65_536));
-        assert_eq!(software[0].modules, [(0, 160), (1, 131_072)]);
+        assert_eq!(software[0].duration_ns, 2 * (8 * 10 + 65_536));
+        assert_eq!(software[0].memory_wait_permille, 1000 * 80 / (80 + 65_536));
+        assert_eq!(software[0].module_ns, [(0, 160), (1, 131_072)]);
         // 65 536 bytes are at most 45 frames of 1460 bytes.
         let checksum = legs(&["checksum-by-nic"]);
-        assert_eq!((checksum.len(), checksum[1].ns), (2, 2 * (45 * 1000 + 45 + 23 * 100)));
+        assert_eq!((checksum.len(), checksum[1].duration_ns), (2, 2 * (45 * 1000 + 45 + 23 * 100)));
         let all_legs = legs(&["checksum-by-nic", "segmentation-by-nic"]);
-        assert_eq!(all_legs[1].ns, 2 * (1000 + 45 + 23 * 100));
+        assert_eq!(all_legs[1].duration_ns, 2 * (1000 + 45 + 23 * 100));
         assert_eq!(all_legs[1].transfer, Transfer { packets: 1, frames: 45, bytes: 65_536 });
     }
 }

@@ -5,7 +5,7 @@ use suimon_quantity::Time;
 use suimon_sim_kernel::{InvalidKeys, Observer, Options, Scenario, ScenarioResult, Trace};
 
 use crate::host::checkers::checkers;
-use crate::host::plan::Plan;
+use crate::host::plan::ResolvedCase;
 use crate::host::report::{Report, figures, report};
 use crate::host::spec::HostScenario;
 use crate::host::world::World;
@@ -46,15 +46,15 @@ pub(crate) fn run(scenario: &HostScenario, options: Options) -> Result<ScenarioR
     let mut reports: Vec<Report> = Vec::new();
     let mut virtual_ms = 0;
     for case in &scenario.case {
-        let plan = Plan::new(scenario, case);
+        let plan = ResolvedCase::new(scenario, case);
         let observer = Observer::new(trace, checkers(&plan));
         let mut world = World::new(&plan, seed, observer)?;
         let ms = scenario.settle_ms + scenario.measure_ms;
         world.run(Time::from_ns(ms * 1_000_000));
         virtual_ms += ms;
         outcome.events += world.processed_events();
-        outcome.add_complaints(world.observer.complaints);
-        reports.push(report(&plan, &world.sum));
+        outcome.add_violations(world.observer.violations);
+        reports.push(report(&plan, &world.totals));
         trace = world.observer.trace;
     }
     outcome.virtual_s = virtual_ms / 1000;
@@ -79,11 +79,11 @@ fn table(reports: &[Report]) -> Vec<Vec<String>> {
             let mut row = vec![
                 first(report.case.clone()),
                 format!("{} {}", vms_report.count, vms_report.name),
-                format!("{:.0}", vms_report.rate),
+                format!("{:.0}", vms_report.requests_per_s),
                 format!("{:.0}", vms_report.mbit_s),
                 first(format!("{:.1}", report.cpu_percent)),
-                format!("{:.2}", vms_report.vm_us),
-                format!("{:.2}", vms_report.host_us),
+                format!("{:.2}", vms_report.vm_us_per_request),
+                format!("{:.2}", vms_report.host_us_per_request),
             ];
             row.extend(has_watts.then(|| first(format!("{:.1}", report.watts))));
             row.extend(has_score.then(|| first(format!("{:.2}", report.score))));

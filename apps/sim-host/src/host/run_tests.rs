@@ -1,12 +1,12 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, Options, ScenarioResult, Use, Violations};
+use suimon_sim_kernel::{Checker, Options, ScenarioResult, FigurePurpose, Violations};
 
 use crate::host::HostScenario;
-use crate::host::checkers::{Clocks, RequestPaths, Switching, Work};
+use crate::host::checkers::{ClockChecker, RequestPathChecker, SwitchingChecker, CpuAssignmentChecker};
 use crate::host::facts::Fact;
-use crate::host::plan::Plan;
+use crate::host::plan::ResolvedCase;
 use crate::host::run::run;
 
 const OFFLOAD: &str = include_str!("../../../sim/scenarios/offload-ftp.toml");
@@ -55,9 +55,9 @@ fn check_published(seeds: std::ops::Range<u64>) {
                 "seed {seed}: {:#?}",
                 outcome.figures
             );
-            assert_eq!(outcome.complaints, [], "seed {seed}");
-            assert!(outcome.judged > 10_000, "{}", outcome.judged);
-            assert!(outcome.figures.iter().any(|figure| figure.used == Use::HeldOut));
+            assert_eq!(outcome.violations, [], "seed {seed}");
+            assert!(outcome.checks > 10_000, "{}", outcome.checks);
+            assert!(outcome.figures.iter().any(|figure| figure.purpose == FigurePurpose::HeldOut));
         }
     }
 }
@@ -73,8 +73,8 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let run =
         |seed| run(&scenario, Options { seed, is_swarm: false, records_lines: true }).unwrap();
     let (first, second, other) = (run(3), run(3), run(4));
-    assert!(first.lines == second.lines && first.trace == second.trace);
-    assert_ne!(first.trace, other.trace);
+    assert!(first.lines == second.lines && first.trace_hash == second.trace_hash);
+    assert_ne!(first.trace_hash, other.trace_hash);
     let swarm = Options { seed: 1, is_swarm: true, records_lines: false };
     assert!(super::run::run(&scenario, swarm).is_err(), "the scenario has no swarm");
 }
@@ -93,7 +93,7 @@ fn agreement_of_offloads_does_not_depend_on_assumed_costs() {
     ] {
         for to in [half, doubled] {
             let outcome = changed(OFFLOAD, from, to);
-            let held_out = outcome.figures.iter().filter(|figure| figure.used == Use::HeldOut);
+            let held_out = outcome.figures.iter().filter(|figure| figure.purpose == FigurePurpose::HeldOut);
             // With twice the cost of packets, segmentation contributes more than half of the total.
             let figures = held_out.filter(|figure| !figure.published.contains("20 to 50 %"));
             figures.for_each(|figure| assert!(figure.agrees, "{to}: {figure:?}"));
@@ -156,7 +156,7 @@ fn models_and_policies_determine_the_result() {
     for (text, from, to, published) in cases {
         let outcome = changed(text, from, to);
         assert!(differing(&outcome).contains(&published), "{to}: {:#?}", outcome.figures);
-        assert_eq!(outcome.complaints, [], "{to}");
+        assert_eq!(outcome.violations, [], "{to}");
     }
 }
 
@@ -165,25 +165,25 @@ fn complaints(checker: &mut dyn Checker<Fact>, recorded_facts: &[Fact]) -> Vec<S
     for (ms, fact) in (1..).zip(recorded_facts) {
         checker.observe(Time::from_ns(ms * 1_000_000), fact, &mut complaints);
     }
-    complaints.first.into_iter().map(|complaint| complaint.what).collect()
+    complaints.first.into_iter().map(|complaint| complaint.description).collect()
 }
 
 #[test]
 fn checkers_detect_double_execution_needless_waiting_and_wrong_paths() {
-    let start = |cpu, worker| Fact::Began { cpu, worker };
-    let stopped = |cpu, worker| Fact::Stopped { cpu, worker };
-    let waits = Fact::Waits { worker: 3 };
-    let work = |recorded_facts: &[Fact]| complaints(&mut Work::new(2), recorded_facts).len();
+    let start = |cpu, worker| Fact::WorkerStarted { cpu, worker };
+    let stopped = |cpu, worker| Fact::WorkerStopped { cpu, worker };
+    let waits = Fact::WorkerWaiting { worker: 3 };
+    let work = |recorded_facts: &[Fact]| complaints(&mut CpuAssignmentChecker::new(2), recorded_facts).len();
     assert_eq!(work(&[start(0, 1), start(1, 2), waits, stopped(0, 1)]), 0);
     assert_eq!(work(&[start(0, 1), start(0, 2)]), 1, "two at once");
     assert_eq!(work(&[start(0, 1), start(1, 1)]), 1, "at two places");
     assert_eq!(work(&[start(0, 1), waits, start(1, 2)]), 1, "one waits while processor 1 is idle");
 
     let request = Fact::RequestStarted { session: 1, vm: 7, legs: 2 };
-    let passed = |leg, by_queue| Fact::Passed { session: 1, leg, by_queue };
-    let (done, vf) = (Fact::Done { session: 1 }, Fact::Vf { vm: 7, vf: 0 });
+    let passed = |leg, by_queue| Fact::LegCompleted { session: 1, leg, is_queue_leg: by_queue };
+    let (done, vf) = (Fact::RequestCompleted { session: 1 }, Fact::VfAssigned { vm: 7, vf: 0 });
     let path_complaints =
-        |recorded_facts: &[Fact]| complaints(&mut RequestPaths::default(), recorded_facts).len();
+        |recorded_facts: &[Fact]| complaints(&mut RequestPathChecker::default(), recorded_facts).len();
     assert_eq!(path_complaints(&[request, passed(0, true), passed(1, false), done, request]), 0);
     assert_eq!(path_complaints(&[request, passed(1, false)]), 1, "one leg is missing");
     assert_eq!(path_complaints(&[request, passed(0, false), done]), 1, "not all is done");
@@ -194,14 +194,14 @@ fn checkers_detect_double_execution_needless_waiting_and_wrong_paths() {
         1,
         "the queue, though it has a function"
     );
-    assert_eq!(path_complaints(&[vf, Fact::Vf { vm: 8, vf: 0 }]), 1, "two with one function");
+    assert_eq!(path_complaints(&[vf, Fact::VfAssigned { vm: 8, vf: 0 }]), 1, "two with one function");
 }
 
 /// Verifies that incorrect switches and governors are detected.
 #[test]
 fn checkers_detect_leaking_and_misrouted_frames_and_excessive_clocks() {
-    let forwarded = |target, receivers, out| Fact::Forwarded { vm: 1, to: target, receivers, out };
-    let switching = |forwarded_fact| complaints(&mut Switching::new(4), &[forwarded_fact]).len();
+    let forwarded = |target, receivers, out| Fact::Forwarded { vm: 1, to: target, receivers, has_left_host: out };
+    let switching = |forwarded_fact| complaints(&mut SwitchingChecker::new(4), &[forwarded_fact]).len();
     assert_eq!(switching(forwarded(2, 2, false)), 0);
     assert_eq!(switching(forwarded(2, 3, false)), 1, "to another one");
     assert_eq!(switching(forwarded(2, 2, true)), 1, "outside as well");
@@ -210,8 +210,8 @@ fn checkers_detect_leaking_and_misrouted_frames_and_excessive_clocks() {
 
     let scenario = read(POWER);
     let clock = |case: usize, mhz| {
-        let plan = Plan::new(&scenario, &scenario.case[case]);
-        complaints(&mut Clocks::new(&plan), &[Fact::Clock { cpu: 0, mhz }]).len()
+        let plan = ResolvedCase::new(&scenario, &scenario.case[case]);
+        complaints(&mut ClockChecker::new(&plan), &[Fact::Clock { cpu: 0, mhz }]).len()
     };
     assert_eq!((clock(0, 1600), clock(0, 2533)), (0, 0));
     assert_eq!(clock(0, 2667), 1, "turbo under Balanced");

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use suimon_offload::{DeviceFeature, OffloadToggles};
 use suimon_power::PowerPlan;
-use suimon_sim_kernel::Use;
+use suimon_sim_kernel::FigurePurpose;
 
-use crate::processors::Sharing;
+use crate::processors::CpuSharingModel;
 
 /// Host scenario: a list of cases, each of which starts with an idle machine.
 #[derive(Clone, Debug, Deserialize)]
@@ -40,7 +40,8 @@ pub(crate) struct MachineSpec {
     pub(crate) logical_cpus: u16,
     pub(crate) threads_per_core: u16,
     pub(crate) numa_nodes: u16,
-    pub(crate) sibling_percent: u64,
+    #[serde(rename = "sibling_percent")]
+    pub(crate) busy_sibling_speed_percent: u64,
     /// Increase of the duration of work by each other busy core, in thousandths.
     pub(crate) contention_permille: u64,
     /// Further increase of the duration of host work by each other CPU that processes host work, in
@@ -50,18 +51,20 @@ pub(crate) struct MachineSpec {
     /// Additional duration in µs of a virtual CPU's work if another virtual CPU ran on the core
     /// before.
     #[serde(default)]
-    pub(crate) refill_us: u64,
+    #[serde(rename = "refill_us")]
+    pub(crate) cache_refill_us: u64,
     /// Duration of the work of each kind of VM, in percent of the durations in the scenario.
     #[serde(default)]
-    pub(crate) takes_percent: BTreeMap<String, u64>,
+    #[serde(rename = "takes_percent")]
+    pub(crate) duration_percent: BTreeMap<String, u64>,
     /// Clocks, idle states and power; clocks are nominal if absent.
     pub(crate) energy: Option<EnergySpec>,
 }
 
 impl MachineSpec {
-    pub(crate) const fn sharing(&self) -> Sharing {
-        let Self { logical_cpus, threads_per_core, numa_nodes, sibling_percent, .. } = *self;
-        Sharing { logical_cpus, threads_per_core, numa_nodes, sibling_percent }
+    pub(crate) const fn sharing(&self) -> CpuSharingModel {
+        let Self { logical_cpus, threads_per_core, numa_nodes, busy_sibling_speed_percent: sibling_percent, .. } = *self;
+        CpuSharingModel { logical_cpus, threads_per_core, numa_nodes, busy_sibling_speed_percent: sibling_percent }
     }
 }
 
@@ -78,7 +81,8 @@ pub(crate) struct EnergySpec {
     /// Power of a busy core at the nominal clock in mW.
     pub(crate) core_mw: u64,
     /// Power of all components other than cores in mW.
-    pub(crate) rest_mw: u64,
+    #[serde(rename = "rest_mw")]
+    pub(crate) non_core_mw: u64,
     pub(crate) idle: Vec<IdleSpec>,
 }
 
@@ -104,7 +108,8 @@ pub(crate) struct NicSpec {
     pub(crate) features: Vec<DeviceFeature>,
     /// Time in ns that the engine takes to start the segmentation of a packet.
     #[serde(default)]
-    pub(crate) cut_ns: u64,
+    #[serde(rename = "cut_ns")]
+    pub(crate) segmentation_start_ns: u64,
     /// Time in ns that the engine takes for each frame.
     #[serde(default)]
     pub(crate) frame_ns: u64,
@@ -134,12 +139,15 @@ pub(crate) struct VmsSpec {
     pub(crate) sessions: u32,
     /// Shortest time in µs between the starts of a session's requests.
     #[serde(default)]
-    pub(crate) pace_us: u64,
+    #[serde(rename = "pace_us")]
+    pub(crate) request_interval_min_us: u64,
     /// Requests per second that count as 1 in the score.
-    pub(crate) reference: Option<f64>,
+    #[serde(rename = "reference")]
+    pub(crate) reference_rate: Option<f64>,
     /// Broadcasts of each VM per second.
     #[serde(default)]
-    pub(crate) broadcasts: u64,
+    #[serde(rename = "broadcasts")]
+    pub(crate) broadcasts_per_s: u64,
     #[serde(default)]
     pub(crate) request: Vec<RequestSpec>,
 }
@@ -191,14 +199,17 @@ pub(crate) enum Executor {
 pub(crate) struct StageSpec {
     /// Name of the module that CPU time is attributed to.
     pub(crate) module: String,
-    pub(crate) at: Executor,
+    #[serde(rename = "at")]
+    pub(crate) executor: Executor,
     /// Conditions all of which must hold for the stage to be executed: conditions of the case, or
     /// derived from policies ([`route`](super::route)).
     #[serde(default)]
-    pub(crate) when: Vec<String>,
+    #[serde(rename = "when")]
+    pub(crate) required_conditions: Vec<String>,
     /// Conditions that exclude the stage if one of them holds.
     #[serde(default)]
-    pub(crate) unless: Vec<String>,
+    #[serde(rename = "unless")]
+    pub(crate) excluding_conditions: Vec<String>,
     #[serde(default)]
     pub(crate) request_ns: u64,
     /// Duration in ns for each block written by the application.
@@ -230,7 +241,8 @@ pub(crate) struct CaseSpec {
     pub(crate) nic: Option<String>,
     /// Names of the conditions that hold in the case.
     #[serde(default)]
-    pub(crate) with: Vec<String>,
+    #[serde(rename = "with")]
+    pub(crate) conditions: Vec<String>,
     /// Number of VMs of each kind, which replaces [`VmsSpec::count`].
     #[serde(default)]
     pub(crate) vms: BTreeMap<String, u32>,
@@ -238,14 +250,15 @@ pub(crate) struct CaseSpec {
     pub(crate) block_bytes: Option<u64>,
     #[serde(default)]
     pub(crate) offload: OffloadToggles,
-    pub(crate) power: Option<PlanSpec>,
-    pub(crate) vmq: Option<QueuesSpec>,
+    pub(crate) power: Option<PowerPlanSpec>,
+    pub(crate) vmq: Option<VmqCaseSpec>,
     #[serde(default)]
     pub(crate) switch: SwitchKind,
     /// Pairs (sender, receiver) of VMs by number from 1. All other VMs communicate with the
     /// external network.
     #[serde(default)]
-    pub(crate) talk: Vec<(u32, u32)>,
+    #[serde(rename = "talk")]
+    pub(crate) traffic_pairs: Vec<(u32, u32)>,
     #[serde(default)]
     pub(crate) figure: Vec<FigureSpec>,
 }
@@ -253,7 +266,7 @@ pub(crate) struct CaseSpec {
 /// Power plan of a case.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PlanSpec {
+pub(crate) struct PowerPlanSpec {
     pub(crate) plan: PowerPlan,
     pub(crate) performance_percent_min: Option<u8>,
 }
@@ -261,9 +274,10 @@ pub(crate) struct PlanSpec {
 /// VMQ settings of a case.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct QueuesSpec {
+pub(crate) struct VmqCaseSpec {
     pub(crate) enabled: bool,
-    pub(crate) max_processors: u16,
+    #[serde(rename = "max_processors")]
+    pub(crate) max_workers: u16,
 }
 
 /// Kind of switch that the VMs are connected to.
@@ -283,22 +297,27 @@ pub(crate) enum SwitchKind {
 pub(crate) struct FigureSpec {
     pub(crate) published: String,
     #[serde(rename = "use")]
-    pub(crate) used: Use,
-    pub(crate) expect: Expect,
+    pub(crate) purpose: FigurePurpose,
+    #[serde(rename = "expect")]
+    pub(crate) expectation: Expectation,
 }
 
 /// Expectation for a published figure.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Expect {
-    pub(crate) of: Measure,
+pub(crate) struct Expectation {
+    #[serde(rename = "of")]
+    pub(crate) measure: Measure,
     /// Kind of VMs, or module, that the measure is restricted to; empty for all.
     #[serde(default)]
-    pub(crate) what: String,
-    /// Name of the case to compare with, or with [`By::Best`] the prefix of several names.
-    pub(crate) against: Option<String>,
+    #[serde(rename = "what")]
+    pub(crate) measure_filter: String,
+    /// Name of the case to compare with, or with [`Comparison::Best`] the prefix of several names.
+    #[serde(rename = "against")]
+    pub(crate) reference_case: Option<String>,
     #[serde(default)]
-    pub(crate) by: By,
+    #[serde(rename = "by")]
+    pub(crate) comparison: Comparison,
     pub(crate) from: f64,
     pub(crate) to: f64,
 }
@@ -314,37 +333,49 @@ pub(crate) enum Measure {
     /// Utilisation of all CPUs in percent.
     Cpu,
     /// CPU time per request in µs, summed over all CPUs.
-    CpuEach,
+    #[serde(rename = "cpu-each")]
+    CpuPerRequest,
     /// Host CPU time per request of these VMs, in µs.
-    HostEach,
+    #[serde(rename = "host-each")]
+    HostCpuPerRequest,
     /// CPU time of a VM per request, in µs.
-    VmEach,
+    #[serde(rename = "vm-each")]
+    VmCpuPerRequest,
     /// CPU time of a module per request, in µs.
-    Module,
+    #[serde(rename = "module")]
+    ModuleCpuPerRequest,
     /// Power of the whole machine in W.
     Watts,
     /// Score of tiles, relative to reference rates.
     Score,
     /// Unicast frames between VMs per second that leave the host, and broadcasts.
-    Left,
-    LeftBroadcasts,
+    #[serde(rename = "left")]
+    FramesOut,
+    #[serde(rename = "left-broadcasts")]
+    BroadcastsOut,
 }
 
 /// Way in which the value of a case is compared with another case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum By {
+pub(crate) enum Comparison {
     /// Ratio to the other case; the value itself without another case.
     #[default]
-    Times,
+    #[serde(rename = "times")]
+    Ratio,
     /// Ratio of the other case to this one, for a value that decreases.
-    TimesLess,
+    #[serde(rename = "times-less")]
+    InverseRatio,
     /// Increase over the other case in percent.
-    PercentMore,
+    #[serde(rename = "percent-more")]
+    PercentIncrease,
     /// Decrease from the other case in percent.
-    PercentLess,
+    #[serde(rename = "percent-less")]
+    PercentDecrease,
     /// Difference from the other case, in the unit of the measure.
-    More,
+    #[serde(rename = "more")]
+    Difference,
     /// Relative difference from the best of all cases whose names begin with `against`.
-    Best,
+    #[serde(rename = "best")]
+    PercentFromBest,
 }

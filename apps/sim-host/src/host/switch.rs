@@ -17,11 +17,11 @@ const UPLINK: PortId = PortId(1 << 20);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Destinations {
     /// The only receiving VM, if there is exactly one.
-    pub(crate) to: Option<u32>,
+    pub(crate) only_receiver: Option<u32>,
     /// Number of VMs that received the frame.
-    pub(crate) vms: u32,
+    pub(crate) receiver_count: u32,
     /// True if the frame left by the uplink.
-    pub(crate) out: bool,
+    pub(crate) has_left_host: bool,
 }
 
 pub(crate) struct Switch {
@@ -53,7 +53,7 @@ impl Switch {
         let Some(ingress) = self.tables.slot(PortId(from)) else { return destinations };
         let destination = to.map_or(MacAddr::BROADCAST, address);
         let mut frame = Frame::new(0);
-        frame.fill(
+        frame.set_bytes(
             &[&destination.octets()[..], &address(from).octets(), &[0x08, 0x00], &[0; 46]].concat(),
         );
         let mut verdicts = [Verdict::default(); BATCH_FRAMES_MAX];
@@ -62,14 +62,14 @@ impl Switch {
         match verdicts.first() {
             Some(Verdict::Unicast { egress }) => {
                 let port = self.tables.port_id(*egress);
-                destinations.out = port == Some(UPLINK);
-                destinations.to = port.filter(|port| *port != UPLINK).map(|port| port.0);
+                destinations.has_left_host = port == Some(UPLINK);
+                destinations.only_receiver = port.filter(|port| *port != UPLINK).map(|port| port.0);
             }
             Some(Verdict::Flood { vlan, kind }) => {
-                for member in self.tables.flood(ingress, *vlan, *kind) {
+                for member in self.tables.flood_members(ingress, *vlan, *kind) {
                     match self.tables.port_id(member.slot) {
-                        Some(UPLINK) => destinations.out = true,
-                        _ => destinations.vms += 1,
+                        Some(UPLINK) => destinations.has_left_host = true,
+                        _ => destinations.receiver_count += 1,
                     }
                 }
             }
@@ -91,16 +91,16 @@ mod tests {
     #[test]
     fn only_broadcasts_leave_and_on_a_private_switch_not_even_they() {
         let mut external = Switch::new(SwitchKind::External, 4).unwrap();
-        let to_one = Destinations { to: Some(3), vms: 0, out: false };
+        let to_one = Destinations { only_receiver: Some(3), receiver_count: 0, has_left_host: false };
         assert_eq!(external.send(Time::ZERO, 0, Some(3)), to_one);
         assert_eq!(
             external.send(Time::ZERO, 0, None),
-            Destinations { to: None, vms: 3, out: true }
+            Destinations { only_receiver: None, receiver_count: 3, has_left_host: true }
         );
         let mut private = Switch::new(SwitchKind::Private, 4).unwrap();
         assert_eq!(
             private.send(Time::ZERO, 0, None),
-            Destinations { to: None, vms: 3, out: false }
+            Destinations { only_receiver: None, receiver_count: 3, has_left_host: false }
         );
     }
 }

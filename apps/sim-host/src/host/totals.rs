@@ -1,13 +1,13 @@
 //! Totals of a case since the start of measurement.
 
 use crate::host::cpus::WorkItem;
-use crate::host::plan::Plan;
+use crate::host::plan::ResolvedCase;
 use crate::host::route::Leg;
 
 /// Totals of one VM in a case.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VmTotals {
-    pub(crate) done: u64,
+    pub(crate) completed_requests: u64,
     pub(crate) bytes: u64,
     /// CPU time of the VM's own work in ns.
     pub(crate) vm_ns: u64,
@@ -19,7 +19,7 @@ pub(crate) struct VmTotals {
 
 /// Totals of all VMs in a case.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct CaseTotals {
     pub(crate) vms: Vec<VmTotals>,
     pub(crate) busy_ns: Vec<u64>,
     /// Energy in mW · ns since the start of measurement.
@@ -28,9 +28,9 @@ pub(crate) struct Sum {
     pub(crate) broadcasts_out: u64,
 }
 
-impl Sum {
+impl CaseTotals {
     /// Creates totals in which every count is 0.
-    pub(crate) fn new(plan: &Plan<'_>) -> Self {
+    pub(crate) fn new(plan: &ResolvedCase<'_>) -> Self {
         let empty_sum =
             VmTotals { module_ns: vec![0; plan.modules.0.len()], ..VmTotals::default() };
         Self { vms: vec![empty_sum; plan.vms.len()], ..Self::default() }
@@ -40,10 +40,10 @@ impl Sum {
 impl VmTotals {
     /// Adds the CPU time of a completed item of work, and divides it among the modules of its leg.
     pub(crate) fn add(&mut self, leg: &Leg, piece: &WorkItem) {
-        for (module, ns) in &leg.modules {
-            self.module_ns[usize::from(*module)] += piece.spent_ns * ns / leg.ns.max(1);
+        for (module, ns) in &leg.module_ns {
+            self.module_ns[usize::from(*module)] += piece.spent_ns * ns / leg.duration_ns.max(1);
         }
-        if piece.is_host {
+        if piece.is_host_work {
             self.host_ns += piece.spent_ns;
         } else {
             self.vm_ns += piece.spent_ns;

@@ -10,23 +10,23 @@ use std::collections::VecDeque;
 
 use anyhow::Result;
 use suimon_quantity::Time;
-use suimon_sim_kernel::{EventQueue, Observer, RandomStream, SECOND};
+use suimon_sim_kernel::{EventQueue, Observer, RandomStream, SECOND_NS};
 use suimon_vmq::VmqSpec;
 
 use crate::host::cpus::{Cpus, SliceEnd, WorkItem};
 use crate::host::facts::Fact;
 use crate::host::nic::Nic;
-use crate::host::plan::Plan;
-use crate::host::power::{Energy, TICK_NS};
+use crate::host::plan::ResolvedCase;
+use crate::host::power::{PowerModel, TICK_NS};
 use crate::host::route::Leg;
 use crate::host::spec::Executor;
 use crate::host::switch::Switch;
-use crate::host::totals::Sum;
-use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
+use crate::host::totals::CaseTotals;
+use crate::processors::{BusyTimes, Moves, PERIOD_NS, Placement};
 
 const HAND_OVER_NS: u64 = 20_000;
 /// Retransmission timeout of TCP in ns.
-const RESENT_NS: u64 = SECOND / 5;
+const RESENT_NS: u64 = SECOND_NS / 5;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
@@ -72,7 +72,7 @@ struct Pool {
 }
 
 pub(crate) struct World<'p> {
-    plan: &'p Plan<'p>,
+    plan: &'p ResolvedCase<'p>,
     agenda: EventQueue<Event>,
     pub(crate) observer: Observer<Fact>,
     cpus: Cpus,
@@ -87,7 +87,7 @@ pub(crate) struct World<'p> {
     reported_mhz: Vec<u64>,
     random: RandomStream,
     counts_from: Time,
-    pub(crate) sum: Sum,
+    pub(crate) totals: CaseTotals,
 }
 
 /// Number of pools per VM: one each for its virtual CPUs, its host thread and its queue.
@@ -98,11 +98,11 @@ impl<'p> World<'p> {
     ///
     /// # Errors
     /// A policy rejects the configuration.
-    pub(crate) fn new(plan: &'p Plan<'p>, seed: u64, observer: Observer<Fact>) -> Result<Self> {
+    pub(crate) fn new(plan: &'p ResolvedCase<'p>, seed: u64, observer: Observer<Fact>) -> Result<Self> {
         let machine = plan.machine;
         let sharing = machine.sharing();
         let energy = machine.energy.as_ref();
-        let energy = energy.map(|spec| Energy::new(spec, sharing, plan.case.power));
+        let energy = energy.map(|spec| PowerModel::new(spec, sharing, plan.case.power));
         let vms = plan.vms.len() as u32;
         let mut world = Self {
             plan,
@@ -119,7 +119,7 @@ impl<'p> World<'p> {
             reported_mhz: vec![0; sharing.logical_cpus.into()],
             random: RandomStream::new(seed, "sessions"),
             counts_from: Time::from_ns(plan.scenario.settle_ms * 1_000_000),
-            sum: Sum::new(plan),
+            totals: CaseTotals::new(plan),
         };
         let owners = world.assign_queues()?;
         for (vm, vm_plan) in (0..).zip(&plan.vms) {
@@ -129,25 +129,25 @@ impl<'p> World<'p> {
                 world.add_worker(vm * POOLS + 2, Some(*owner));
             }
             if let Some(vf) = vm_plan.vf {
-                world.observer.record(Time::ZERO, &Fact::Vf { vm, vf });
+                world.observer.record(Time::ZERO, &Fact::VfAssigned { vm, vf });
             }
         }
         world.add_sessions();
-        world.agenda.plan(Time::ZERO, Event::Tick);
-        world.agenda.plan(world.counts_from, Event::Count);
+        world.agenda.schedule(Time::ZERO, Event::Tick);
+        world.agenda.schedule(world.counts_from, Event::Count);
         Ok(world)
     }
 
     fn assign_queues(&mut self) -> Result<Vec<u16>> {
         let Some(vmq) = self.plan.case.vmq else { return Ok(Vec::new()) };
-        let (enabled, max_processors) = (vmq.enabled, vmq.max_processors);
+        let (enabled, max_processors) = (vmq.enabled, vmq.max_workers);
         let spec = VmqSpec { enabled, max_workers: max_processors, ..VmqSpec::default() };
-        let processors = self.plan.machine.sharing().processors();
+        let processors = self.plan.machine.sharing().worker_specs();
         let (placement, owners, moves) =
             Placement::new(spec, &processors, self.plan.vms.len() as u32)?;
         self.placement = Some(placement);
         self.order(moves);
-        self.agenda.plan(Time::from_ns(PERIOD_NS), Event::Measure);
+        self.agenda.schedule(Time::from_ns(PERIOD_NS), Event::Measure);
         Ok(owners)
     }
 
@@ -164,12 +164,12 @@ impl<'p> World<'p> {
                 let session = self.sessions.len() as u32;
                 let started = Time::ZERO;
                 self.sessions.push(Session { vm, peer, request: 0, leg: 0, started });
-                let spread = (vm_plan.spec.pace_us * 1000).max(1_000_000);
-                let start = Time::from_ns(self.random.below(spread));
-                self.agenda.plan(start, Event::SubmitRequest { session });
+                let spread = (vm_plan.spec.request_interval_min_us * 1000).max(1_000_000);
+                let start = Time::from_ns(self.random.draw_below(spread));
+                self.agenda.schedule(start, Event::SubmitRequest { session });
             }
-            if vm_plan.spec.broadcasts > 0 {
-                self.agenda.plan(Time::ZERO, Event::Broadcast { vm });
+            if vm_plan.spec.broadcasts_per_s > 0 {
+                self.agenda.schedule(Time::ZERO, Event::Broadcast { vm });
             }
         }
     }
@@ -194,11 +194,11 @@ impl<'p> World<'p> {
                 Event::Count => self.count(),
             }
             for (start, slice) in self.cpus.take_planned() {
-                self.agenda.plan(start, Event::Slice(slice));
+                self.agenda.schedule(start, Event::Slice(slice));
             }
         }
-        self.sum.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(until))
-            - self.sum.energy;
+        self.totals.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy_mw_ns(until))
+            - self.totals.energy;
         self.add_busy_time(until);
         self.observer.end(until);
     }
@@ -211,16 +211,16 @@ impl<'p> World<'p> {
     fn count(&mut self) {
         let now = self.agenda.now();
         self.add_busy_time(now);
-        self.sum.busy_ns.fill(0);
-        self.sum.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy(now));
+        self.totals.busy_ns.fill(0);
+        self.totals.energy = self.cpus.energy.as_mut().map_or(0, |energy| energy.total_energy_mw_ns(now));
     }
 
     /// Adds the busy time of each CPU to the totals. Returns the busy times since the last call in
     /// ns.
     fn add_busy_time(&mut self, now: Time) -> Vec<u64> {
-        let busy = self.cpus.take_busy(now);
-        self.sum.busy_ns.resize(busy.len(), 0);
-        self.sum.busy_ns.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
+        let busy = self.cpus.take_busy_ns(now);
+        self.totals.busy_ns.resize(busy.len(), 0);
+        self.totals.busy_ns.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
         busy
     }
 
@@ -229,7 +229,7 @@ impl<'p> World<'p> {
         let session_state = &mut self.sessions[session as usize];
         let vm = &self.plan.vms[session_state.vm as usize];
         let total_share = vm.spec.request.iter().map(|request| request.share).sum();
-        let mut draw = self.random.below(total_share);
+        let mut draw = self.random.draw_below(total_share);
         session_state.request = 0;
         for request in &vm.spec.request {
             if draw < request.share {
@@ -252,31 +252,31 @@ impl<'p> World<'p> {
         let Session { vm, peer, request, leg, started } = self.sessions[session as usize];
         let vm_plan = &plan.vms[vm as usize];
         let Some(leg) = vm_plan.paths[request].get(leg) else {
-            self.observer.record(now, &Fact::Done { session });
+            self.observer.record(now, &Fact::RequestCompleted { session });
             if self.counts() {
-                let sum = &mut self.sum.vms[vm as usize];
-                sum.done += 1;
+                let sum = &mut self.totals.vms[vm as usize];
+                sum.completed_requests += 1;
                 sum.bytes += vm_plan.spec.request[request].bytes;
             }
-            let start = Time::from_ns(started.as_ns() + vm_plan.spec.pace_us * 1000);
-            return self.agenda.plan(start, Event::SubmitRequest { session });
+            let start = Time::from_ns(started.as_ns() + vm_plan.spec.request_interval_min_us * 1000);
+            return self.agenda.schedule(start, Event::SubmitRequest { session });
         };
         let other = peer.unwrap_or(vm);
         let pool = match leg.executor {
             Executor::Vm => vm * POOLS,
             Executor::Host if self.sends(vm, peer) => vm * POOLS + 1,
             // The switch dropped the frame. TCP retransmits it after the timeout.
-            Executor::Host => return self.agenda.plan_in(RESENT_NS, Event::RetryLeg { session }),
+            Executor::Host => return self.agenda.schedule_after_ns(RESENT_NS, Event::RetryLeg { session }),
             Executor::Queue => vm * POOLS + 2,
             Executor::PeerVm => other * POOLS,
             Executor::PeerHost => other * POOLS + 1,
             Executor::Nic | Executor::Wire | Executor::Wait => return self.elsewhere(session, leg),
         };
-        let left_ns = (leg.ns * self.random.within(90, 110) / 100).max(1);
+        let left_ns = (leg.duration_ns * self.random.draw_in_range(90, 110) / 100).max(1);
         let is_host = !matches!(leg.executor, Executor::Vm | Executor::PeerVm);
-        let memory_permille = leg.memory_permille;
+        let memory_permille = leg.memory_wait_permille;
         let piece =
-            WorkItem { session, remaining_ns: left_ns, memory_permille, is_host, spent_ns: 0 };
+            WorkItem { session, remaining_ns: left_ns, memory_wait_permille: memory_permille, is_host_work: is_host, spent_ns: 0 };
         match self.pools[pool as usize].idle.pop() {
             Some(worker) => self.cpus.assign_work(now, worker, piece, &mut self.observer),
             None => self.pools[pool as usize].waits.push_back(piece),
@@ -285,16 +285,16 @@ impl<'p> World<'p> {
 
     fn elsewhere(&mut self, session: u32, leg: &Leg) {
         let now = self.agenda.now();
-        let after_leg = || Time::from_ns(now.as_ns() + leg.ns);
+        let after_leg = || Time::from_ns(now.as_ns() + leg.duration_ns);
         let passed_at = match (&mut self.nic, leg.executor) {
             (Some(nic), Executor::Nic) => nic.send(now, leg.transfer),
             (Some(nic), Executor::Wire) => nic.receive(now, leg.transfer),
             (_, Executor::Wait) => {
-                Time::from_ns(now.as_ns() + leg.ns * self.random.within(50, 150) / 100)
+                Time::from_ns(now.as_ns() + leg.duration_ns * self.random.draw_in_range(50, 150) / 100)
             }
             _ => after_leg(),
         };
-        self.agenda.plan(passed_at, Event::Passed { session });
+        self.agenda.schedule(passed_at, Event::Passed { session });
     }
 
     fn passed(&mut self, session: u32) {
@@ -305,13 +305,13 @@ impl<'p> World<'p> {
             .executor;
         session_state.leg += 1;
         let by_queue = executor == Executor::Queue;
-        self.observer.record(self.agenda.now(), &Fact::Passed { session, leg, by_queue });
+        self.observer.record(self.agenda.now(), &Fact::LegCompleted { session, leg, is_queue_leg: by_queue });
         self.continue_request(session);
     }
 
     fn slice(&mut self, slice_end: SliceEnd) {
         let now = self.agenda.now();
-        let Some((worker, piece)) = self.cpus.end(now, slice_end, &mut self.observer) else {
+        let Some((worker, piece)) = self.cpus.handle_slice_end(now, slice_end, &mut self.observer) else {
             return;
         };
         let pool = self.worker_pools[worker as usize];
@@ -320,9 +320,9 @@ impl<'p> World<'p> {
         if next.is_none() {
             self.pools[pool as usize].idle.push(worker);
         }
-        let pinned = self.cpus.pinned(worker);
-        self.cpus.next(now, worker, next, &mut self.observer);
-        if let Some(cpu) = self.cpus.pinned(worker).filter(|_| self.cpus.pinned(worker) != pinned) {
+        let pinned = self.cpus.pinned_cpu(worker);
+        self.cpus.assign_next_work(now, worker, next, &mut self.observer);
+        if let Some(cpu) = self.cpus.pinned_cpu(worker).filter(|_| self.cpus.pinned_cpu(worker) != pinned) {
             self.moved(pool / POOLS, cpu);
         }
         self.passed(piece.session);
@@ -339,7 +339,7 @@ impl<'p> World<'p> {
         if !self.counts() {
             return;
         }
-        self.sum.vms[session_state.vm as usize].add(leg, piece);
+        self.totals.vms[session_state.vm as usize].add(leg, piece);
     }
 
     /// Forwards a frame of the VM to its peer. Returns true if the peer received it, or if the VM
@@ -348,10 +348,10 @@ impl<'p> World<'p> {
         let now = self.agenda.now();
         let Some(to) = peer else { return true };
         let destinations = self.switch.send(now, vm, Some(to));
-        let receivers = destinations.to.unwrap_or(u32::MAX);
-        self.observer.record(now, &Fact::Forwarded { vm, to, receivers, out: destinations.out });
-        self.sum.frames_out += u64::from(destinations.out && self.counts());
-        destinations.to == peer
+        let receivers = destinations.only_receiver.unwrap_or(u32::MAX);
+        self.observer.record(now, &Fact::Forwarded { vm, to, receivers, has_left_host: destinations.has_left_host });
+        self.totals.frames_out += u64::from(destinations.has_left_host && self.counts());
+        destinations.only_receiver == peer
     }
 
     fn broadcast(&mut self, vm: u32) {
@@ -359,11 +359,11 @@ impl<'p> World<'p> {
         let destinations = self.switch.send(now, vm, None);
         self.observer.record(
             now,
-            &Fact::Forwarded { vm, to: vm, receivers: destinations.vms, out: destinations.out },
+            &Fact::Forwarded { vm, to: vm, receivers: destinations.receiver_count, has_left_host: destinations.has_left_host },
         );
-        self.sum.broadcasts_out += u64::from(destinations.out && self.counts());
-        let every_ns = SECOND / self.plan.vms[vm as usize].spec.broadcasts;
-        self.agenda.plan_in(every_ns, Event::Broadcast { vm });
+        self.totals.broadcasts_out += u64::from(destinations.has_left_host && self.counts());
+        let every_ns = SECOND_NS / self.plan.vms[vm as usize].spec.broadcasts_per_s;
+        self.agenda.schedule_after_ns(every_ns, Event::Broadcast { vm });
     }
 
     fn tick(&mut self) {
@@ -376,7 +376,7 @@ impl<'p> World<'p> {
                 self.observer.record(now, &Fact::Clock { cpu, mhz });
             }
         }
-        self.agenda.plan_in(TICK_NS, Event::Tick);
+        self.agenda.schedule_after_ns(TICK_NS, Event::Tick);
     }
 
     fn measure(&mut self) {
@@ -385,14 +385,14 @@ impl<'p> World<'p> {
         let queues = std::mem::take(&mut self.queue_busy_ns);
         self.queue_busy_ns = vec![0; queues.len()];
         let Some(placement) = &mut self.placement else { return };
-        let moves = placement.observe(Busy { queues, workers: processors }, now);
+        let moves = placement.observe(BusyTimes { queue_ns: queues, worker_ns: processors }, now);
         self.order(moves);
-        self.agenda.plan_in(PERIOD_NS, Event::Measure);
+        self.agenda.schedule_after_ns(PERIOD_NS, Event::Measure);
     }
 
     fn order(&mut self, moves: Moves) {
         for (vm, worker) in moves {
-            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to: worker });
+            self.agenda.schedule_after_ns(HAND_OVER_NS, Event::HandOver { vm, to: worker });
         }
     }
 
@@ -406,7 +406,7 @@ impl<'p> World<'p> {
 
     fn moved(&mut self, vm: u32, cpu: u16) {
         if let Some(placement) = &mut self.placement {
-            placement.moved(vm, cpu, self.agenda.now());
+            placement.handle_move_completed(vm, cpu, self.agenda.now());
         }
     }
 }

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, SECOND, Violations};
+use suimon_sim_kernel::{Checker, SECOND_NS, Violations};
 
 use crate::network::facts::Fact;
 
 /// Time in ns after a change of a link's state within which frames may be lost.
-const RELEARNED_NS: u64 = SECOND / 20;
+const RELEARNED_NS: u64 = SECOND_NS / 20;
 
 /// Checks that each frame is received once and in order during moves of queues, and that frames are
 /// lost only when a link fails.
 #[derive(Default)]
-pub(crate) struct Frames {
+pub(crate) struct FrameOrderChecker {
     /// State of each session, by VM and number of the session.
     sessions: BTreeMap<(u32, u32), Session>,
     /// Time of the last change of a link's state.
@@ -29,7 +29,7 @@ struct Session {
     lost: BTreeSet<u64>,
 }
 
-impl Frames {
+impl FrameOrderChecker {
     fn received(&mut self, vm: u32, session: u32, number: u64) -> Option<String> {
         let session_state = self.sessions.entry((vm, session)).or_default();
         let last = std::mem::replace(&mut session_state.received, number);
@@ -41,7 +41,7 @@ impl Frames {
     }
 }
 
-impl Checker<Fact> for Frames {
+impl Checker<Fact> for FrameOrderChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Sent { vm, session, number } => {
@@ -61,27 +61,27 @@ impl Checker<Fact> for Frames {
                     complaints.add(now, "frames", complaint);
                 }
             }
-            Fact::Link { .. } => self.link_changed = Some(now.as_ns()),
+            Fact::LinkChanged { .. } => self.link_changed = Some(now.as_ns()),
             _ => {}
         }
     }
 }
 
 /// Largest permitted duration of a queue's move in ns.
-const MOVED_NS: u64 = SECOND;
+const MOVED_NS: u64 = SECOND_NS;
 
 /// Checks that the number of workers in use is within its limit, and that moves of queues complete.
 #[derive(Default)]
-pub(crate) struct WorkerLimit {
+pub(crate) struct WorkerLimitChecker {
     most: u16,
     moving_since: Option<u64>,
 }
 
-impl Checker<Fact> for WorkerLimit {
+impl Checker<Fact> for WorkerLimitChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
-            Fact::Limit { max_processors } => self.most = max_processors,
-            Fact::Used { moving, .. } if moving > 0 => {
+            Fact::WorkerLimitChanged { max_processors } => self.most = max_processors,
+            Fact::WorkersInUse { moving, .. } if moving > 0 => {
                 let since = *self.moving_since.get_or_insert(now.as_ns());
                 if now.as_ns() > since + MOVED_NS {
                     let complaint = format!("{moving} queues have been moving for a second");
@@ -89,12 +89,12 @@ impl Checker<Fact> for WorkerLimit {
                     self.moving_since = None;
                 }
             }
-            Fact::Used { processors, moving: 0 } if processors > self.most => {
+            Fact::WorkersInUse { processors, moving: 0 } if processors > self.most => {
                 let complaint =
                     format!("{processors} workers have queues, {} are permitted", self.most);
                 complaints.add(now, "processors", complaint);
             }
-            Fact::Used { .. } => self.moving_since = None,
+            Fact::WorkersInUse { .. } => self.moving_since = None,
             _ => {}
         }
     }

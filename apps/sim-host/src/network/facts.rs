@@ -13,14 +13,14 @@ pub(crate) enum Fact {
     /// frames for the VM on that link.
     Lost { vm: u32, session: u32, number: u64, link_was_down: bool },
     /// A queue changed its owner.
-    Moved { vm: u32, from: u16, to: u16 },
+    QueueMoved { vm: u32, from: u16, to: u16 },
     /// The limit of the number of workers changed.
-    Limit { max_processors: u16 },
+    WorkerLimitChanged { max_processors: u16 },
     /// Number of workers that own queues, without those of moving queues, and number of moving
     /// queues.
-    Used { processors: u16, moving: u16 },
+    WorkersInUse { processors: u16, moving: u16 },
     /// The link of a member changed its state.
-    Link { member: u32, is_up: bool },
+    LinkChanged { member: u32, is_up: bool },
 }
 
 impl TraceFact for Fact {
@@ -29,14 +29,14 @@ impl TraceFact for Fact {
             Self::Sent { .. } => "sent",
             Self::Received { .. } => "received",
             Self::Lost { .. } => "lost",
-            Self::Moved { .. } => "moved",
-            Self::Limit { .. } => "limit",
-            Self::Used { .. } => "used",
-            Self::Link { .. } => "link",
+            Self::QueueMoved { .. } => "moved",
+            Self::WorkerLimitChanged { .. } => "limit",
+            Self::WorkersInUse { .. } => "used",
+            Self::LinkChanged { .. } => "link",
         }
     }
 
-    fn figures(&self) -> Vec<u64> {
+    fn values(&self) -> Vec<u64> {
         match *self {
             Self::Sent { vm, session, number } => vec![vm.into(), session.into(), number],
             Self::Received { vm, session, number, bytes } => {
@@ -45,10 +45,10 @@ impl TraceFact for Fact {
             Self::Lost { vm, session, number, link_was_down } => {
                 vec![vm.into(), session.into(), number, link_was_down.into()]
             }
-            Self::Moved { vm, from, to } => vec![vm.into(), from.into(), to.into()],
-            Self::Limit { max_processors } => vec![max_processors.into()],
-            Self::Used { processors, moving } => vec![processors.into(), moving.into()],
-            Self::Link { member, is_up } => vec![member.into(), is_up.into()],
+            Self::QueueMoved { vm, from, to } => vec![vm.into(), from.into(), to.into()],
+            Self::WorkerLimitChanged { max_processors } => vec![max_processors.into()],
+            Self::WorkersInUse { processors, moving } => vec![processors.into(), moving.into()],
+            Self::LinkChanged { member, is_up } => vec![member.into(), is_up.into()],
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Equations
 //! - A worker serves one train at a time, from the queues that it owns in turn.
 //! - A train of f frames and b bytes takes Σ over stages (f · frame + b · byte), and longer while
-//!   other workers are busy ([`Sharing`]).
+//!   other workers are busy ([`CpuSharingModel`]).
 //!
 //! Parameters: the number of CPUs is that of the published host. The sum of the stages is
 //! calibrated by 10 Gbit/s on four CPUs, κ by 15 Gbit/s on eight: two published figures determine
@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 
 use crate::network::spec::HostSpec;
-use crate::processors::Sharing;
+use crate::processors::CpuSharingModel;
 
 /// Data that a sender transmits at once in a session.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Queue {
     is_served: bool,
     is_ready: bool,
     /// Worker that becomes the owner when the current train has been served.
-    pub(crate) to: Option<u16>,
+    pub(crate) next_owner: Option<u16>,
     pub(crate) busy_ns: u64,
 }
 
@@ -45,7 +45,7 @@ struct Worker {
 
 pub(crate) struct Host {
     spec: HostSpec,
-    pub(crate) sharing: Sharing,
+    pub(crate) sharing: CpuSharingModel,
     workers: Vec<Worker>,
     pub(crate) queues: Vec<Queue>,
     working: u64,
@@ -125,10 +125,10 @@ impl Host {
     pub(crate) fn hand_over(&mut self, vm: u32, to: u16) -> bool {
         let queue = &mut self.queues[vm as usize];
         if queue.is_served {
-            queue.to = Some(to);
+            queue.next_owner = Some(to);
             return false;
         }
-        queue.to = None;
+        queue.next_owner = None;
         if std::mem::take(&mut queue.is_ready) {
             let from = usize::from(queue.owner);
             self.workers[from].ready.retain(|other| *other != vm);
@@ -139,7 +139,7 @@ impl Host {
     }
 
     /// Returns the busy time of each worker since the last call, in ns.
-    pub(crate) fn take_busy(&mut self) -> Vec<u64> {
+    pub(crate) fn take_busy_ns(&mut self) -> Vec<u64> {
         self.workers.iter_mut().map(|worker| std::mem::take(&mut worker.busy_ns)).collect()
     }
 }

@@ -4,12 +4,12 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{
-    Figure, InvalidKeys, Observer, Options, RandomStream, SECOND, Scenario, ScenarioResult, Trace,
+    Figure, InvalidKeys, Observer, Options, RandomStream, SECOND_NS, Scenario, ScenarioResult, Trace,
 };
 
-use crate::network::checkers::{Frames, WorkerLimit};
-use crate::network::spec::{Combination, Expect, FigureSpec, NetworkScenario, SwarmSpec, named};
-use crate::network::world::{Intervention, Sum, World};
+use crate::network::checkers::{FrameOrderChecker, WorkerLimitChecker};
+use crate::network::spec::{Combination, Expectation, FigureSpec, NetworkScenario, SwarmSpec, parse_combinations};
+use crate::network::world::{Intervention, StepTotals, World};
 
 /// Results of one step with one combination of team mode and algorithm.
 #[derive(Clone, Debug, Serialize)]
@@ -56,7 +56,7 @@ pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Scenar
     let mut random = RandomStream::new(seed, "swarm");
     let (interventions, seconds) = match &scenario.swarm {
         Some(spec) if is_swarm => {
-            combinations = vec![combinations[random.below(combinations.len() as u64) as usize]];
+            combinations = vec![combinations[random.draw_below(combinations.len() as u64) as usize]];
             (random_interventions(scenario, spec, &mut random), spec.seconds)
         }
         None if is_swarm => {
@@ -73,13 +73,13 @@ pub(crate) fn run(scenario: &NetworkScenario, options: Options) -> Result<Scenar
     for combination in &combinations {
         let observer = Observer::new(
             trace,
-            vec![Box::new(Frames::default()), Box::new(WorkerLimit::default())],
+            vec![Box::new(FrameOrderChecker::default()), Box::new(WorkerLimitChecker::default())],
         );
         let mut world = World::new(scenario, *combination, seed, interventions.clone(), observer)?;
-        world.run(Time::from_ns(seconds * SECOND))?;
+        world.run(Time::from_ns(seconds * SECOND_NS))?;
         outcome.events += world.processed_events();
-        outcome.add_complaints(world.observer.complaints);
-        for (number, sum) in world.sums.iter().enumerate().filter(|_| !is_swarm) {
+        outcome.add_violations(world.observer.violations);
+        for (number, sum) in world.step_totals.iter().enumerate().filter(|_| !is_swarm) {
             reports.push(report(scenario, *combination, number, sum));
         }
         trace = world.observer.trace;
@@ -97,9 +97,9 @@ fn steps(scenario: &NetworkScenario) -> Vec<(u64, Intervention)> {
     let mut at_ns = 0;
     let mut interventions = Vec::new();
     for (number, step) in scenario.step.iter().enumerate() {
-        let (sessions, max_processors) = (step.sessions, step.max_processors);
+        let (sessions, max_processors) = (step.sessions, step.max_workers);
         interventions.push((at_ns, Intervention::Step { number, sessions, max_processors }));
-        at_ns += step.seconds * SECOND;
+        at_ns += step.seconds * SECOND_NS;
     }
     interventions
 }
@@ -111,30 +111,30 @@ fn random_interventions(
     spec: &SwarmSpec,
     random: &mut RandomStream,
 ) -> Vec<(u64, Intervention)> {
-    let end = spec.seconds * SECOND;
+    let end = spec.seconds * SECOND_NS;
     let mut interventions: Vec<(u64, Intervention)> = Vec::new();
     for vm in 0..scenario.vms.count {
         interventions.push((
             0,
-            Intervention::Sessions { vm, count: random.within(1, spec.sessions.into()) as u32 },
+            Intervention::Sessions { vm, count: random.draw_in_range(1, spec.sessions.into()) as u32 },
         ));
     }
-    for _ in 0..random.below(spec.changes + 1) {
-        let intervention = if random.percent(40) {
+    for _ in 0..random.draw_below(spec.changes + 1) {
+        let intervention = if random.draw_chance(40) {
             let max_processors =
                 u64::from(scenario.host.logical_cpus / scenario.host.threads_per_core);
-            Intervention::Limit { max_processors: random.within(1, max_processors.max(1)) as u16 }
+            Intervention::Limit { max_processors: random.draw_in_range(1, max_processors.max(1)) as u16 }
         } else {
-            let vm = random.below(scenario.vms.count.into()) as u32;
-            Intervention::Sessions { vm, count: random.within(0, spec.sessions.into()) as u32 }
+            let vm = random.draw_below(scenario.vms.count.into()) as u32;
+            Intervention::Sessions { vm, count: random.draw_in_range(0, spec.sessions.into()) as u32 }
         };
-        interventions.push((random.below(end), intervention));
+        interventions.push((random.draw_below(end), intervention));
     }
     let mut at_ns = 0;
-    for _ in 0..random.below(spec.faults + 1) {
-        let member = random.below(scenario.team.members.into()) as u32;
-        let down = at_ns + random.within(SECOND, 3 * SECOND);
-        at_ns = down + random.within(SECOND / 10, 3 * SECOND);
+    for _ in 0..random.draw_below(spec.faults + 1) {
+        let member = random.draw_below(scenario.team.members.into()) as u32;
+        let down = at_ns + random.draw_in_range(SECOND_NS, 3 * SECOND_NS);
+        at_ns = down + random.draw_in_range(SECOND_NS / 10, 3 * SECOND_NS);
         if scenario.team.members > 1 {
             interventions.push((down, Intervention::Link { member, is_up: false }));
             interventions.push((at_ns, Intervention::Link { member, is_up: true }));
@@ -148,12 +148,12 @@ fn report(
     scenario: &NetworkScenario,
     combination: Combination,
     number: usize,
-    sum: &Sum,
+    sum: &StepTotals,
 ) -> StepReport {
     let step = &scenario.step[number];
     let seconds = (step.seconds - scenario.settle_s) as f64;
     // The first measuring period after the settling time is excluded from the means.
-    let measured_ns = seconds * SECOND as f64;
+    let measured_ns = seconds * SECOND_NS as f64;
     let busy = |cpu: &u16| {
         let ns = sum.busy_ns.get(usize::from(*cpu)).copied().unwrap_or_default();
         ns as f64 * 100.0 / measured_ns
@@ -162,8 +162,8 @@ fn report(
         combination: combination.name(),
         name: step.name.clone(),
         mbit_s: sum.bytes as f64 * 8.0 / 1e6 / seconds,
-        processors: sum.used.clone(),
-        busy_percent: sum.used.iter().map(busy).collect(),
+        processors: sum.workers_in_use.clone(),
+        busy_percent: sum.workers_in_use.iter().map(busy).collect(),
     }
 }
 
@@ -188,7 +188,7 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
     for step in &scenario.step {
         for figure in &step.figure {
             let names: Vec<String> =
-                named(&figure.combinations).iter().map(|combination| combination.name()).collect();
+                parse_combinations(&figure.combinations).iter().map(|combination| combination.name()).collect();
             let is_selected = |report: &&StepReport| {
                 report.name == step.name
                     && (names.is_empty() || names.contains(&report.combination))
@@ -197,14 +197,14 @@ fn figures(scenario: &NetworkScenario, reports: &[StepReport]) -> Vec<Figure> {
             let (text, agrees) = evaluate(&matching, figure);
             figures.push(Figure {
                 step: step.name.clone(),
-                of: match &matching[..] {
+                quantity: match &matching[..] {
                     [single] => single.combination.clone(),
                     several => format!("{} combinations", several.len()),
                 },
                 published: figure.published.clone(),
-                ours: text,
+                simulated_value: text,
                 agrees,
-                used: figure.used,
+                purpose: figure.purpose,
             });
         }
     }
@@ -219,8 +219,8 @@ fn evaluate(matching: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
         let (low, high) = (format!("{lowest:.digits$}"), format!("{highest:.digits$}"));
         (if low == high { low } else { format!("{low} to {high}") }, lowest, highest)
     };
-    match figure.expect {
-        Expect::Received { mbit_s, within_percent } => {
+    match figure.expectation {
+        Expectation::Throughput { mbit_s, within_percent } => {
             let (text, ..) =
                 range(matching.iter().map(|report| report.mbit_s / 1000.0).collect(), 2);
             let tolerance = within_percent as f64 / 100.0;
@@ -228,12 +228,12 @@ fn evaluate(matching: &[&StepReport], figure: &FigureSpec) -> (String, bool) {
                 |report: &&StepReport| (report.mbit_s / mbit_s as f64 - 1.0).abs() <= tolerance;
             (format!("{text} Gbit/s"), matching.iter().all(agrees))
         }
-        Expect::Processors { count } => {
+        Expectation::WorkersInUse { count } => {
             let (text, ..) =
                 range(matching.iter().map(|report| report.processors.len() as f64).collect(), 0);
             (text, matching.iter().all(|report| report.processors.len() == count))
         }
-        Expect::Busy { from_percent, to_percent } => {
+        Expectation::WorkerUtilisation { from_percent, to_percent } => {
             let busy_percents =
                 matching.iter().flat_map(|report| report.busy_percent.iter().copied()).collect();
             let (text, lowest, highest) = range(busy_percents, 0);

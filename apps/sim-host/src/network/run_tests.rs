@@ -3,7 +3,7 @@
 use suimon_quantity::Time;
 use suimon_sim_kernel::{Checker, Options, ScenarioResult, Violations};
 
-use crate::network::checkers::{Frames, WorkerLimit};
+use crate::network::checkers::{FrameOrderChecker, WorkerLimitChecker};
 use crate::network::facts::Fact;
 use crate::network::run::run;
 use crate::network::spec::NetworkScenario;
@@ -23,8 +23,8 @@ fn assert_agrees(outcome: &ScenarioResult) {
     for figure in &outcome.figures {
         assert!(figure.agrees, "{figure:?}");
     }
-    assert_eq!(outcome.complaints, []);
-    assert!(outcome.judged > 10_000, "{}", outcome.judged);
+    assert_eq!(outcome.violations, []);
+    assert!(outcome.checks > 10_000, "{}", outcome.checks);
 }
 
 #[test]
@@ -63,8 +63,8 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     let scenario = read(MAX_PROCESSORS);
     let run = |seed| run(&scenario, Options { seed, is_swarm: true, records_lines: true }).unwrap();
     let (first, second, other) = (run(3), run(3), run(4));
-    assert!(first.lines == second.lines && first.trace == second.trace);
-    assert_ne!(first.trace, other.trace);
+    assert!(first.lines == second.lines && first.trace_hash == second.trace_hash);
+    assert_ne!(first.trace_hash, other.trace_hash);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn swarms_lose_nothing_but_where_a_link_fails() {
     let scenario = read(MAX_PROCESSORS);
     for seed in 1..=10 {
         let outcome = run(&scenario, run_options(seed, true)).unwrap();
-        assert_eq!(outcome.complaints, [], "seed {seed}");
+        assert_eq!(outcome.violations, [], "seed {seed}");
     }
 }
 
@@ -81,7 +81,7 @@ fn complaints(checker: &mut dyn Checker<Fact>, recorded_facts: &[(u64, Fact)]) -
     for (ms, fact) in recorded_facts {
         checker.observe(Time::from_ns(ms * 1_000_000), fact, &mut complaints);
     }
-    complaints.first.into_iter().map(|complaint| complaint.what).collect()
+    complaints.first.into_iter().map(|complaint| complaint.description).collect()
 }
 
 #[test]
@@ -89,12 +89,12 @@ fn checkers_detect_lost_duplicate_and_reordered_frames_stuck_moves_and_too_many_
     let sent = |number| Fact::Sent { vm: 1, session: 2, number };
     let received = |number| Fact::Received { vm: 1, session: 2, number, bytes: 1 };
     let lost = |number| Fact::Lost { vm: 1, session: 2, number, link_was_down: true };
-    let link = Fact::Link { member: 0, is_up: false };
+    let link = Fact::LinkChanged { member: 0, is_up: false };
     let frames = |recorded_facts: &[Fact]| {
         let all_facts =
             [sent(1), sent(2), sent(3)].into_iter().chain(recorded_facts.iter().copied());
         let all_facts: Vec<(u64, Fact)> = (1000..).zip(all_facts).collect();
-        complaints(&mut Frames::default(), &all_facts).len()
+        complaints(&mut FrameOrderChecker::default(), &all_facts).len()
     };
     assert_eq!(frames(&[received(1), received(2), received(3)]), 0);
     assert_eq!(frames(&[received(2)]), 1, "one is missing");
@@ -103,10 +103,10 @@ fn checkers_detect_lost_duplicate_and_reordered_frames_stuck_moves_and_too_many_
     assert_eq!(frames(&[received(1), lost(2)]), 1, "lost for nothing");
     assert_eq!(frames(&[link, received(1), lost(2), received(3)]), 0, "a link has failed");
 
-    let limit = Fact::Limit { max_processors: 4 };
-    let used = |processors, moving| Fact::Used { processors, moving };
+    let limit = Fact::WorkerLimitChanged { max_processors: 4 };
+    let used = |processors, moving| Fact::WorkersInUse { processors, moving };
     let limit_complaints = |recorded_facts: &[(u64, Fact)]| {
-        complaints(&mut WorkerLimit::default(), recorded_facts).len()
+        complaints(&mut WorkerLimitChecker::default(), recorded_facts).len()
     };
     assert_eq!(limit_complaints(&[(0, limit), (250, used(5, 1)), (500, used(4, 0))]), 0);
     assert_eq!(limit_complaints(&[(0, limit), (250, used(5, 0))]), 1);

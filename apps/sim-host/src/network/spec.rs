@@ -1,10 +1,10 @@
 //! Scenarios of kind `network`.
 
 use serde::Deserialize;
-use suimon_sim_kernel::{InvalidKeys, Use};
+use suimon_sim_kernel::{InvalidKeys, FigurePurpose};
 use suimon_teaming::{Algorithm, TeamMode};
 
-use crate::processors::Sharing;
+use crate::processors::CpuSharingModel;
 
 /// Network scenario: team, workers and load.
 #[derive(Clone, Debug, Deserialize)]
@@ -20,7 +20,7 @@ pub struct NetworkScenario {
     /// Length in s of the initial part of each step that is excluded from means.
     pub(crate) settle_s: u64,
     pub(crate) host: HostSpec,
-    pub(crate) team: TeamFlags,
+    pub(crate) team: TeamSpec,
     pub(crate) vms: VmsSpec,
     pub(crate) step: Vec<StepSpec>,
     pub(crate) swarm: Option<SwarmSpec>,
@@ -34,19 +34,21 @@ pub(crate) struct HostSpec {
     pub(crate) threads_per_core: u16,
     pub(crate) numa_nodes: u16,
     /// Initial number of workers that VMQ may use.
-    pub(crate) max_processors: u16,
+    #[serde(rename = "max_processors")]
+    pub(crate) max_workers: u16,
     /// Stages that process each frame, in order.
     pub(crate) stage: Vec<StageSpec>,
     /// Increase of the duration of work by each other busy CPU, in thousandths.
     pub(crate) contention_permille: u64,
     /// Speed of a thread with a busy sibling, in percent of its speed with an idle sibling.
-    pub(crate) sibling_percent: u64,
+    #[serde(rename = "sibling_percent")]
+    pub(crate) busy_sibling_speed_percent: u64,
 }
 
 impl HostSpec {
-    pub(crate) const fn sharing(&self) -> Sharing {
-        let Self { logical_cpus, threads_per_core, numa_nodes, sibling_percent, .. } = *self;
-        Sharing { logical_cpus, threads_per_core, numa_nodes, sibling_percent }
+    pub(crate) const fn sharing(&self) -> CpuSharingModel {
+        let Self { logical_cpus, threads_per_core, numa_nodes, busy_sibling_speed_percent: sibling_percent, .. } = *self;
+        CpuSharingModel { logical_cpus, threads_per_core, numa_nodes, busy_sibling_speed_percent: sibling_percent }
     }
 }
 
@@ -63,7 +65,7 @@ pub(crate) struct StageSpec {
 /// Team of NICs of the host.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct TeamFlags {
+pub(crate) struct TeamSpec {
     pub(crate) members: u32,
     pub(crate) gbit_s: u64,
     /// Combinations such as `static/hyper-v-port`, each of which is run; `all` for the twelve of
@@ -92,7 +94,8 @@ pub(crate) struct StepSpec {
     pub(crate) seconds: u64,
     /// Number of sessions of each VM.
     pub(crate) sessions: u32,
-    pub(crate) max_processors: Option<u16>,
+    #[serde(rename = "max_processors")]
+    pub(crate) max_workers: Option<u16>,
     #[serde(default)]
     pub(crate) figure: Vec<FigureSpec>,
 }
@@ -106,20 +109,24 @@ pub(crate) struct FigureSpec {
     pub(crate) combinations: Vec<String>,
     pub(crate) published: String,
     #[serde(rename = "use")]
-    pub(crate) used: Use,
-    pub(crate) expect: Expect,
+    pub(crate) purpose: FigurePurpose,
+    #[serde(rename = "expect")]
+    pub(crate) expectation: Expectation,
 }
 
 /// Expectation for a published figure.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Expect {
+pub(crate) enum Expectation {
     /// Throughput of received TCP payload.
-    Received { mbit_s: u64, within_percent: u64 },
+    #[serde(rename = "received")]
+    Throughput { mbit_s: u64, within_percent: u64 },
     /// Number of workers that own queues at the end of the step.
-    Processors { count: usize },
+    #[serde(rename = "processors")]
+    WorkersInUse { count: usize },
     /// Range of the utilisation of each worker that owns queues.
-    Busy { from_percent: u64, to_percent: u64 },
+    #[serde(rename = "busy")]
+    WorkerUtilisation { from_percent: u64, to_percent: u64 },
 }
 
 /// Numbers of random events in swarm runs.
@@ -161,55 +168,55 @@ impl Combination {
 impl NetworkScenario {
     /// Returns the combinations to run.
     pub(crate) fn combinations(&self) -> Vec<Combination> {
-        named(&self.team.combinations)
+        parse_combinations(&self.team.combinations)
     }
 
     /// Reports keys of the scenario with invalid values.
     pub(crate) fn check_keys(&self, invalid: &mut InvalidKeys) {
         let HostSpec { logical_cpus, threads_per_core, numa_nodes, .. } = self.host;
-        invalid.within("host.logical_cpus", logical_cpus.into(), 1, 1024);
+        invalid.check_range("host.logical_cpus", logical_cpus.into(), 1, 1024);
         let threads = threads_per_core.into();
-        invalid.within("host.threads_per_core", threads, 1, logical_cpus.clamp(1, 8).into());
-        invalid.within("host.numa_nodes", numa_nodes.into(), 1, logical_cpus.max(1).into());
-        invalid.within("host.max_processors", self.host.max_processors.into(), 1, 1024);
-        invalid.within("host.sibling_percent", self.host.sibling_percent, 1, 100);
-        invalid.within("host.contention_permille", self.host.contention_permille, 0, 10_000);
+        invalid.check_range("host.threads_per_core", threads, 1, logical_cpus.clamp(1, 8).into());
+        invalid.check_range("host.numa_nodes", numa_nodes.into(), 1, logical_cpus.max(1).into());
+        invalid.check_range("host.max_processors", self.host.max_workers.into(), 1, 1024);
+        invalid.check_range("host.sibling_percent", self.host.busy_sibling_speed_percent, 1, 100);
+        invalid.check_range("host.contention_permille", self.host.contention_permille, 0, 10_000);
         let cost: u64 = self.host.stage.iter().map(|stage| stage.frame_ns + stage.byte_ps).sum();
-        invalid.within("host.stage", cost, 1, 1_000_000_000);
-        invalid.within("team.members", self.team.members.into(), 1, 32);
-        invalid.within("team.gbit_s", self.team.gbit_s, 1, 1000);
+        invalid.check_range("host.stage", cost, 1, 1_000_000_000);
+        invalid.check_range("team.members", self.team.members.into(), 1, 32);
+        invalid.check_range("team.gbit_s", self.team.gbit_s, 1, 1000);
         check_names("team.combinations", &self.team.combinations, invalid);
         if self.team.combinations.is_empty() {
             invalid.add("team.combinations", "missing; name at least one combination, or all");
         }
-        invalid.within("vms.count", self.vms.count.into(), 1, 4096);
-        invalid.within("vms.session_mbit_s", self.vms.session_mbit_s, 1, 1_000_000);
-        invalid.within("vms.mtu", self.vms.mtu, 576, 9216);
+        invalid.check_range("vms.count", self.vms.count.into(), 1, 4096);
+        invalid.check_range("vms.session_mbit_s", self.vms.session_mbit_s, 1, 1_000_000);
+        invalid.check_range("vms.mtu", self.vms.mtu, 576, 9216);
         for (number, step) in (1..).zip(&self.step) {
             let key = |field: &str| format!("step {number}.{field}");
             if step.seconds <= self.settle_s {
                 let reason = format!("{} must exceed settle_s, {}", step.seconds, self.settle_s);
                 invalid.add(key("seconds"), reason);
             }
-            invalid.within(key("sessions"), step.sessions.into(), 0, 65_535);
-            if let Some(max) = step.max_processors {
-                invalid.within(key("max_processors"), max.into(), 1, 1024);
+            invalid.check_range(key("sessions"), step.sessions.into(), 0, 65_535);
+            if let Some(max) = step.max_workers {
+                invalid.check_range(key("max_processors"), max.into(), 1, 1024);
             }
             for figure in &step.figure {
                 check_names(&key("figure.combinations"), &figure.combinations, invalid);
             }
         }
         if let Some(swarm) = &self.swarm {
-            invalid.within("swarm.seconds", swarm.seconds, 1, 86_400);
-            invalid.within("swarm.faults", swarm.faults, 0, 1000);
-            invalid.within("swarm.changes", swarm.changes, 0, 1000);
-            invalid.within("swarm.sessions", swarm.sessions.into(), 1, 65_535);
+            invalid.check_range("swarm.seconds", swarm.seconds, 1, 86_400);
+            invalid.check_range("swarm.faults", swarm.faults, 0, 1000);
+            invalid.check_range("swarm.changes", swarm.changes, 0, 1000);
+            invalid.check_range("swarm.sessions", swarm.sessions.into(), 1, 65_535);
         }
     }
 }
 
 /// Returns the combinations with these names.
-pub(crate) fn named(names: &[String]) -> Vec<Combination> {
+pub(crate) fn parse_combinations(names: &[String]) -> Vec<Combination> {
     let is_named = |combination: &Combination| {
         names.iter().any(|name| name == "all" || *name == combination.name())
     };
@@ -218,7 +225,7 @@ pub(crate) fn named(names: &[String]) -> Vec<Combination> {
 
 fn check_names(key: &str, names: &[String], invalid: &mut InvalidKeys) {
     for name in names {
-        if named(std::slice::from_ref(name)).is_empty() {
+        if parse_combinations(std::slice::from_ref(name)).is_empty() {
             let valid_values = "valid are all and static/hyper-v-port, with the modes static, lacp \
                        and switch-independent and the algorithms hyper-v-port, transport-ports, \
                        ip-addresses and mac-addresses";

@@ -6,7 +6,7 @@ use anyhow::Result;
 use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::PortId;
 use suimon_teaming::{
-    Acceptance, Incoming, MemberId, MemberLink, MemberSpec, Team, TeamChange, TeamId, TeamMode,
+    Acceptance, IncomingFrame, MemberId, MemberLink, MemberSpec, Team, TeamChange, TeamId, TeamMode,
     TeamPort, TeamSpec,
 };
 
@@ -42,20 +42,20 @@ impl Upstream {
         let mut upstream = Self { team, mode, gbit_s, is_up, learned: BTreeMap::new() };
         let port = |vm| TeamPort { id: PortId(vm), mac: Some(address(vm)) };
         let ports: Vec<TeamPort> = (0..vms).map(port).collect();
-        let change = upstream.team.handle_ports(&ports);
+        let change = upstream.team.set_ports(&ports);
         upstream.observe(&change);
         for member in 0..upstream.is_up.len() as u32 {
-            upstream.link(member, true)?;
+            upstream.set_link(member, true)?;
         }
         Ok(upstream)
     }
 
     /// Changes the state of a member's link at both ends.
-    pub(crate) fn link(&mut self, member: u32, is_up: bool) -> Result<()> {
+    pub(crate) fn set_link(&mut self, member: u32, is_up: bool) -> Result<()> {
         self.is_up[member as usize] = is_up;
         let speed_mbps = if is_up { (self.gbit_s * 1000) as u32 } else { 0 };
         let link = MemberLink { up: is_up, speed_mbps, distributing: is_up, collecting: is_up };
-        let change = self.team.handle_member(MemberId(member), link)?;
+        let change = self.team.handle_member_link(MemberId(member), link)?;
         self.observe(&change);
         Ok(())
     }
@@ -84,13 +84,13 @@ impl Upstream {
     }
 
     /// Returns true if the host's team accepts frames for the VM on a member.
-    pub(crate) fn takes(&self, member: u32, vm: u32) -> bool {
+    pub(crate) fn accepts(&self, member: u32, vm: u32) -> bool {
         let distribution = self.team.distribution();
         let Some(slot) = distribution.slot(MemberId(member)) else { return false };
         let source = MacAddr::new([0x00, 0x50, 0x56, 0, 0, 1]);
-        let incoming = Incoming { source, is_received_here: false };
-        distribution.accepts(slot, &incoming) == Acceptance::Accept
-            && distribution.reaches(slot, PortId(vm))
+        let incoming = IncomingFrame { source, is_source_seen_locally: false };
+        distribution.check_incoming(slot, &incoming) == Acceptance::Accept
+            && distribution.forwards_to_port(slot, PortId(vm))
     }
 
     /// Transmits an acknowledgement of a VM through the team. The physical switch learns the VM's
@@ -127,6 +127,6 @@ pub(crate) fn acknowledgement(vm: u32, session: u32) -> Frame {
     bytes[36..38].copy_from_slice(&(20_000 + session as u16).to_be_bytes());
     bytes[46] = 0x50;
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame
 }

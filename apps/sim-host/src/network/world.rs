@@ -12,17 +12,17 @@
 use anyhow::Result;
 use suimon_frame::Frame;
 use suimon_quantity::Time;
-use suimon_sim_kernel::{EventQueue, Observer, RandomStream, SECOND};
+use suimon_sim_kernel::{EventQueue, Observer, RandomStream, SECOND_NS};
 use suimon_vmq::VmqSpec;
 
 use crate::network::facts::Fact;
 use crate::network::hosts::{Host, Train};
 use crate::network::spec::{Combination, NetworkScenario};
 use crate::network::upstream::{Upstream, acknowledgement};
-use crate::processors::{Busy, Moves, PERIOD_NS, Placement};
+use crate::processors::{BusyTimes, Moves, PERIOD_NS, Placement};
 
 const HAND_OVER_NS: u64 = 20_000;
-const RESENT_NS: u64 = SECOND / 5;
+const RESENT_NS: u64 = SECOND_NS / 5;
 const TRAIN_BYTES: u64 = 64 << 10;
 /// Bytes of TCP and IP headers in a frame.
 const HEADERS: u64 = 40;
@@ -66,13 +66,13 @@ struct Session {
 
 /// Totals of one step, without its settling time.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Sum {
+pub(crate) struct StepTotals {
     /// Payload received by VMs, without the settling time of the step.
     pub(crate) bytes: u64,
     /// Busy time of each worker in ns, without the settling time of the step.
     pub(crate) busy_ns: Vec<u64>,
     /// Numbers of the workers that own queues at the end of the step.
-    pub(crate) used: Vec<u16>,
+    pub(crate) workers_in_use: Vec<u16>,
 }
 
 /// Run of a network scenario in progress.
@@ -90,7 +90,7 @@ pub(crate) struct World<'s> {
     random: RandomStream,
     step: usize,
     counts_from: Time,
-    pub(crate) sums: Vec<Sum>,
+    pub(crate) step_totals: Vec<StepTotals>,
 }
 
 impl<'s> World<'s> {
@@ -104,15 +104,15 @@ impl<'s> World<'s> {
     ) -> Result<Self> {
         let vms = scenario.vms.count;
         let host = Host::new(&scenario.host, vms);
-        let max_processors = scenario.host.max_processors;
+        let max_processors = scenario.host.max_workers;
         let spec = VmqSpec { max_workers: max_processors, ..VmqSpec::default() };
         let mut agenda = EventQueue::new(Time::ZERO);
-        let processors = host.sharing.processors();
+        let processors = host.sharing.worker_specs();
         let (placement, owners, moves) = Placement::new(spec, &processors, vms)?;
         for (number, (at_ns, _)) in interventions.iter().enumerate() {
-            agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
+            agenda.schedule(Time::from_ns(*at_ns), Event::Intervention { number });
         }
-        agenda.plan(Time::from_ns(PERIOD_NS), Event::Measure);
+        agenda.schedule(Time::from_ns(PERIOD_NS), Event::Measure);
         let mut world = Self {
             scenario,
             agenda,
@@ -130,9 +130,9 @@ impl<'s> World<'s> {
             random: RandomStream::new(seed, "sessions"),
             step: 0,
             counts_from: Time::ZERO,
-            sums: vec![Sum::default(); scenario.step.len().max(1)],
+            step_totals: vec![StepTotals::default(); scenario.step.len().max(1)],
         };
-        world.observer.record(Time::ZERO, &Fact::Limit { max_processors });
+        world.observer.record(Time::ZERO, &Fact::WorkerLimitChanged { max_processors });
         for (vm, worker) in (0..).zip(owners) {
             world.host.hand_over(vm, worker);
         }
@@ -183,7 +183,7 @@ impl<'s> World<'s> {
             if session_state.next > now {
                 if !session_state.is_planned {
                     session_state.is_planned = true;
-                    self.agenda.plan(session_state.next, Event::Send { vm, session });
+                    self.agenda.schedule(session_state.next, Event::Send { vm, session });
                 }
                 return;
             }
@@ -198,11 +198,11 @@ impl<'s> World<'s> {
             session_state.out += 1;
             session_state.number += 1;
             let train = Train { session, number: session_state.number, frames, bytes };
-            let ns = usual_ns * self.random.within(90, 110) / 100;
+            let ns = usual_ns * self.random.draw_in_range(90, 110) / 100;
             session_state.next = Time::from_ns(session_state.next.max(now).as_ns() + ns);
             let link = &mut self.links[member as usize];
             *link = Time::from_ns((*link).max(now).as_ns() + on_wire);
-            self.agenda.plan(*link, Event::Arrive { vm, member, train });
+            self.agenda.schedule(*link, Event::Arrive { vm, member, train });
             self.observer.record(now, &Fact::Sent { vm, session, number: train.number });
         }
     }
@@ -217,11 +217,11 @@ impl<'s> World<'s> {
     fn arrive(&mut self, vm: u32, member: u32, train: Train) {
         let now = self.agenda.now();
         let is_up = self.upstream.is_up(member);
-        if !is_up || !self.upstream.takes(member, vm) {
+        if !is_up || !self.upstream.accepts(member, vm) {
             let (session, number) = (train.session, train.number);
             let fact = Fact::Lost { vm, session, number, link_was_down: !is_up };
             self.observer.record(now, &fact);
-            return self.agenda.plan_in(RESENT_NS, Event::Acknowledged { vm, session });
+            return self.agenda.schedule_after_ns(RESENT_NS, Event::Acknowledged { vm, session });
         }
         self.host.add(vm, train);
         self.begin(self.host.queues[vm as usize].owner);
@@ -229,7 +229,7 @@ impl<'s> World<'s> {
 
     fn begin(&mut self, worker: u16) {
         if let Some(ns) = self.host.begin(worker) {
-            self.agenda.plan_in(ns, Event::Served { worker });
+            self.agenda.schedule_after_ns(ns, Event::Served { worker });
         }
     }
 
@@ -239,11 +239,11 @@ impl<'s> World<'s> {
             let Train { session, number, bytes, .. } = train;
             self.observer.record(now, &Fact::Received { vm, session, number, bytes });
             if now >= self.counts_from {
-                self.sums[self.step].bytes += bytes;
+                self.step_totals[self.step].bytes += bytes;
             }
             let round_trip_ns = self.scenario.vms.round_trip_us * 1000;
-            self.agenda.plan_in(round_trip_ns, Event::Acknowledged { vm, session });
-            if let Some(worker) = self.host.queues[vm as usize].to {
+            self.agenda.schedule_after_ns(round_trip_ns, Event::Acknowledged { vm, session });
+            if let Some(worker) = self.host.queues[vm as usize].next_owner {
                 self.hand_over(vm, worker);
             }
         }
@@ -252,26 +252,26 @@ impl<'s> World<'s> {
 
     fn measure(&mut self) {
         let now = self.agenda.now();
-        let busy = self.host.take_busy();
+        let busy = self.host.take_busy_ns();
         if now.as_ns() >= self.counts_from.as_ns() + PERIOD_NS {
-            let sum = &mut self.sums[self.step].busy_ns;
+            let sum = &mut self.step_totals[self.step].busy_ns;
             sum.resize(busy.len(), 0);
             sum.iter_mut().zip(&busy).for_each(|(sum, ns)| *sum += ns);
         }
         let queues = self.host.queues.iter_mut().map(|queue| std::mem::take(&mut queue.busy_ns));
-        let busy = Busy { queues: queues.collect(), workers: busy };
+        let busy = BusyTimes { queue_ns: queues.collect(), worker_ns: busy };
         let moves = self.placement.observe(busy, now);
         self.order(moves);
-        let (used, moving) = (self.placement.used(), self.placement.moving);
-        let fact = Fact::Used { processors: used.len() as u16, moving };
+        let (used, moving) = (self.placement.workers_in_use(), self.placement.moving_queues);
+        let fact = Fact::WorkersInUse { processors: used.len() as u16, moving };
         self.observer.record(now, &fact);
-        self.agenda.plan_in(PERIOD_NS, Event::Measure);
+        self.agenda.schedule_after_ns(PERIOD_NS, Event::Measure);
     }
 
     /// Plans the completion of the given moves of queues.
     fn order(&mut self, moves: Moves) {
         for (vm, worker) in moves {
-            self.agenda.plan_in(HAND_OVER_NS, Event::HandOver { vm, to: worker });
+            self.agenda.schedule_after_ns(HAND_OVER_NS, Event::HandOver { vm, to: worker });
         }
     }
 
@@ -281,13 +281,13 @@ impl<'s> World<'s> {
         if !self.host.hand_over(vm, to) {
             return;
         }
-        self.observer.record(now, &Fact::Moved { vm, from, to });
-        self.placement.moved(vm, to, now);
+        self.observer.record(now, &Fact::QueueMoved { vm, from, to });
+        self.placement.handle_move_completed(vm, to, now);
         self.begin(to);
     }
 
     fn report_used(&mut self) {
-        self.sums[self.step].used = self.placement.used();
+        self.step_totals[self.step].workers_in_use = self.placement.workers_in_use();
     }
 
     fn carry_out(&mut self, intervention: Intervention) -> Result<()> {
@@ -298,7 +298,7 @@ impl<'s> World<'s> {
                     self.report_used();
                 }
                 self.step = number;
-                self.counts_from = Time::from_ns(now.as_ns() + self.scenario.settle_s * SECOND);
+                self.counts_from = Time::from_ns(now.as_ns() + self.scenario.settle_s * SECOND_NS);
                 if let Some(max) = max_processors {
                     self.limit(max)?;
                 }
@@ -307,8 +307,8 @@ impl<'s> World<'s> {
             Intervention::Sessions { vm, count } => self.set_sessions(vm, count),
             Intervention::Limit { max_processors } => self.limit(max_processors)?,
             Intervention::Link { member, is_up } => {
-                self.observer.record(now, &Fact::Link { member, is_up });
-                self.upstream.link(member, is_up)?;
+                self.observer.record(now, &Fact::LinkChanged { member, is_up });
+                self.upstream.set_link(member, is_up)?;
                 for vm in 0..self.scenario.vms.count {
                     (0..self.active[vm as usize]).for_each(|session| self.send(vm, session));
                 }
@@ -319,8 +319,8 @@ impl<'s> World<'s> {
 
     fn limit(&mut self, max_processors: u16) -> Result<()> {
         let now = self.agenda.now();
-        let moves = self.placement.limit(max_processors, now)?;
-        self.observer.record(now, &Fact::Limit { max_processors });
+        let moves = self.placement.set_max_workers(max_processors, now)?;
+        self.observer.record(now, &Fact::WorkerLimitChanged { max_processors });
         self.order(moves);
         Ok(())
     }
@@ -346,7 +346,7 @@ impl<'s> World<'s> {
             let session_state = &mut self.sessions[vm as usize][session as usize];
             session_state.next = session_state
                 .next
-                .max(Time::from_ns(now.as_ns() + self.random.below(usual_ns + 1)));
+                .max(Time::from_ns(now.as_ns() + self.random.draw_below(usual_ns + 1)));
             self.send(vm, session);
         }
     }

@@ -6,5 +6,5 @@
 mod placement;
 mod sharing;
 
-pub(crate) use placement::{Busy, Moves, PERIOD_NS, Placement};
-pub(crate) use sharing::Sharing;
+pub(crate) use placement::{BusyTimes, Moves, PERIOD_NS, Placement};
+pub(crate) use sharing::CpuSharingModel;

@@ -15,14 +15,14 @@ use suimon_vmq::WorkerSpec;
 
 /// CPUs of a machine, and their contention for shared resources.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Sharing {
+pub(crate) struct CpuSharingModel {
     pub(crate) logical_cpus: u16,
     pub(crate) threads_per_core: u16,
     pub(crate) numa_nodes: u16,
-    pub(crate) sibling_percent: u64,
+    pub(crate) busy_sibling_speed_percent: u64,
 }
 
-impl Sharing {
+impl CpuSharingModel {
     /// Returns the number of cores.
     pub(crate) fn cores(&self) -> u16 {
         (self.logical_cpus / self.threads_per_core).max(1)
@@ -46,7 +46,7 @@ impl Sharing {
     }
 
     /// Returns the description of all CPUs that the VMQ policy requires.
-    pub(crate) fn processors(&self) -> Vec<WorkerSpec> {
+    pub(crate) fn worker_specs(&self) -> Vec<WorkerSpec> {
         let worker_spec = |number| WorkerSpec {
             number: WorkerId(number),
             core: self.core(number).into(),
@@ -65,7 +65,7 @@ impl Sharing {
         has_sibling: bool,
     ) -> u64 {
         let contended = alone_ns * (1000 + kappa_n_permille) / 1000;
-        let ns = if has_sibling { contended * 100 / self.sibling_percent } else { contended };
+        let ns = if has_sibling { contended * 100 / self.busy_sibling_speed_percent } else { contended };
         ns.max(1)
     }
 }

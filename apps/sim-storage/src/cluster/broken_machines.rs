@@ -8,7 +8,7 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-use crate::cluster::machines::{AllocatorMachine, Machines, MemberMachine};
+use crate::cluster::machines::{AllocatorMachine, StateMachineFactory, MemberMachine};
 
 /// Fault that is built into a policy, to test that checkers detect it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ struct BrokenMember(Member, FaultKind);
 
 struct BrokenAllocator(Allocator, FaultKind);
 
-impl Machines for Broken {
-    fn member(
+impl StateMachineFactory for Broken {
+    fn create_member(
         &self,
         terms: Parameters,
         now: Time,
@@ -44,7 +44,7 @@ impl Machines for Broken {
         Box::new(BrokenMember(Member::new(terms, now, node, incarnation, durable), self.0))
     }
 
-    fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine> {
+    fn create_allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine> {
         Box::new(BrokenAllocator(Allocator::new(terms), self.0))
     }
 }
@@ -68,7 +68,7 @@ impl MemberMachine for BrokenMember {
             (&mut action, self.1)
         {
             let later = |(iops, until)| (iops, until + Duration::from_secs(1));
-            store.leased = store.leased.map(later);
+            store.leased_iops_until = store.leased_iops_until.map(later);
         }
         action
     }

@@ -5,17 +5,17 @@ use std::fmt;
 
 use suimon_cluster_qos::{DiskLoad, Parameters};
 use suimon_quantity::Time;
-use suimon_sim_kernel::{RandomStream, SECOND};
+use suimon_sim_kernel::{RandomStream, SECOND_NS};
 
 use crate::cluster::clock::Clock;
 use crate::cluster::etcd::{Etcd, LogEntry};
 use crate::cluster::event::{ControlEvent, DiskModel, TICK_NS};
 use crate::cluster::facts::ClusterFact;
-use crate::cluster::host::Host;
+use crate::cluster::host::NodeState;
 use crate::cluster::keyspace::{
-    Change, Changed, Condition, Entry, Key, Keyspace, Request, Response,
+    Change, KeyChange, Condition, Entry, Key, Keyspace, Request, Response,
 };
-use crate::cluster::machines::Machines;
+use crate::cluster::machines::StateMachineFactory;
 use crate::cluster::network::{Direction, Network};
 use crate::cluster::spec::ClusterSpec;
 
@@ -37,14 +37,14 @@ pub(crate) struct Counts {
     pub(crate) terms: u64,
     /// Number of terms that a leader ended because the outcome of a write was unknown, or because
     /// another leader had been elected.
-    pub(crate) resigned: u64,
+    pub(crate) resignations: u64,
     pub(crate) etcd_leaders: u64,
-    pub(crate) unanswered: u64,
+    pub(crate) timed_out_requests: u64,
 }
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { reports, grants, requests, terms, resigned, etcd_leaders, unanswered } = self;
+        let Self { reports, grants, requests, terms, resignations: resigned, etcd_leaders, timed_out_requests: unanswered } = self;
         write!(
             f,
             "{reports} reports, {grants} grants, {requests} requests to etcd; {terms} terms of \
@@ -64,36 +64,36 @@ pub(crate) struct Topology {
     pub(crate) capacities: Vec<u64>,
 }
 
-pub(crate) struct Control {
-    pub(crate) terms: Parameters,
+pub(crate) struct ClusterModel {
+    pub(crate) parameters: Parameters,
     pub(crate) spec: ClusterSpec,
-    pub(crate) machines: Box<dyn Machines>,
+    pub(crate) machines: Box<dyn StateMachineFactory>,
     pub(crate) capacities: Vec<u64>,
     pub(crate) etcd: Etcd,
     pub(crate) keys: Keyspace,
     pub(crate) network: Network,
-    pub(crate) hosts: Vec<Host>,
+    pub(crate) node_states: Vec<NodeState>,
     /// Numbers of the nodes that use each store.
     on_store: Vec<Vec<u32>>,
     /// Numbers of the nodes that receive all reports about each store, because they lead it or have
     /// been elected.
-    pub(crate) listeners: Vec<Vec<u32>>,
+    pub(crate) report_receivers: Vec<Vec<u32>>,
     calls: BTreeMap<u64, Call>,
     last_call: u64,
     pub(crate) counts: Counts,
     planned: Vec<(Time, ControlEvent)>,
     pub(crate) facts: Vec<ClusterFact>,
-    changed: Vec<Changed>,
+    changed: Vec<KeyChange>,
     pub(crate) loads: Vec<DiskLoad>,
 }
 
-impl Control {
+impl ClusterModel {
     /// Returns the initial state. Nodes start within the first 500 ms.
     pub(crate) fn new(
         spec: &ClusterSpec,
         topology: Topology,
         seed: u64,
-        machines: Box<dyn Machines>,
+        machines: Box<dyn StateMachineFactory>,
     ) -> Self {
         let terms = Parameters::default();
         let mut on_store = vec![Vec::new(); topology.capacities.len()];
@@ -102,27 +102,27 @@ impl Control {
                 on_store[*store as usize].push(node);
             }
         }
-        let hosts: Vec<Host> = (0..)
+        let hosts: Vec<NodeState> = (0..)
             .zip(topology.clocks.iter().zip(&topology.stores))
             .map(|(node, (clock, stores))| {
-                Host::new(&*machines, terms, node, *clock, stores, node % spec.etcd.members)
+                NodeState::new(&*machines, terms, node, *clock, stores, node % spec.etcd.members)
             })
             .collect();
         let mut random = RandomStream::new(seed, "cluster");
         let start_event = |node| {
-            let start = Time::from_ns(random.below(TICK_NS));
-            (start, ControlEvent::Begin { node, epoch: 0 })
+            let start = Time::from_ns(random.draw_below(TICK_NS));
+            (start, ControlEvent::DaemonStarts { node, epoch: 0 })
         };
         let planned = (0..hosts.len() as u32).map(start_event).collect();
         Self {
-            terms,
+            parameters: terms,
             machines,
             etcd: Etcd::new(spec.etcd, RandomStream::new(seed, "etcd")),
             keys: Keyspace::default(),
             network: Network::new(spec.network, hosts.len(), RandomStream::new(seed, "network")),
             spec: spec.clone(),
-            hosts,
-            listeners: vec![Vec::new(); topology.capacities.len()],
+            node_states: hosts,
+            report_receivers: vec![Vec::new(); topology.capacities.len()],
             capacities: topology.capacities,
             on_store,
             calls: BTreeMap::new(),
@@ -136,59 +136,59 @@ impl Control {
     }
 
     /// Returns the state of a node.
-    pub(crate) fn host(&mut self, node: u32) -> &mut Host {
-        &mut self.hosts[node as usize]
+    pub(crate) fn node_state(&mut self, node: u32) -> &mut NodeState {
+        &mut self.node_states[node as usize]
     }
 
     /// Removes and returns the planned events with their times. The caller passes each to
-    /// [`Control::handle`] at its time.
-    pub(crate) fn planned(&mut self) -> std::vec::Drain<'_, (Time, ControlEvent)> {
+    /// [`ClusterModel::handle`] at its time.
+    pub(crate) fn drain_planned(&mut self) -> std::vec::Drain<'_, (Time, ControlEvent)> {
         self.planned.drain(..)
     }
 
-    pub(crate) fn plan(&mut self, time: Time, event: ControlEvent) {
+    pub(crate) fn schedule(&mut self, time: Time, event: ControlEvent) {
         self.planned.push((time, event));
     }
 
     /// Processes an event at its planned time.
     pub(crate) fn handle(&mut self, now: Time, event: ControlEvent, model: &mut dyn DiskModel) {
         let node = match &event {
-            ControlEvent::Begin { node, .. }
+            ControlEvent::DaemonStarts { node, .. }
             | ControlEvent::Tick { node, .. }
-            | ControlEvent::Due { node, .. }
+            | ControlEvent::DeadlinePassed { node, .. }
             | ControlEvent::ResponseReceived { node, .. }
-            | ControlEvent::Changed { node, .. } => Some(*node),
+            | ControlEvent::KeyChanged { node, .. } => Some(*node),
             _ => None,
         };
         // A paused node processes events after its pause, in their order.
-        let stopped_until = node.map(|node| self.hosts[node as usize].paused_until);
+        let stopped_until = node.map(|node| self.node_states[node as usize].paused_until);
         if let Some(until) = stopped_until.filter(|until| now < *until) {
             return self.planned.push((until, event));
         }
         match event {
-            ControlEvent::Begin { node, epoch } => self.begin(now, node, epoch, model),
+            ControlEvent::DaemonStarts { node, epoch } => self.start_daemon(now, node, epoch, model),
             ControlEvent::Tick { node, epoch } => self.tick(now, node, epoch, model),
-            ControlEvent::Due { node, participant, machine, time: due } => {
-                self.due(now, (node, participant), machine, due, model);
+            ControlEvent::DeadlinePassed { node, participant, machine, time: due } => {
+                self.handle_deadline(now, (node, participant), machine, due, model);
             }
-            ControlEvent::Arrive { member, call } => self.arrive(now, member, call),
-            ControlEvent::Done => self.do_requests(now),
+            ControlEvent::RequestArrives { member, call } => self.arrive(now, member, call),
+            ControlEvent::RequestsComplete => self.do_requests(now),
             ControlEvent::ResponseReceived { node, epoch, call, answer } => {
-                if self.hosts[node as usize].epoch == epoch {
+                if self.node_states[node as usize].epoch == epoch {
                     self.handle_response(now, node, call, answer, model);
                 }
             }
-            ControlEvent::Changed { node, stream, key, entry } => {
-                if self.hosts[node as usize].stream == stream {
+            ControlEvent::KeyChanged { node, stream, key, entry } => {
+                if self.node_states[node as usize].connection_number == stream {
                     self.handle_key_change(now, node, key, entry, model);
                 }
             }
-            ControlEvent::LeaseEnds { lease } => self.end_lease(now, lease),
+            ControlEvent::LeaseExpires { lease } => self.end_lease(now, lease),
             ControlEvent::EtcdElects => self.elect_in_etcd(now),
             ControlEvent::EtcdRecovered { member } => self.heal_etcd(now, member),
             ControlEvent::EtcdSlowdownEnded => {
-                for done_at in self.etcd.speed_up(now) {
-                    self.planned.push((done_at, ControlEvent::Done));
+                for done_at in self.etcd.end_slowdown(now) {
+                    self.planned.push((done_at, ControlEvent::RequestsComplete));
                 }
             }
         }
@@ -199,10 +199,10 @@ impl Control {
     pub(crate) fn send(&mut self, now: Time, node: u32, request: Request) -> u64 {
         self.last_call += 1;
         let call = self.last_call;
-        let (epoch, member) = (self.hosts[node as usize].epoch, self.hosts[node as usize].member);
+        let (epoch, member) = (self.node_states[node as usize].epoch, self.node_states[node as usize].member);
         self.calls.insert(call, Call { node, epoch, request });
         match self.network.send(now, node, member, Direction::ToEtcd) {
-            Some(arrival) => self.planned.push((arrival, ControlEvent::Arrive { member, call })),
+            Some(arrival) => self.planned.push((arrival, ControlEvent::RequestArrives { member, call })),
             None => {
                 self.calls.remove(&call);
             }
@@ -211,11 +211,11 @@ impl Control {
     }
 
     fn arrive(&mut self, now: Time, member: u32, call: u64) {
-        match self.etcd.take(now, member, call) {
-            Some(done_at) => self.planned.push((done_at, ControlEvent::Done)),
+        match self.etcd.receive_request(now, member, call) {
+            Some(done_at) => self.planned.push((done_at, ControlEvent::RequestsComplete)),
             None => {
                 if let Some(Call { node, epoch, .. }) = self.calls.remove(&call) {
-                    self.respond(now, member, (node, epoch, call), Response::NotDone);
+                    self.respond(now, member, (node, epoch, call), Response::Rejected);
                 }
             }
         }
@@ -229,7 +229,7 @@ impl Control {
         answer: Response,
     ) {
         // The node has switched to another member and no longer reads this connection.
-        if self.hosts[node as usize].member != member {
+        if self.node_states[node as usize].member != member {
             return;
         }
         if let Some(arrival) = self.network.send(now, node, member, Direction::ToNode) {
@@ -239,13 +239,13 @@ impl Control {
     }
 
     fn do_requests(&mut self, now: Time) {
-        while let Some(LogEntry { call, member, .. }) = self.etcd.next_done(now) {
+        while let Some(LogEntry { call, member, .. }) = self.etcd.pop_completed(now) {
             let Some(Call { node, epoch, request }) = self.calls.remove(&call) else { continue };
             self.counts.requests += 1;
             self.record_written(&request);
             let mut changed = std::mem::take(&mut self.changed);
             let answer = self.keys.execute(now, request, &mut changed);
-            if let Response::Leased(lease) = answer {
+            if let Response::LeaseGranted(lease) = answer {
                 self.plan_lease(lease);
             }
             self.publish(now, &mut changed);
@@ -258,42 +258,42 @@ impl Control {
 
     /// Reports the fact that grants were written, if the transaction of the term is still valid.
     fn record_written(&mut self, request: &Request) {
-        let Request::Commit(Some(Condition::Created(Key::Leader(store), term)), changes) = request
+        let Request::Commit(Some(Condition::CreatedAtRevision(Key::Leader(store), term)), changes) = request
         else {
             return;
         };
         let is_grant = |change: &&Change| matches!(change, Change::Put(Key::Grant(..), ..));
         let grants = changes.iter().filter(is_grant).count() as u32;
         let is_current_term =
-            self.keys.get(Key::Leader(*store)).is_some_and(|entry| entry.created == *term);
+            self.keys.get(Key::Leader(*store)).is_some_and(|entry| entry.create_revision == *term);
         if is_current_term && grants > 0 {
             self.counts.grants += u64::from(grants);
-            self.facts.push(ClusterFact::Written { store: *store, term: *term, grants });
+            self.facts.push(ClusterFact::GrantsWritten { store: *store, term: *term, grants });
         }
     }
 
     fn plan_lease(&mut self, lease: u32) {
-        if let Some(ends) = self.keys.ends(lease) {
-            self.planned.push((ends, ControlEvent::LeaseEnds { lease }));
+        if let Some(ends) = self.keys.lease_expiry(lease) {
+            self.planned.push((ends, ControlEvent::LeaseExpires { lease }));
         }
     }
 
     fn end_lease(&mut self, now: Time, lease: u32) {
-        let Some(ends) = self.keys.ends(lease) else { return };
+        let Some(ends) = self.keys.lease_expiry(lease) else { return };
         // Leases end only while etcd has a working leader, since it revokes them through the log.
-        if ends > now || !self.etcd.works() {
-            let end = ends.max(Time::from_ns(now.as_ns() + SECOND / 2));
-            return self.planned.push((end, ControlEvent::LeaseEnds { lease }));
+        if ends > now || !self.etcd.is_available() {
+            let end = ends.max(Time::from_ns(now.as_ns() + SECOND_NS / 2));
+            return self.planned.push((end, ControlEvent::LeaseExpires { lease }));
         }
         let mut changed = std::mem::take(&mut self.changed);
-        self.keys.end(lease, &mut changed);
+        self.keys.revoke_lease(lease, &mut changed);
         self.publish(now, &mut changed);
         self.changed = changed;
     }
 
     /// Sends changes of keys to the nodes that watch them, through the member that each is
     /// connected to.
-    fn publish(&mut self, now: Time, changed: &mut Vec<Changed>) {
+    fn publish(&mut self, now: Time, changed: &mut Vec<KeyChange>) {
         for (key, entry) in changed.drain(..) {
             match key {
                 Key::Leader(store) => {
@@ -303,8 +303,8 @@ impl Control {
                     }
                 }
                 Key::Report(store, _) => {
-                    for index in 0..self.listeners[store as usize].len() {
-                        let node = self.listeners[store as usize][index];
+                    for index in 0..self.report_receivers[store as usize].len() {
+                        let node = self.report_receivers[store as usize][index];
                         self.deliver_change(now, node, key, entry.clone());
                     }
                 }
@@ -314,7 +314,7 @@ impl Control {
     }
 
     fn deliver_change(&mut self, now: Time, node: u32, key: Key, entry: Option<Entry>) {
-        let Host { member, stream, .. } = self.hosts[node as usize];
+        let NodeState { member, connection_number: stream, .. } = self.node_states[node as usize];
         let arrival = if self.etcd.delivers_changes(member) {
             let applied = Time::from_ns(now.as_ns() + self.spec.etcd.peer_us * 1000);
             self.network.send(applied, node, member, Direction::ToNode)
@@ -323,19 +323,19 @@ impl Control {
         };
         match arrival {
             Some(arrival) => {
-                self.planned.push((arrival, ControlEvent::Changed { node, stream, key, entry }));
+                self.planned.push((arrival, ControlEvent::KeyChanged { node, stream, key, entry }));
             }
-            None => self.hosts[node as usize].has_missed = true,
+            None => self.node_states[node as usize].has_missed_changes = true,
         }
     }
 
     /// Plans the completion of requests that waited for a majority or, without a working leader, an
     /// election in etcd.
     pub(crate) fn schedule_etcd(&mut self, now: Time) {
-        if self.etcd.works() {
-            self.planned.push((now, ControlEvent::Done));
+        if self.etcd.is_available() {
+            self.planned.push((now, ControlEvent::RequestsComplete));
         } else {
-            let elected_at = Time::from_ns(now.as_ns() + self.etcd.election_ns());
+            let elected_at = Time::from_ns(now.as_ns() + self.etcd.draw_election_ns());
             self.planned.push((elected_at, ControlEvent::EtcdElects));
         }
     }
@@ -348,20 +348,20 @@ impl Control {
         }
         let member = self.etcd.leader();
         if member != before {
-            self.facts.push(ClusterFact::EtcdLed { member });
+            self.facts.push(ClusterFact::EtcdLeaderChanged { member });
         }
         if is_new {
             self.counts.etcd_leaders += 1;
             for lease in self.keys.extend_leases(now) {
                 self.plan_lease(lease);
             }
-            self.planned.push((now, ControlEvent::Done));
+            self.planned.push((now, ControlEvent::RequestsComplete));
         }
     }
 
     fn heal_etcd(&mut self, now: Time, member: Option<u32>) {
         match member {
-            Some(member) => self.etcd.set_up(now, member, true),
+            Some(member) => self.etcd.set_member_up(now, member, true),
             None => self.etcd.set_partitions(now, |_| 0),
         }
         self.schedule_etcd(now);

@@ -40,7 +40,8 @@ pub(crate) struct EtcdSpec {
     /// Duration in s of the lease with which a node leads stores.
     pub(crate) session_s: u64,
     /// Time limit in ms of a node for a response of etcd.
-    pub(crate) patience_ms: u64,
+    #[serde(rename = "patience_ms")]
+    pub(crate) response_timeout_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ pub(crate) struct LogEntry {
     /// Member that received the request.
     pub(crate) member: u32,
     /// Time at which the request is complete if the leader then has a majority.
-    pub(crate) done: Time,
+    pub(crate) completes_at: Time,
     taken: Time,
 }
 
@@ -98,14 +99,14 @@ impl Etcd {
     }
 
     /// Returns true if there is a leader with a majority.
-    pub(crate) fn works(&self) -> bool {
+    pub(crate) fn is_available(&self) -> bool {
         self.leader.is_some_and(|leader| self.is_majority(leader))
     }
 
     /// Returns true if a member delivers changes to watching nodes: it reaches a leader with a
     /// majority.
     pub(crate) fn delivers_changes(&self, member: u32) -> bool {
-        self.works() && self.leader.is_some_and(|leader| self.reaches(leader, member))
+        self.is_available() && self.leader.is_some_and(|leader| self.reaches(leader, member))
     }
 
     fn reaches(&self, first: u32, other: u32) -> bool {
@@ -126,7 +127,7 @@ impl Etcd {
 
     /// Receives a request at a member. Returns the time at which it may be complete; `None` if it
     /// is rejected.
-    pub(crate) fn take(&mut self, now: Time, member: u32, call: u64) -> Option<Time> {
+    pub(crate) fn receive_request(&mut self, now: Time, member: u32, call: u64) -> Option<Time> {
         let leader = self.leader.filter(|leader| self.reaches(*leader, member))?;
         if self.log.len() >= BEHIND_MAX {
             return None;
@@ -135,19 +136,19 @@ impl Etcd {
         self.busy = self.busy.max(Time::from_ns(now.as_ns() + hop));
         self.busy = Time::from_ns(self.busy.as_ns() + self.times(now, self.spec.write_us));
         let after = self.times(now, self.spec.sync_us + 2 * self.spec.peer_us);
-        let last = self.log.back().map_or(Time::ZERO, |last| last.done);
+        let last = self.log.back().map_or(Time::ZERO, |last| last.completes_at);
         let done_at = Time::from_ns(self.busy.as_ns() + after).max(last);
-        self.log.push_back(LogEntry { call, member, done: done_at, taken: now });
+        self.log.push_back(LogEntry { call, member, completes_at: done_at, taken: now });
         Some(done_at)
     }
 
     /// Removes and returns the next request that is complete at `now`; `None` if there is none, or
     /// no leader with a majority.
-    pub(crate) fn next_done(&mut self, now: Time) -> Option<LogEntry> {
-        if !self.works() {
+    pub(crate) fn pop_completed(&mut self, now: Time) -> Option<LogEntry> {
+        if !self.is_available() {
             return None;
         }
-        self.log.front().filter(|first| first.done <= now)?;
+        self.log.front().filter(|first| first.completes_at <= now)?;
         self.log.pop_front()
     }
 
@@ -157,7 +158,7 @@ impl Etcd {
     }
 
     /// Ends a slowdown. Returns the new completion times of queued requests.
-    pub(crate) fn speed_up(&mut self, now: Time) -> Vec<Time> {
+    pub(crate) fn end_slowdown(&mut self, now: Time) -> Vec<Time> {
         if now < self.slow.0 {
             return Vec::new();
         }
@@ -165,13 +166,13 @@ impl Etcd {
         let (write, after) = (self.spec.write_us, self.spec.sync_us + 2 * self.spec.peer_us);
         for entry in &mut self.log {
             self.busy = Time::from_ns(self.busy.as_ns() + write * 1000);
-            entry.done = entry.done.min(Time::from_ns(self.busy.as_ns() + after * 1000));
+            entry.completes_at = entry.completes_at.min(Time::from_ns(self.busy.as_ns() + after * 1000));
         }
-        self.log.iter().map(|entry| entry.done).collect()
+        self.log.iter().map(|entry| entry.completes_at).collect()
     }
 
     /// Sets whether a member works or has failed.
-    pub(crate) fn set_up(&mut self, now: Time, member: u32, is_up: bool) {
+    pub(crate) fn set_member_up(&mut self, now: Time, member: u32, is_up: bool) {
         self.members[member as usize].is_up = is_up;
         self.update(now);
     }
@@ -186,20 +187,20 @@ impl Etcd {
     }
 
     fn update(&mut self, now: Time) {
-        self.lost = if self.works() { None } else { self.lost.or(Some(now)) };
+        self.lost = if self.is_available() { None } else { self.lost.or(Some(now)) };
     }
 
     /// Draws the time in ns from the loss of a leader to the election of a new one.
-    pub(crate) fn election_ns(&mut self) -> u64 {
+    pub(crate) fn draw_election_ns(&mut self) -> u64 {
         let ns = self.spec.election_ms * 1_000_000;
-        ns + self.random.below(ns + 1)
+        ns + self.random.draw_below(ns + 1)
     }
 
     /// Holds an election if there is no leader with a majority. Returns true if a leader was
     /// elected, and the numbers of the calls that were lost with the former leader and receive no
     /// response.
     pub(crate) fn elect(&mut self, now: Time) -> (bool, Vec<u64>) {
-        if self.works() {
+        if self.is_available() {
             return (false, Vec::new());
         }
         let able = (0..self.spec.members).filter(|member| self.is_majority(*member));
@@ -211,13 +212,13 @@ impl Etcd {
         if able.is_empty() {
             return (false, Vec::new());
         }
-        let kept_count = self.random.below(before as u64 + 1) as usize;
+        let kept_count = self.random.draw_below(before as u64 + 1) as usize;
         let lost_calls = self.log.drain(kept_count..).map(|entry| entry.call).collect();
         for entry in &mut self.log {
-            entry.done = now;
+            entry.completes_at = now;
         }
         self.busy = now;
-        self.leader = Some(able[self.random.below(able.len() as u64) as usize]);
+        self.leader = Some(able[self.random.draw_below(able.len() as u64) as usize]);
         self.update(now);
         (true, lost_calls)
     }
@@ -235,7 +236,7 @@ mod tests {
             peer_us: 100,
             election_ms: 1000,
             session_s: 5,
-            patience_ms: 2000,
+            response_timeout_ms: 2000,
         };
         Etcd::new(spec, RandomStream::new(seed, "etcd"))
     }
@@ -245,25 +246,25 @@ mod tests {
     }
 
     fn completed_calls(etcd: &mut Etcd, us: u64) -> Vec<u64> {
-        std::iter::from_fn(|| etcd.next_done(time_at_us(us))).map(|entry| entry.call).collect()
+        std::iter::from_fn(|| etcd.pop_completed(time_at_us(us))).map(|entry| entry.call).collect()
     }
 
     #[test]
     fn latency_and_rate_of_requests_equal_the_published_values() {
         let mut etcd = etcd(1);
-        let first_done = etcd.take(time_at_us(0), 1, 0).unwrap();
+        let first_done = etcd.receive_request(time_at_us(0), 1, 0).unwrap();
         assert!(first_done < time_at_us(1000), "less than a millisecond: {first_done}");
         let mut count = completed_calls(&mut etcd, 1000).len();
         for call in 1..30_000 {
             let us = 1000 + call * 33;
-            etcd.take(time_at_us(us), 0, call).unwrap();
+            etcd.receive_request(time_at_us(us), 0, call).unwrap();
             count += completed_calls(&mut etcd, us).len();
         }
         count += completed_calls(&mut etcd, 1_001_000).len();
         assert_eq!(count, 30_000, "a second");
         // The queue is bounded.
         let accepted =
-            (0..).take_while(|call| etcd.take(time_at_us(1_001_000), 0, *call).is_some()).count();
+            (0..).take_while(|call| etcd.receive_request(time_at_us(1_001_000), 0, *call).is_some()).count();
         assert_eq!(accepted, BEHIND_MAX);
     }
 
@@ -271,14 +272,14 @@ mod tests {
     fn requests_of_a_slowdown_are_completed_soon_after_its_end() {
         let mut etcd = etcd(1);
         etcd.slow_down(time_at_us(1_000_000), 100_000);
-        let last = (0..100).map(|call| etcd.take(time_at_us(0), 0, call).unwrap()).max().unwrap();
+        let last = (0..100).map(|call| etcd.receive_request(time_at_us(0), 0, call).unwrap()).max().unwrap();
         assert!(last > time_at_us(3_000_000), "{last}");
         assert_eq!(
             completed_calls(&mut etcd, 1_000_000).len(),
             16,
             "30 ms each, and half a second until the first"
         );
-        let last = etcd.speed_up(time_at_us(1_000_000)).into_iter().max().unwrap();
+        let last = etcd.end_slowdown(time_at_us(1_000_000)).into_iter().max().unwrap();
         assert!(last < time_at_us(1_004_000), "{last}");
     }
 
@@ -288,13 +289,13 @@ mod tests {
         for seed in 0..50 {
             let mut etcd = etcd(seed);
             for call in 0..4 {
-                etcd.take(time_at_us(0), 0, call).unwrap();
+                etcd.receive_request(time_at_us(0), 0, call).unwrap();
             }
             etcd.set_partitions(time_at_us(10), |member| u32::from(member != 0));
             // Neither the old leader nor the other members have noticed the partition yet.
             assert!(
-                etcd.take(time_at_us(20), 0, 9).is_some()
-                    && etcd.take(time_at_us(20), 1, 8).is_none()
+                etcd.receive_request(time_at_us(20), 0, 9).is_some()
+                    && etcd.receive_request(time_at_us(20), 1, 8).is_none()
             );
             assert_eq!(completed_calls(&mut etcd, 2_000_000), [0; 0]);
             assert!(!etcd.delivers_changes(0) && !etcd.delivers_changes(1));
@@ -312,19 +313,19 @@ mod tests {
     #[test]
     fn no_leader_is_elected_without_a_majority() {
         let mut etcd = etcd(1);
-        etcd.set_up(time_at_us(0), 0, false);
-        etcd.set_up(time_at_us(0), 2, false);
+        etcd.set_member_up(time_at_us(0), 0, false);
+        etcd.set_member_up(time_at_us(0), 2, false);
         assert!(
             !etcd.elect(time_at_us(1_500_000)).0
-                && etcd.take(time_at_us(1_500_000), 1, 1).is_none()
+                && etcd.receive_request(time_at_us(1_500_000), 1, 1).is_none()
         );
-        etcd.set_up(time_at_us(2_000_000), 2, true);
+        etcd.set_member_up(time_at_us(2_000_000), 2, true);
         assert!(
-            etcd.elect(time_at_us(3_000_000)).0 && etcd.take(time_at_us(3_000_000), 1, 1).is_some()
+            etcd.elect(time_at_us(3_000_000)).0 && etcd.receive_request(time_at_us(3_000_000), 1, 1).is_some()
         );
         // A leader that regains its majority before an election continues with its log.
         etcd.set_partitions(time_at_us(4_000_000), |member| member);
-        etcd.take(time_at_us(4_000_000), etcd.leader().unwrap(), 2).unwrap();
+        etcd.receive_request(time_at_us(4_000_000), etcd.leader().unwrap(), 2).unwrap();
         assert_eq!(completed_calls(&mut etcd, 4_500_000), [1; 0]);
         etcd.set_partitions(time_at_us(4_500_000), |_| 0);
         assert!(!etcd.elect(time_at_us(5_000_000)).0);

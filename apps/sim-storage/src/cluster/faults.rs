@@ -1,9 +1,9 @@
 //! Faults of a cluster.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{RandomStream, SECOND};
+use suimon_sim_kernel::{RandomStream, SECOND_NS};
 
-use crate::cluster::control::Control;
+use crate::cluster::control::ClusterModel;
 use crate::cluster::event::{ControlEvent, DiskModel};
 use crate::cluster::facts::{ClusterFact, NodeLimit};
 use crate::cluster::network::{Direction, NetworkSpec};
@@ -16,7 +16,7 @@ pub(crate) enum Fault {
         members: Vec<u32>,
     },
     /// A member of etcd is partitioned from the others.
-    EtcdAlone {
+    EtcdMemberPartitioned {
         member: u32,
     },
     /// The leader of etcd fails, or the first member if there is no leader.
@@ -25,7 +25,7 @@ pub(crate) enum Fault {
         percent: u64,
     },
     /// Messages between these nodes and members are lost in one or both directions.
-    Cut {
+    MessagesLost {
         nodes: Vec<u32>,
         members: Vec<u32>,
         directions: Vec<Direction>,
@@ -48,9 +48,9 @@ pub(crate) enum Fault {
     },
 }
 
-impl Control {
+impl ClusterModel {
     /// Starts a fault that lasts until a time.
-    pub(crate) fn disturb(
+    pub(crate) fn start_fault(
         &mut self,
         now: Time,
         fault: &Fault,
@@ -67,16 +67,16 @@ impl Control {
             Fault::EtcdLeaderDown => {
                 self.end_member(now, self.etcd.leader().unwrap_or_default(), until);
             }
-            Fault::EtcdAlone { member } => {
+            Fault::EtcdMemberPartitioned { member } => {
                 self.etcd.set_partitions(now, |other| u32::from(other == *member));
-                self.plan(until, ControlEvent::EtcdRecovered { member: None });
+                self.schedule(until, ControlEvent::EtcdRecovered { member: None });
                 self.schedule_etcd(now);
             }
             Fault::EtcdSlow { percent } => {
                 self.etcd.slow_down(until, *percent);
-                self.plan(until, ControlEvent::EtcdSlowdownEnded);
+                self.schedule(until, ControlEvent::EtcdSlowdownEnded);
             }
-            Fault::Cut { nodes, members, directions } => {
+            Fault::MessagesLost { nodes, members, directions } => {
                 for node in nodes {
                     for member in members {
                         for direction in directions {
@@ -85,7 +85,7 @@ impl Control {
                     }
                 }
             }
-            Fault::BadNetwork(spec) => self.network.worsen(until, *spec),
+            Fault::BadNetwork(spec) => self.network.impair(until, *spec),
             Fault::Freeze { node } => self.stop(now, *node, until, model),
             Fault::Restart { node } => self.restart(now, *node, until, model),
             Fault::FreezeLeader { store } => {
@@ -104,79 +104,79 @@ impl Control {
     /// Returns the node that considers itself the leader of a store; `None` if no node does.
     fn leader_of(&self, store: u32) -> Option<u32> {
         let leads = |node: &&u32| {
-            let host = &self.hosts[**node as usize];
+            let host = &self.node_states[**node as usize];
             host.participants
                 .iter()
-                .any(|participant| participant.store == store && participant.leads().is_some())
+                .any(|participant| participant.store == store && participant.led_term().is_some())
         };
-        self.listeners[store as usize].iter().find(leads).copied()
+        self.report_receivers[store as usize].iter().find(leads).copied()
     }
 
     fn end_member(&mut self, now: Time, member: u32, until: Time) {
-        self.etcd.set_up(now, member, false);
-        self.plan(until, ControlEvent::EtcdRecovered { member: Some(member) });
+        self.etcd.set_member_up(now, member, false);
+        self.schedule(until, ControlEvent::EtcdRecovered { member: Some(member) });
         self.schedule_etcd(now);
     }
 
     fn stop(&mut self, now: Time, node: u32, until: Time, model: &mut dyn DiskModel) {
-        let host = self.host(node);
+        let host = self.node_state(node);
         host.paused_until = host.paused_until.max(until);
         let until = host.paused_until;
-        model.stop(now, node, until);
-        self.facts.push(ClusterFact::Still { node, until_ns: until.as_ns() });
+        model.pause_node(now, node, until);
+        self.facts.push(ClusterFact::NodePaused { node, until_ns: until.as_ns() });
     }
 
     fn restart(&mut self, now: Time, node: u32, until: Time, model: &mut dyn DiskModel) {
         self.lose_leaderships(now, node, model);
         self.stop(now, node, until, model);
-        let host = self.host(node);
+        let host = self.node_state(node);
         host.epoch += 1;
         let (until, epoch) = (host.paused_until, host.epoch);
         // The limits of a node end with its daemon.
-        for index in 0..self.host(node).participants.len() {
-            let store = self.host(node).participants[index].store;
+        for index in 0..self.node_state(node).participants.len() {
+            let store = self.node_state(node).participants[index].store;
             let limit = NodeLimit::default();
             model.set_limit(now, node, store, limit);
             self.facts.push(ClusterFact::LimitSet { node, store, to: limit });
         }
-        self.plan(until, ControlEvent::Begin { node, epoch });
+        self.schedule(until, ControlEvent::DaemonStarts { node, epoch });
     }
 }
 
 /// Draws a random fault and its duration in ns.
-pub(crate) fn draw(
+pub(crate) fn draw_fault(
     random: &mut RandomStream,
     nodes: u32,
     stores: u32,
     members: u32,
 ) -> (Fault, u64) {
-    let ns = random.within(SECOND / 10, 30 * SECOND);
-    let node = random.below(nodes.into()) as u32;
-    let store = random.below(stores.into()) as u32;
-    let member = random.below(members.into()) as u32;
-    let directions = match random.below(4) {
+    let ns = random.draw_in_range(SECOND_NS / 10, 30 * SECOND_NS);
+    let node = random.draw_below(nodes.into()) as u32;
+    let store = random.draw_below(stores.into()) as u32;
+    let member = random.draw_below(members.into()) as u32;
+    let directions = match random.draw_below(4) {
         0 => vec![Direction::ToEtcd],
         1 => vec![Direction::ToNode],
         _ => vec![Direction::ToEtcd, Direction::ToNode],
     };
-    let fault = match random.below(12) {
+    let fault = match random.draw_below(12) {
         0 => Fault::EtcdDown { members: vec![member] },
         // All members except one fail: etcd has no majority until one is restored.
         1 => Fault::EtcdDown {
             members: (0..members).filter(|member_down| *member_down != member).collect(),
         },
-        2 => Fault::EtcdAlone { member },
+        2 => Fault::EtcdMemberPartitioned { member },
         3 => Fault::EtcdLeaderDown,
-        4 => Fault::EtcdSlow { percent: random.within(200, 100_000) },
-        5 => Fault::Cut { nodes: vec![node], members: (0..members).collect(), directions },
+        4 => Fault::EtcdSlow { percent: random.draw_in_range(200, 100_000) },
+        5 => Fault::MessagesLost { nodes: vec![node], members: (0..members).collect(), directions },
         6 => {
-            let node_count = random.within(1, nodes.into()) as u32;
-            Fault::Cut { nodes: (0..node_count).collect(), members: vec![member], directions }
+            let node_count = random.draw_in_range(1, nodes.into()) as u32;
+            Fault::MessagesLost { nodes: (0..node_count).collect(), members: vec![member], directions }
         }
         7 => {
-            let lost_permille = random.within(10, 400);
-            let jitter_us = random.within(100, 500_000);
-            Fault::BadNetwork(NetworkSpec { delay_us: 200, jitter_us, lost_permille })
+            let lost_permille = random.draw_in_range(10, 400);
+            let jitter_us = random.draw_in_range(100, 500_000);
+            Fault::BadNetwork(NetworkSpec { delay_us: 200, jitter_us, loss_permille: lost_permille })
         }
         8 => Fault::Freeze { node },
         9 => Fault::Restart { node },
@@ -184,5 +184,5 @@ pub(crate) fn draw(
         _ => Fault::RestartLeader { store },
     };
     let is_restart = matches!(fault, Fault::Restart { .. } | Fault::RestartLeader { .. });
-    (fault, if is_restart { ns.min(5 * SECOND) } else { ns })
+    (fault, if is_restart { ns.min(5 * SECOND_NS) } else { ns })
 }

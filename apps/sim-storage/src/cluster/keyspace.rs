@@ -23,7 +23,7 @@ pub(crate) enum Key {
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     /// Leader: number of the node, and number of the start of its daemon.
-    Node(u32, u64),
+    Leader(u32, u64),
     Report(Rc<LoadReport>),
     Grant(Rc<NodeGrant>),
 }
@@ -32,7 +32,7 @@ pub(crate) enum Value {
 pub(crate) struct Entry {
     pub(crate) value: Value,
     /// Revision of the key space at which the key was created.
-    pub(crate) created: u64,
+    pub(crate) create_revision: u64,
     lease: Option<u32>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Condition {
     Absent(Key),
-    Created(Key, u64),
+    CreatedAtRevision(Key, u64),
 }
 
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(crate) enum Change {
 #[derive(Clone, Debug)]
 pub(crate) enum Keys {
     /// The listed keys.
-    These(Vec<Key>),
+    Listed(Vec<Key>),
     /// Reports and grants of all nodes for a store.
     Store(u32),
 }
@@ -63,25 +63,25 @@ pub(crate) enum Request {
     Commit(Option<Condition>, Vec<Change>),
     Read(Keys),
     /// Creation of a lease with a duration in ns.
-    Lease(u64),
+    GrantLease(u64),
     KeepAlive(u32),
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Response {
     /// The transaction was executed, at this revision.
-    Made(u64),
+    Committed(u64),
     ConditionFailed,
-    View(Vec<(Key, Entry)>),
-    Leased(u32),
+    Entries(Vec<(Key, Entry)>),
+    LeaseGranted(u32),
     /// Result of a keep-alive: true if the lease exists.
     IsAlive(bool),
     /// The request was rejected: the member has failed or reaches no leader.
-    NotDone,
+    Rejected,
 }
 
 /// Changed key and its new entry; `None` if the key was removed.
-pub(crate) type Changed = (Key, Option<Entry>);
+pub(crate) type KeyChange = (Key, Option<Entry>);
 
 #[derive(Clone, Debug)]
 struct Lease {
@@ -104,7 +104,7 @@ impl Keyspace {
         &mut self,
         now: Time,
         request: Request,
-        changed: &mut Vec<Changed>,
+        changed: &mut Vec<KeyChange>,
     ) -> Response {
         match request {
             Request::Commit(condition, changes) => {
@@ -115,14 +115,14 @@ impl Keyspace {
                 for change in changes {
                     self.change(change, changed);
                 }
-                Response::Made(self.revision)
+                Response::Committed(self.revision)
             }
-            Request::Read(keys) => Response::View(self.read(&keys)),
-            Request::Lease(span_ns) => {
+            Request::Read(keys) => Response::Entries(self.read(&keys)),
+            Request::GrantLease(span_ns) => {
                 self.last_lease += 1;
                 let ends = Time::from_ns(now.as_ns() + span_ns);
                 self.leases.insert(self.last_lease, Lease { span_ns, ends, keys: BTreeSet::new() });
-                Response::Leased(self.last_lease)
+                Response::LeaseGranted(self.last_lease)
             }
             Request::KeepAlive(lease) => {
                 let Some(lease) = self.leases.get_mut(&lease) else {
@@ -136,12 +136,12 @@ impl Keyspace {
 
     /// Returns the time at which a lease expires unless it is kept alive; `None` if it does not
     /// exist.
-    pub(crate) fn ends(&self, lease: u32) -> Option<Time> {
+    pub(crate) fn lease_expiry(&self, lease: u32) -> Option<Time> {
         self.leases.get(&lease).map(|lease| lease.ends)
     }
 
     /// Revokes a lease and removes its keys. Appends the removals to `changed`.
-    pub(crate) fn end(&mut self, lease: u32, changed: &mut Vec<Changed>) {
+    pub(crate) fn revoke_lease(&mut self, lease: u32, changed: &mut Vec<KeyChange>) {
         let Some(lease) = self.leases.remove(&lease) else { return };
         self.revision += 1;
         for key in lease.keys {
@@ -165,17 +165,17 @@ impl Keyspace {
     fn is_met(&self, condition: Condition) -> bool {
         match condition {
             Condition::Absent(key) => !self.entries.contains_key(&key),
-            Condition::Created(key, created) => {
-                self.entries.get(&key).is_some_and(|entry| entry.created == created)
+            Condition::CreatedAtRevision(key, created) => {
+                self.entries.get(&key).is_some_and(|entry| entry.create_revision == created)
             }
         }
     }
 
-    fn change(&mut self, change: Change, changed: &mut Vec<Changed>) {
+    fn change(&mut self, change: Change, changed: &mut Vec<KeyChange>) {
         let (key, entry) = match change {
             Change::Put(key, value, lease) => {
-                let created = self.entries.get(&key).map_or(self.revision, |entry| entry.created);
-                (key, Some(Entry { value, created, lease }))
+                let created = self.entries.get(&key).map_or(self.revision, |entry| entry.create_revision);
+                (key, Some(Entry { value, create_revision: created, lease }))
             }
             Change::Remove(key) => (key, None),
         };
@@ -198,7 +198,7 @@ impl Keyspace {
 
     fn read(&self, keys: &Keys) -> Vec<(Key, Entry)> {
         match keys {
-            Keys::These(keys) => {
+            Keys::Listed(keys) => {
                 keys.iter().filter_map(|key| Some((*key, self.entries.get(key)?.clone()))).collect()
             }
             Keys::Store(store) => {
@@ -223,38 +223,38 @@ mod tests {
             keys.execute(Time::from_ns(s * 1_000_000_000), request, &mut changed)
         };
         let lease = |answer| match answer {
-            Response::Leased(lease) => lease,
+            Response::LeaseGranted(lease) => lease,
             other => panic!("{other:?}"),
         };
-        let first_lease = lease(execute(&mut keys, 0, Request::Lease(5_000_000_000)));
-        let second_lease = lease(execute(&mut keys, 0, Request::Lease(5_000_000_000)));
+        let first_lease = lease(execute(&mut keys, 0, Request::GrantLease(5_000_000_000)));
+        let second_lease = lease(execute(&mut keys, 0, Request::GrantLease(5_000_000_000)));
         let elect = |node, lease| {
-            let put_leader = Change::Put(Key::Leader(7), Value::Node(node, 1), Some(lease));
+            let put_leader = Change::Put(Key::Leader(7), Value::Leader(node, 1), Some(lease));
             Request::Commit(Some(Condition::Absent(Key::Leader(7))), vec![put_leader])
         };
-        let Response::Made(term) = execute(&mut keys, 0, elect(1, first_lease)) else { panic!() };
+        let Response::Committed(term) = execute(&mut keys, 0, elect(1, first_lease)) else { panic!() };
         assert!(matches!(execute(&mut keys, 0, elect(2, second_lease)), Response::ConditionFailed));
         let fenced = |term| {
-            let put_grant = Change::Put(Key::Grant(7, 1), Value::Node(0, 1), None);
-            Request::Commit(Some(Condition::Created(Key::Leader(7), term)), vec![put_grant])
+            let put_grant = Change::Put(Key::Grant(7, 1), Value::Leader(0, 1), None);
+            Request::Commit(Some(Condition::CreatedAtRevision(Key::Leader(7), term)), vec![put_grant])
         };
-        assert!(matches!(execute(&mut keys, 1, fenced(term)), Response::Made(_)));
+        assert!(matches!(execute(&mut keys, 1, fenced(term)), Response::Committed(_)));
         assert!(matches!(
             execute(&mut keys, 4, Request::KeepAlive(first_lease)),
             Response::IsAlive(true)
         ));
-        assert_eq!(keys.ends(first_lease), Some(Time::from_ns(9_000_000_000)));
-        assert_eq!(keys.ends(second_lease), Some(Time::from_ns(5_000_000_000)));
+        assert_eq!(keys.lease_expiry(first_lease), Some(Time::from_ns(9_000_000_000)));
+        assert_eq!(keys.lease_expiry(second_lease), Some(Time::from_ns(5_000_000_000)));
         let mut removed = Vec::new();
-        keys.end(first_lease, &mut removed);
+        keys.revoke_lease(first_lease, &mut removed);
         assert!(matches!(removed[..], [(Key::Leader(7), None)]), "{removed:?}");
         let mut execute = |request| keys.execute(Time::ZERO, request, &mut changed);
         assert!(matches!(execute(Request::KeepAlive(first_lease)), Response::IsAlive(false)));
         assert!(matches!(execute(fenced(term)), Response::ConditionFailed));
-        let Response::Made(next) = execute(elect(2, second_lease)) else { panic!() };
+        let Response::Committed(next) = execute(elect(2, second_lease)) else { panic!() };
         assert!(next > term, "a later term is higher");
         assert!(matches!(execute(fenced(term)), Response::ConditionFailed));
-        let Response::View(entries) = execute(Request::Read(Keys::Store(7))) else { panic!() };
+        let Response::Entries(entries) = execute(Request::Read(Keys::Store(7))) else { panic!() };
         assert!(matches!(entries[..], [(Key::Grant(7, 1), _)]), "{entries:?}");
     }
 }

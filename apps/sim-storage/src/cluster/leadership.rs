@@ -14,10 +14,10 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::Time;
 
-use crate::cluster::control::Control;
-use crate::cluster::event::{DiskModel, Machine};
+use crate::cluster::control::ClusterModel;
+use crate::cluster::event::{DiskModel, MachineKind};
 use crate::cluster::facts::{ClusterFact, StoreNotice};
-use crate::cluster::host::Purpose;
+use crate::cluster::host::RequestPurpose;
 use crate::cluster::keyspace::{Change, Condition, Entry, Key, Keys, Request, Value};
 use crate::cluster::participant::{Leadership, ParticipantId};
 
@@ -25,7 +25,7 @@ use crate::cluster::participant::{Leadership, ParticipantId};
 /// condition.
 const CHANGES_MAX: usize = 127;
 
-impl Control {
+impl ClusterModel {
     /// Resolves the case that the node's own key names it as leader although it does not lead: it
     /// takes the leadership, or removes the key if it led in this term before. Otherwise no other
     /// node could lead while the lease is kept alive. Then campaigns if the store has no leader.
@@ -35,19 +35,19 @@ impl Control {
         participant_id: ParticipantId,
         model: &mut dyn DiskModel,
     ) {
-        let host = &self.hosts[participant_id.0 as usize];
+        let host = &self.node_states[participant_id.0 as usize];
         let own_start = (participant_id.0, u64::from(host.epoch) + 1);
         let has_session = host.has_session(now);
         let participant = self.participant(participant_id);
         let own_leader = participant.leader.filter(|(node, start, _)| (*node, *start) == own_start);
         let is_idle = participant.leadership == Leadership::None
-            && participant.leaving_term.is_none()
+            && participant.resignation.is_none()
             && has_session;
         if let Some((_, _, term)) = own_leader.filter(|_| is_idle) {
             if term > participant.last_led_term {
                 self.record_leader(now, participant_id, own_leader, model);
             } else {
-                participant.leaving_term = Some((term, false));
+                participant.resignation = Some((term, false));
             }
         }
         self.pursue_leadership(now, participant_id);
@@ -57,51 +57,51 @@ impl Control {
     /// leader.
     pub(crate) fn pursue_leadership(&mut self, now: Time, participant_id: ParticipantId) {
         let node = participant_id.0;
-        if let Some((term, false)) = self.participant(participant_id).leaving_term {
+        if let Some((term, false)) = self.participant(participant_id).resignation {
             let store = self.participant(participant_id).store;
-            self.participant(participant_id).leaving_term = Some((term, true));
-            let condition = Condition::Created(Key::Leader(store), term);
+            self.participant(participant_id).resignation = Some((term, true));
+            let condition = Condition::CreatedAtRevision(Key::Leader(store), term);
             let request =
                 Request::Commit(Some(condition), vec![Change::Remove(Key::Leader(store))]);
-            self.send_request(now, node, request, Purpose::Leave(participant_id.1, term));
+            self.send_request(now, node, request, RequestPurpose::Resign(participant_id.1, term));
         }
-        let host = &self.hosts[node as usize];
+        let host = &self.node_states[node as usize];
         let (has_session, lease, epoch) = (host.has_session(now), host.session.lease, host.epoch);
         let participant = self.participant(participant_id);
         if participant.leader.is_some()
             || participant.candidacy.campaign_at() > now
             || participant.leadership != Leadership::None
             || !has_session
-            || participant.leaving_term.is_some()
+            || participant.resignation.is_some()
         {
             return;
         }
-        participant.leadership = Leadership::Campaigns;
+        participant.leadership = Leadership::Campaigning;
         let key = Key::Leader(participant.store);
-        let put_leader = Change::Put(key, Value::Node(node, u64::from(epoch) + 1), lease);
+        let put_leader = Change::Put(key, Value::Leader(node, u64::from(epoch) + 1), lease);
         let request = Request::Commit(Some(Condition::Absent(key)), vec![put_leader]);
-        self.send_request(now, node, request, Purpose::Campaign(participant_id.1));
+        self.send_request(now, node, request, RequestPurpose::Campaign(participant_id.1));
     }
 
-    pub(crate) fn not_elected(&mut self, participant_id: ParticipantId) {
+    pub(crate) fn handle_not_elected(&mut self, participant_id: ParticipantId) {
         let participant = self.participant(participant_id);
-        if participant.leadership == Leadership::Campaigns {
+        if participant.leadership == Leadership::Campaigning {
             participant.leadership = Leadership::None;
         }
         // The node reads which node was elected. It may be this one, if the response was lost.
-        self.host(participant_id.0).requires_sync = true;
+        self.node_state(participant_id.0).requires_sync = true;
     }
 
-    pub(crate) fn retry_leave(&mut self, participant_id: ParticipantId) {
-        if let Some((_, is_requested)) = &mut self.participant(participant_id).leaving_term {
+    pub(crate) fn retry_resignation(&mut self, participant_id: ParticipantId) {
+        if let Some((_, is_requested)) = &mut self.participant(participant_id).resignation {
             *is_requested = false;
         }
     }
 
-    pub(crate) fn handle_left(&mut self, participant_id: ParticipantId, term: u64) {
+    pub(crate) fn handle_resigned(&mut self, participant_id: ParticipantId, term: u64) {
         let participant = self.participant(participant_id);
-        participant.leaving_term =
-            participant.leaving_term.filter(|(leaving_term, _)| *leaving_term != term);
+        participant.resignation =
+            participant.resignation.filter(|(leaving_term, _)| *leaving_term != term);
     }
 
     /// Records the leader of a store: node, number of the start of its daemon, and revision of its
@@ -113,26 +113,26 @@ impl Control {
         leader: Option<(u32, u64, u64)>,
         model: &mut dyn DiskModel,
     ) {
-        let host = &self.hosts[participant_id.0 as usize];
+        let host = &self.node_states[participant_id.0 as usize];
         let own_start = (participant_id.0, u64::from(host.epoch) + 1);
         let has_session = host.has_session(now);
         let participant = self.participant(participant_id);
         if leader.is_none() && participant.leader.is_some() {
-            participant.candidacy.handle_vacant(now);
+            participant.candidacy.handle_leader_absent(now);
         }
         participant.leader = leader;
         let own_term =
             leader.filter(|(node, start, _)| (*node, *start) == own_start).map(|leader| leader.2);
-        if let Leadership::Reads(term) | Leadership::Leads(term) = participant.leadership {
+        if let Leadership::ReadingRecords(term) | Leadership::Leading(term) = participant.leadership {
             if own_term != Some(term) {
                 self.lose_leadership(now, participant_id, model);
             }
         } else if let Some(term) = own_term {
             if term > participant.last_led_term && has_session {
                 participant.last_led_term = term;
-                participant.leadership = Leadership::Reads(term);
+                participant.leadership = Leadership::ReadingRecords(term);
                 let store = participant.store as usize;
-                self.listeners[store].push(participant_id.0);
+                self.report_receivers[store].push(participant_id.0);
                 self.read_records(now, participant_id, term);
             }
         } else if leader.is_none() {
@@ -142,8 +142,8 @@ impl Control {
 
     pub(crate) fn read_records(&mut self, now: Time, participant_id: ParticipantId, term: u64) {
         let participant = self.participant(participant_id);
-        if participant.leadership != Leadership::Reads(term)
-            && participant.leadership != Leadership::Leads(term)
+        if participant.leadership != Leadership::ReadingRecords(term)
+            && participant.leadership != Leadership::Leading(term)
         {
             return;
         }
@@ -152,14 +152,14 @@ impl Control {
             now,
             participant_id.0,
             request,
-            Purpose::ReadRecords(participant_id.1, term),
+            RequestPurpose::ReadRecords(participant_id.1, term),
         );
     }
 
     /// Reads all reports again for each store that the node leads, since it may have missed some.
     pub(crate) fn read_all_records(&mut self, now: Time, node: u32) {
-        for participant in 0..self.host(node).participants.len() as u32 {
-            if let Some(term) = self.participant((node, participant)).leads() {
+        for participant in 0..self.node_state(node).participants.len() as u32 {
+            if let Some(term) = self.participant((node, participant)).led_term() {
                 self.read_records(now, (node, participant), term);
             }
         }
@@ -175,8 +175,8 @@ impl Control {
     ) {
         let participant = self.participant(participant_id);
         let (store, is_new) =
-            (participant.store, participant.leadership == Leadership::Reads(term));
-        if !is_new && participant.leadership != Leadership::Leads(term) {
+            (participant.store, participant.leadership == Leadership::ReadingRecords(term));
+        if !is_new && participant.leadership != Leadership::Leading(term) {
             return;
         }
         let (mut records, mut reports) = (Vec::new(), Vec::new());
@@ -187,13 +187,13 @@ impl Control {
                     records.push((NodeId(node), grant));
                 }
                 Value::Report(report) => reports.push(report),
-                Value::Node(..) => {}
+                Value::Leader(..) => {}
             }
         }
         if is_new {
-            participant.leadership = Leadership::Leads(term);
+            participant.leadership = Leadership::Leading(term);
             self.counts.terms += 1;
-            self.facts.push(ClusterFact::Leads { node: participant_id.0, store, term });
+            self.facts.push(ClusterFact::LeadershipBegan { node: participant_id.0, store, term });
             let grants = records.into_iter().map(|(node, grant)| (node, (*grant).clone()));
             let event = AllocatorEvent::Elected {
                 term: Term(term),
@@ -216,20 +216,20 @@ impl Control {
         event: &AllocatorEvent,
         model: &mut dyn DiskModel,
     ) {
-        let local = self.local(now, participant_id);
+        let local = self.local_time(now, participant_id);
         let participant = self.participant(participant_id);
         // Reports that arrive before the records are read are ignored, since the node does not lead
         // yet.
-        if !matches!(participant.leadership, Leadership::Leads(_))
+        if !matches!(participant.leadership, Leadership::Leading(_))
             && !matches!(event, AllocatorEvent::Deposed)
         {
             return;
         }
         participant.allocator.handle(local, event);
-        self.carry_out_allocator(now, participant_id, model);
+        self.execute_allocator_actions(now, participant_id, model);
     }
 
-    pub(crate) fn carry_out_allocator(
+    pub(crate) fn execute_allocator_actions(
         &mut self,
         now: Time,
         participant_id: ParticipantId,
@@ -238,7 +238,7 @@ impl Control {
         let store = self.participant(participant_id).store;
         while let Some(action) = self.participant(participant_id).allocator.poll_action() {
             match action {
-                AllocatorAction::Write { term, grants, forgotten: forgotten_nodes } => {
+                AllocatorAction::Write { term, grants, removed_nodes: forgotten_nodes } => {
                     let put_grant = |(NodeId(node), grant): (NodeId, NodeGrant)| {
                         Change::Put(Key::Grant(store, node), Value::Grant(Rc::new(grant)), None)
                     };
@@ -249,33 +249,33 @@ impl Control {
                     let participant = self.participant(participant_id);
                     while !changes.is_empty() {
                         let remaining = changes.split_off(changes.len().min(CHANGES_MAX));
-                        participant.writes.push_back(std::mem::replace(&mut changes, remaining));
+                        participant.pending_writes.push_back(std::mem::replace(&mut changes, remaining));
                     }
                     self.write_next(now, participant_id, term.0);
                 }
                 AllocatorAction::Resign { term } => {
-                    self.counts.resigned += 1;
-                    self.participant(participant_id).leaving_term = Some((term.0, false));
+                    self.counts.resignations += 1;
+                    self.participant(participant_id).resignation = Some((term.0, false));
                     self.lose_leadership(now, participant_id, model);
                     self.pursue_leadership(now, participant_id);
                 }
                 AllocatorAction::Notify { notice } => self.report_store_notice(store, &notice),
             }
         }
-        self.arm(participant_id, Machine::Allocator);
+        self.schedule_deadline(participant_id, MachineKind::Allocator);
     }
 
     /// Sends the next queued transaction with grants. Returns false if none is queued.
     fn write_next(&mut self, now: Time, participant_id: ParticipantId, term: u64) -> bool {
         let participant = self.participant(participant_id);
-        let condition = Condition::Created(Key::Leader(participant.store), term);
-        let Some(changes) = participant.writes.pop_front() else { return false };
+        let condition = Condition::CreatedAtRevision(Key::Leader(participant.store), term);
+        let Some(changes) = participant.pending_writes.pop_front() else { return false };
         let request = Request::Commit(Some(condition), changes);
-        self.send_request(now, participant_id.0, request, Purpose::Write(participant_id.1, term));
+        self.send_request(now, participant_id.0, request, RequestPurpose::WriteGrants(participant_id.1, term));
         true
     }
 
-    pub(crate) fn written(
+    pub(crate) fn handle_grants_written(
         &mut self,
         now: Time,
         participant_id: ParticipantId,
@@ -283,14 +283,14 @@ impl Control {
         is_written: bool,
         model: &mut dyn DiskModel,
     ) {
-        if self.participant(participant_id).leadership != Leadership::Leads(term) {
+        if self.participant(participant_id).leadership != Leadership::Leading(term) {
             return;
         }
         if is_written && self.write_next(now, participant_id, term) {
             return;
         }
-        self.participant(participant_id).writes.clear();
-        let event = if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
+        self.participant(participant_id).pending_writes.clear();
+        let event = if is_written { AllocatorEvent::GrantsWritten } else { AllocatorEvent::WriteFailed };
         self.pass_to_allocator(now, participant_id, &event, model);
     }
 
@@ -304,9 +304,9 @@ impl Control {
         let participant = self.participant(participant_id);
         let (store, leadership) =
             (participant.store, std::mem::replace(&mut participant.leadership, Leadership::None));
-        participant.writes.clear();
-        self.listeners[store as usize].retain(|node| *node != participant_id.0);
-        if let Leadership::Leads(term) = leadership {
+        participant.pending_writes.clear();
+        self.report_receivers[store as usize].retain(|node| *node != participant_id.0);
+        if let Leadership::Leading(term) = leadership {
             self.facts.push(ClusterFact::LeadershipEnded { node: participant_id.0, store, term });
             self.pass_to_allocator(now, participant_id, &AllocatorEvent::Deposed, model);
         }
@@ -314,15 +314,15 @@ impl Control {
 
     /// Ends the leadership of all stores of a node after its lease has expired.
     pub(crate) fn lose_leaderships(&mut self, now: Time, node: u32, model: &mut dyn DiskModel) {
-        for participant in 0..self.host(node).participants.len() as u32 {
+        for participant in 0..self.node_state(node).participants.len() as u32 {
             self.lose_leadership(now, (node, participant), model);
         }
     }
 
     fn report_store_notice(&mut self, store: u32, notice: &Notice) {
         let (notice, node, iops) = match notice {
-            Notice::Refused { node, admission } => {
-                (StoreNotice::Refused, node.0, admission.requested_iops)
+            Notice::ReservationRefused { node, admission } => {
+                (StoreNotice::ReservationRefused, node.0, admission.requested_iops)
             }
             Notice::MinimumUnmet(unmet) => {
                 (StoreNotice::MinimumUnmet, unmet.node.0, unmet.delivered_iops)
@@ -336,7 +336,7 @@ impl Control {
                 (StoreNotice::NodeSilent, node.0, *reserved_iops)
             }
             Notice::Unaccounted { node, reserved_iops, .. } => {
-                (StoreNotice::Unaccounted, node.0, *reserved_iops)
+                (StoreNotice::UnrecordedReservation, node.0, *reserved_iops)
             }
             _ => (StoreNotice::Other, 0, 0),
         };

@@ -8,19 +8,19 @@ use std::collections::BTreeMap;
 
 use suimon_cluster_qos::{GUARANTEED_PERCENT_MAX, Parameters};
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, SECOND, Violations};
+use suimon_sim_kernel::{Checker, SECOND_NS, Violations};
 
 use crate::cluster::facts::{AsClusterFact, ClusterFact};
 
 /// Evaluation window of a minimum in ns, and shortest time after a change before it is evaluated.
-const JUDGED_NS: u64 = 5 * SECOND;
+const JUDGED_NS: u64 = 5 * SECOND_NS;
 /// Smallest percentage of a minimum that must be delivered.
 const MET_PERCENT: u128 = 98;
 /// Smallest percentage of the usable capacity that must be used.
 const USED_PERCENT: u64 = 95;
 /// Time in ns after a slowdown of a store until its whole capacity must be used again: the spare
 /// limit is lowered for 10 s and then rises by 1/32 of the capacity per second.
-const CLIMB_NS: u64 = 45 * SECOND;
+const CLIMB_NS: u64 = 45 * SECOND_NS;
 /// A change of demand by less than the capacity divided by this number is insignificant.
 const LITTLE: u64 = 50;
 /// Percentage of a window in which a node must wait for the window to be evaluated.
@@ -34,9 +34,9 @@ pub(crate) enum DiskFact {
     /// Demand of a disk in normalised operations per second; `u64::MAX` for unlimited.
     Demand { disk: u32, iops: u64 },
     /// Number of operations completed for the disk.
-    Done { disk: u32, operations: u64 },
+    OperationsCompleted { disk: u32, operations: u64 },
     /// Disks of a node on a store start or stop waiting for the node's limit.
-    Waits { node: u32, store: u32, is_so: bool },
+    NodeLimitWaitChanged { node: u32, store: u32, is_so: bool },
     /// Stores are impaired until this time.
     StoresDisturbed { until_ns: u64 },
 }
@@ -44,22 +44,22 @@ pub(crate) enum DiskFact {
 /// Fact that may concern a disk.
 pub(crate) trait AsDiskFact: AsClusterFact {
     /// Returns the content that concerns a disk; `None` if the fact concerns something else.
-    fn disk_fact(&self) -> Option<DiskFact>;
+    fn as_disk_fact(&self) -> Option<DiskFact>;
 }
 
 /// Location of disks, and tolerances of the checkers.
 #[derive(Clone, Debug)]
-pub(crate) struct DiskLocations {
+pub(crate) struct CheckerParameters {
     /// Node and store of each disk, as pairs.
-    pub(crate) disks: Vec<(u32, u32)>,
+    pub(crate) disk_locations: Vec<(u32, u32)>,
     pub(crate) capacities: Vec<u64>,
     /// Number of nodes with disks in each store.
-    pub(crate) nodes: Vec<u64>,
+    pub(crate) nodes_per_store: Vec<u64>,
     /// Interval in ns at which completed operations are reported; 1 if they are reported
     /// immediately.
     pub(crate) report_interval_ns: u64,
     /// Largest number of normalised operations that one request counts as.
-    pub(crate) largest: u64,
+    pub(crate) request_cost_max: u64,
     /// Time in ns after a fault of the cluster within which changes made during the fault may take
     /// effect late.
     pub(crate) recovery_ns: u64,
@@ -80,8 +80,8 @@ struct UnmetDemand {
 
 /// Checks that a disk with demand gets its minimum, from 5 s after it was set, independent of
 /// faults of etcd, the network, leaders and other nodes. Minimums set during a fault may be late.
-pub(crate) struct Minimums {
-    locations: DiskLocations,
+pub(crate) struct ClusterMinimumChecker {
+    locations: CheckerParameters,
     disks: Vec<UnmetDemand>,
     /// For each store: reservable capacity without the nodes' base reservations, and the part that
     /// minimums use.
@@ -95,16 +95,16 @@ pub(crate) struct Minimums {
     window: u64,
 }
 
-impl Minimums {
-    pub(crate) fn new(locations: &DiskLocations, terms: &Parameters) -> Self {
+impl ClusterMinimumChecker {
+    pub(crate) fn new(locations: &CheckerParameters, terms: &Parameters) -> Self {
         let available = |(capability, nodes): (&u64, &u64)| {
             let promisable = capability * GUARANTEED_PERCENT_MAX / 100;
-            (promisable.saturating_sub(nodes * terms.floor_iops), 0)
+            (promisable.saturating_sub(nodes * terms.base_reservation_iops), 0)
         };
         Self {
-            disks: vec![UnmetDemand::default(); locations.disks.len()],
+            disks: vec![UnmetDemand::default(); locations.disk_locations.len()],
             refused: vec![0; locations.capacities.len()],
-            room: locations.capacities.iter().zip(&locations.nodes).map(available).collect(),
+            room: locations.capacities.iter().zip(&locations.nodes_per_store).map(available).collect(),
             still_until: BTreeMap::new(),
             stores_until: 0,
             // At the start, the cluster elects leaders.
@@ -119,7 +119,7 @@ impl Minimums {
     }
 
     fn limit(&mut self, now: u64, disk: u32, min: u64) {
-        let (node, store) = self.locations.disks[disk as usize];
+        let (node, store) = self.locations.disk_locations[disk as usize];
         let start = self.unmet_since(now);
         let (limit, promised) = self.room[store as usize];
         let unmet = &mut self.disks[disk as usize];
@@ -131,7 +131,7 @@ impl Minimums {
             self.refused[store as usize] += 1;
             self.room[store as usize].1 -= previous_min;
             // The cluster admits the pending minimums of a node on a store together or not at all.
-            for (other, location) in self.disks.iter_mut().zip(&self.locations.disks) {
+            for (other, location) in self.disks.iter_mut().zip(&self.locations.disk_locations) {
                 if *location == (node, store) && other.from > now && other.from < u64::MAX {
                     other.from = u64::MAX;
                     self.room[store as usize].1 -= other.min;
@@ -152,7 +152,7 @@ impl Minimums {
             return;
         }
         let (limit, promised) = self.room[store as usize];
-        let unmet_demands = self.disks.iter_mut().zip(&self.locations.disks);
+        let unmet_demands = self.disks.iter_mut().zip(&self.locations.disk_locations);
         let mut waiting: Vec<&mut UnmetDemand> = unmet_demands
             .filter(|(unmet, (_, store_index))| *store_index == store && unmet.from == u64::MAX)
             .map(|(unmet, _)| unmet)
@@ -173,7 +173,7 @@ impl Minimums {
         let is_well = self.stores_until + self.locations.store_recovery_ns <= window_start;
         for (disk, unmet) in (0_u32..).zip(&mut self.disks) {
             let delivered = std::mem::take(&mut unmet.delivered);
-            let (node, store) = self.locations.disks[disk as usize];
+            let (node, store) = self.locations.disk_locations[disk as usize];
             let stopped_until = self.still_until.get(&node).copied().unwrap_or_default();
             let stopped_until = if stopped_until > 0 {
                 stopped_until + self.locations.store_recovery_ns
@@ -188,9 +188,9 @@ impl Minimums {
             }
             complaints.checks += 1;
             let rate = u128::from(unmet.min.min(unmet.demand));
-            let guaranteed = rate * u128::from(length) / u128::from(SECOND);
+            let guaranteed = rate * u128::from(length) / u128::from(SECOND_NS);
             let min_delivered = (guaranteed * MET_PERCENT / 100) as u64;
-            if delivered + 2 * self.locations.largest < min_delivered {
+            if delivered + 2 * self.locations.request_cost_max < min_delivered {
                 let complaint = format!(
                     "disk {disk} of node {node} on store {store}: {delivered} operations \
                      delivered, {guaranteed} guaranteed"
@@ -201,27 +201,27 @@ impl Minimums {
     }
 }
 
-impl<F: AsDiskFact> Checker<F> for Minimums {
+impl<F: AsDiskFact> Checker<F> for ClusterMinimumChecker {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
         let now = now.as_ns();
         if now >= self.window + JUDGED_NS {
             self.judge(now, complaints);
         }
-        match fact.disk_fact() {
+        match fact.as_disk_fact() {
             Some(DiskFact::Limits { disk, min_iops, .. }) => self.limit(now, disk, min_iops),
             Some(DiskFact::Demand { disk, iops }) => {
                 let unmet = &mut self.disks[disk as usize];
-                (unmet.demand, unmet.demand_since) = (iops, now + SECOND);
+                (unmet.demand, unmet.demand_since) = (iops, now + SECOND_NS);
             }
-            Some(DiskFact::Done { disk, operations }) => {
+            Some(DiskFact::OperationsCompleted { disk, operations }) => {
                 self.disks[disk as usize].delivered += operations;
             }
             Some(DiskFact::StoresDisturbed { until_ns }) => {
                 self.stores_until = self.stores_until.max(until_ns);
             }
-            Some(DiskFact::Waits { .. }) | None => {}
+            Some(DiskFact::NodeLimitWaitChanged { .. }) | None => {}
         }
-        match fact.cluster() {
+        match fact.as_cluster_fact() {
             Some(ClusterFact::Disturbed { until_ns }) => {
                 self.disturbed_until =
                     self.disturbed_until.max(until_ns + self.locations.recovery_ns);
@@ -233,7 +233,7 @@ impl<F: AsDiskFact> Checker<F> for Minimums {
                     unmet.from = quiet_from;
                 }
             }
-            Some(ClusterFact::Still { node, until_ns }) => {
+            Some(ClusterFact::NodePaused { node, until_ns }) => {
                 let until = self.still_until.entry(*node).or_default();
                 *until = (*until).max(*until_ns);
             }
@@ -264,8 +264,8 @@ impl Usage {
 /// what disks demand within their maximums if that is less. Two amounts may remain unused: idle
 /// reservations of other nodes, which cannot be lent; and one eighth of the rate of each node that
 /// does not wait, because its current demand does not predict the next second.
-pub(crate) struct Spare {
-    locations: DiskLocations,
+pub(crate) struct UnusedCapacityChecker {
+    locations: CheckerParameters,
     floor: u64,
     minimums: Vec<u64>,
     maximums: Vec<u64>,
@@ -277,18 +277,18 @@ pub(crate) struct Spare {
     window: u64,
 }
 
-impl Spare {
-    pub(crate) fn new(locations: &DiskLocations, terms: &Parameters) -> Self {
+impl UnusedCapacityChecker {
+    pub(crate) fn new(locations: &CheckerParameters, terms: &Parameters) -> Self {
         let usage = Usage { quiet_from: locations.recovery_ns, ..Usage::default() };
         let mut stores = vec![usage; locations.capacities.len()];
-        for (node, store) in &locations.disks {
-            stores[*store as usize].nodes.insert(*node, (terms.floor_iops, 0));
+        for (node, store) in &locations.disk_locations {
+            stores[*store as usize].nodes.insert(*node, (terms.base_reservation_iops, 0));
         }
         Self {
-            floor: terms.floor_iops,
-            minimums: vec![0; locations.disks.len()],
-            maximums: vec![u64::MAX; locations.disks.len()],
-            demand: vec![0; locations.disks.len()],
+            floor: terms.base_reservation_iops,
+            minimums: vec![0; locations.disk_locations.len()],
+            maximums: vec![u64::MAX; locations.disk_locations.len()],
+            demand: vec![0; locations.disk_locations.len()],
             usable: vec![0; locations.capacities.len()],
             stores,
             window: 0,
@@ -339,7 +339,7 @@ impl Spare {
     fn usable(&self) -> Vec<u64> {
         let mut usable = vec![0_u64; self.locations.capacities.len()];
         for ((_, store), (demand, max)) in
-            self.locations.disks.iter().zip(self.demand.iter().zip(&self.maximums))
+            self.locations.disk_locations.iter().zip(self.demand.iter().zip(&self.maximums))
         {
             let usable_iops = &mut usable[*store as usize];
             *usable_iops = usable_iops.saturating_add(*demand.min(max));
@@ -352,16 +352,16 @@ impl Spare {
     }
 }
 
-impl<F: AsDiskFact> Checker<F> for Spare {
+impl<F: AsDiskFact> Checker<F> for UnusedCapacityChecker {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
         let now = now.as_ns();
         if now >= self.window + JUDGED_NS {
             self.judge(now, complaints);
         }
-        match fact.disk_fact() {
+        match fact.as_disk_fact() {
             Some(DiskFact::Limits { disk, min_iops, max_iops }) => {
                 self.maximums[disk as usize] = max_iops;
-                let (node, store) = self.locations.disks[disk as usize];
+                let (node, store) = self.locations.disk_locations[disk as usize];
                 let before = std::mem::replace(&mut self.minimums[disk as usize], min_iops);
                 let usage = &mut self.stores[store as usize];
                 if let Some((reserved, _)) = usage.nodes.get_mut(&node) {
@@ -370,19 +370,19 @@ impl<F: AsDiskFact> Checker<F> for Spare {
                 usage.disturb(now + JUDGED_NS);
             }
             Some(DiskFact::Demand { disk, iops }) => {
-                let store = self.locations.disks[disk as usize].1 as usize;
+                let store = self.locations.disk_locations[disk as usize].1 as usize;
                 let before = std::mem::replace(&mut self.demand[disk as usize], iops);
                 if before.abs_diff(iops) > self.locations.capacities[store] / LITTLE {
                     self.stores[store].disturb(now + JUDGED_NS);
                 }
             }
-            Some(DiskFact::Done { disk, operations }) => {
-                let (node, store) = self.locations.disks[disk as usize];
+            Some(DiskFact::OperationsCompleted { disk, operations }) => {
+                let (node, store) = self.locations.disk_locations[disk as usize];
                 if let Some((_, delivered)) = self.stores[store as usize].nodes.get_mut(&node) {
                     *delivered += operations;
                 }
             }
-            Some(DiskFact::Waits { node, store, is_so: is_waiting }) => {
+            Some(DiskFact::NodeLimitWaitChanged { node, store, is_so: is_waiting }) => {
                 let usage = &mut self.stores[store as usize];
                 if !usage.waiting.is_empty() {
                     usage.waited += now - usage.since.max(self.window);
@@ -399,8 +399,8 @@ impl<F: AsDiskFact> Checker<F> for Spare {
             }
             None => {}
         }
-        if let Some(ClusterFact::Disturbed { until_ns } | ClusterFact::Still { until_ns, .. }) =
-            fact.cluster()
+        if let Some(ClusterFact::Disturbed { until_ns } | ClusterFact::NodePaused { until_ns, .. }) =
+            fact.as_cluster_fact()
         {
             self.disturb(until_ns + self.locations.recovery_ns);
         }

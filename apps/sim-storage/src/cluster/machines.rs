@@ -32,9 +32,9 @@ pub(crate) trait AllocatorMachine {
 }
 
 /// Factory of the policy's state machines.
-pub(crate) trait Machines {
+pub(crate) trait StateMachineFactory {
     /// Equivalent of [`Member::new`].
-    fn member(
+    fn create_member(
         &self,
         terms: Parameters,
         now: Time,
@@ -43,14 +43,14 @@ pub(crate) trait Machines {
         durable: DurableState,
     ) -> Box<dyn MemberMachine>;
     /// Equivalent of [`Allocator::new`].
-    fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine>;
+    fn create_allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine>;
 }
 
 /// Factory of the production state machines.
-pub(crate) struct Production;
+pub(crate) struct ProductionFactory;
 
-impl Machines for Production {
-    fn member(
+impl StateMachineFactory for ProductionFactory {
+    fn create_member(
         &self,
         terms: Parameters,
         now: Time,
@@ -61,7 +61,7 @@ impl Machines for Production {
         Box::new(Member::new(terms, now, node, incarnation, durable))
     }
 
-    fn allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine> {
+    fn create_allocator(&self, terms: Parameters) -> Box<dyn AllocatorMachine> {
         Box::new(Allocator::new(terms))
     }
 }

@@ -36,11 +36,11 @@ mod spec;
 pub(crate) mod broken_machines;
 
 pub(crate) use clock::Clock;
-pub(crate) use control::{Control, Topology};
+pub(crate) use control::{ClusterModel, Topology};
 pub(crate) use event::{ControlEvent, DiskModel, TICK_NS};
 pub(crate) use facts::{AsClusterFact, ClusterFact, NodeLimit, StoreNotice};
-pub(crate) use faults::{Fault, draw};
-pub(crate) use liveness_checkers::{AsDiskFact, DiskFact, DiskLocations, Minimums, Spare};
-pub(crate) use machines::{Machines, Production};
-pub(crate) use safety_checkers::{Caps, Leases};
+pub(crate) use faults::{Fault, draw_fault};
+pub(crate) use liveness_checkers::{AsDiskFact, DiskFact, CheckerParameters, ClusterMinimumChecker, UnusedCapacityChecker};
+pub(crate) use machines::{StateMachineFactory, ProductionFactory};
+pub(crate) use safety_checkers::{CapacityChecker, LeaseChecker};
 pub(crate) use spec::ClusterSpec;

@@ -16,12 +16,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use suimon_quantity::Time;
-use suimon_sim_kernel::{RandomStream, SECOND};
+use suimon_sim_kernel::{RandomStream, SECOND_NS};
 
 /// Shortest retransmission timeout of TCP in ns.
-const RESENT_NS: u64 = SECOND / 5;
+const RESENT_NS: u64 = SECOND_NS / 5;
 /// Time in ns without messages after which a connection is closed.
-pub(crate) const BROKEN_NS: u64 = 3 * SECOND;
+pub(crate) const CONNECTION_TIMEOUT_NS: u64 = 3 * SECOND_NS;
 
 /// Delays and losses of the network.
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -30,7 +30,8 @@ pub(crate) struct NetworkSpec {
     pub(crate) delay_us: u64,
     pub(crate) jitter_us: u64,
     #[serde(default)]
-    pub(crate) lost_permille: u64,
+    #[serde(rename = "lost_permille")]
+    pub(crate) loss_permille: u64,
 }
 
 /// Direction of messages between a node and etcd.
@@ -60,7 +61,7 @@ impl Network {
     }
 
     /// Sets delays and losses that replace the usual ones until a time.
-    pub(crate) fn worsen(&mut self, until: Time, spec: NetworkSpec) {
+    pub(crate) fn impair(&mut self, until: Time, spec: NetworkSpec) {
         self.bad = Some((until, spec));
     }
 
@@ -91,9 +92,9 @@ impl Network {
         direction: Direction,
     ) -> Option<Time> {
         let spec = self.bad.filter(|(until, _)| now < *until).map_or(self.usual, |(_, spec)| spec);
-        let mut ns = spec.delay_us * 1000 + self.random.below(spec.jitter_us * 1000 + 1);
+        let mut ns = spec.delay_us * 1000 + self.random.draw_below(spec.jitter_us * 1000 + 1);
         let mut pause = RESENT_NS;
-        while spec.lost_permille > 0 && self.random.below(1000) < spec.lost_permille.min(900) {
+        while spec.loss_permille > 0 && self.random.draw_below(1000) < spec.loss_permille.min(900) {
             ns += pause;
             pause *= 2;
         }
@@ -101,7 +102,7 @@ impl Network {
         if let Some(until) = cut.filter(|until| *until > now) {
             ns += until.as_ns() - now.as_ns();
         }
-        if ns > BROKEN_NS {
+        if ns > CONNECTION_TIMEOUT_NS {
             return None;
         }
         let last = self.last.get_mut(node as usize)?;
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     fn network(lost_permille: u64) -> Network {
-        let spec = NetworkSpec { delay_us: 100, jitter_us: 50, lost_permille };
+        let spec = NetworkSpec { delay_us: 100, jitter_us: 50, loss_permille: lost_permille };
         Network::new(spec, 2, RandomStream::new(1, "network"))
     }
 

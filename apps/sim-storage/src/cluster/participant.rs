@@ -14,10 +14,10 @@ use crate::cluster::machines::{AllocatorMachine, MemberMachine};
 pub(crate) enum Leadership {
     None,
     /// Campaigning: the request to create the leader's key has no response yet.
-    Campaigns,
+    Campaigning,
     /// Elected in this term: the records of the store are being read.
-    Reads(u64),
-    Leads(u64),
+    ReadingRecords(u64),
+    Leading(u64),
 }
 
 /// Participation of a node in a store.
@@ -25,9 +25,9 @@ pub(crate) struct Participant {
     pub(crate) store: u32,
     pub(crate) member: Box<dyn MemberMachine>,
     pub(crate) allocator: Box<dyn AllocatorMachine>,
-    pub(crate) durable: DurableState,
+    pub(crate) durable_state: DurableState,
     /// Next deadlines of the member and of the allocator.
-    pub(crate) due: [Option<Time>; 2],
+    pub(crate) deadlines: [Option<Time>; 2],
     /// Last known leader: node, number of the start of its daemon, and revision of its key. `None`
     /// if the store has no leader.
     pub(crate) leader: Option<(u32, u64, u64)>,
@@ -36,12 +36,12 @@ pub(crate) struct Participant {
     /// Highest term in which the node led the store.
     pub(crate) last_led_term: u64,
     /// Term whose key the node removes, and true if the removal was requested.
-    pub(crate) leaving_term: Option<(u64, bool)>,
-    pub(crate) writes: VecDeque<Vec<Change>>,
+    pub(crate) resignation: Option<(u64, bool)>,
+    pub(crate) pending_writes: VecDeque<Vec<Change>>,
     /// True while a report is in flight.
     pub(crate) is_reporting: bool,
     /// Report to send when no other one is in flight.
-    pub(crate) report: Option<Rc<LoadReport>>,
+    pub(crate) queued_report: Option<Rc<LoadReport>>,
 }
 
 /// Number of the node, and index of the store among the node's stores.
@@ -57,24 +57,24 @@ impl Participant {
             store,
             member,
             allocator,
-            durable: DurableState::default(),
-            due: [None; 2],
+            durable_state: DurableState::default(),
+            deadlines: [None; 2],
             // Until the first read a leader is assumed, so that the node does not campaign.
             leader: Some((u32::MAX, 0, 0)),
             candidacy: Candidacy::default(),
             leadership: Leadership::None,
             last_led_term: 0,
-            leaving_term: None,
-            writes: VecDeque::new(),
+            resignation: None,
+            pending_writes: VecDeque::new(),
             is_reporting: false,
-            report: None,
+            queued_report: None,
         }
     }
 
     /// Returns the term in which the node leads the store; `None` if it does not lead.
-    pub(crate) fn leads(&self) -> Option<u64> {
+    pub(crate) fn led_term(&self) -> Option<u64> {
         match self.leadership {
-            Leadership::Leads(term) => Some(term),
+            Leadership::Leading(term) => Some(term),
             _ => None,
         }
     }

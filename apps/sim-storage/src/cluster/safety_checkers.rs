@@ -14,7 +14,7 @@ use crate::cluster::facts::{AsClusterFact, ClusterFact, NodeLimit};
 
 /// Checks that the sum of all nodes' limits on a store never exceeds its capacity, including nodes
 /// that are paused, disconnected or have just started.
-pub(crate) struct Caps {
+pub(crate) struct CapacityChecker {
     stores: Vec<StoreLimits>,
 }
 
@@ -26,7 +26,7 @@ struct StoreLimits {
     rises: BTreeSet<(u64, u32)>,
 }
 
-impl Caps {
+impl CapacityChecker {
     pub(crate) fn new(capabilities: &[u64]) -> Self {
         let store_limits = |capability: &u64| StoreLimits {
             capacity: *capability,
@@ -63,17 +63,17 @@ impl StoreLimits {
     }
 }
 
-impl<F: AsClusterFact> Checker<F> for Caps {
+impl<F: AsClusterFact> Checker<F> for CapacityChecker {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
-        let Some(ClusterFact::LimitSet { node, store, to: limit }) = fact.cluster() else { return };
+        let Some(ClusterFact::LimitSet { node, store, to: limit }) = fact.as_cluster_fact() else { return };
         let store_limits = &mut self.stores[*store as usize];
         store_limits.pass(*store, now.as_ns(), complaints);
         let before = store_limits.limits.insert(*node, *limit);
         if let Some(before) = before.filter(|before| before.fallback_iops > 0) {
-            store_limits.rises.remove(&(before.late_from_ns, *node));
+            store_limits.rises.remove(&(before.fallback_from_ns, *node));
         }
-        if limit.fallback_iops > 0 && limit.late_from_ns > now.as_ns() {
-            store_limits.rises.insert((limit.late_from_ns, *node));
+        if limit.fallback_iops > 0 && limit.fallback_from_ns > now.as_ns() {
+            store_limits.rises.insert((limit.fallback_from_ns, *node));
         }
         let previous_iops = before.map_or(0, |before| before.iops_at(now.as_ns()));
         if limit.iops_at(now.as_ns()) > previous_iops {
@@ -98,7 +98,7 @@ type Made = ((u64, u64), u64);
 /// Checks that every lease is safe. A lease must expire within its duration from the creation of
 /// the report that it answers, independent of the delay of the grant. No node may return to an
 /// earlier grant. No grant may be written in a term after one was written in a later term.
-pub(crate) struct Leases {
+pub(crate) struct LeaseChecker {
     /// Longest duration of a lease in ns, measured by the slowest permitted clock.
     longest_ns: u64,
     made: BTreeMap<(u32, u32), VecDeque<Made>>,
@@ -106,7 +106,7 @@ pub(crate) struct Leases {
     written: BTreeMap<u32, u64>,
 }
 
-impl Leases {
+impl LeaseChecker {
     pub(crate) fn new(terms: &Parameters) -> Self {
         let span = terms.lease.max(Duration::from_millis(1)).as_nanos();
         let slower = span * u128::from(terms.drift_ppm) / 1_000_000;
@@ -119,17 +119,17 @@ impl Leases {
     }
 }
 
-impl<F: AsClusterFact> Checker<F> for Leases {
+impl<F: AsClusterFact> Checker<F> for LeaseChecker {
     fn observe(&mut self, now: Time, fact: &F, complaints: &mut Violations) {
-        match fact.cluster() {
-            Some(ClusterFact::Made { node, store, incarnation, number }) => {
+        match fact.as_cluster_fact() {
+            Some(ClusterFact::ReportCreated { node, store, incarnation, number }) => {
                 let made_grants = self.made.entry((*node, *store)).or_default();
                 if made_grants.len() == MADE_MAX {
                     made_grants.pop_front();
                 }
                 made_grants.push_back(((*incarnation, *number), now.as_ns()));
             }
-            Some(ClusterFact::Took { node, store, incarnation, number, grant, until_ns }) => {
+            Some(ClusterFact::GrantReceived { node, store, incarnation, number, grant, until_ns }) => {
                 let key = (*node, *store);
                 let last = self.taken.insert(key, (*incarnation, *grant));
                 if last.is_some_and(|(start, before)| start == *incarnation && before >= *grant) {
@@ -154,7 +154,7 @@ impl<F: AsClusterFact> Checker<F> for Leases {
                     complaints.add(now, "leases", complaint);
                 }
             }
-            Some(ClusterFact::Written { store, term, .. }) => {
+            Some(ClusterFact::GrantsWritten { store, term, .. }) => {
                 let last = self.written.entry(*store).or_default();
                 if *term < *last {
                     let complaint = format!(

@@ -11,7 +11,7 @@ pub(crate) enum Fact {
 }
 
 impl AsClusterFact for Fact {
-    fn cluster(&self) -> Option<&ClusterFact> {
+    fn as_cluster_fact(&self) -> Option<&ClusterFact> {
         match self {
             Self::Cluster(fact) => Some(fact),
             Self::Disk(_) => None,
@@ -20,7 +20,7 @@ impl AsClusterFact for Fact {
 }
 
 impl AsDiskFact for Fact {
-    fn disk_fact(&self) -> Option<DiskFact> {
+    fn as_disk_fact(&self) -> Option<DiskFact> {
         match self {
             Self::Disk(fact) => Some(*fact),
             Self::Cluster(_) => None,
@@ -34,19 +34,19 @@ impl TraceFact for Fact {
             Self::Cluster(fact) => fact.kind(),
             Self::Disk(DiskFact::Limits { .. }) => "limits",
             Self::Disk(DiskFact::Demand { .. }) => "wants",
-            Self::Disk(DiskFact::Done { .. }) => "done",
-            Self::Disk(DiskFact::Waits { .. }) => "waits",
+            Self::Disk(DiskFact::OperationsCompleted { .. }) => "done",
+            Self::Disk(DiskFact::NodeLimitWaitChanged { .. }) => "waits",
             Self::Disk(DiskFact::StoresDisturbed { .. }) => "disturbed",
         }
     }
 
-    fn figures(&self) -> Vec<u64> {
+    fn values(&self) -> Vec<u64> {
         match *self {
-            Self::Cluster(fact) => fact.figures(),
+            Self::Cluster(fact) => fact.values(),
             Self::Disk(DiskFact::Limits { disk, min_iops, .. }) => vec![disk.into(), min_iops],
             Self::Disk(DiskFact::Demand { disk, iops }) => vec![disk.into(), iops],
-            Self::Disk(DiskFact::Done { disk, operations }) => vec![disk.into(), operations],
-            Self::Disk(DiskFact::Waits { node, store, is_so: is_waiting }) => {
+            Self::Disk(DiskFact::OperationsCompleted { disk, operations }) => vec![disk.into(), operations],
+            Self::Disk(DiskFact::NodeLimitWaitChanged { node, store, is_so: is_waiting }) => {
                 vec![node.into(), store.into(), is_waiting.into()]
             }
             Self::Disk(DiskFact::StoresDisturbed { until_ns }) => vec![until_ns],

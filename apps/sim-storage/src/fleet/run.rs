@@ -4,11 +4,11 @@ use anyhow::Result;
 use suimon_cluster_qos::Parameters;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{
-    Checker, InvalidKeys, Observer, Options, RandomStream, SECOND, Scenario, ScenarioResult, Trace,
+    Checker, InvalidKeys, Observer, Options, RandomStream, SECOND_NS, Scenario, ScenarioResult, Trace,
 };
 
 use crate::cluster::{
-    Caps, Clock, Control, DiskLocations, Leases, Machines, Minimums, Production, Spare, TICK_NS,
+    CapacityChecker, Clock, ClusterModel, CheckerParameters, LeaseChecker, StateMachineFactory, ClusterMinimumChecker, ProductionFactory, UnusedCapacityChecker, TICK_NS,
     Topology,
 };
 use crate::fleet::facts::Fact;
@@ -43,36 +43,36 @@ impl Scenario for FleetScenario {
 /// # Errors
 /// None in this version; the signature is common to all kinds of scenarios.
 pub(crate) fn run(scenario: &FleetScenario, options: Options) -> Result<ScenarioResult> {
-    run_with(scenario, options, Box::new(Production))
+    run_with(scenario, options, Box::new(ProductionFactory))
 }
 
 /// Runs a scenario with the state machines of `machines`.
 pub(crate) fn run_with(
     scenario: &FleetScenario,
     options: Options,
-    machines: Box<dyn Machines>,
+    machines: Box<dyn StateMachineFactory>,
 ) -> Result<ScenarioResult> {
     let Options { seed, records_lines: keeps_lines, .. } = options;
     let locations = scenario.disk_locations();
     let (disks, interventions) = draw_all(scenario, &locations, seed);
-    let capabilities = vec![scenario.declared(); scenario.stores as usize];
+    let capabilities = vec![scenario.declared_iops(); scenario.stores as usize];
     let mut random = RandomStream::new(seed, "clocks");
     let ppm = u64::from(scenario.clock_ppm);
     let clock = |_| Clock {
-        ahead_ns: random.below(1 << 50),
-        ppm: random.below(2 * ppm + 1) as i32 - ppm as i32,
+        offset_ns: random.draw_below(1 << 50),
+        drift_ppm: random.draw_below(2 * ppm + 1) as i32 - ppm as i32,
     };
     let topology = Topology {
         clocks: (0..scenario.nodes).map(clock).collect(),
         stores: (0..scenario.nodes).map(|node| scenario.node_stores(node).collect()).collect(),
         capacities: capabilities.clone(),
     };
-    let control = Control::new(&scenario.cluster, topology, seed, machines);
+    let control = ClusterModel::new(&scenario.cluster, topology, seed, machines);
     let checkers = checkers(scenario, locations, &capabilities);
     let observer = Observer::new(Trace::new(keeps_lines), checkers);
     let mut world = World::new(scenario, seed, control, &disks, interventions, observer);
-    world.run(Time::from_ns(scenario.seconds * SECOND));
-    let counts = world.control.counts;
+    world.run(Time::from_ns(scenario.seconds * SECOND_NS));
+    let counts = world.cluster_model.counts;
     let per_second = |count: u64| format!("{:.1}", count as f64 / scenario.seconds as f64);
     let row =
         |label: &str, count: u64| vec![label.to_owned(), count.to_string(), per_second(count)];
@@ -81,7 +81,7 @@ pub(crate) fn run_with(
     let mut outcome = ScenarioResult {
         events: world.processed_events(),
         virtual_s: scenario.seconds,
-        about: vec![
+        parameters: vec![
             format!("{nodes} nodes, {} disks, {stores} stores", disks.len()),
             counts.to_string(),
         ],
@@ -90,7 +90,7 @@ pub(crate) fn run_with(
             "grants": counts.grants,
             "etcd_requests": counts.requests,
             "terms": counts.terms,
-            "resigned": counts.resigned,
+            "resigned": counts.resignations,
         }),
         table: vec![
             head,
@@ -101,7 +101,7 @@ pub(crate) fn run_with(
         ..ScenarioResult::default()
     };
     outcome.set_trace(&world.observer.trace);
-    outcome.add_complaints(world.observer.complaints);
+    outcome.add_violations(world.observer.violations);
     Ok(outcome)
 }
 
@@ -115,19 +115,19 @@ fn checkers(
     for (_, store) in locations.iter().step_by(scenario.disks_per_store as usize) {
         nodes[*store as usize] += 1;
     }
-    let locations = DiskLocations {
-        disks: locations,
+    let locations = CheckerParameters {
+        disk_locations: locations,
         capacities: capabilities.to_vec(),
-        nodes,
+        nodes_per_store: nodes,
         report_interval_ns: TICK_NS,
-        largest: 1,
-        recovery_ns: scenario.faults.recovery_s * SECOND,
-        store_recovery_ns: scenario.faults.node_recovery_s * SECOND,
+        request_cost_max: 1,
+        recovery_ns: scenario.faults.recovery_s * SECOND_NS,
+        store_recovery_ns: scenario.faults.node_recovery_s * SECOND_NS,
     };
     vec![
-        Box::new(Caps::new(capabilities)),
-        Box::new(Leases::new(&terms)),
-        Box::new(Minimums::new(&locations, &terms)),
-        Box::new(Spare::new(&locations, &terms)),
+        Box::new(CapacityChecker::new(capabilities)),
+        Box::new(LeaseChecker::new(&terms)),
+        Box::new(ClusterMinimumChecker::new(&locations, &terms)),
+        Box::new(UnusedCapacityChecker::new(&locations, &terms)),
     ]
 }

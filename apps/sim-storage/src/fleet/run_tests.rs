@@ -27,9 +27,9 @@ fn a_hundred_nodes_keep_their_guarantees_during_faults() {
     assert_eq!(scenario.disk_locations().len(), 1000);
     for seed in 1..=3 {
         let outcome = run(&scenario, run_options(seed)).unwrap();
-        assert_eq!(outcome.complaints, [], "seed {seed}");
-        assert!(outcome.judged > 1000, "{}", outcome.judged);
-        assert_eq!(outcome.trace, run(&scenario, run_options(seed)).unwrap().trace);
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        assert!(outcome.checks > 1000, "{}", outcome.checks);
+        assert_eq!(outcome.trace_hash, run(&scenario, run_options(seed)).unwrap().trace_hash);
     }
 }
 
@@ -55,11 +55,11 @@ fn a_leader_that_grants_too_much_is_detected() {
     let outcome =
         run_with(&read(40, 4, 30), run_options(1), Box::new(Broken(FaultKind::Generous))).unwrap();
     assert!(
-        outcome.complaints.iter().all(|complaint| complaint.checker == "caps"),
+        outcome.violations.iter().all(|complaint| complaint.checker == "caps"),
         "{:?}",
-        outcome.complaints
+        outcome.violations
     );
-    assert!(outcome.complaints_count > 10);
+    assert!(outcome.violation_count > 10);
 }
 
 #[test]

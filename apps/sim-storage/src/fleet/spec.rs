@@ -82,30 +82,30 @@ impl FleetScenario {
     }
 
     /// Returns the declared capacity of a store in normalised operations per second.
-    pub(crate) const fn declared(&self) -> u64 {
-        self.store_iops * self.cluster.declared_percent / 100
+    pub(crate) const fn declared_iops(&self) -> u64 {
+        self.store_iops * self.cluster.declared_capacity_percent / 100
     }
 
     /// Reports keys of the scenario with invalid values.
     pub(crate) fn check_keys(&self, invalid: &mut InvalidKeys) {
-        invalid.within("seconds", self.seconds, 1, 86_400);
-        invalid.within("nodes", self.nodes.into(), 1, 100_000);
-        invalid.within("stores", self.stores.into(), 1, 100_000);
+        invalid.check_range("seconds", self.seconds, 1, 86_400);
+        invalid.check_range("nodes", self.nodes.into(), 1, 100_000);
+        invalid.check_range("stores", self.stores.into(), 1, 100_000);
         let per_node = u64::from(self.stores_per_node);
-        invalid.within("stores_per_node", per_node, 1, u64::from(self.stores.max(1)));
-        invalid.within("disks_per_store", self.disks_per_store.into(), 1, 1024);
-        invalid.within("store_iops", self.store_iops, 1, 1 << 40);
-        invalid.within("clock_ppm", self.clock_ppm.into(), 0, 100_000);
+        invalid.check_range("stores_per_node", per_node, 1, u64::from(self.stores.max(1)));
+        invalid.check_range("disks_per_store", self.disks_per_store.into(), 1, 1024);
+        invalid.check_range("store_iops", self.store_iops, 1, 1 << 40);
+        invalid.check_range("clock_ppm", self.clock_ppm.into(), 0, 100_000);
         let DisksSpec { greedy_percent, idle_percent, change_s, .. } = self.disks;
         let sum = u64::from(greedy_percent) + u64::from(idle_percent);
-        invalid.within("disks.greedy_percent and disks.idle_percent", sum, 0, 100);
-        invalid.within("disks.change_s", change_s, 1, 1_000_000);
-        invalid.within("disks.minimum_percent", self.disks.minimum_percent.into(), 0, 100);
-        invalid.within("disks.maximum_percent", self.disks.maximum_percent.into(), 0, 100);
-        invalid.within("disks.limit_changes", self.disks.limit_changes, 0, 1_000_000);
-        invalid.within("faults.count", self.faults.count, 0, 1000);
-        invalid.within("faults.recovery_s", self.faults.recovery_s, 0, 3600);
-        invalid.within("faults.node_recovery_s", self.faults.node_recovery_s, 0, 3600);
+        invalid.check_range("disks.greedy_percent and disks.idle_percent", sum, 0, 100);
+        invalid.check_range("disks.change_s", change_s, 1, 1_000_000);
+        invalid.check_range("disks.minimum_percent", self.disks.minimum_percent.into(), 0, 100);
+        invalid.check_range("disks.maximum_percent", self.disks.maximum_percent.into(), 0, 100);
+        invalid.check_range("disks.limit_changes", self.disks.limit_changes, 0, 1_000_000);
+        invalid.check_range("faults.count", self.faults.count, 0, 1000);
+        invalid.check_range("faults.recovery_s", self.faults.recovery_s, 0, 3600);
+        invalid.check_range("faults.node_recovery_s", self.faults.node_recovery_s, 0, 3600);
         self.cluster.check(invalid);
     }
 }

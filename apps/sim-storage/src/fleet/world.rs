@@ -4,9 +4,9 @@ use suimon_cluster_qos::DiskLoad;
 use suimon_quantity::Time;
 use suimon_sim_kernel::{EventQueue, Observer, RandomStream};
 
-use crate::cluster::{Control, ControlEvent, DiskFact, DiskModel, NodeLimit};
+use crate::cluster::{ClusterModel, ControlEvent, DiskFact, DiskModel, NodeLimit};
 use crate::fleet::facts::Fact;
-use crate::fleet::pool::{FluidDisk, Pool};
+use crate::fleet::pool::{FluidDisk, NodeStoreDisks};
 use crate::fleet::random_interventions::{Intervention, next_demand};
 use crate::fleet::spec::FleetScenario;
 
@@ -24,7 +24,7 @@ enum Event {
 
 /// Disks of all nodes, by node and store.
 struct Disks {
-    pools: Vec<Pool>,
+    pools: Vec<NodeStoreDisks>,
     stores: Vec<u32>,
     per_node: usize,
     per_pool: u32,
@@ -44,9 +44,9 @@ impl Disks {
     fn report_waiting(&mut self, pool: usize) {
         let (node, store) = ((pool / self.per_node) as u32, self.stores[pool]);
         let pool = &mut self.pools[pool];
-        let is_waiting = pool.is_short();
-        if std::mem::replace(&mut pool.waits, is_waiting) != is_waiting {
-            self.facts.push(DiskFact::Waits { node, store, is_so: is_waiting });
+        let is_waiting = pool.is_limited_by_node();
+        if std::mem::replace(&mut pool.is_reported_waiting, is_waiting) != is_waiting {
+            self.facts.push(DiskFact::NodeLimitWaitChanged { node, store, is_so: is_waiting });
         }
     }
 
@@ -59,12 +59,12 @@ impl Disks {
 }
 
 impl DiskModel for Disks {
-    fn loads(&mut self, now: Time, node: u32, store: u32, loads: &mut Vec<DiskLoad>) -> u64 {
+    fn append_loads(&mut self, now: Time, node: u32, store: u32, loads: &mut Vec<DiskLoad>) -> u64 {
         let pool = self.pool(node, store);
         let facts = &mut self.facts;
         let first = pool as u32 * self.per_pool;
-        self.pools[pool].loads(now.as_ns(), first, loads, |disk, operations| {
-            facts.push(DiskFact::Done { disk, operations });
+        self.pools[pool].append_loads(now.as_ns(), first, loads, |disk, operations| {
+            facts.push(DiskFact::OperationsCompleted { disk, operations });
         });
         self.report_waiting(pool);
         0
@@ -76,10 +76,10 @@ impl DiskModel for Disks {
         self.report_waiting(pool);
     }
 
-    fn stop(&mut self, now: Time, node: u32, until: Time) {
+    fn pause_node(&mut self, now: Time, node: u32, until: Time) {
         for offset in 0..self.per_node {
             let pool_index = node as usize * self.per_node + offset;
-            self.pools[pool_index].stop(now.as_ns(), until.as_ns());
+            self.pools[pool_index].pause(now.as_ns(), until.as_ns());
             self.report_waiting(pool_index);
         }
     }
@@ -90,7 +90,7 @@ pub(crate) struct World<'s> {
     scenario: &'s FleetScenario,
     agenda: EventQueue<Event>,
     pub(crate) observer: Observer<Fact>,
-    pub(crate) control: Control,
+    pub(crate) cluster_model: ClusterModel,
     disks: Disks,
     count: usize,
     interventions: Vec<Intervention>,
@@ -102,25 +102,25 @@ impl<'s> World<'s> {
     pub(crate) fn new(
         scenario: &'s FleetScenario,
         seed: u64,
-        control: Control,
+        control: ClusterModel,
         disks: &[FluidDisk],
         interventions: Vec<(u64, Intervention)>,
         mut observer: Observer<Fact>,
     ) -> Self {
         let mut agenda = EventQueue::new(Time::ZERO);
         for (number, (at_ns, _)) in (0..).zip(&interventions) {
-            agenda.plan(Time::from_ns(*at_ns), Event::Intervention { number });
+            agenda.schedule(Time::from_ns(*at_ns), Event::Intervention { number });
         }
         for (disk, disk_spec) in (0..).zip(disks) {
-            agenda.plan(Time::ZERO, Event::DemandChange { disk });
-            let max_iops = disk_spec.max.unwrap_or(u64::MAX);
-            let fact = Fact::Disk(DiskFact::Limits { disk, min_iops: disk_spec.min, max_iops });
+            agenda.schedule(Time::ZERO, Event::DemandChange { disk });
+            let max_iops = disk_spec.max_iops.unwrap_or(u64::MAX);
+            let fact = Fact::Disk(DiskFact::Limits { disk, min_iops: disk_spec.min_iops, max_iops });
             observer.record(Time::ZERO, &fact);
         }
         let per_pool = scenario.disks_per_store;
         let pools = disks
             .chunks(per_pool as usize)
-            .map(|disk_chunk| Pool::new(disk_chunk.to_vec()))
+            .map(|disk_chunk| NodeStoreDisks::new(disk_chunk.to_vec()))
             .collect();
         let disks_of = Disks {
             pools,
@@ -133,7 +133,7 @@ impl<'s> World<'s> {
             scenario,
             agenda,
             observer,
-            control,
+            cluster_model: control,
             disks: disks_of,
             count: disks.len(),
             interventions: interventions
@@ -155,7 +155,7 @@ impl<'s> World<'s> {
         while let Some(event) = self.agenda.next(until) {
             let now = self.agenda.now();
             match event {
-                Event::Cluster(event) => self.control.handle(now, event, &mut self.disks),
+                Event::Cluster(event) => self.cluster_model.handle(now, event, &mut self.disks),
                 Event::DemandChange { disk } => self.set_demand(now, disk),
                 Event::Intervention { number } => self.carry_out(now, number),
             }
@@ -166,9 +166,9 @@ impl<'s> World<'s> {
 
     fn set_demand(&mut self, now: Time, disk: u32) {
         let (iops, ns) = next_demand(self.scenario, self.count, &mut self.random);
-        self.disks.change(now, disk, |disk_state| disk_state.demand = iops);
+        self.disks.change(now, disk, |disk_state| disk_state.demand_iops = iops);
         self.observer.record(now, &Fact::Disk(DiskFact::Demand { disk, iops }));
-        self.agenda.plan_in(ns, Event::DemandChange { disk });
+        self.agenda.schedule_after_ns(ns, Event::DemandChange { disk });
     }
 
     fn carry_out(&mut self, now: Time, number: u32) {
@@ -176,15 +176,15 @@ impl<'s> World<'s> {
             Intervention::Limit { disk, min_iops } => {
                 let mut max_iops = u64::MAX;
                 self.disks.change(now, disk, |disk_state| {
-                    disk_state.min = min_iops;
-                    max_iops = disk_state.max.unwrap_or(u64::MAX);
+                    disk_state.min_iops = min_iops;
+                    max_iops = disk_state.max_iops.unwrap_or(u64::MAX);
                 });
                 let fact = DiskFact::Limits { disk, min_iops, max_iops };
                 self.observer.record(now, &Fact::Disk(fact));
             }
             Intervention::Fault { fault, ns } => {
                 let until = Time::from_ns(now.as_ns() + ns);
-                self.control.disturb(now, &fault, until, &mut self.disks);
+                self.cluster_model.start_fault(now, &fault, until, &mut self.disks);
             }
         }
     }
@@ -193,10 +193,10 @@ impl<'s> World<'s> {
     /// agenda.
     fn pass_on_facts(&mut self) {
         let now = self.agenda.now();
-        for (time, event) in self.control.planned() {
-            self.agenda.plan(time, Event::Cluster(event));
+        for (time, event) in self.cluster_model.drain_planned() {
+            self.agenda.schedule(time, Event::Cluster(event));
         }
-        for fact in self.control.facts.drain(..) {
+        for fact in self.cluster_model.facts.drain(..) {
             self.observer.record(now, &Fact::Cluster(fact));
         }
         for fact in self.disks.facts.drain(..) {

@@ -26,7 +26,7 @@ use serde::Deserialize;
 use suimon_quantity::Time;
 use suimon_sim_kernel::RandomStream;
 
-use crate::storage::drive::{Drive, DriveSpec, Part};
+use crate::storage::drive::{Drive, DriveSpec, DriveRequest};
 
 /// Parameters of an array of drives.
 #[derive(Clone, Debug, Deserialize)]
@@ -64,7 +64,7 @@ pub(crate) enum ArrayEvent {
     /// A request has passed link and controller.
     Arrived(Io),
     /// A drive has completed its current part.
-    Served { drive: u32 },
+    DriveCompleted { drive: u32 },
 }
 
 /// Part of a request that one pair of drives processes.
@@ -133,7 +133,7 @@ impl Array {
         }
         match event {
             ArrayEvent::Arrived(io) => self.arrive(now, io),
-            ArrayEvent::Served { drive } => self.handle_served(now, drive),
+            ArrayEvent::DriveCompleted { drive } => self.handle_served(now, drive),
         }
     }
 
@@ -160,7 +160,7 @@ impl Array {
 
     fn arrive(&mut self, now: Time, io: Io) {
         if !io.is_write {
-            if self.random.percent(self.spec.read_hit_percent) {
+            if self.random.draw_chance(self.spec.read_hit_percent) {
                 return self.completed.push(io.tag);
             }
             return self.serve(now, io, Some(io.tag));
@@ -199,7 +199,7 @@ impl Array {
             let pair = (offset / stripe % pairs) as usize * 2;
             let on_drive = offset / stripe / pairs * stripe + offset % stripe;
             let job = self.add_job(Job { drives: 1 + u32::from(io.is_write), bytes, request_tag });
-            let part = Part { job, offset: on_drive, bytes };
+            let part = DriveRequest { job, offset: on_drive, bytes };
             let idler =
                 pair + usize::from(self.drives[pair].length() > self.drives[pair + 1].length());
             let drives = if io.is_write { pair..pair + 2 } else { idler..idler + 1 };
@@ -227,16 +227,16 @@ impl Array {
     fn begin(&mut self, now: Time, drive: usize) {
         let Some(ns) = self.drives[drive].begin(&self.spec.drive, &mut self.random) else { return };
         let spread = ns * u64::from(self.spec.noise_percent) / 100;
-        let mut ns = ns - spread + self.random.below(2 * spread + 1);
+        let mut ns = ns - spread + self.random.draw_below(2 * spread + 1);
         if let Some((_, percent)) = self.slow.filter(|(until, _)| now < *until) {
             ns = ns * u64::from(percent) / 100;
         }
         let end = Time::from_ns(now.as_ns() + ns.max(1));
-        self.planned.push((end, ArrayEvent::Served { drive: drive as u32 }));
+        self.planned.push((end, ArrayEvent::DriveCompleted { drive: drive as u32 }));
     }
 
     fn handle_served(&mut self, now: Time, drive: u32) {
-        let served_part = self.drives[drive as usize].serves.take();
+        let served_part = self.drives[drive as usize].in_service.take();
         if let Some(part) = served_part {
             let job = &mut self.jobs[part.job as usize];
             job.drives -= 1;

@@ -1,7 +1,7 @@
 //! Model of an array compared with its parameters.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{EventQueue, RandomStream, SECOND};
+use suimon_sim_kernel::{EventQueue, RandomStream, SECOND_NS};
 
 use crate::storage::array::{Array, ArrayEvent, ArraySpec, Io};
 use crate::storage::drive::DriveSpec;
@@ -22,7 +22,7 @@ fn spec() -> ArraySpec {
             seek_full_us: 18_080,
             media_mb_s: 100,
             capacity_gb: 1000,
-            reorder: 1,
+            reorder_window: 1,
         },
     }
 }
@@ -45,10 +45,10 @@ fn rate(
     };
     (0..depth).for_each(|_| submit(&mut array, Time::ZERO));
     let mut completed = 0u64;
-    let until = Time::from_ns(60 * SECOND);
+    let until = Time::from_ns(60 * SECOND_NS);
     loop {
         for (time, event) in array.take_planned() {
-            agenda.plan(time, event);
+            agenda.schedule(time, event);
         }
         let Some(event) = agenda.next(until) else { break };
         array.handle(agenda.now(), event);
@@ -62,7 +62,7 @@ fn rate(
 
 fn random_offsets(bytes: u64) -> impl FnMut(u64) -> u64 {
     let mut random = RandomStream::new(3, "places");
-    move |_| random.below(5_000_000_000_000 / bytes) * bytes
+    move |_| random.draw_below(5_000_000_000_000 / bytes) * bytes
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn seeks_take_the_times_of_the_manual() {
     assert_eq!(drive.seek_ns(0), 440_000);
     assert_eq!(drive.seek_ns(1_000_000_000_000), 18_080_000);
     let mut random = RandomStream::new(1, "seeks");
-    let mut random_offset = || random.below(1_000_000_000_000);
+    let mut random_offset = || random.draw_below(1_000_000_000_000);
     let seeks = 100_000;
     let sum: u64 =
         (0..seeks).map(|_| drive.seek_ns(random_offset().abs_diff(random_offset()))).sum();
@@ -96,7 +96,7 @@ fn the_rate_rises_with_the_queue_depth_until_all_drives_are_saturated() {
     let expected = 10.0 * 1000.0 / (8.5 + 4.17 + 0.041);
     assert!(rates[1] > 3.0 * rates[0], "{rates:?}");
     assert!(rates[3] > 0.9 * expected && rates[4] < 1.02 * expected, "{rates:?} of {expected}");
-    let looked_ahead = ArraySpec { drive: DriveSpec { reorder: 16, ..spec().drive }, ..spec() };
+    let looked_ahead = ArraySpec { drive: DriveSpec { reorder_window: 16, ..spec().drive }, ..spec() };
     let nearest = rate(looked_ahead, 256, 4096, false, &mut random_offsets(4096));
     assert!(nearest > 1.3 * rates[4], "{nearest} of {rates:?}: the nearest first");
 }

@@ -10,12 +10,14 @@ use crate::storage::spec::StorageScenario;
 
 /// Result of the calibration of a parameter.
 #[derive(Clone, Debug, Serialize)]
-pub struct Calibrated {
+pub struct CalibrationResult {
     pub(crate) parameter: String,
     /// Value whose result is closest to the target.
-    pub(crate) value: u32,
+    #[serde(rename = "value")]
+    pub(crate) best_value: u32,
     /// Value of the parameter in the scenario.
-    pub(crate) is: u32,
+    #[serde(rename = "is")]
+    pub(crate) scenario_value: u32,
     /// Rate of the array with this value, in normalised operations per second.
     pub(crate) iops: u64,
     /// Target rate of the calibration, in normalised operations per second.
@@ -26,9 +28,9 @@ pub struct Calibrated {
     pub(crate) iops_high: u64,
 }
 
-impl fmt::Display for Calibrated {
+impl fmt::Display for CalibrationResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { parameter, value, is: current, iops, target_iops, iops_low, iops_high } = self;
+        let Self { parameter, best_value: value, scenario_value: current, iops, target_iops, iops_low, iops_high } = self;
         write!(
             f,
             "{parameter}: {value} (scenario: {current}): {iops} operations of 8 KB per second, \
@@ -42,8 +44,8 @@ impl fmt::Display for Calibrated {
 /// # Errors
 /// The scenario selects no parameter for calibration, or no value that the manual permits reaches
 /// the target.
-pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
-    let Some(spec) = &scenario.calibrate else {
+pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<CalibrationResult> {
+    let Some(spec) = &scenario.calibration else {
         bail!("the scenario selects no parameter for calibration; add a table `[calibrate]`")
     };
     let measure = |value: u32| {
@@ -68,10 +70,10 @@ pub fn calibrate(scenario: &StorageScenario, seed: u64) -> Result<Calibrated> {
     }
     let miss = |value: u32| measure(value).abs_diff(spec.target_iops);
     let value = if miss(low) <= miss(high) { low } else { high };
-    Ok(Calibrated {
+    Ok(CalibrationResult {
         parameter: spec.parameter.clone(),
-        value,
-        is: scenario.array.drive.media_mb_s,
+        best_value: value,
+        scenario_value: scenario.array.drive.media_mb_s,
         iops: measure(value),
         target_iops: spec.target_iops,
         iops_low,

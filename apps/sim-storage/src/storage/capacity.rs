@@ -1,7 +1,7 @@
 //! Measurement of an array's capacity, like `suimon store measure` of a real store.
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{EventQueue, RandomStream, SECOND};
+use suimon_sim_kernel::{EventQueue, RandomStream, SECOND_NS};
 
 use crate::storage::array::{Array, ArrayEvent, Io};
 use crate::storage::client::Client;
@@ -22,12 +22,12 @@ pub(crate) fn clients(scenario: &StorageScenario, seed: u64) -> Vec<Client> {
 /// Returns the rate of the array under unlimited demand of all clients without schedulers, in
 /// normalised operations per second.
 pub(crate) fn measure_capacity(scenario: &StorageScenario, seed: u64) -> u64 {
-    let spec = &scenario.capability;
+    let spec = &scenario.capacity;
     let mut array = Array::new(scenario.array.clone(), RandomStream::new(seed, "measured array"));
     let mut clients = clients(scenario, seed);
     let mut agenda: EventQueue<Option<ArrayEvent>> = EventQueue::new(Time::ZERO);
-    let start = spec.settle_s * SECOND;
-    let until = start + spec.seconds * SECOND;
+    let start = spec.settle_s * SECOND_NS;
+    let until = start + spec.seconds * SECOND_NS;
     let send = |array: &mut Array, clients: &mut [Client], client: usize, now: Time| {
         let (offset, is_write) = clients[client].draw();
         array
@@ -36,7 +36,7 @@ pub(crate) fn measure_capacity(scenario: &StorageScenario, seed: u64) -> u64 {
     for client in 0..clients.len() {
         (0..spec.depth).for_each(|_| send(&mut array, &mut clients, client, Time::ZERO));
     }
-    agenda.plan(Time::ZERO, None);
+    agenda.schedule(Time::ZERO, None);
     let mut completed = 0;
     while let Some(event) = agenda.next(Time::from_ns(until)) {
         let now = agenda.now();
@@ -50,7 +50,7 @@ pub(crate) fn measure_capacity(scenario: &StorageScenario, seed: u64) -> u64 {
             send(&mut array, &mut clients, tag as usize, now);
         }
         for (time, event) in array.take_planned() {
-            agenda.plan(time, Some(event));
+            agenda.schedule(time, Some(event));
         }
     }
     completed / spec.seconds

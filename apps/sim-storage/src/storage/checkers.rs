@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use suimon_quantity::Time;
-use suimon_sim_kernel::{Checker, SECOND, Violations};
+use suimon_sim_kernel::{Checker, SECOND_NS, Violations};
 use suimon_storage_qos::Limits;
 
-use crate::cluster::{Clock, ClusterFact, DiskLocations, NodeLimit};
+use crate::cluster::{Clock, ClusterFact, CheckerParameters, NodeLimit};
 use crate::storage::facts::Fact;
 
 /// Tolerance of a maximum, as time in ns: over any window, a disk may exceed its maximum by the
@@ -18,23 +18,23 @@ use crate::storage::facts::Fact;
 const CATCH_UP_NS: i128 = 20_000_000;
 const CATCH_UP_WITH_MINIMUM_NS: i128 = 80_000_000;
 /// Evaluation window of a minimum in ns.
-const JUDGED_NS: u64 = 5 * SECOND;
+const JUDGED_NS: u64 = 5 * SECOND_NS;
 /// Time in ns after a change or fault before a minimum is evaluated.
-const GRACE_NS: u64 = 2 * SECOND;
+const GRACE_NS: u64 = 2 * SECOND_NS;
 /// Smallest percentage of a minimum that must be delivered, with one request of tolerance at each
 /// end of the window.
 const MET_PERCENT: u64 = 98;
 /// Longest idle time of the array in ns while requests wait for it.
-const IDLE_NS: u64 = SECOND / 10;
+const IDLE_NS: u64 = SECOND_NS / 10;
 
 /// Checks that over any window no disk exceeds its maximum, measured by its node's clock.
-pub(crate) struct Maximum {
+pub(crate) struct MaximumChecker {
     disks: BTreeMap<u32, Carried>,
     /// Clock of each disk's node.
     clocks: Vec<Clock>,
 }
 
-impl Maximum {
+impl MaximumChecker {
     pub(crate) const fn new(clocks: Vec<Clock>) -> Self {
         Self { disks: BTreeMap::new(), clocks }
     }
@@ -53,7 +53,7 @@ struct Carried {
     largest: i128,
 }
 
-impl Checker<Fact> for Maximum {
+impl Checker<Fact> for MaximumChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Limits { disk, limits } => {
@@ -73,7 +73,7 @@ impl Checker<Fact> for Maximum {
                 let carried = limited_disk.max * i128::from(clock.local_time(now).as_ns());
                 let before = limited_disk.sum - carried;
                 let lowest = limited_disk.least.unwrap_or(before).min(before);
-                let second = i128::from(SECOND);
+                let second = i128::from(SECOND_NS);
                 limited_disk.sum += i128::from(cost) * second;
                 limited_disk.largest = limited_disk.largest.max(i128::from(cost) * second);
                 limited_disk.least = Some(lowest);
@@ -98,7 +98,7 @@ const UNUSED_TOLERANCE_NS: i128 = 20_000_000;
 
 /// Checks that over any window a node does not exceed its limit by more than the tolerance and one
 /// request of each disk.
-pub(crate) struct Within {
+pub(crate) struct NodeLimitChecker {
     disks: Vec<u32>,
     /// Permitted excess, in operations times 10⁹.
     allowed: i128,
@@ -118,20 +118,20 @@ impl LimitedNode {
     /// Adds the operations that the limit permitted up to the time `now` in ns.
     fn pass(&mut self, now: u64) {
         while self.at < now {
-            let until = self.to.changes_after(self.at).map_or(now, |change_at| change_at.min(now));
+            let until = self.to.next_change_after(self.at).map_or(now, |change_at| change_at.min(now));
             self.carried += i128::from(self.to.iops_at(self.at)) * i128::from(until - self.at);
             self.at = until;
         }
     }
 }
 
-impl Within {
-    pub(crate) fn new(locations: &DiskLocations) -> Self {
+impl NodeLimitChecker {
+    pub(crate) fn new(locations: &CheckerParameters) -> Self {
         let max_capacity =
             i128::from(locations.capacities.iter().copied().max().unwrap_or_default());
         let requests =
-            i128::from(locations.largest) * locations.disks.len() as i128 * i128::from(SECOND);
-        let disks = locations.disks.iter().map(|(node, _)| *node).collect();
+            i128::from(locations.request_cost_max) * locations.disk_locations.len() as i128 * i128::from(SECOND_NS);
+        let disks = locations.disk_locations.iter().map(|(node, _)| *node).collect();
         Self {
             disks,
             allowed: max_capacity * UNUSED_TOLERANCE_NS + requests,
@@ -140,7 +140,7 @@ impl Within {
     }
 }
 
-impl Checker<Fact> for Within {
+impl Checker<Fact> for NodeLimitChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Cluster(ClusterFact::LimitSet { node, to: limit, .. }) => {
@@ -153,10 +153,10 @@ impl Checker<Fact> for Within {
                 let node_state = self.nodes.entry(node).or_default();
                 node_state.pass(now.as_ns());
                 node_state.least = node_state.least.min(node_state.sum - node_state.carried);
-                node_state.sum += i128::from(cost) * i128::from(SECOND);
+                node_state.sum += i128::from(cost) * i128::from(SECOND_NS);
                 let excess_sum = node_state.sum - node_state.carried - node_state.least;
                 if excess_sum > self.allowed {
-                    let excess = (excess_sum - self.allowed) / i128::from(SECOND);
+                    let excess = (excess_sum - self.allowed) / i128::from(SECOND_NS);
                     let complaint = format!("node {node}: {excess} operations above its limit");
                     complaints.add(now, "within", complaint);
                     node_state.least = node_state.sum - node_state.carried;
@@ -170,12 +170,12 @@ impl Checker<Fact> for Within {
 /// Checks that requests of a disk are dispatched in order of submission, each once, and that each
 /// completion belongs to a dispatched request.
 #[derive(Default)]
-pub(crate) struct Order {
+pub(crate) struct DispatchOrderChecker {
     waiting: BTreeMap<u32, VecDeque<u32>>,
     sent: BTreeSet<u32>,
 }
 
-impl Checker<Fact> for Order {
+impl Checker<Fact> for DispatchOrderChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         match *fact {
             Fact::Submitted { disk, tag, .. } => {
@@ -203,7 +203,7 @@ impl Checker<Fact> for Order {
 /// Checks that no request of a disk without a maximum is queued while the array is idle, and that
 /// schedulers request no deadlines in the past.
 #[derive(Default)]
-pub(crate) struct Idle {
+pub(crate) struct WorkConservationChecker {
     /// For each disk: number of queued requests, and true if the disk has a maximum.
     waiting: BTreeMap<u32, (u64, bool)>,
     in_array: u64,
@@ -211,7 +211,7 @@ pub(crate) struct Idle {
     disturbed_until: u64,
 }
 
-impl Checker<Fact> for Idle {
+impl Checker<Fact> for WorkConservationChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         let now_ns = now.as_ns();
         if let Some(since) = self.since.take() {
@@ -241,7 +241,7 @@ impl Checker<Fact> for Idle {
             Fact::Disturbed { until_ns } => {
                 self.disturbed_until = self.disturbed_until.max(until_ns);
             }
-            Fact::WokenInThePast { node, by_ns } => {
+            Fact::DeadlineInPast { node, by_ns } => {
                 let complaint = format!("node {node} waits for a time that was {by_ns} ns ago");
                 complaints.add(now, "idle", complaint);
             }
@@ -255,7 +255,7 @@ impl Checker<Fact> for Idle {
 
 /// Checks that a disk with unlimited demand gets its minimum, provided that the sum of minimums is
 /// within the reservable capacity and no fault has occurred recently.
-pub(crate) struct Minimum {
+pub(crate) struct MinimumChecker {
     /// Reservable capacity in normalised operations per second.
     promisable: u64,
     /// Time in ns after a fault within which minimums are not evaluated.
@@ -273,12 +273,12 @@ struct UnmetDemand {
     largest: u64,
 }
 
-impl Minimum {
+impl MinimumChecker {
     /// Returns a checker for an array with this capacity in normalised operations per second, of
     /// which 90 % are reservable. Nothing is evaluated for `recovery_s` after a fault.
     pub(crate) fn new(capability: u64, recovery_s: u64) -> Self {
         let promisable = capability * 90 / 100;
-        let recovery_ns = recovery_s * SECOND;
+        let recovery_ns = recovery_s * SECOND_NS;
         Self { promisable, recovery_ns, disks: BTreeMap::new(), window: 0, quiet_since: 0 }
     }
 
@@ -293,7 +293,7 @@ impl Minimum {
             if !is_quiet || sum_of_minimums > self.promisable || !demand.wants {
                 continue;
             }
-            let guaranteed = u128::from(min(demand)) * u128::from(length) / u128::from(SECOND);
+            let guaranteed = u128::from(min(demand)) * u128::from(length) / u128::from(SECOND_NS);
             complaints.checks += u64::from(guaranteed > 0);
             let min_delivered = (guaranteed * u128::from(MET_PERCENT) / 100) as u64;
             if delivered + 2 * demand.largest < min_delivered {
@@ -307,7 +307,7 @@ impl Minimum {
     }
 }
 
-impl Checker<Fact> for Minimum {
+impl Checker<Fact> for MinimumChecker {
     fn observe(&mut self, now: Time, fact: &Fact, complaints: &mut Violations) {
         if now.as_ns() >= self.window + JUDGED_NS {
             self.judge(now, complaints);

@@ -59,10 +59,10 @@ impl Client {
         let block = u64::from(self.bytes());
         let blocks = (u64::from(self.load.size_gb) << 30) / block;
         let block_index = match self.load.pattern {
-            Pattern::Random => self.random.below(blocks),
+            Pattern::Random => self.random.draw_below(blocks),
             Pattern::Sequential => self.next,
         };
         self.next = (block_index + 1) % blocks.max(1);
-        (self.base + block_index * block, self.random.percent(self.load.write_percent))
+        (self.base + block_index * block, self.random.draw_chance(self.load.write_percent))
     }
 }

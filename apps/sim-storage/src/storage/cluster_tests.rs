@@ -27,8 +27,8 @@ fn qos_cluster_min_meets_its_minimum_with_every_seed() {
         let differing = outcome.figures.iter().filter(|figure| !figure.agrees);
         let differing: Vec<&str> = differing.map(|figure| figure.published.as_str()).collect();
         assert_eq!(differing, ["24 MB/s each, by the text"], "{:?}", outcome.figures);
-        assert_eq!(outcome.complaints, [], "seed {seed}");
-        assert!(outcome.judged >= 100, "{}", outcome.judged);
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        assert!(outcome.checks >= 100, "{}", outcome.checks);
     }
 }
 
@@ -37,7 +37,7 @@ fn a_cluster_repeats_bit_for_bit() {
     let scenario = read();
     for is_swarm in [false, true] {
         let [first, second, other] =
-            [5, 5, 6].map(|seed| run(&scenario, run_options(seed, is_swarm)).unwrap().trace);
+            [5, 5, 6].map(|seed| run(&scenario, run_options(seed, is_swarm)).unwrap().trace_hash);
         assert_eq!(first, second);
         assert_ne!(first, other);
     }
@@ -61,7 +61,7 @@ fn each_faulty_policy_is_detected_by_the_checker_for_its_fault() {
     ] {
         let outcome = broken(defect, run_options(1, false));
         let checkers: Vec<&str> =
-            outcome.complaints.iter().map(|complaint| complaint.checker).collect();
+            outcome.violations.iter().map(|complaint| complaint.checker).collect();
         assert!(checkers.contains(&checker), "{defect:?}: {checkers:?} and not {checker}");
     }
 }
@@ -71,15 +71,15 @@ fn each_faulty_policy_is_detected_by_the_checker_for_its_fault() {
 #[test]
 fn a_swarm_detects_a_policy_that_is_faulty_during_faults_only_and_no_fault_in_production() {
     let scenario = read();
-    assert_eq!(broken(FaultKind::Forgetful, run_options(1, false)).complaints, []);
+    assert_eq!(broken(FaultKind::Forgetful, run_options(1, false)).violations, []);
     let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {
         let outcome = run(&scenario, run_options(seed, true)).unwrap();
-        assert_eq!(outcome.complaints, [], "seed {seed}");
-        judged += outcome.judged;
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        judged += outcome.checks;
         let outcome = broken(FaultKind::Forgetful, run_options(seed, true));
         found_count +=
-            u32::from(outcome.complaints.iter().any(|complaint| complaint.checker == "caps"));
+            u32::from(outcome.violations.iter().any(|complaint| complaint.checker == "caps"));
     }
     assert!(found_count >= 3, "{found_count} of 20");
     assert!(judged >= 200, "{judged}");

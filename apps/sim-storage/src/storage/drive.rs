@@ -38,12 +38,13 @@ pub(crate) struct DriveSpec {
     /// Capacity in 10⁹ bytes.
     pub(crate) capacity_gb: u32,
     /// Number of the oldest requests in the queue of which the drive selects the nearest one.
-    pub(crate) reorder: u32,
+    #[serde(rename = "reorder")]
+    pub(crate) reorder_window: u32,
 }
 
 /// Request of the array, or part of one, that this drive serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct DriveRequest {
     /// Number that the array has assigned to the part.
     pub(crate) job: u32,
     /// Offset in bytes from the first track.
@@ -55,40 +56,40 @@ pub(crate) struct Part {
 pub(crate) struct Drive {
     /// Position of the head in bytes from the first track.
     head: u64,
-    reads: VecDeque<Part>,
-    writes: VecDeque<Part>,
-    pub(crate) serves: Option<Part>,
+    reads: VecDeque<DriveRequest>,
+    writes: VecDeque<DriveRequest>,
+    pub(crate) in_service: Option<DriveRequest>,
 }
 
 impl Drive {
-    pub(crate) fn add(&mut self, part: Part, is_write: bool) {
+    pub(crate) fn add(&mut self, part: DriveRequest, is_write: bool) {
         if is_write { self.writes.push_back(part) } else { self.reads.push_back(part) }
     }
 
     /// Returns the number of parts that are queued or being served.
     pub(crate) fn length(&self) -> usize {
-        self.reads.len() + self.writes.len() + usize::from(self.serves.is_some())
+        self.reads.len() + self.writes.len() + usize::from(self.in_service.is_some())
     }
 
     /// Starts serving the next part if the drive is idle. Returns the service time in ns without
     /// noise; `None` if the drive is busy or has no parts.
     pub(crate) fn begin(&mut self, spec: &DriveSpec, random: &mut RandomStream) -> Option<u64> {
-        if self.serves.is_some() {
+        if self.in_service.is_some() {
             return None;
         }
         let head = self.head;
         let queue = if self.reads.is_empty() { &mut self.writes } else { &mut self.reads };
-        let looked_at = queue.iter().take(spec.reorder as usize).enumerate();
+        let looked_at = queue.iter().take(spec.reorder_window as usize).enumerate();
         let (nearest, _) = looked_at.min_by_key(|(_, part)| part.offset.abs_diff(head))?;
         let part = queue.remove(nearest)?;
-        self.serves = Some(part);
+        self.in_service = Some(part);
         self.head = part.offset + u64::from(part.bytes);
         let transfer = u64::from(part.bytes) * 1000 / u64::from(spec.media_mb_s);
         if part.offset == head {
             return Some(transfer);
         }
         let rotation_ns = 60_000_000_000 / u64::from(spec.rpm);
-        Some(spec.seek_ns(part.offset.abs_diff(head)) + random.below(rotation_ns) + transfer)
+        Some(spec.seek_ns(part.offset.abs_diff(head)) + random.draw_below(rotation_ns) + transfer)
     }
 }
 

@@ -22,17 +22,17 @@ pub(crate) enum Fact {
     /// The array or timers are impaired until this time; minimums are not evaluated.
     Disturbed { until_ns: u64 },
     /// The scheduler requested a deadline in the past.
-    WokenInThePast { node: u32, by_ns: u64 },
+    DeadlineInPast { node: u32, by_ns: u64 },
     /// The scheduler of a node emitted a notice to the operator.
     Notified { node: u32, event: StoreEvent },
     /// Requests of a node start or stop waiting for the node's limit.
-    Waits { node: u32, is_so: bool },
+    NodeLimitWaitChanged { node: u32, is_so: bool },
     /// Fact about the cluster of the nodes.
     Cluster(ClusterFact),
 }
 
 impl AsClusterFact for Fact {
-    fn cluster(&self) -> Option<&ClusterFact> {
+    fn as_cluster_fact(&self) -> Option<&ClusterFact> {
         match self {
             Self::Cluster(fact) => Some(fact),
             _ => None,
@@ -41,7 +41,7 @@ impl AsClusterFact for Fact {
 }
 
 impl AsDiskFact for Fact {
-    fn disk_fact(&self) -> Option<DiskFact> {
+    fn as_disk_fact(&self) -> Option<DiskFact> {
         let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |iops| iops.per_second());
         Some(match *self {
             Self::Limits { disk, limits } => DiskFact::Limits {
@@ -53,10 +53,10 @@ impl AsDiskFact for Fact {
                 DiskFact::Demand { disk, iops: if has_all_demand { u64::MAX } else { 0 } }
             }
             Self::Completed { disk, cost, .. } => {
-                DiskFact::Done { disk, operations: u64::from(cost) }
+                DiskFact::OperationsCompleted { disk, operations: u64::from(cost) }
             }
-            Self::Waits { node, is_so: is_waiting } => {
-                DiskFact::Waits { node, store: 0, is_so: is_waiting }
+            Self::NodeLimitWaitChanged { node, is_so: is_waiting } => {
+                DiskFact::NodeLimitWaitChanged { node, store: 0, is_so: is_waiting }
             }
             Self::Disturbed { until_ns } => DiskFact::StoresDisturbed { until_ns },
             _ => return None,
@@ -73,8 +73,8 @@ impl TraceFact for Fact {
             Self::Limits { .. } => "limits",
             Self::Demand { .. } => "wants",
             Self::Disturbed { .. } => "disturbed",
-            Self::WokenInThePast { .. } => "woken-in-the-past",
-            Self::Waits { .. } => "waits",
+            Self::DeadlineInPast { .. } => "woken-in-the-past",
+            Self::NodeLimitWaitChanged { .. } => "waits",
             Self::Cluster(fact) => fact.kind(),
             Self::Notified { event, .. } => match event {
                 StoreEvent::MinimumUnmet(_) => "told-minimum-unmet",
@@ -85,7 +85,7 @@ impl TraceFact for Fact {
         }
     }
 
-    fn figures(&self) -> Vec<u64> {
+    fn values(&self) -> Vec<u64> {
         let rate = |rate: Option<suimon_quantity::Iops>| rate.map_or(0, |iops| iops.per_second());
         match *self {
             Self::Submitted { disk, tag, cost } | Self::Dispatched { disk, tag, cost } => {
@@ -102,10 +102,10 @@ impl TraceFact for Fact {
             ],
             Self::Demand { disk, all: has_all_demand } => vec![disk.into(), has_all_demand.into()],
             Self::Disturbed { until_ns } => vec![until_ns],
-            Self::WokenInThePast { node, by_ns } => vec![node.into(), by_ns],
+            Self::DeadlineInPast { node, by_ns } => vec![node.into(), by_ns],
             Self::Notified { node, .. } => vec![node.into()],
-            Self::Waits { node, is_so: is_waiting } => vec![node.into(), is_waiting.into()],
-            Self::Cluster(fact) => fact.figures(),
+            Self::NodeLimitWaitChanged { node, is_so: is_waiting } => vec![node.into(), is_waiting.into()],
+            Self::Cluster(fact) => fact.values(),
         }
     }
 }

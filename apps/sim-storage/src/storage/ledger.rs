@@ -1,12 +1,12 @@
 //! Delivered operations of each disk over time.
 
-use suimon_sim_kernel::SECOND;
+use suimon_sim_kernel::SECOND_NS;
 use suimon_storage_qos::{LimitsOwner, StoreEvent};
 
 use crate::cluster::{ClusterFact, StoreNotice};
 
 /// Length in ns of the slices of time by which operations are recorded.
-pub(crate) const SLICE_NS: u64 = SECOND / 10;
+pub(crate) const SLICE_NS: u64 = SECOND_NS / 10;
 
 /// Completed operations of one disk.
 #[derive(Clone, Debug, Default)]
@@ -24,12 +24,12 @@ pub(crate) struct Ledger {
     /// Notices to the operator: time in ns, node, and content.
     pub(crate) notices: Vec<(u64, u32, StoreEvent)>,
     /// Rejections of minimums by the cluster: time in ns, and node.
-    pub(crate) refused: Vec<(u64, u32)>,
+    pub(crate) rejections: Vec<(u64, u32)>,
 }
 
 impl Ledger {
     pub(crate) fn new(disks: usize) -> Self {
-        Self { disks: vec![Account::default(); disks], notices: Vec::new(), refused: Vec::new() }
+        Self { disks: vec![Account::default(); disks], notices: Vec::new(), rejections: Vec::new() }
     }
 
     /// Records a completed request of a disk.
@@ -48,8 +48,8 @@ impl Ledger {
 
     /// Records a fact of the cluster, if it is a rejection of minimums.
     pub(crate) fn observe(&mut self, at_ns: u64, cluster_fact: &ClusterFact) {
-        if let ClusterFact::StoreNotified { what: StoreNotice::Refused, node, .. } = cluster_fact {
-            self.refused.push((at_ns, *node));
+        if let ClusterFact::StoreNotified { what: StoreNotice::ReservationRefused, node, .. } = cluster_fact {
+            self.rejections.push((at_ns, *node));
         }
     }
 
@@ -57,7 +57,7 @@ impl Ledger {
     /// window are rounded to slices.
     pub(crate) fn iops(&self, disk: u32, from_ns: u64, until_ns: u64) -> f64 {
         let Some(account) = self.disks.get(disk as usize) else { return 0.0 };
-        let seconds = (until_ns - from_ns) as f64 / SECOND as f64;
+        let seconds = (until_ns - from_ns) as f64 / SECOND_NS as f64;
         sum(&account.operations, from_ns, until_ns) as f64 / seconds
     }
 
@@ -73,7 +73,7 @@ impl Ledger {
     pub(crate) fn unmet_notified_at(&self, disk: u32, from_ns: u64) -> Option<u64> {
         let is_unmet_of_disk = |event: &StoreEvent| {
             matches!(event, StoreEvent::MinimumUnmet(unmet)
-                if matches!(unmet.holder, LimitsOwner::Disk(holder) if holder.0 == disk))
+                if matches!(unmet.owner, LimitsOwner::Disk(holder) if holder.0 == disk))
         };
         let notice = self
             .notices

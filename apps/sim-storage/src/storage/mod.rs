@@ -37,5 +37,5 @@ mod cluster_tests;
 #[cfg(test)]
 mod run_tests;
 
-pub use calibrate::{Calibrated, calibrate};
+pub use calibrate::{CalibrationResult, calibrate};
 pub use spec::StorageScenario;

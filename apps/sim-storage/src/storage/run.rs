@@ -5,25 +5,25 @@ use serde::Serialize;
 use suimon_cluster_qos::Parameters;
 use suimon_quantity::{Time, TimedRateLimit};
 use suimon_sim_kernel::{
-    Checker, Figure, InvalidKeys, Observer, Options, SECOND, Scenario, ScenarioResult, Trace,
+    Checker, Figure, InvalidKeys, Observer, Options, SECOND_NS, Scenario, ScenarioResult, Trace,
 };
 use suimon_storage_qos::{
-    Capacity, Change, LimitsOwner, Store, StoreEvent, StoreScheduler, StoreSpec, Unmet,
+    Capacity, ConfigStep, LimitsOwner, Store, StoreEvent, StoreScheduler, StoreSpec, UnmetMinimum,
 };
 
 use crate::cluster::{
-    Caps, ClusterSpec, Control, DiskLocations, Leases, Machines, Minimums, Production, Spare,
+    CapacityChecker, ClusterSpec, ClusterModel, CheckerParameters, LeaseChecker, StateMachineFactory, ClusterMinimumChecker, ProductionFactory, UnusedCapacityChecker,
     Topology,
 };
 use crate::storage::capacity::measure_capacity;
-use crate::storage::checkers::{Idle, Maximum, Minimum, Order, Within};
+use crate::storage::checkers::{WorkConservationChecker, MaximumChecker, MinimumChecker, DispatchOrderChecker, NodeLimitChecker};
 use crate::storage::facts::Fact;
 use crate::storage::intervention::Intervention;
 use crate::storage::ledger::{Ledger, SLICE_NS};
-use crate::storage::node::{Node, Scheduler};
+use crate::storage::node::{NodeStore, Scheduler};
 use crate::storage::random_interventions;
-use crate::storage::shared::Shared;
-use crate::storage::spec::{Expect, NodeSpec, StorageScenario, cost};
+use crate::storage::shared::SharedStoreState;
+use crate::storage::spec::{Expectation, NodeSpec, StorageScenario, cost};
 use crate::storage::world::World;
 
 /// Results of one step of the scenario.
@@ -74,7 +74,7 @@ impl Scenario for StorageScenario {
 pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<ScenarioResult> {
     let makers = PolicyFactories {
         scheduler: &|spec| Box::new(StoreScheduler::new(spec)),
-        machines: &|| Box::new(Production),
+        machines: &|| Box::new(ProductionFactory),
     };
     run_with(scenario, options, &makers)
 }
@@ -82,7 +82,7 @@ pub(crate) fn run(scenario: &StorageScenario, options: Options) -> Result<Scenar
 /// Factories of schedulers and state machines. Tests use faulty ones, which violate guarantees.
 pub(crate) struct PolicyFactories<'m> {
     pub(crate) scheduler: &'m dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
-    pub(crate) machines: &'m dyn Fn() -> Box<dyn Machines>,
+    pub(crate) machines: &'m dyn Fn() -> Box<dyn StateMachineFactory>,
 }
 
 /// Runs a scenario with the given factories.
@@ -110,12 +110,12 @@ pub(crate) fn run_with(
             stores: vec![vec![0]; nodes.len()],
             capacities: vec![declared(spec, capacity)],
         };
-        Control::new(spec, topology, seed, (makers.machines)())
+        ClusterModel::new(spec, topology, seed, (makers.machines)())
     });
     let observer = Observer::new(Trace::new(keeps_lines), checkers);
     let mut world = World::new(scenario, seed, nodes, control, interventions, observer);
-    world.run(Time::from_ns(seconds * SECOND));
-    if let Some(refusal) = &world.refused {
+    world.run(Time::from_ns(seconds * SECOND_NS));
+    if let Some(refusal) = &world.rejection {
         bail!("step: limits were rejected: {refusal}");
     }
     let is_reported = !is_swarm;
@@ -123,11 +123,11 @@ pub(crate) fn run_with(
     let mut notes = vec![format!(
         "the measured capacity of the array is {capacity} operations of 8 KB per second"
     )];
-    notes.extend(world.control.as_ref().map(|control| control.counts.to_string()));
+    notes.extend(world.cluster_model.as_ref().map(|control| control.counts.to_string()));
     let mut outcome = ScenarioResult {
         events: world.processed_events(),
         virtual_s: seconds,
-        about: notes,
+        parameters: notes,
         steps: if is_reported {
             serde_json::to_value(sum.steps())?
         } else {
@@ -135,35 +135,35 @@ pub(crate) fn run_with(
         },
         table: if is_reported { sum.table() } else { Vec::new() },
         figures: if is_reported { sum.figures() } else { Vec::new() },
-        told: sum.notices_text(),
+        notices: sum.notices_text(),
         ..ScenarioResult::default()
     };
     outcome.set_trace(&world.observer.trace);
-    outcome.add_complaints(world.observer.complaints);
+    outcome.add_violations(world.observer.violations);
     Ok(outcome)
 }
 
 /// Returns the declared capacity of the store for all nodes together, given the measured one.
 fn declared(cluster: &ClusterSpec, capacity: u64) -> u64 {
-    capacity * cluster.declared_percent / 100
+    capacity * cluster.declared_capacity_percent / 100
 }
 
 fn nodes(
     scenario: &StorageScenario,
     capacity: u64,
     make: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>,
-) -> Vec<Node> {
+) -> Vec<NodeStore> {
     let node_of = |node: &NodeSpec| {
         let mut store = Store::default();
         let mut scheduler = make(StoreSpec::default());
         let clock = node.clock();
-        let change: Change = store.set_capacity(Capacity::Measured(capacity));
+        let change: ConfigStep = store.set_capacity(Capacity::Measured(capacity));
         scheduler.apply(clock.local_time(Time::ZERO), change);
-        let mut node = Node::new(store, scheduler, clock);
+        let mut node = NodeStore::new(store, scheduler, clock);
         if scenario.cluster.is_some() {
             // The node has no limit yet, and may not dispatch requests until it receives one.
-            node.shared = Some(Shared::default());
-            node.apply(Time::ZERO, Change::Cap(Some(TimedRateLimit::default())));
+            node.shared = Some(SharedStoreState::default());
+            node.apply(Time::ZERO, ConfigStep::SetCap(Some(TimedRateLimit::default())));
         }
         node
     };
@@ -173,7 +173,7 @@ fn nodes(
 fn checkers(scenario: &StorageScenario, capacity: u64) -> Vec<Box<dyn Checker<Fact>>> {
     let clocks = scenario.disks().iter().map(|disk| scenario.node[disk.node].clock()).collect();
     let mut checkers: Vec<Box<dyn Checker<Fact>>> =
-        vec![Box::new(Maximum::new(clocks)), Box::new(Order::default())];
+        vec![Box::new(MaximumChecker::new(clocks)), Box::new(DispatchOrderChecker::default())];
     let swarm = scenario.swarm.as_ref();
     let recovery_s = swarm.map_or(0, |swarm| swarm.recovery_s);
     if let Some(cluster) = &scenario.cluster {
@@ -182,25 +182,25 @@ fn checkers(scenario: &StorageScenario, capacity: u64) -> Vec<Box<dyn Checker<Fa
         let disks: Vec<(u32, u32)> =
             scenario.disks().iter().map(|disk| (disk.node as u32, 0)).collect();
         let largest = scenario.disks().iter().map(|disk| disk.load.block_kb << 10).max();
-        let locations = DiskLocations {
-            disks,
+        let locations = CheckerParameters {
+            disk_locations: disks,
             capacities: vec![declared],
-            nodes: vec![scenario.node.len() as u64],
+            nodes_per_store: vec![scenario.node.len() as u64],
             report_interval_ns: 1,
-            largest: u64::from(cost(largest.unwrap_or_default())),
-            recovery_ns: swarm.map_or(0, |swarm| swarm.cluster_recovery_s) * SECOND,
-            store_recovery_ns: recovery_s * SECOND,
+            request_cost_max: u64::from(cost(largest.unwrap_or_default())),
+            recovery_ns: swarm.map_or(0, |swarm| swarm.cluster_recovery_s) * SECOND_NS,
+            store_recovery_ns: recovery_s * SECOND_NS,
         };
-        checkers.push(Box::new(Caps::new(&[declared])));
-        checkers.push(Box::new(Leases::new(&terms)));
-        checkers.push(Box::new(Within::new(&locations)));
-        checkers.push(Box::new(Minimums::new(&locations, &terms)));
-        checkers.push(Box::new(Spare::new(&locations, &terms)));
+        checkers.push(Box::new(CapacityChecker::new(&[declared])));
+        checkers.push(Box::new(LeaseChecker::new(&terms)));
+        checkers.push(Box::new(NodeLimitChecker::new(&locations)));
+        checkers.push(Box::new(ClusterMinimumChecker::new(&locations, &terms)));
+        checkers.push(Box::new(UnusedCapacityChecker::new(&locations, &terms)));
     } else if scenario.node.len() == 1 {
         // These properties require that a single node uses the array: independent nodes cannot
         // guarantee minimums.
-        checkers.push(Box::new(Minimum::new(capacity, recovery_s)));
-        checkers.push(Box::new(Idle::default()));
+        checkers.push(Box::new(MinimumChecker::new(capacity, recovery_s)));
+        checkers.push(Box::new(WorkConservationChecker::default()));
     }
     checkers
 }
@@ -208,12 +208,12 @@ fn checkers(scenario: &StorageScenario, capacity: u64) -> Vec<Box<dyn Checker<Fa
 fn steps(scenario: &StorageScenario) -> Vec<(u64, Intervention)> {
     let (mut start, mut interventions) = (0, Vec::new());
     for step in &scenario.step {
-        for set in &step.set {
-            let (disks, limits) = (scenario.named(&set.disks), set.limits());
+        for set in &step.limit_changes {
+            let (disks, limits) = (scenario.disks_in_range(&set.disks), set.limits());
             interventions
                 .push((start, Intervention::Limit { disks, limits, may_be_refused: false }));
         }
-        start += step.seconds * SECOND;
+        start += step.seconds * SECOND_NS;
     }
     interventions
 }
@@ -237,21 +237,21 @@ impl Sum<'_> {
         let seconds =
             |until: usize| self.scenario.step[..until].iter().map(|step| step.seconds).sum();
         let (start, until): (u64, u64) = (seconds(step), seconds(step + 1));
-        (start * SECOND, until * SECOND)
+        (start * SECOND_NS, until * SECOND_NS)
     }
 
     /// Returns the rate of a disk in a step without the settling time, in normalised operations per
     /// second.
     fn mean(&self, step: usize, disk: u32) -> f64 {
         let (start, until) = self.bounds(step);
-        self.ledger.iops(disk, start + self.scenario.settle_s * SECOND, until)
+        self.ledger.iops(disk, start + self.scenario.settle_s * SECOND_NS, until)
     }
 
     fn steps(&self) -> Vec<StepReport> {
         let names = self.scenario.disks();
         let step_report = |step: usize| {
             let (start, until) = self.bounds(step);
-            let start = start + self.scenario.settle_s * SECOND;
+            let start = start + self.scenario.settle_s * SECOND_NS;
             let disks = (0..names.len() as u32).map(|disk| {
                 let iops = self.mean(step, disk);
                 let latency_ms = self.ledger.latency_ms(disk, start, until);
@@ -280,7 +280,7 @@ impl Sum<'_> {
     fn notices_text(&self) -> Vec<String> {
         let notices = self.ledger.notices.iter().map(|(time, node, event)| {
             let name = &self.scenario.node[*node as usize].name;
-            format!("{:.1} s, {name}: {}", *time as f64 / SECOND as f64, self.event_text(event))
+            format!("{:.1} s, {name}: {}", *time as f64 / SECOND_NS as f64, self.event_text(event))
         });
         notices.collect()
     }
@@ -291,12 +291,12 @@ impl Sum<'_> {
             LimitsOwner::Policy(policy) => format!("policy {}", policy.0),
         };
         match event {
-            StoreEvent::MinimumUnmet(Unmet {
-                holder,
+            StoreEvent::MinimumUnmet(UnmetMinimum {
+                owner: holder,
                 guaranteed_iops,
                 delivered_iops,
-                shortfall,
-                lasting,
+                reason: shortfall,
+                unmet_for: lasting,
                 ..
             }) => {
                 let seconds = lasting.as_secs();
@@ -306,7 +306,7 @@ impl Sum<'_> {
                      {seconds} s: {shortfall:?}"
                 )
             }
-            StoreEvent::MinimumMet { holder, .. } => {
+            StoreEvent::MinimumMet { owner: holder, .. } => {
                 format!("{} gets its minimum again", owner_text(holder))
             }
             StoreEvent::CapacityLow(low) => format!(
@@ -321,15 +321,15 @@ impl Sum<'_> {
         let mut figures = Vec::new();
         for (number, step) in self.scenario.step.iter().enumerate() {
             for figure in &step.figure {
-                let disks = self.scenario.named(&figure.disks);
-                let (result_text, agrees) = self.evaluate(number, &disks, &figure.expect);
+                let disks = self.scenario.disks_in_range(&figure.disks);
+                let (result_text, agrees) = self.evaluate(number, &disks, &figure.expectation);
                 figures.push(Figure {
                     step: step.name.clone(),
-                    of: figure.disks.clone(),
+                    quantity: figure.disks.clone(),
                     published: figure.published.clone(),
-                    ours: result_text,
+                    simulated_value: result_text,
                     agrees,
-                    used: figure.used,
+                    purpose: figure.purpose,
                 });
             }
         }
@@ -337,7 +337,7 @@ impl Sum<'_> {
     }
 
     /// Returns the result of a step as text, and true if it meets the expectation.
-    fn evaluate(&self, step: usize, disks: &[u32], expect: &Expect) -> (String, bool) {
+    fn evaluate(&self, step: usize, disks: &[u32], expect: &Expectation) -> (String, bool) {
         let means: Vec<f64> = disks.iter().map(|disk| self.mean(step, *disk)).collect();
         let (lowest, highest) = (fold(&means, f64::min), fold(&means, f64::max));
         let range_text = format!("{:.1} to {:.1} MB/s each", mb_s(lowest), mb_s(highest));
@@ -349,52 +349,52 @@ impl Sum<'_> {
             disks.iter().map(|disk| self.mean(other(name), *disk)).collect()
         };
         match expect {
-            Expect::Each { iops, within_percent } => {
+            Expectation::EachDisk { iops, within_percent } => {
                 let (iops, tolerance) = (*iops as f64, *within_percent as f64 / 100.0);
                 let agrees = means.iter().all(|mean| (mean / iops - 1.0).abs() <= tolerance);
                 (range_text, agrees)
             }
-            Expect::EachBelow { iops } => (range_text, highest < *iops as f64),
-            Expect::SumBelow { iops } => {
+            Expectation::EachDiskBelow { iops } => (range_text, highest < *iops as f64),
+            Expectation::SumBelow { iops } => {
                 let sum: f64 = means.iter().sum();
                 (format!("{:.1} MB/s in total", mb_s(sum)), sum < *iops as f64)
             }
-            Expect::Equal { within_percent } => {
+            Expectation::Equal { within_percent } => {
                 (range_text, highest - lowest <= highest * *within_percent as f64 / 100.0)
             }
-            Expect::Above { step } => {
+            Expectation::Above { step } => {
                 let agrees = means.iter().zip(&other_means(step)).all(|(mean, other)| mean > other);
                 (range_text, agrees)
             }
-            Expect::Below { step } => {
+            Expectation::Below { step } => {
                 let agrees = means.iter().zip(&other_means(step)).all(|(mean, other)| mean < other);
                 (range_text, agrees)
             }
-            Expect::ReachedWithin { iops, seconds } => {
+            Expectation::ReachedWithin { iops, seconds } => {
                 self.time_to_rate(step, disks, *iops, *seconds)
             }
-            Expect::Used { percent } => {
+            Expectation::CapacityUsed { percent } => {
                 let sum: f64 = means.iter().sum();
                 let used = sum * 100.0 / self.can as f64;
                 (format!("{used:.1} % of the capacity of the array"), used >= *percent as f64)
             }
-            Expect::Refused { within_s } => {
+            Expectation::MinimumsRejected { within_s } => {
                 let (start, until) = self.bounds(step);
-                let refusals = self.ledger.refused.iter().map(|(time, _)| *time);
+                let refusals = self.ledger.rejections.iter().map(|(time, _)| *time);
                 let first = refusals.filter(|time| (start..until).contains(time)).min();
                 let Some(first) = first else { return ("not rejected".to_owned(), false) };
                 let after = first - start;
                 (
-                    format!("rejected after {:.1} s", after as f64 / SECOND as f64),
-                    after <= within_s * SECOND,
+                    format!("rejected after {:.1} s", after as f64 / SECOND_NS as f64),
+                    after <= within_s * SECOND_NS,
                 )
             }
-            Expect::ToldAfter { step, seconds, within_s } => {
+            Expectation::UnmetNoticeAfter { step, seconds, within_s } => {
                 let (start, _) = self.bounds(other(step));
                 let first_notices =
                     disks.iter().filter_map(|disk| self.ledger.unmet_notified_at(*disk, start));
                 let Some(first) = first_notices.min() else { return ("never".to_owned(), false) };
-                let after = (first - start) as f64 / SECOND as f64;
+                let after = (first - start) as f64 / SECOND_NS as f64;
                 let agrees = (after - *seconds as f64).abs() <= *within_s as f64;
                 (format!("after {after:.1} s"), agrees)
             }
@@ -405,7 +405,7 @@ impl Sum<'_> {
     /// % of `iops` for good, measured in windows of 2 s; and true if this time is at most
     /// `seconds`.
     fn time_to_rate(&self, step: usize, disks: &[u32], iops: u64, seconds: u64) -> (String, bool) {
-        const WINDOW_NS: u64 = 2 * SECOND;
+        const WINDOW_NS: u64 = 2 * SECOND_NS;
         let (start, until) = self.bounds(step);
         let has_rate = |start_ns: u64| {
             let rate = |disk: &u32| self.ledger.iops(*disk, start_ns, start_ns + WINDOW_NS);
@@ -420,10 +420,10 @@ impl Sum<'_> {
         }
         let after = (first + SLICE_NS).saturating_sub(start);
         let result_text = match has_rate(until - WINDOW_NS) {
-            true => format!("from {:.1} s on", after as f64 / SECOND as f64),
+            true => format!("from {:.1} s on", after as f64 / SECOND_NS as f64),
             false => "never".to_owned(),
         };
-        (result_text, has_rate(until - WINDOW_NS) && after <= seconds * SECOND)
+        (result_text, has_rate(until - WINDOW_NS) && after <= seconds * SECOND_NS)
     }
 }
 

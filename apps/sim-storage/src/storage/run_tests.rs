@@ -1,10 +1,10 @@
 //! Runs of scenarios, and detection of violations by checkers.
 
 use suimon_quantity::{Iops, Time, TimedRateLimit};
-use suimon_sim_kernel::{Options, ScenarioResult, Use};
-use suimon_storage_qos::{Change, Limits, Next, StoreScheduler, StoreSpec};
+use suimon_sim_kernel::{Options, ScenarioResult, FigurePurpose};
+use suimon_storage_qos::{ConfigStep, Limits, NextAction, StoreScheduler, StoreSpec};
 
-use crate::cluster::Production;
+use crate::cluster::ProductionFactory;
 use crate::storage::node::Scheduler;
 use crate::storage::run::{PolicyFactories, run, run_with};
 use crate::storage::{StorageScenario, calibrate};
@@ -33,10 +33,10 @@ fn qos_host_agrees_with_published_figures_with_every_seed() {
     for seed in [1, 2, 3] {
         let outcome = run(&scenario, run_options(seed, false)).unwrap();
         assert_eq!(differing(&outcome), [""; 0], "{:?}", outcome.figures);
-        assert_eq!(outcome.complaints, [], "seed {seed}");
-        assert!(outcome.judged >= 50, "{}: each minimum each five seconds", outcome.judged);
-        assert!(outcome.told.is_empty(), "{:?}", outcome.told);
-        assert!(outcome.figures.iter().any(|figure| figure.used == Use::HeldOut));
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        assert!(outcome.checks >= 50, "{}: each minimum each five seconds", outcome.checks);
+        assert!(outcome.notices.is_empty(), "{:?}", outcome.notices);
+        assert!(outcome.figures.iter().any(|figure| figure.purpose == FigurePurpose::HeldOut));
     }
 }
 
@@ -48,20 +48,20 @@ fn minimums_of_independent_nodes_are_violated_as_published() {
     let known_differences =
         ["the event appears about 60 s after step 2", "24 MB/s each, by the text"];
     assert_eq!(differing(&outcome), known_differences);
-    assert_eq!(outcome.complaints_count, 0);
+    assert_eq!(outcome.violation_count, 0);
 }
 
 #[test]
 fn maximums_of_a_cluster_hold_as_published() {
     let outcome = run(&read(CLUSTER_MAX), run_options(1, false)).unwrap();
     assert_eq!(differing(&outcome), [""; 0]);
-    assert_eq!(outcome.complaints_count, 0);
+    assert_eq!(outcome.violation_count, 0);
 }
 
 #[test]
 fn the_parameter_in_the_scenario_equals_the_calibrated_one() {
     let calibrated = calibrate(&read(HOST), 1).unwrap();
-    assert_eq!(calibrated.value, calibrated.is, "{calibrated:?}");
+    assert_eq!(calibrated.best_value, calibrated.scenario_value, "{calibrated:?}");
     assert!(calibrated.iops.abs_diff(calibrated.target_iops) < 200, "{calibrated:?}");
 }
 
@@ -73,9 +73,9 @@ fn the_same_seed_gives_the_same_trace_bit_for_bit() {
     for is_swarm in [false, true] {
         let (first, second, other) = (run(5, is_swarm), run(5, is_swarm), run(6, is_swarm));
         assert!(first.lines.len() > 1_000_000 && first.facts == first.lines.lines().count() as u64);
-        assert_eq!(first.trace, second.trace);
+        assert_eq!(first.trace_hash, second.trace_hash);
         assert!(first.lines == second.lines, "the traces differ although their hashes do not");
-        assert_ne!(first.trace, other.trace);
+        assert_ne!(first.trace_hash, other.trace_hash);
     }
 }
 
@@ -98,17 +98,17 @@ enum How {
 }
 
 impl Scheduler for Broken {
-    fn own(&self) -> &StoreScheduler {
+    fn production(&self) -> &StoreScheduler {
         &self.scheduler
     }
 
-    fn own_mut(&mut self) -> &mut StoreScheduler {
+    fn production_mut(&mut self) -> &mut StoreScheduler {
         &mut self.scheduler
     }
 
-    fn apply(&mut self, now: Time, change: Change) {
+    fn apply(&mut self, now: Time, change: ConfigStep) {
         let change = match change {
-            Change::Flow { flow, holder, limits } => {
+            ConfigStep::SetFlow { flow, owner: holder, limits } => {
                 let limits = match self.how {
                     How::Generous => {
                         let raised = |max: Iops| Iops::new(max.per_second() * 105 / 100);
@@ -117,28 +117,28 @@ impl Scheduler for Broken {
                     How::Forgetful => Limits { min_iops: None, ..limits },
                     How::Sleepy | How::Unheld => limits,
                 };
-                Change::Flow { flow, holder, limits }
+                ConfigStep::SetFlow { flow, owner: holder, limits }
             }
-            Change::Cap(Some(cap)) if self.how == How::Unheld => {
-                let leased = cap.leased.map(|(iops, until)| (iops * 3 / 2, until));
-                Change::Cap(Some(TimedRateLimit { leased, ..cap }))
+            ConfigStep::SetCap(Some(cap)) if self.how == How::Unheld => {
+                let leased = cap.leased_iops_until.map(|(iops, until)| (iops * 3 / 2, until));
+                ConfigStep::SetCap(Some(TimedRateLimit { leased_iops_until: leased, ..cap }))
             }
             other => other,
         };
         self.scheduler.apply(now, change);
     }
 
-    fn poll(&mut self, now: Time) -> Next {
+    fn poll(&mut self, now: Time) -> NextAction {
         // The interval of the fault: 100 ms of every 20 s.
         if self.how == How::Sleepy && now.as_ns() / 100_000_000 % 200 == 150 {
-            return Next::Idle;
+            return NextAction::Idle;
         }
         self.scheduler.poll(now)
     }
 }
 
 fn with(scheduler: &dyn Fn(StoreSpec) -> Box<dyn Scheduler>) -> PolicyFactories<'_> {
-    PolicyFactories { scheduler, machines: &|| Box::new(Production) }
+    PolicyFactories { scheduler, machines: &|| Box::new(ProductionFactory) }
 }
 
 fn broken(defect: How, scenario: &str) -> ScenarioResult {
@@ -158,7 +158,7 @@ fn each_faulty_scheduler_is_detected_by_the_checker_for_its_fault() {
     ] {
         let outcome = broken(defect, scenario);
         let checkers: Vec<&str> =
-            outcome.complaints.iter().map(|complaint| complaint.checker).collect();
+            outcome.violations.iter().map(|complaint| complaint.checker).collect();
         assert!(checkers.contains(&checker), "{checkers:?} and not {checker}");
     }
 }
@@ -172,10 +172,10 @@ fn a_swarm_detects_a_faulty_scheduler_and_no_fault_in_production() {
     let (mut found_count, mut judged) = (0, 0);
     for seed in 1..=20 {
         let outcome = run(&scenario, run_options(seed, true)).unwrap();
-        assert_eq!(outcome.complaints, [], "seed {seed}");
-        judged += outcome.judged;
+        assert_eq!(outcome.violations, [], "seed {seed}");
+        judged += outcome.checks;
         let outcome = run_with(&scenario, run_options(seed, true), &with(&make)).unwrap();
-        found_count += u32::from(outcome.complaints_count > 0);
+        found_count += u32::from(outcome.violation_count > 0);
     }
     assert!(found_count >= 3, "{found_count} of 20");
     assert!(judged >= 50, "{judged}");

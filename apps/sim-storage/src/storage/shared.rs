@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use suimon_cluster_qos::{Coverage, DiskKey, DiskLoad};
+use suimon_cluster_qos::{ReservationCoverage, DiskKey, DiskLoad};
 use suimon_quantity::{Iops, Time};
-use suimon_storage_qos::{Change, DiskQosCounters, FlowSlot, Limits, LimitsOwner};
+use suimon_storage_qos::{ConfigStep, DiskQosCounters, FlowSlot, Limits, LimitsOwner};
 
 /// Number of samples of counters over which loads are computed, as in `plane/node`.
 const LOAD_SAMPLES: usize = 2;
@@ -21,16 +21,16 @@ struct DesiredLimits {
 
 /// State of a shared store on one node.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedStoreState {
     limits: BTreeMap<u32, Limits>,
     flows: BTreeMap<FlowSlot, DesiredLimits>,
     reserved_iops: u64,
     samples: VecDeque<(Time, BTreeMap<u32, DiskQosCounters>)>,
 }
 
-impl Shared {
+impl SharedStoreState {
     /// Records the desired limits of a disk.
-    pub(crate) fn limit(&mut self, disk: u32, limits: Limits) {
+    pub(crate) fn record_limits(&mut self, disk: u32, limits: Limits) {
         self.limits.insert(disk, limits);
     }
 
@@ -41,40 +41,40 @@ impl Shared {
 
     /// Returns the changes for the scheduler that follow from `change`. Minimums in them are
     /// limited to those that the node's reservation covers.
-    pub(crate) fn covered(&mut self, change: Change) -> Vec<Change> {
+    pub(crate) fn limit_to_reservation(&mut self, change: ConfigStep) -> Vec<ConfigStep> {
         let mut set = None;
         let mut changes = Vec::new();
         match change {
-            Change::Flow { flow, holder, limits } => {
+            ConfigStep::SetFlow { flow, owner: holder, limits } => {
                 let desired =
                     self.flows.entry(flow).or_insert(DesiredLimits { holder, limits, min_iops: 0 });
                 (desired.holder, desired.limits, set) = (holder, limits, Some(flow));
             }
-            Change::RemoveFlow(flow) => {
+            ConfigStep::RemoveFlow(flow) => {
                 self.flows.remove(&flow);
                 changes.push(change);
             }
-            Change::Cap(cap) => {
+            ConfigStep::SetCap(cap) => {
                 self.reserved_iops = cap.map_or(0, |cap| cap.reserved_iops);
                 changes.push(change);
             }
             _ => return vec![change],
         }
         let min = |desired: &DesiredLimits| desired.limits.min_iops.map_or(0, Iops::per_second);
-        let coverage = Coverage::new(self.reserved_iops, self.flows.values().map(min));
+        let coverage = ReservationCoverage::new(self.reserved_iops, self.flows.values().map(min));
         for (flow, desired) in &mut self.flows {
             let covered = coverage.minimum_in_effect(min(desired), desired.min_iops);
             if covered != desired.min_iops || set == Some(*flow) {
                 desired.min_iops = covered;
                 let limits = Limits { min_iops: Iops::new(covered), ..desired.limits };
-                changes.push(Change::Flow { flow: *flow, holder: desired.holder, limits });
+                changes.push(ConfigStep::SetFlow { flow: *flow, owner: desired.holder, limits });
             }
         }
         changes
     }
 
     /// Appends the load of each disk over the last samples. `counters` are the current totals.
-    pub(crate) fn loads(
+    pub(crate) fn append_loads(
         &mut self,
         now: Time,
         counters: BTreeMap<u32, DiskQosCounters>,
@@ -100,7 +100,7 @@ impl Shared {
                 delivered_iops: rates.delivered_iops,
                 waits_for_grant: rates.waits_for_cap,
                 waits_for_store: rates.waits_for_device,
-                is_busy: rates.is_busy,
+                is_fully_utilised: rates.is_fully_utilised,
             });
         }
         self.samples.push_back((now, counters));

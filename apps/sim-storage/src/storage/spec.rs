@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use suimon_quantity::Iops;
-use suimon_sim_kernel::{InvalidKeys, SECOND, Use};
+use suimon_sim_kernel::{InvalidKeys, SECOND_NS, FigurePurpose};
 use suimon_storage_qos::{Limits, Normalization, Weight};
 
 use crate::cluster::{Clock, ClusterSpec};
@@ -23,16 +23,19 @@ pub struct StorageScenario {
     /// Length in s of the initial part of each step that is excluded from means.
     pub(crate) settle_s: u64,
     /// Largest delay of timers in µs.
-    pub(crate) timer_late_us: u64,
+    #[serde(rename = "timer_late_us")]
+    pub(crate) timer_delay_max_us: u64,
     pub(crate) array: ArraySpec,
-    pub(crate) capability: CapacitySpec,
+    #[serde(rename = "capability")]
+    pub(crate) capacity: CapacitySpec,
     pub(crate) node: Vec<NodeSpec>,
     /// Cluster; nodes are independent if absent.
     pub(crate) cluster: Option<ClusterSpec>,
     pub(crate) clients: Vec<ClientsSpec>,
     pub(crate) step: Vec<StepSpec>,
     pub(crate) swarm: Option<SwarmSpec>,
-    pub(crate) calibrate: Option<CalibrateSpec>,
+    #[serde(rename = "calibrate")]
+    pub(crate) calibration: Option<CalibrationSpec>,
 }
 
 /// Parameters of the measurement of the array's capacity, in which the demand of the clients is
@@ -62,7 +65,7 @@ pub(crate) struct NodeSpec {
 
 impl NodeSpec {
     pub(crate) const fn clock(&self) -> Clock {
-        Clock { ahead_ns: self.clock_ahead_s * SECOND, ppm: self.clock_ppm }
+        Clock { offset_ns: self.clock_ahead_s * SECOND_NS, drift_ppm: self.clock_ppm }
     }
 }
 
@@ -83,7 +86,8 @@ pub(crate) struct StepSpec {
     pub(crate) name: String,
     pub(crate) seconds: u64,
     #[serde(default)]
-    pub(crate) set: Vec<SetSpec>,
+    #[serde(rename = "set")]
+    pub(crate) limit_changes: Vec<LimitsSpec>,
     #[serde(default)]
     pub(crate) figure: Vec<FigureSpec>,
 }
@@ -91,7 +95,7 @@ pub(crate) struct StepSpec {
 /// Limits of disks set in a step.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SetSpec {
+pub(crate) struct LimitsSpec {
     /// Disks: `VM01..VM05`, one name, or `all`.
     pub(crate) disks: String,
     #[serde(default)]
@@ -110,19 +114,22 @@ pub(crate) struct FigureSpec {
     /// Published value as stated in the document.
     pub(crate) published: String,
     #[serde(rename = "use")]
-    pub(crate) used: Use,
-    pub(crate) expect: Expect,
+    pub(crate) purpose: FigurePurpose,
+    #[serde(rename = "expect")]
+    pub(crate) expectation: Expectation,
 }
 
 /// Expectation for a published figure. Rates are normalised operations per second of 8 KiB, as in
 /// the published experiments.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(crate) enum Expect {
+pub(crate) enum Expectation {
     /// Expected rate of each disk.
-    Each { iops: u64, within_percent: u64 },
+    #[serde(rename = "each")]
+    EachDisk { iops: u64, within_percent: u64 },
     /// Upper limit of each disk's rate.
-    EachBelow { iops: u64 },
+    #[serde(rename = "each-below")]
+    EachDiskBelow { iops: u64 },
     /// Upper limit of the sum of rates.
     SumBelow { iops: u64 },
     /// Largest relative difference between disks.
@@ -135,13 +142,16 @@ pub(crate) enum Expect {
     /// the start of the step.
     ReachedWithin { iops: u64, seconds: u64 },
     /// Percentage of the array's capacity that all disks together use.
-    Used { percent: u64 },
+    #[serde(rename = "used")]
+    CapacityUsed { percent: u64 },
     /// A notice about rejected minimums is emitted within this time in s after the start of the
     /// step.
-    Refused { within_s: u64 },
+    #[serde(rename = "refused")]
+    MinimumsRejected { within_s: u64 },
     /// The first notice about an unmet minimum of one of the disks is emitted `seconds` after the
     /// start of another step, within a tolerance of `within_s`.
-    ToldAfter { step: String, seconds: u64, within_s: u64 },
+    #[serde(rename = "told-after")]
+    UnmetNoticeAfter { step: String, seconds: u64, within_s: u64 },
 }
 
 /// Numbers of random events in swarm runs.
@@ -169,7 +179,7 @@ pub(crate) struct SwarmSpec {
 /// Unknown parameter and the target of its calibration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct CalibrateSpec {
+pub(crate) struct CalibrationSpec {
     /// Name of the parameter; only `array.drive.media_mb_s` is supported.
     pub(crate) parameter: String,
     /// Lowest value according to the manual.
@@ -188,7 +198,7 @@ pub(crate) struct PlacedDisk<'s> {
     pub(crate) load: &'s LoadSpec,
 }
 
-impl SetSpec {
+impl LimitsSpec {
     /// Returns the limits as used by the policy.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
@@ -214,7 +224,7 @@ impl StorageScenario {
     }
 
     /// Returns the disks named by `VM01..VM05`, `VM01` or `all`; empty for an unknown name.
-    pub(crate) fn named(&self, range: &str) -> Vec<u32> {
+    pub(crate) fn disks_in_range(&self, range: &str) -> Vec<u32> {
         let disks = self.disks();
         let index = |name: &str| disks.iter().position(|disk| disk.name == name);
         let (first, last) = match range.split_once("..") {
@@ -230,17 +240,17 @@ impl StorageScenario {
 
     /// Returns true if the scenario selects a parameter for calibration.
     pub const fn has_calibration(&self) -> bool {
-        self.calibrate.is_some()
+        self.calibration.is_some()
     }
 
     /// Reports keys of the scenario with invalid values.
     pub(crate) fn check_keys(&self, invalid: &mut InvalidKeys) {
         self.check_array(invalid);
-        invalid.within("timer_late_us", self.timer_late_us, 0, 1_000_000);
-        invalid.within("capability.depth", self.capability.depth.into(), 1, 1024);
-        invalid.within("capability.seconds", self.capability.seconds, 1, 3600);
-        invalid.within("capability.settle_s", self.capability.settle_s, 0, 3600);
-        invalid.within("node", self.node.len() as u64, 1, 64);
+        invalid.check_range("timer_late_us", self.timer_delay_max_us, 0, 1_000_000);
+        invalid.check_range("capability.depth", self.capacity.depth.into(), 1, 1024);
+        invalid.check_range("capability.seconds", self.capacity.seconds, 1, 3600);
+        invalid.check_range("capability.settle_s", self.capacity.settle_s, 0, 3600);
+        invalid.check_range("node", self.node.len() as u64, 1, 64);
         for node in self.node.iter().filter(|node| node.clock_ppm.abs() > 100_000) {
             invalid.add(
                 "node.clock_ppm",
@@ -255,50 +265,50 @@ impl StorageScenario {
             self.check_step(&format!("step {number}"), step, invalid);
         }
         if let Some(swarm) = &self.swarm {
-            invalid.within("swarm.seconds", swarm.seconds, 1, 86_400);
-            invalid.within("swarm.faults", swarm.faults, 0, 1000);
-            invalid.within("swarm.changes", swarm.changes, 0, 1000);
-            invalid.within("swarm.min_iops", swarm.min_iops, 1, 1_000_000);
-            invalid.within("swarm.recovery_s", swarm.recovery_s, 0, 3600);
-            invalid.within("swarm.cluster_faults", swarm.cluster_faults, 0, 1000);
-            invalid.within("swarm.cluster_recovery_s", swarm.cluster_recovery_s, 0, 3600);
+            invalid.check_range("swarm.seconds", swarm.seconds, 1, 86_400);
+            invalid.check_range("swarm.faults", swarm.faults, 0, 1000);
+            invalid.check_range("swarm.changes", swarm.changes, 0, 1000);
+            invalid.check_range("swarm.min_iops", swarm.min_iops, 1, 1_000_000);
+            invalid.check_range("swarm.recovery_s", swarm.recovery_s, 0, 3600);
+            invalid.check_range("swarm.cluster_faults", swarm.cluster_faults, 0, 1000);
+            invalid.check_range("swarm.cluster_recovery_s", swarm.cluster_recovery_s, 0, 3600);
         }
-        if let Some(calibration) = &self.calibrate {
+        if let Some(calibration) = &self.calibration {
             if calibration.parameter != "array.drive.media_mb_s" {
                 let reason = format!("\"{}\" cannot be calibrated", calibration.parameter);
                 invalid.add("calibrate.parameter", format!("{reason}; set array.drive.media_mb_s"));
             }
-            invalid.within(
+            invalid.check_range(
                 "calibrate.high",
                 calibration.high.into(),
                 calibration.low.into(),
                 100_000,
             );
-            invalid.within("calibrate.low", calibration.low.into(), 1, 100_000);
+            invalid.check_range("calibrate.low", calibration.low.into(), 1, 100_000);
         }
     }
 
     fn check_array(&self, invalid: &mut InvalidKeys) {
         let ArraySpec { pairs, stripe_kb, write_cache_mb, link_mb_s, .. } = self.array;
-        invalid.within("array.pairs", pairs.into(), 1, 1024);
-        invalid.within("array.stripe_kb", stripe_kb.into(), 4, 65_536);
-        invalid.within("array.write_cache_mb", write_cache_mb.into(), 0, 1 << 20);
-        invalid.within("array.read_hit_percent", self.array.read_hit_percent.into(), 0, 100);
-        invalid.within("array.link_mb_s", link_mb_s.into(), 1, 1_000_000);
-        invalid.within("array.controller_us", self.array.controller_us.into(), 0, 1_000_000);
-        invalid.within("array.noise_percent", self.array.noise_percent.into(), 0, 90);
+        invalid.check_range("array.pairs", pairs.into(), 1, 1024);
+        invalid.check_range("array.stripe_kb", stripe_kb.into(), 4, 65_536);
+        invalid.check_range("array.write_cache_mb", write_cache_mb.into(), 0, 1 << 20);
+        invalid.check_range("array.read_hit_percent", self.array.read_hit_percent.into(), 0, 100);
+        invalid.check_range("array.link_mb_s", link_mb_s.into(), 1, 1_000_000);
+        invalid.check_range("array.controller_us", self.array.controller_us.into(), 0, 1_000_000);
+        invalid.check_range("array.noise_percent", self.array.noise_percent.into(), 0, 90);
         let drive = &self.array.drive;
-        invalid.within("array.drive.rpm", drive.rpm.into(), 1000, 100_000);
-        invalid.within("array.drive.media_mb_s", drive.media_mb_s.into(), 1, 100_000);
-        invalid.within("array.drive.capacity_gb", drive.capacity_gb.into(), 1, 1_000_000);
-        invalid.within("array.drive.reorder", drive.reorder.into(), 1, 1024);
+        invalid.check_range("array.drive.rpm", drive.rpm.into(), 1000, 100_000);
+        invalid.check_range("array.drive.media_mb_s", drive.media_mb_s.into(), 1, 100_000);
+        invalid.check_range("array.drive.capacity_gb", drive.capacity_gb.into(), 1, 1_000_000);
+        invalid.check_range("array.drive.reorder", drive.reorder_window.into(), 1, 1024);
         let (track, average) = (drive.seek_track_us.into(), drive.seek_average_us.into());
-        invalid.within("array.drive.seek_average_us", average, track, drive.seek_full_us.into());
+        invalid.check_range("array.drive.seek_average_us", average, track, drive.seek_full_us.into());
     }
 
     fn check_clients(&self, invalid: &mut InvalidKeys) {
         let disks = self.disks();
-        invalid.within("clients.names", disks.len() as u64, 1, 4096);
+        invalid.check_range("clients.names", disks.len() as u64, 1, 4096);
         for (index, disk) in disks.iter().enumerate() {
             if disks[..index].iter().any(|other| other.name == disk.name) {
                 invalid.add("clients.names", format!("{} is listed twice", disk.name));
@@ -313,10 +323,10 @@ impl StorageScenario {
                 invalid.add(key("node"), format!("{reason} {}", known_names.join(", ")));
             }
             let load = &clients.load;
-            invalid.within(key("load.block_kb"), load.block_kb.into(), 1, 65_536);
-            invalid.within(key("load.depth"), load.depth.into(), 1, 1024);
-            invalid.within(key("load.write_percent"), load.write_percent.into(), 0, 100);
-            invalid.within(key("load.size_gb"), load.size_gb.into(), 1, 65_536);
+            invalid.check_range(key("load.block_kb"), load.block_kb.into(), 1, 65_536);
+            invalid.check_range(key("load.depth"), load.depth.into(), 1, 1024);
+            invalid.check_range(key("load.write_percent"), load.write_percent.into(), 0, 100);
+            invalid.check_range(key("load.size_gb"), load.size_gb.into(), 1, 65_536);
         }
         let stripes = u64::from(self.array.pairs.max(1)) * u64::from(self.array.drive.capacity_gb);
         let size_gb = disks.iter().map(|disk| u64::from(disk.load.size_gb)).sum::<u64>();
@@ -334,7 +344,7 @@ impl StorageScenario {
             let reason = format!("{} must exceed settle_s, {}", step.seconds, self.settle_s);
             invalid.add(format!("{key}.seconds"), reason);
         }
-        for (number, set) in (1..).zip(&step.set) {
+        for (number, set) in (1..).zip(&step.limit_changes) {
             let key = format!("{key}.set {number}");
             self.check_range(&key, &set.disks, invalid);
             if let Err(error) = set.limits().check() {
@@ -347,9 +357,9 @@ impl StorageScenario {
         for (number, figure) in (1..).zip(&step.figure) {
             let key = format!("{key}.figure {number}");
             self.check_range(&key, &figure.disks, invalid);
-            let other = match &figure.expect {
-                Expect::Above { step } | Expect::Below { step } => Some(step),
-                Expect::ToldAfter { step, .. } => Some(step),
+            let other = match &figure.expectation {
+                Expectation::Above { step } | Expectation::Below { step } => Some(step),
+                Expectation::UnmetNoticeAfter { step, .. } => Some(step),
                 _ => None,
             };
             let is_known = |name: &String| self.step.iter().any(|step| step.name == *name);
@@ -360,7 +370,7 @@ impl StorageScenario {
     }
 
     fn check_range(&self, key: &str, range: &str, invalid: &mut InvalidKeys) {
-        if self.named(range).is_empty() {
+        if self.disks_in_range(range).is_empty() {
             let disks = self.disks();
             let names =
                 disks.first().zip(disks.last()).map(|(first, last)| (first.name, last.name));

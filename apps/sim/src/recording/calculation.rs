@@ -3,12 +3,13 @@
 use anyhow::Result;
 use serde::Serialize;
 use suimon_quantity::Time;
-use suimon_recording::{Names, RecordError};
+use suimon_recording::{ObjectNames, RecordError};
 
 /// Figure of the result, with its recorded and its calculated value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Row {
-    pub(crate) what: String,
+    #[serde(rename = "what")]
+    pub(crate) figure: String,
     pub(crate) recorded: String,
     pub(crate) what_if: String,
 }
@@ -21,7 +22,7 @@ impl Row {
         what_if: impl ToString,
     ) -> Self {
         let (recorded, what_if) = (recorded.to_string(), what_if.to_string());
-        Self { what: subject.into(), recorded, what_if }
+        Self { figure: subject.into(), recorded, what_if }
     }
 }
 
@@ -39,5 +40,5 @@ pub(crate) trait WhatIf {
     ///
     /// # Errors
     /// A setting is invalid.
-    fn calculate(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)>;
+    fn calculate(&self, names: &ObjectNames) -> Result<(Vec<Row>, Vec<String>)>;
 }

@@ -46,10 +46,10 @@ impl ReplayFlags {
         } else {
             print(&replay.text())?;
         }
-        if !replay.is_same() {
+        if !replay.matches_recording() {
             eprint!("{}", replay.differences());
         }
-        Ok(replay.is_same())
+        Ok(replay.matches_recording())
     }
 }
 

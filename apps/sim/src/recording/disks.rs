@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use suimon_quantity::{DiskId, Iops, Time};
 use suimon_recording::{
-    Names, RecordError, StoreInput, decode_store_initial_state, decode_store_input,
+    ObjectNames, RecordError, StoreInput, decode_store_initial_state, decode_store_input,
 };
 use suimon_storage_qos::{
-    Change, Completed, DiskSlot, FlowSlot, IoKind, Limits, LimitsOwner, MINIMUMS_PERCENT_MAX, Next,
-    SAMPLE, StoreScheduler, StoreSpec, Submitted, Weight,
+    ConfigStep, CompletedRequests, DiskSlot, FlowSlot, IoKind, Limits, LimitsOwner, MINIMUMS_PERCENT_MAX, NextAction,
+    SAMPLE_INTERVAL, StoreScheduler, StoreSpec, SubmitOutcome, Weight,
 };
 
 use crate::recording::calculation::{Row, WhatIf};
@@ -49,7 +49,7 @@ struct DiskActivity {
 pub(crate) struct DisksWhatIf {
     spec: StoreSpec,
     settings: Vec<Setting>,
-    changes: Vec<(Time, Change)>,
+    changes: Vec<(Time, ConfigStep)>,
     disks: BTreeMap<u32, DiskActivity>,
     end: Time,
     /// Time at which several workers began to share the store, if they did. The calculation ends
@@ -81,13 +81,13 @@ impl DisksWhatIf {
         });
     }
 
-    fn complete(&mut self, time: Time, slot: DiskSlot, completed: Completed) {
+    fn complete(&mut self, time: Time, slot: DiskSlot, completed: CompletedRequests) {
         let disk = self.disks.entry(slot.0).or_default();
         // Completions without a recorded submission are ignored.
         let open = disk.requests.len() - disk.latencies.len().min(disk.requests.len());
         let requests = completed.requests.min(u32::try_from(open).unwrap_or(u32::MAX));
         let latency_ns =
-            completed.latency_ns.unwrap_or_default() / u64::from(completed.requests.max(1));
+            completed.latency_sum_ns.unwrap_or_default() / u64::from(completed.requests.max(1));
         disk.latencies.extend((0..requests).map(|_| (completed.operation, latency_ns)));
         let cost = self.spec.normalization.cost(completed.bytes);
         disk.operations += u64::from(cost) * u64::from(requests);
@@ -109,29 +109,29 @@ impl DisksWhatIf {
                 "min_iops" => limits.min_iops = rate()?,
                 "max_iops" => limits.max_iops = rate()?,
                 "weight" => limits.weight = setting.value::<Weight>()?,
-                _ => return setting.unknown("min_iops, max_iops and weight"),
+                _ => return setting.unknown_setting_error("min_iops, max_iops and weight"),
             }
         }
         limits.check()?;
         Ok(limits)
     }
 
-    fn changed(&self, names: &Names, change: Change) -> Result<Change> {
-        let Change::Flow { flow, holder: LimitsOwner::Disk(id), limits } = change else {
+    fn changed(&self, names: &ObjectNames, change: ConfigStep) -> Result<ConfigStep> {
+        let ConfigStep::SetFlow { flow, owner: LimitsOwner::Disk(id), limits } = change else {
             return Ok(change);
         };
         let limits = self.set(&disk_name(names, id), limits)?;
-        Ok(Change::Flow { flow, holder: LimitsOwner::Disk(id), limits })
+        Ok(ConfigStep::SetFlow { flow, owner: LimitsOwner::Disk(id), limits })
     }
 
-    fn record_slot(&mut self, change: &Change) {
-        if let Change::Disk { slot, disk, .. } = change {
+    fn record_slot(&mut self, change: &ConfigStep) {
+        if let ConfigStep::SetDisk { slot, disk, .. } = change {
             self.disks.entry(slot.0).or_default().id = Some(*disk);
         }
     }
 }
 
-fn disk_name(names: &Names, disk: DiskId) -> String {
+fn disk_name(names: &ObjectNames, disk: DiskId) -> String {
     names.disks.get(&disk.0).cloned().unwrap_or_else(|| disk.0.to_string())
 }
 
@@ -146,10 +146,10 @@ impl WhatIf for DisksWhatIf {
             StoreInput::SubmitBatch { slot, sizes, .. } => {
                 sizes.into_iter().for_each(|bytes| self.arrive(time, slot, bytes));
             }
-            StoreInput::Completed { slot, of: completed } => self.complete(time, slot, completed),
-            StoreInput::Undone { slot, bytes } => {
+            StoreInput::Completed { slot, requests: completed } => self.complete(time, slot, completed),
+            StoreInput::NotExecuted { slot, bytes } => {
                 let operation = IoKind::Other;
-                let completed = Completed { operation, bytes, requests: 1, latency_ns: None };
+                let completed = CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: None };
                 self.complete(time, slot, completed);
             }
             StoreInput::Change(change) => {
@@ -162,7 +162,7 @@ impl WhatIf for DisksWhatIf {
         Ok(())
     }
 
-    fn calculate(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+    fn calculate(&self, names: &ObjectNames) -> Result<(Vec<Row>, Vec<String>)> {
         let disk_names: BTreeSet<String> =
             self.disks.values().filter_map(|disk| Some(disk_name(names, disk.id?))).collect();
         if !self.settings.iter().any(|setting| {
@@ -221,17 +221,17 @@ impl WhatIf for DisksWhatIf {
 
 /// Returns the reason for which the store would have rejected the minimums; `None` if it would have
 /// accepted them.
-fn rejection_reason(changes: &[(Time, Change)]) -> Option<String> {
+fn rejection_reason(changes: &[(Time, ConfigStep)]) -> Option<String> {
     let (mut flows, mut capability) = (BTreeMap::<FlowSlot, u64>::new(), None);
     for (_, change) in changes {
         match change {
-            Change::Flow { flow, limits, .. } => {
+            ConfigStep::SetFlow { flow, limits, .. } => {
                 flows.insert(*flow, limits.min_iops.map_or(0, |min| min.per_second()));
             }
-            Change::RemoveFlow(flow) => {
+            ConfigStep::RemoveFlow(flow) => {
                 flows.remove(flow);
             }
-            Change::Capacity(iops) => capability = *iops,
+            ConfigStep::SetCapacity(iops) => capability = *iops,
             _ => {}
         }
         let sum: u64 = flows.values().sum();
@@ -283,14 +283,14 @@ enum Due {
 struct Run<'r> {
     recorded: &'r DisksWhatIf,
     scheduler: StoreScheduler,
-    changes: Vec<(Time, Change)>,
+    changes: Vec<(Time, ConfigStep)>,
     replayed: BTreeMap<u32, ReplayedDisk>,
     agenda: BinaryHeap<Reverse<(u64, u64, Due)>>,
     number: u64,
 }
 
 impl<'r> Run<'r> {
-    fn new(what_if: &'r DisksWhatIf, changes: Vec<(Time, Change)>) -> Self {
+    fn new(what_if: &'r DisksWhatIf, changes: Vec<(Time, ConfigStep)>) -> Self {
         let scheduler = StoreScheduler::new(what_if.spec.clone());
         let (replayed, agenda) = (BTreeMap::new(), BinaryHeap::new());
         let mut run = Self { recorded: what_if, scheduler, changes, replayed, agenda, number: 0 };
@@ -362,8 +362,8 @@ impl<'r> Run<'r> {
             Due::Arrive { slot } => self.arrive(now, slot),
             Due::Completion { slot, operation, bytes, latency_ns } => {
                 let latency_ns = Some(latency_ns);
-                let completed = Completed { operation, bytes, requests: 1, latency_ns };
-                self.scheduler.handle_completed(now, DiskSlot(slot), completed);
+                let completed = CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns };
+                self.scheduler.handle_completed_requests(now, DiskSlot(slot), completed);
                 if let Some(replayed) = self.replayed.get_mut(&slot) {
                     replayed.latencies_ns.push(now.as_ns());
                     replayed.operations += u64::from(self.recorded.spec.normalization.cost(bytes));
@@ -372,11 +372,11 @@ impl<'r> Run<'r> {
             }
             Due::Sample => {
                 self.scheduler.observe(now);
-                self.plan((now + SAMPLE).as_ns(), Due::Sample);
+                self.plan((now + SAMPLE_INTERVAL).as_ns(), Due::Sample);
             }
             Due::Wake => {}
         }
-        while let Next::Dispatch { disk, .. } = self.scheduler.poll(now) {
+        while let NextAction::Dispatch { disk, .. } = self.scheduler.poll(now) {
             let replayed = self.replayed.get_mut(&disk.0);
             if let Some(bytes) = replayed.and_then(|replayed| replayed.waiting.pop_front()) {
                 self.send(now, disk.0, bytes);
@@ -407,8 +407,8 @@ impl<'r> Run<'r> {
                 replayed.is_coming = false;
                 replayed.submitted_ns = now.as_ns();
                 match submitted {
-                    Submitted::Dispatch => self.send(now, slot, arrival.bytes),
-                    Submitted::Queued => replayed.waiting.push_back(arrival.bytes),
+                    SubmitOutcome::Dispatch => self.send(now, slot, arrival.bytes),
+                    SubmitOutcome::Queued => replayed.waiting.push_back(arrival.bytes),
                 }
                 self.expect(slot);
             }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use suimon_recording::{
-    BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Record, block_body, block_header, open, records,
+    BLOCK_HEADER_BYTES, FILE_HEADER_BYTES, Record, verify_block_body, decode_block_header, check_file_header, decode_records,
 };
 
 /// Recording that is read block by block.
@@ -15,7 +15,7 @@ pub(crate) struct Recording<R> {
     offset: u64,
     /// Offset in the file of an incomplete block at the end; `None` if the file ends with a
     /// complete block.
-    pub(crate) cut: Option<u64>,
+    pub(crate) truncated_at: Option<u64>,
 }
 
 impl Recording<BufReader<File>> {
@@ -32,8 +32,8 @@ impl<R: Read> Recording<R> {
     pub(crate) fn new(mut input: R) -> Result<Self> {
         let mut header = Vec::new();
         input.by_ref().take(FILE_HEADER_BYTES as u64).read_to_end(&mut header)?;
-        open(&header)?;
-        Ok(Self { from: input, offset: FILE_HEADER_BYTES as u64, cut: None })
+        check_file_header(&header)?;
+        Ok(Self { from: input, offset: FILE_HEADER_BYTES as u64, truncated_at: None })
     }
 
     /// Calls `see` with the offset in the file and the record, for each record.
@@ -47,7 +47,7 @@ impl<R: Read> Recording<R> {
         let mut body = Vec::new();
         while self.next_block(&mut body)? {
             let block_offset = self.offset - body.len() as u64;
-            for record in records(&body, block_offset) {
+            for record in decode_records(&body, block_offset) {
                 let (record_offset, record) = record?;
                 see(record_offset, record)?;
             }
@@ -64,20 +64,20 @@ impl<R: Read> Recording<R> {
             0 => return Ok(false),
             BLOCK_HEADER_BYTES => {}
             _ => {
-                self.cut = Some(block_offset);
+                self.truncated_at = Some(block_offset);
                 return Ok(false);
             }
         }
-        let header = block_header(header, block_offset)?;
+        let header = decode_block_header(header, block_offset)?;
         let length = u64::from(header.length);
         // `take` allocates only as much memory as the file has bytes, whatever length the block
         // states.
         if self.from.by_ref().take(length).read_to_end(body)? as u64 != length {
-            self.cut = Some(block_offset);
+            self.truncated_at = Some(block_offset);
             body.clear();
             return Ok(false);
         }
-        block_body(header, body, block_offset)?;
+        verify_block_body(header, body, block_offset)?;
         self.offset = block_offset + BLOCK_HEADER_BYTES as u64 + length;
         Ok(true)
     }

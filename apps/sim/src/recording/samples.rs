@@ -9,13 +9,13 @@ use suimon_cluster_qos::{
 };
 use suimon_quantity::{Direction, DiskId, Iops, PortId, QueueId, Time, WorkerId};
 use suimon_recording::{
-    MemberInitialState, Recorded, RecordingSource, Sink, StreamId, encode_about, encode_block,
+    MemberInitialState, Recorded, RecordingSource, RecordSink, StreamId, encode_origin, encode_block,
     file_header,
 };
-use suimon_sim_kernel::{RandomStream, SECOND};
+use suimon_sim_kernel::{RandomStream, SECOND_NS};
 use suimon_storage_qos::{
-    Borrower, Capacity as Declared, Completed, Completion, DiskSlot, IoKind, Limits, LimitsSource,
-    Next, Normalization, Proposal, Store, StoreScheduler, StoreSpec, Submitted,
+    Borrower, Capacity as Declared, CompletedRequests, Completion, DiskSlot, IoKind, Limits, LimitsSource,
+    NextAction, Normalization, Proposal, Store, StoreScheduler, StoreSpec, SubmitOutcome,
 };
 use suimon_teaming::lacp::{Activity, Lacp, LacpAction, LacpPortSpec, LacpSpec, Link, Timer};
 use suimon_teaming::{
@@ -31,8 +31,8 @@ pub(super) struct Bodies {
     bodies: Mutex<Vec<Vec<u8>>>,
 }
 
-impl Sink for Bodies {
-    fn next_stream(&self) -> StreamId {
+impl RecordSink for Bodies {
+    fn allocate_stream_id(&self) -> StreamId {
         let mut streams = self.streams.lock().unwrap();
         *streams += 1;
         StreamId(*streams)
@@ -44,7 +44,7 @@ impl Sink for Bodies {
     }
 }
 
-pub(super) fn recording_sink() -> (Arc<Bodies>, Arc<dyn Sink>) {
+pub(super) fn recording_sink() -> (Arc<Bodies>, Arc<dyn RecordSink>) {
     let bodies = Arc::new(Bodies::default());
     (bodies.clone(), bodies)
 }
@@ -53,7 +53,7 @@ impl Bodies {
     /// Returns the bodies of all blocks.
     pub(super) fn bodies(&self) -> Vec<Vec<u8>> {
         let source =
-            encode_about(&RecordingSource { host: "h".to_owned(), ..RecordingSource::default() });
+            encode_origin(&RecordingSource { host: "h".to_owned(), ..RecordingSource::default() });
         [source].into_iter().chain(self.bodies.lock().unwrap().clone()).collect()
     }
 
@@ -77,24 +77,24 @@ fn team_spec(algorithm: Algorithm) -> TeamSpec {
 }
 
 /// Records a team with few uneven flows and a link that fails repeatedly.
-fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
+fn team(sink: &Arc<dyn RecordSink>, algorithm: Algorithm, seconds: u64) {
     let mut random = RandomStream::new(7, "team");
-    let time = |second: u64| Time::from_ns(SECOND * (100 + second));
+    let time = |second: u64| Time::from_ns(SECOND_NS * (100 + second));
     let origin = (time(0), "both");
-    let mut team = Recorded::<Team>::team(Some(sink), origin, team_spec(algorithm)).unwrap();
+    let mut team = Recorded::<Team>::record_team(Some(sink), origin, team_spec(algorithm)).unwrap();
     let link = |up| MemberLink { up, speed_mbps: 10_000, ..MemberLink::default() };
-    let _ = team.handle_ports(time(0), &[TeamPort { id: PortId(4), mac: None }]);
+    let _ = team.set_ports(time(0), &[TeamPort { id: PortId(4), mac: None }]);
     for member in [1, 2] {
-        let _ = team.handle_member(time(0), MemberId(member), link(true)).unwrap();
+        let _ = team.handle_member_link(time(0), MemberId(member), link(true)).unwrap();
     }
-    assert!(team.handle_member(time(0), MemberId(77), link(true)).is_err());
+    assert!(team.handle_member_link(time(0), MemberId(77), link(true)).is_err());
     let flows: Vec<(usize, u64)> = (0..40)
-        .map(|_| (random.below(BUCKETS as u64) as usize, random.within(1, 400) << 16))
+        .map(|_| (random.draw_below(BUCKETS as u64) as usize, random.draw_in_range(1, 400) << 16))
         .collect();
     for second in 1..=seconds {
-        if random.percent(3) {
+        if random.draw_chance(3) {
             for up in [false, true] {
-                let _ = team.handle_member(time(second), MemberId(1), link(up)).unwrap();
+                let _ = team.handle_member_link(time(second), MemberId(1), link(up)).unwrap();
             }
         }
         let mut loads = Box::new([BucketLoad::default(); BUCKETS]);
@@ -108,9 +108,9 @@ fn team(sink: &Arc<dyn Sink>, algorithm: Algorithm, seconds: u64) {
 
 /// Records a team that exchanges LACPDUs with another one over two links. One link fails
 /// repeatedly, and some frames are damaged.
-fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
+fn lacp(sink: &Arc<dyn RecordSink>, seconds: u64) {
     let mut random = RandomStream::new(7, "lacp");
-    let time = |step: u64| Time::from_ns(SECOND * 500 + SECOND / 10 * step);
+    let time = |step: u64| Time::from_ns(SECOND_NS * 500 + SECOND_NS / 10 * step);
     let mac = |system: u8, port: u8| suimon_frame::MacAddr::new([2, 0, 0, system, 2, port]);
     let spec = |system: u8| LacpSpec {
         system: mac(system, 0),
@@ -120,9 +120,9 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
         timer: Timer::Fast,
         individual_allowed: false,
         max_active: 2,
-        mixed_speeds: false,
+        mixed_speeds_allowed: false,
     };
-    let mut local = Recorded::<Lacp>::lacp(Some(sink), (time(0), "both"), spec(1)).unwrap();
+    let mut local = Recorded::<Lacp>::record_lacp(Some(sink), (time(0), "both"), spec(1)).unwrap();
     let mut remote = Lacp::new(spec(2)).unwrap();
     let link = Some(Link { speed_mbps: 10_000, full_duplex: true });
     for number in [1_u8, 2] {
@@ -136,9 +136,9 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
     }
     assert!(local.handle_link(time(0), MemberId(77), link).is_err());
     for step in 1..=10 * seconds {
-        if random.percent(2) {
+        if random.draw_chance(2) {
             local
-                .handle_link(time(step), MemberId(1), link.filter(|_| random.percent(50)))
+                .handle_link(time(step), MemberId(1), link.filter(|_| random.draw_chance(50)))
                 .unwrap();
         }
         let mut actions = Vec::new();
@@ -146,8 +146,8 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
         for action in actions {
             let LacpAction::Send { member, frame } = action else { continue };
             let mut bytes = frame.bytes().to_vec();
-            if random.percent(5) {
-                bytes.truncate(random.below(bytes.len() as u64) as usize);
+            if random.draw_chance(5) {
+                bytes.truncate(random.draw_below(bytes.len() as u64) as usize);
             }
             let _ = local.handle_frame(time(step), member, &bytes);
         }
@@ -166,7 +166,7 @@ fn lacp(sink: &Arc<dyn Sink>, seconds: u64) {
 }
 
 /// Records four queues on four workers with varying loads.
-fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
+fn vmq(sink: &Arc<dyn RecordSink>, periods: u64) {
     let mut random = RandomStream::new(7, "vmq");
     let period = Duration::from_millis(250);
     let processors: Vec<WorkerSpec> = (0..4)
@@ -176,7 +176,7 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
             numa_node: 0,
         })
         .collect();
-    let time = |round: u64| Time::from_ns(SECOND / 4 * (400 + round));
+    let time = |round: u64| Time::from_ns(SECOND_NS / 4 * (400 + round));
     let spec = VmqSpec { max_workers: 4, ..VmqSpec::default() };
     let mut vmq =
         Recorded::<Vmq>::record_vmq(Some(sink), (time(0), "wan"), spec, &processors).unwrap();
@@ -184,12 +184,12 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
     for port in 0..4 {
         vmq.set_nic(PortId(port), NicSpec::default(), 1, time(0)).unwrap();
         let added = vmq.add_queue(queue(port), time(0)).unwrap();
-        vmq.handle_moved_externally(queue(port), added.at, time(0));
+        vmq.handle_moved_externally(queue(port), added.worker, time(0));
     }
     let mut busy = [0_u64; 4];
     for round in 1..=periods {
         if round % 40 == 1 {
-            busy = busy.map(|_| random.below(240_000_000));
+            busy = busy.map(|_| random.draw_below(240_000_000));
         }
         let placement: Vec<(QueueId, WorkerId)> = vmq.placement().collect();
         let queues =
@@ -208,7 +208,7 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
         for queue_move in observed.moves {
             vmq.handle_moved(
                 queue_move.queue,
-                if random.percent(90) { queue_move.to } else { queue_move.from },
+                if random.draw_chance(90) { queue_move.to } else { queue_move.from },
                 time(round),
             );
         }
@@ -217,15 +217,15 @@ fn vmq(sink: &Arc<dyn Sink>, periods: u64) {
 }
 
 /// Records a node that is the only user and leader of a store.
-fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
+fn cluster(sink: &Arc<dyn RecordSink>, turns: u64) {
     let mut random = RandomStream::new(7, "cluster");
-    let time = |round: u64| Time::from_ns(SECOND * 300 + SECOND / 4 * round);
+    let time = |round: u64| Time::from_ns(SECOND_NS * 300 + SECOND_NS / 4 * round);
     let (node, terms) = (NodeId(3), Parameters::default());
     let initial_state =
-        MemberInitialState { terms, node, incarnation: 2, durable: DurableState::default() };
+        MemberInitialState { parameters: terms, node, incarnation: 2, durable: DurableState::default() };
     let (mut member, mut actions) =
-        Recorded::<Member>::member(Some(sink), (time(0), "san"), initial_state);
-    let mut leader = Recorded::<Allocator>::leader(Some(sink), (time(0), "san"), terms);
+        Recorded::<Member>::record_member(Some(sink), (time(0), "san"), initial_state);
+    let mut leader = Recorded::<Allocator>::record_allocator(Some(sink), (time(0), "san"), terms);
     let (capability, records) = (SharedStoreCapacity::Declared(10_000), Vec::new());
     let event = AllocatorEvent::Elected {
         term: Term(5),
@@ -236,19 +236,19 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
     let mut to_write = leader.handle(time(0), event);
     for round in 1..=turns {
         let now = time(round);
-        let demanded = random.below(6000);
+        let demanded = random.draw_below(6000);
         let load = DiskLoad {
             disk: DiskKey(1),
             policy: None,
-            min_iops: if random.percent(50) { 0 } else { 2000 },
+            min_iops: if random.draw_chance(50) { 0 } else { 2000 },
             max_iops: None,
             fallback_iops: None,
             weight: 100,
             demand_iops: demanded,
             delivered_iops: demanded / 2,
-            waits_for_grant: random.percent(30),
+            waits_for_grant: random.draw_chance(30),
             waits_for_store: false,
-            is_busy: false,
+            is_fully_utilised: false,
         };
         actions.extend(member.handle(now, MemberEvent::Loads { disks: vec![load], latency_ns: 1 }));
         for action in actions.drain(..) {
@@ -259,7 +259,7 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
         to_write.extend(leader.handle_deadline(now));
         for action in std::mem::take(&mut to_write) {
             let AllocatorAction::Write { grants, .. } = action else { continue };
-            to_write.extend(leader.handle(now, AllocatorEvent::Written));
+            to_write.extend(leader.handle(now, AllocatorEvent::GrantsWritten));
             for (_, grant) in grants {
                 actions.extend(member.handle(now, MemberEvent::Granted { grant }));
             }
@@ -271,8 +271,8 @@ fn cluster(sink: &Arc<dyn Sink>, turns: u64) {
 }
 
 /// Returns a write of 8 KiB that completed after `latency_ns`.
-const fn completed_write(latency_ns: Option<u64>) -> Completed {
-    Completed { operation: IoKind::Write, bytes: 8192, requests: 1, latency_ns }
+const fn completed_write(latency_ns: Option<u64>) -> CompletedRequests {
+    CompletedRequests { operation: IoKind::Write, bytes: 8192, requests: 1, latency_sum_ns: latency_ns }
 }
 
 /// Runs two disks with limits on a device with a service time of 1 ms and eight requests in flight.
@@ -289,7 +289,7 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
         ends = pending;
         for (_, slot) in &completed {
             outstanding[slot.0 as usize] -= 1;
-            scheduler.handle_completed(now, *slot, completed_write(Some(1_000_000)));
+            scheduler.handle_completed_requests(now, *slot, completed_write(Some(1_000_000)));
         }
         for slot in slots {
             let available = 8 - outstanding[slot.0 as usize];
@@ -298,14 +298,14 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
                 let sizes = vec![8192; available as usize];
                 scheduler.submit_batch(now, slot, &sizes, slot.0).unwrap().dispatched
             } else if available == 1 {
-                let is_going = scheduler.submit(now, slot, 8192, slot.0) == Ok(Submitted::Dispatch);
+                let is_going = scheduler.submit(now, slot, 8192, slot.0) == Ok(SubmitOutcome::Dispatch);
                 usize::from(is_going)
             } else {
                 0
             };
             ends.extend((0..dispatched).map(|_| (now + Duration::from_millis(1), slot)));
         }
-        while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+        while let NextAction::Dispatch { disk, .. } = scheduler.poll(now) {
             ends.push((now + Duration::from_millis(1), disk));
         }
         if step % 2000 == 0 {
@@ -316,14 +316,14 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
     while !ends.is_empty() {
         now = now + Duration::from_millis(1);
         for (_, slot) in std::mem::take(&mut ends) {
-            scheduler.handle_completed(now, slot, completed_write(None));
+            scheduler.handle_completed_requests(now, slot, completed_write(None));
         }
-        while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+        while let NextAction::Dispatch { disk, .. } = scheduler.poll(now) {
             ends.push((now, disk));
         }
         if ends.is_empty() && scheduler.next_deadline().is_some() {
             now = scheduler.next_deadline().unwrap();
-            while let Next::Dispatch { disk, .. } = scheduler.poll(now) {
+            while let NextAction::Dispatch { disk, .. } = scheduler.poll(now) {
                 ends.push((now, disk));
             }
         }
@@ -332,10 +332,10 @@ fn disks(scheduler: &mut Recorded<StoreScheduler>, start: Time, ms: u64) -> Time
 }
 
 /// Records a store used by one worker, then by two, then by one again.
-pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
+pub(super) fn storage(sink: &Arc<dyn RecordSink>, ms: u64) {
     let spec = StoreSpec { depth_min: 8, depth_max: 8, ..StoreSpec::default() };
-    let start = Time::from_ns(SECOND * 50);
-    let mut scheduler = Recorded::scheduler(Some(sink), (start, "2"), spec);
+    let start = Time::from_ns(SECOND_NS * 50);
+    let mut scheduler = Recorded::record_scheduler(Some(sink), (start, "2"), spec);
     let mut store = Store::new(Declared::Declared(8000));
     let limits = |min, max| Limits {
         min_iops: Iops::new(min),
@@ -343,10 +343,10 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
         ..Limits::default()
     };
     for (disk, limits) in [(DiskId(70), limits(3000, 0)), (DiskId(71), limits(0, 2000))] {
-        let proposal = Proposal::Disk(disk, LimitsSource::Own(limits));
-        store.propose(&[proposal], false).unwrap();
+        let proposal = Proposal::SetDisk(disk, LimitsSource::Own(limits));
+        store.apply(&[proposal], false).unwrap();
     }
-    for change in store.changes() {
+    for change in store.config_steps() {
         scheduler.apply(start, change);
     }
     let mut now = disks(&mut scheduler, start, ms);
@@ -356,7 +356,7 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
         borrower.add(slot);
     }
     let mut other_borrower = borrower.clone();
-    let mut budget = scheduler.share(now, worker, &mut borrower);
+    let mut budget = scheduler.into_shared_budget(now, worker, &mut borrower);
     let mut under_way = [0_u32; 2];
     for _ in 0..ms.min(400) {
         now = now + Duration::from_micros(500);
@@ -367,7 +367,7 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
                 let (disk, operation, bytes) = (slot, IoKind::Read, 8192);
                 borrower.handle_completion(now, Completion { disk, operation, bytes, latency });
             }
-            if borrower.submit(now, slot, 8192, 9) == Ok(Submitted::Dispatch) {
+            if borrower.submit(now, slot, 8192, 9) == Ok(SubmitOutcome::Dispatch) {
                 under_way[index] += 1;
             }
             if let Ok(report) = borrower.poll_report(now, Default::default()) {
@@ -378,16 +378,16 @@ pub(super) fn storage(sink: &Arc<dyn Sink>, ms: u64) {
             let (index, borrower) =
                 if grant.worker == worker { (0, &mut borrower) } else { (1, &mut other_borrower) };
             borrower.handle_grant(now, grant);
-            while let Next::Dispatch { .. } = borrower.poll(now) {
+            while let NextAction::Dispatch { .. } = borrower.poll(now) {
                 under_way[index] += 1;
             }
         }
     }
     budget.observe(now);
     for slot in [DiskSlot(0), DiskSlot(1)] {
-        while other_borrower.withdraw(slot).is_some() {}
+        while other_borrower.withdraw_request(slot).is_some() {}
     }
-    let mut scheduler = budget.unshare(now, borrower);
+    let mut scheduler = budget.into_scheduler(now, borrower);
     disks(&mut scheduler, now, ms / 8);
     scheduler.flush();
 }

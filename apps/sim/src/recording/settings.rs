@@ -17,7 +17,8 @@ pub(crate) enum SettingSubject {
 /// Changed setting of one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Setting {
-    pub(crate) of: SettingSubject,
+    #[serde(rename = "of")]
+    pub(crate) subject: SettingSubject,
     /// Name of the object that the setting changes; `None` for all objects of this kind.
     pub(crate) name: Option<String>,
     pub(crate) field: String,
@@ -45,19 +46,19 @@ impl FromStr for Setting {
             Some((name, field)) => (Some(name.to_owned()), field),
             None => (None, rest),
         };
-        Ok(Self { of: subject, name, field: field.to_owned(), value: value.to_owned() })
+        Ok(Self { subject, name, field: field.to_owned(), value: value.to_owned() })
     }
 }
 
 impl Setting {
     /// Returns true if the setting applies to this object.
     pub(crate) fn applies_to(&self, subject: SettingSubject, name: &str) -> bool {
-        self.of == subject && self.name.as_deref().is_none_or(|setting_name| setting_name == name)
+        self.subject == subject && self.name.as_deref().is_none_or(|setting_name| setting_name == name)
     }
 
     /// Returns the setting in the notation of the command line.
     pub(crate) fn text(&self) -> String {
-        let subject = match self.of {
+        let subject = match self.subject {
             SettingSubject::Team => "team",
             SettingSubject::Vmq => "vmq",
             SettingSubject::Disk => "disk",
@@ -85,7 +86,7 @@ impl Setting {
     }
 
     /// Returns the error for a key that settings of this subject do not have.
-    pub(crate) fn unknown<T>(&self, valid_settings: &str) -> Result<T> {
+    pub(crate) fn unknown_setting_error<T>(&self, valid_settings: &str) -> Result<T> {
         bail!(
             "--set {}: no setting `{}` exists; the settings are {valid_settings}",
             self.text(),

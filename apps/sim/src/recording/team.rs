@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use suimon_quantity::Time;
-use suimon_recording::{Names, Policy, RecordError, TeamDecision, TeamInput, decode};
+use suimon_recording::{ObjectNames, Policy, RecordError, TeamDecision, TeamInput, decode_json};
 use suimon_teaming::{Algorithm, BucketLoad, MemberId, Team, TeamSpec};
 
 use crate::recording::calculation::{Row, WhatIf};
@@ -46,7 +46,7 @@ fn set(settings: &[Setting], mut spec: TeamSpec) -> Result<TeamSpec> {
             "algorithm" => spec.algorithm = setting.value()?,
             "mode" => spec.mode = setting.value()?,
             "min_links" => spec.min_links = setting.value()?,
-            _ => return setting.unknown("algorithm, mode and min_links"),
+            _ => return setting.unknown_setting_error("algorithm, mode and min_links"),
         }
     }
     Ok(spec)
@@ -54,7 +54,7 @@ fn set(settings: &[Setting], mut spec: TeamSpec) -> Result<TeamSpec> {
 
 impl TeamWhatIf {
     pub(crate) fn begin(initial_state: &[u8], settings: Vec<Setting>) -> Result<Self> {
-        let spec: TeamSpec = decode(initial_state)?;
+        let spec: TeamSpec = decode_json(initial_state)?;
         let other =
             Team::new(set(&settings, spec.clone())?).context("the team with this setting")?;
         Ok(Self {
@@ -87,7 +87,7 @@ impl TeamWhatIf {
 
 impl WhatIf for TeamWhatIf {
     fn step(&mut self, time: Time, input: &[u8]) -> Result<(), RecordError> {
-        let input: TeamInput = decode(input)?;
+        let input: TeamInput = decode_json(input)?;
         if let TeamInput::Loads(loads) = &input {
             self.count_loads(loads);
         }
@@ -96,7 +96,7 @@ impl WhatIf for TeamWhatIf {
         let input = match input {
             TeamInput::Spec(spec) => {
                 let spec = set(&self.settings, spec);
-                TeamInput::Spec(spec.map_err(|error| RecordError::Body(error.to_string()))?)
+                TeamInput::Spec(spec.map_err(|error| RecordError::InvalidBody(error.to_string()))?)
             }
             // The recorded member of a flow is removed, so that the policy's own selection applies.
             TeamInput::Loads(mut loads) => {
@@ -106,12 +106,12 @@ impl WhatIf for TeamWhatIf {
             other => other,
         };
         let decision = self.other.step(time, &input);
-        self.refused = self.refused.take().or_else(|| decision.refused.clone());
+        self.refused = self.refused.take().or_else(|| decision.refusal_reason.clone());
         self.would.count(&decision);
         Ok(())
     }
 
-    fn calculate(&self, names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+    fn calculate(&self, names: &ObjectNames) -> Result<(Vec<Row>, Vec<String>)> {
         let Self { was: recorded, would: what_if, .. } = self;
         let spec = |team: &Team| format!("{}/{}", team.spec().mode, team.spec().algorithm);
         let mut rows = vec![

@@ -3,7 +3,7 @@
 
 use anyhow::Result;
 use suimon_recording::{
-    LossReason, Names, RecordingError, StreamId, encode_lost, encode_names, records,
+    LossReason, ObjectNames, RecordingError, StreamId, encode_ended_early, encode_names, decode_records,
 };
 use suimon_sim_kernel::RandomStream;
 
@@ -24,7 +24,7 @@ fn evaluate(file: &[u8], settings: &[&str]) -> Result<WhatIfReport> {
 
 fn row<'a>(answer: &'a WhatIfReport, title: &str) -> (&'a str, &'a str) {
     let mut rows = answer.policies.iter().flat_map(|policy| &policy.rows);
-    let row = rows.find(|row| row.what == title).unwrap_or_else(|| panic!("{answer:#?}"));
+    let row = rows.find(|row| row.figure == title).unwrap_or_else(|| panic!("{answer:#?}"));
     (&row.recorded, &row.what_if)
 }
 
@@ -32,7 +32,7 @@ fn row<'a>(answer: &'a WhatIfReport, title: &str) -> (&'a str, &'a str) {
 fn a_replay_repeats_the_recorded_decisions() {
     let file = recorded_for(1000).file();
     let replay = replayed(&file).unwrap();
-    assert!(replay.is_same(), "{}", replay.differences());
+    assert!(replay.matches_recording(), "{}", replay.differences());
     let streams: Vec<(String, u64)> = replay
         .streams
         .iter()
@@ -57,17 +57,17 @@ fn a_replay_repeats_the_recorded_decisions() {
     );
     // An incomplete recording of a killed daemon is read up to its end.
     let cut = replayed(&file[..file.len() - 5]).unwrap();
-    assert!(cut.is_same() && cut.cut.is_some(), "{cut:?}");
+    assert!(cut.matches_recording() && cut.truncated_at.is_some(), "{cut:?}");
 }
 
 #[test]
 fn a_loss_mark_of_all_streams_applies_to_each_of_them() {
     let mut bodies = recorded().bodies();
-    bodies.push(encode_lost(StreamId(0), LossReason::Full));
+    bodies.push(encode_ended_early(StreamId(0), LossReason::Full));
     let file = file(&bodies);
     let replay = replayed(&file).unwrap();
-    assert!(replay.streams.len() > 1 && replay.is_same());
-    assert!(replay.streams.iter().all(|stream| stream.lost == Some(LossReason::Full)));
+    assert!(replay.streams.len() > 1 && replay.matches_recording());
+    assert!(replay.streams.iter().all(|stream| stream.loss_reason == Some(LossReason::Full)));
     let answer = evaluate(&file, &["team.both.algorithm=dynamic"]).unwrap();
     let notes = &answer.policies[0].notes;
     assert!(notes.iter().any(|note| note.contains("incomplete")), "{notes:?}");
@@ -105,7 +105,7 @@ fn one_changed_byte_in_a_decision_is_detected() {
             }
             // With a recomputed checksum, the comparison detects the modification.
             match replayed(&file(&changed)) {
-                Ok(replay) => assert!(!replay.is_same(), "block {index}, byte {position}"),
+                Ok(replay) => assert!(!replay.matches_recording(), "block {index}, byte {position}"),
                 Err(error) => assert!(error.is::<RecordingError>(), "{error}"),
             }
             found_count += 1;
@@ -117,7 +117,7 @@ fn one_changed_byte_in_a_decision_is_detected() {
 /// Returns true if a byte of a body belongs to a decision.
 fn in_decision(body: &[u8], position: usize) -> bool {
     let body_start = body.as_ptr() as usize;
-    records(body, 0).any(|record| {
+    decode_records(body, 0).any(|record| {
         let Ok((_, suimon_recording::Record::Step { decision, .. })) = record else { return false };
         let decision_offset = decision.as_ptr() as usize - body_start;
         (decision_offset..decision_offset + decision.len()).contains(&position)
@@ -132,17 +132,17 @@ fn any_bytes_result_in_a_replay_or_an_error_with_its_location() {
     let (mut rejected, mut read) = (0, 0);
     for _ in 0..300 {
         let mut changed: Vec<Vec<u8>> = bodies[..bodies.len().min(30)].to_vec();
-        for _ in 0..random.within(1, 4) {
-            let index = random.below(changed.len() as u64) as usize;
-            let position = random.below(changed[index].len() as u64) as usize;
+        for _ in 0..random.draw_in_range(1, 4) {
+            let index = random.draw_below(changed.len() as u64) as usize;
+            let position = random.draw_below(changed[index].len() as u64) as usize;
             let old = changed[index][position];
-            match random.below(6) {
+            match random.draw_below(6) {
                 // Mostly changed digits, which reach the policies as different inputs.
                 0..=3 if old.is_ascii_digit() => {
-                    changed[index][position] = b'0' + random.below(10) as u8;
+                    changed[index][position] = b'0' + random.draw_below(10) as u8;
                 }
                 0..=3 => {}
-                4 if random.percent(20) => changed[index].truncate(position),
+                4 if random.draw_chance(20) => changed[index].truncate(position),
                 4 => changed[index][position] = random.bits() as u8,
                 _ => changed[index].insert(position, b'9'),
             }
@@ -246,7 +246,7 @@ fn unanswerable_settings_are_reported() {
 fn other_limits_change_the_shares_of_disks() {
     let (bodies, sink) = recording_sink();
     let names = [(70, "fast"), (71, "slow")].map(|(id, name)| (id, name.to_owned()));
-    let names = Names { disks: names.into(), ..Names::default() };
+    let names = ObjectNames { disks: names.into(), ..ObjectNames::default() };
     sink.accept_block(StreamId(0), encode_names(&names));
     storage(&sink, 2000);
     let file = bodies.file();

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result};
 use suimon_quantity::{QueueId, Time, WorkerId};
-use suimon_recording::{Names, Policy, RecordError, VmqInitialState, VmqInput, decode};
+use suimon_recording::{ObjectNames, Policy, RecordError, VmqInitialState, VmqInput, decode_json};
 use suimon_vmq::{Load, Measurements, QueueBusy, Vmq, VmqSpec, WorkerBusy};
 
 use crate::recording::calculation::{Row, WhatIf};
@@ -58,10 +58,10 @@ fn set(settings: &[Setting], mut spec: VmqSpec) -> Result<VmqSpec> {
             }
             "parking" => spec.parking = setting.value()?,
             "high_percent" => {
-                spec.water.high = Load::from_ppm(setting.value::<u32>()?.saturating_mul(10_000));
+                spec.water_marks.high = Load::from_ppm(setting.value::<u32>()?.saturating_mul(10_000));
             }
             _ => {
-                return setting.unknown(
+                return setting.unknown_setting_error(
                     "max_workers, mode, enabled, base_worker, max_worker_number, parking and \
                      high_percent",
                 );
@@ -73,7 +73,7 @@ fn set(settings: &[Setting], mut spec: VmqSpec) -> Result<VmqSpec> {
 
 impl VmqWhatIf {
     pub(crate) fn begin(time: Time, initial_state: &[u8], settings: Vec<Setting>) -> Result<Self> {
-        let VmqInitialState { spec, workers: processors } = decode(initial_state)?;
+        let VmqInitialState { spec, workers: processors } = decode_json(initial_state)?;
         let other = set(&settings, spec.clone())?;
         Ok(Self {
             settings,
@@ -142,15 +142,15 @@ fn carry_out(vmq: &mut Vmq, time: Time, input: &VmqInput) -> u64 {
 
 impl WhatIf for VmqWhatIf {
     fn step(&mut self, time: Time, input: &[u8]) -> Result<(), RecordError> {
-        let input: VmqInput = decode(input)?;
+        let input: VmqInput = decode_json(input)?;
         let mut replayed_input = match &input {
             VmqInput::Configure(VmqInitialState { spec, workers: processors }) => {
                 let spec = set(&self.settings, spec.clone());
-                let spec = spec.map_err(|error| RecordError::Body(error.to_string()))?;
+                let spec = spec.map_err(|error| RecordError::InvalidBody(error.to_string()))?;
                 Some(VmqInput::Configure(VmqInitialState { spec, workers: processors.clone() }))
             }
             // These inputs report results of moves, which apply to the recorded placement only.
-            VmqInput::Found { .. } | VmqInput::Moved { .. } => None,
+            VmqInput::QueueMovedExternally { .. } | VmqInput::QueueMoved { .. } => None,
             other => Some(other.clone()),
         };
         if let VmqInput::Observe(measurements) = &input {
@@ -167,7 +167,7 @@ impl WhatIf for VmqWhatIf {
         Ok(())
     }
 
-    fn calculate(&self, _names: &Names) -> Result<(Vec<Row>, Vec<String>)> {
+    fn calculate(&self, _names: &ObjectNames) -> Result<(Vec<Row>, Vec<String>)> {
         let Self { was: recorded, would: what_if, .. } = self;
         let values_of = |value: fn(&Sum) -> String| (value(recorded), value(what_if));
         let row =

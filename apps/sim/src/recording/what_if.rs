@@ -9,13 +9,13 @@ use anyhow::{Result, bail};
 use serde::Serialize;
 use suimon_quantity::Time;
 use suimon_recording::{
-    LossReason, Names, PolicyKind, Record, RecordError, RecordingSource, StreamId, decode,
+    LossReason, ObjectNames, PolicyKind, Record, RecordError, RecordingSource, StreamId, decode_json,
 };
-use suimon_sim_kernel::columns;
+use suimon_sim_kernel::align_columns;
 
 use crate::recording::calculation::{Row, WhatIf};
 use crate::recording::disks::DisksWhatIf;
-use crate::recording::names::{learn, store_name};
+use crate::recording::names::{add_names, store_name};
 use crate::recording::read::Recording;
 use crate::recording::settings::{Setting, SettingSubject};
 use crate::recording::team::TeamWhatIf;
@@ -34,10 +34,12 @@ pub(crate) struct WhatIfResult {
 /// Result of the calculation for a recording.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct WhatIfReport {
-    pub(crate) about: RecordingSource,
+    #[serde(rename = "about")]
+    pub(crate) source: RecordingSource,
     pub(crate) settings: Vec<String>,
     pub(crate) policies: Vec<WhatIfResult>,
-    pub(crate) cut: Option<u64>,
+    #[serde(rename = "cut")]
+    pub(crate) truncated_at: Option<u64>,
 }
 
 struct Stream {
@@ -54,12 +56,12 @@ pub(crate) fn what_if<R: Read>(
 ) -> Result<WhatIfReport> {
     let mut streams = BTreeMap::<StreamId, Stream>::new();
     let mut recorded_objects = BTreeSet::new();
-    let (mut source, mut names) = (RecordingSource::default(), Names::default());
+    let (mut source, mut names) = (RecordingSource::default(), ObjectNames::default());
     recording.for_each(|offset, record| {
         let at_offset = |fault: RecordError| fault.at_offset(offset);
         match record {
-            Record::Origin(text) => source = decode(text).map_err(at_offset)?,
-            Record::Names(text) => learn(&mut names, decode(text).map_err(at_offset)?),
+            Record::Origin(text) => source = decode_json(text).map_err(at_offset)?,
+            Record::Names(text) => add_names(&mut names, decode_json(text).map_err(at_offset)?),
             Record::Begin { stream, at: time, kind, name, initial_state } => {
                 recorded_objects.insert(format!("{kind} {name}"));
                 if let Some(machine) = begin(kind, time, (name, initial_state), settings)? {
@@ -72,7 +74,7 @@ pub(crate) fn what_if<R: Read>(
                     stream.machine.step(time, input).map_err(at_offset)?;
                 }
             }
-            Record::Lost { stream, loss } => {
+            Record::EndedEarly { stream, reason: loss } => {
                 if let Some(stream) = streams.get_mut(&stream) {
                     stream.lost = Some(loss);
                 } else if stream == StreamId(0) {
@@ -97,7 +99,7 @@ pub(crate) fn what_if<R: Read>(
         );
     }
     let settings = settings.iter().map(Setting::text).collect();
-    Ok(WhatIfReport { about: source, settings, policies, cut: recording.cut })
+    Ok(WhatIfReport { source, settings, policies, truncated_at: recording.truncated_at })
 }
 
 fn begin(
@@ -119,7 +121,7 @@ fn begin(
             own_settings => Some(Box::new(VmqWhatIf::begin(time, initial_state, own_settings)?)),
         },
         PolicyKind::StorageQos => {
-            let disks = settings.iter().filter(|setting| setting.of == SettingSubject::Disk);
+            let disks = settings.iter().filter(|setting| setting.subject == SettingSubject::Disk);
             match disks.cloned().collect::<Vec<_>>() {
                 own_settings if own_settings.is_empty() => None,
                 own_settings => Some(Box::new(DisksWhatIf::begin(initial_state, own_settings)?)),
@@ -130,7 +132,7 @@ fn begin(
 }
 
 impl Stream {
-    fn calculate(self, names: &Names) -> Result<WhatIfResult> {
+    fn calculate(self, names: &ObjectNames) -> Result<WhatIfResult> {
         let (rows, mut notes) = self.machine.calculate(names)?;
         if let Some(loss) = self.lost {
             notes.push(format!("the recording is incomplete: {loss}"));
@@ -147,15 +149,15 @@ impl WhatIfReport {
     /// Returns the results as text.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
-        let RecordingSource { version, host, .. } = &self.about;
+        let RecordingSource { version, host, .. } = &self.source;
         let _ = writeln!(text, "recorded on {host} by suimond {version}");
         let _ = writeln!(text, "what if {}", self.settings.join(", "));
         for WhatIfResult { policy, name, rows, notes } in &self.policies {
             let head = [format!("{policy} {name}"), "RECORDED".to_owned(), "WHAT IF".to_owned()];
             let mut table = vec![head.to_vec()];
-            let row = |row: &Row| vec![row.what.clone(), row.recorded.clone(), row.what_if.clone()];
+            let row = |row: &Row| vec![row.figure.clone(), row.recorded.clone(), row.what_if.clone()];
             table.extend(rows.iter().map(row));
-            let _ = write!(text, "\n{}", columns(&table));
+            let _ = write!(text, "\n{}", align_columns(&table));
             for note in notes {
                 let _ = writeln!(text, "({note})");
             }

@@ -1,8 +1,8 @@
 //! Columns of switches, NICs, uplinks and teams.
 
-use crate::columns::column::{Column, Columns, HEALTH, number, text};
+use crate::columns::column::{Column, Columns, HEALTH, number_column, text_column};
 
-const RX: Column = number(
+const RX: Column = number_column(
     "RX",
     "counters.rx_bytes",
     "bytes",
@@ -10,7 +10,7 @@ const RX: Column = number(
      uplink received from the wire.",
 );
 
-const TX: Column = number(
+const TX: Column = number_column(
     "TX",
     "counters.tx_bytes",
     "bytes",
@@ -18,7 +18,7 @@ const TX: Column = number(
      uplink sent to the wire.",
 );
 
-const DROPS: Column = number(
+const DROPS: Column = number_column(
     "DROPS",
     "counters.rx_dropped[].frames, counters.tx_dropped[].frames",
     "frames",
@@ -27,33 +27,33 @@ const DROPS: Column = number(
 
 pub(crate) const SWITCHES: Columns = Columns {
     commands: &["switch list"],
-    row: "switch",
-    path: "[]",
+    row_object: "switch",
+    json_path: "[]",
     schema: Some("SwitchStatus"),
-    all: &[
-        text("NAME", "config.name", "Name of the switch."),
-        text("KIND", "config.kind", "Kind of the switch: `private`, `internal` or `external`."),
-        text("UPLINK", "config.uplink", "Uplink or team of an external switch."),
-        number("NICS", "nics", "", "Number of NICs on the switch. JSON has their names."),
-        number("ADDRESSES", "addresses", "", "Number of MAC addresses in the forwarding table."),
+    columns: &[
+        text_column("NAME", "config.name", "Name of the switch."),
+        text_column("KIND", "config.kind", "Kind of the switch: `private`, `internal` or `external`."),
+        text_column("UPLINK", "config.uplink", "Uplink or team of an external switch."),
+        number_column("NICS", "nics", "", "Number of NICs on the switch. JSON has their names."),
+        number_column("ADDRESSES", "addresses", "", "Number of MAC addresses in the forwarding table."),
         HEALTH,
     ],
 };
 
 pub(crate) const ADDRESSES: Columns = Columns {
     commands: &["switch addresses NAME"],
-    row: "entry of the forwarding table",
-    path: "[]",
+    row_object: "entry of the forwarding table",
+    json_path: "[]",
     schema: Some("AddressStatus"),
-    all: &[
-        text("ADDRESS", "mac", "MAC address."),
-        number("VLAN", "vlan", "", "VLAN ID; `–` for untagged frames."),
-        text(
+    columns: &[
+        text_column("ADDRESS", "mac", "MAC address."),
+        number_column("VLAN", "vlan", "", "VLAN ID; `–` for untagged frames."),
+        text_column(
             "PORT",
             "port",
             "NIC, uplink or switch (for its host NIC) behind which the address is.",
         ),
-        number(
+        number_column(
             "AGE",
             "age_s, fixed",
             "s",
@@ -64,29 +64,29 @@ pub(crate) const ADDRESSES: Columns = Columns {
 
 pub(crate) const NICS: Columns = Columns {
     commands: &["nic list"],
-    row: "NIC",
-    path: "[]",
+    row_object: "NIC",
+    json_path: "[]",
     schema: Some("NicStatus"),
-    all: &[
-        text("NAME", "config.name", "Name of the NIC."),
-        text("SWITCH", "config.switch", "Switch that the NIC is connected to."),
-        text(
+    columns: &[
+        text_column("NAME", "config.name", "Name of the NIC."),
+        text_column("SWITCH", "config.switch", "Switch that the NIC is connected to."),
+        text_column(
             "BACKEND",
             "config.backend, config.device, config.netns",
             "`vhost-user`, `legacy`, or `tap` with the device and its network namespace.",
         ),
-        text(
+        text_column(
             "VLAN",
             "config.vlan, config.trunk",
             "Access VLAN; with `trunk` the native VLAN and the allowed VLANs.",
         ),
-        text(
+        text_column(
             "PATH",
             "iov.path, iov.adapter, iov.vf",
             "`VF n of ADAPTER` or `synthetic` (paravirtual path through the switch); `–` (the same path) for a NIC \
              with `iov_weight` 0 that has no VF.",
         ),
-        number("QUEUES", "queue_pairs", "", "Queue pairs in use."),
+        number_column("QUEUES", "queue_pairs", "", "Queue pairs in use."),
         RX,
         TX,
         DROPS,
@@ -96,19 +96,19 @@ pub(crate) const NICS: Columns = Columns {
 
 pub(crate) const UPLINKS: Columns = Columns {
     commands: &["uplink list"],
-    row: "uplink",
-    path: "[]",
+    row_object: "uplink",
+    json_path: "[]",
     schema: Some("UplinkStatus"),
-    all: &[
-        text("NAME", "config.name", "Name of the uplink."),
-        text("DEVICE", "config.device", "Network device of the host."),
-        text(
+    columns: &[
+        text_column("NAME", "config.name", "Name of the uplink."),
+        text_column("DEVICE", "config.device", "Network device of the host."),
+        text_column(
             "DRIVER",
             "config.driver",
             "How the daemon accesses the device: `af_packet`, `af_xdp` or `tap`.",
         ),
-        text("SWITCH", "switch", "Switch that uses the uplink, directly or through a team."),
-        number("MTU", "mtu", "bytes", "Largest IP packet in effect."),
+        text_column("SWITCH", "switch", "Switch that uses the uplink, directly or through a team."),
+        number_column("MTU", "mtu", "bytes", "Largest IP packet in effect."),
         RX,
         TX,
         DROPS,
@@ -118,16 +118,16 @@ pub(crate) const UPLINKS: Columns = Columns {
 
 pub(crate) const TEAMS: Columns = Columns {
     commands: &["team list"],
-    row: "team",
-    path: "[]",
+    row_object: "team",
+    json_path: "[]",
     schema: Some("TeamStatus"),
-    all: &[
-        text("NAME", "config.name", "Name of the team."),
-        text("MODE", "config.mode", "Team mode: `switch-independent`, `static` or `lacp`."),
-        text("ALGORITHM", "config.algorithm", "Load-balancing algorithm."),
-        text("SWITCH", "switch", "Switch that uses the team."),
-        number("ACTIVE", "members[].state", "", "Members in state `active`, of all members."),
-        number(
+    columns: &[
+        text_column("NAME", "config.name", "Name of the team."),
+        text_column("MODE", "config.mode", "Team mode: `switch-independent`, `static` or `lacp`."),
+        text_column("ALGORITHM", "config.algorithm", "Load-balancing algorithm."),
+        text_column("SWITCH", "switch", "Switch that uses the team."),
+        number_column("ACTIVE", "members[].state", "", "Members in state `active`, of all members."),
+        number_column(
             "SPEED",
             "speed_mbps",
             "Mbit/s",
@@ -141,99 +141,99 @@ pub(crate) const TEAMS: Columns = Columns {
 
 pub(crate) const TEAM_MEMBERS: Columns = Columns {
     commands: &["team show NAME"],
-    row: "member of the team",
-    path: "members[]",
+    row_object: "member of the team",
+    json_path: "members[]",
     schema: Some("TeamMemberStatus"),
-    all: &[
-        text("MEMBER", "uplink", "Uplink."),
-        text(
+    columns: &[
+        text_column("MEMBER", "uplink", "Uplink."),
+        text_column(
             "STATE",
             "state",
             "`active`: frames leave by the member. `waiting`: the member could carry frames, but it is the \
              standby, or the team is down. `failed`: the member cannot carry frames.",
         ),
-        text(
+        text_column(
             "ROLE",
             "primary, standby",
             "`primary`: receives what only one member may receive. In switch-independent mode that is the traffic \
              for NICs that have no member of their own; in other modes the role has no effect. `standby`: used \
              only while another member has failed; switch-independent mode only.",
         ),
-        text("LINK", "link_up", "Carrier of the device: `up` or `down`."),
-        number(
+        text_column("LINK", "link_up", "Carrier of the device: `up` or `down`."),
+        number_column(
             "SPEED",
             "speed_mbps",
             "Mbit/s",
             "Speed that the device reports; `–` if it reports none. Load balancing then treats the member as being \
              as fast as the slowest active member of known speed.",
         ),
-        number("RX", "rx_bps", "bit/s", "Rate of traffic from the wire in the last second."),
-        number(
+        number_column("RX", "rx_bps", "bit/s", "Rate of traffic from the wire in the last second."),
+        number_column(
             "RX %",
             "rx_share_ppm",
             "ppm",
             "Share of the traffic that the team received from the wire in the last second.",
         ),
-        number("TX", "tx_bps", "bit/s", "Rate of traffic to the wire in the last second."),
-        number(
+        number_column("TX", "tx_bps", "bit/s", "Rate of traffic to the wire in the last second."),
+        number_column(
             "TX %",
             "tx_share_ppm",
             "ppm",
             "Share of the traffic that the team sent to the wire in the last second.",
         ),
-        number(
+        number_column(
             "FLOWS",
             "flows_share_ppm",
             "ppm",
             "Share of the flows that hashing or load balancing assigns to the member.",
         ),
-        number(
+        number_column(
             "NICS",
             "nics",
             "",
             "NICs that the algorithm assigns to the member; 0 with the hash algorithms.",
         ),
-        text("REASON", "reason", "Why the member is in its state."),
+        text_column("REASON", "reason", "Why the member is in its state."),
     ],
 };
 
 pub(crate) const LACP_LINKS: Columns = Columns {
     commands: &["team show NAME"],
-    row: "member of a team in LACP mode (IEEE 802.1AX)",
-    path: "members[]",
+    row_object: "member of a team in LACP mode (IEEE 802.1AX)",
+    json_path: "members[]",
     schema: Some("TeamMemberStatus"),
-    all: &[
-        text("MEMBER", "uplink", "Uplink."),
-        text(
+    columns: &[
+        text_column("MEMBER", "uplink", "Uplink."),
+        text_column(
             "PARTNER",
             "lacp.partner.system",
             "System address of the partner; `–` before the first LACPDU.",
         ),
-        number("PRIORITY", "lacp.partner.system_priority", "", "System priority of the partner."),
-        number(
+        number_column("PRIORITY", "lacp.partner.system_priority", "", "System priority of the partner."),
+        number_column(
             "KEY",
             "lacp.partner.key",
             "",
             "Key of the partner's port. Links of one group have the same key.",
         ),
-        number("PORT", "lacp.partner.port", "", "Port number of the partner."),
-        text(
+        number_column("PORT", "lacp.partner.port", "", "Port number of the partner."),
+        text_column(
             "ACTOR STATE",
             "lacp.actor.state",
             "State bits of this host (the actor), one letter per set bit: `A` activity, `T` short timeout, `G` aggregation, \
              `S` synchronization, `C` collecting, `D` distributing, `F` defaulted, `E` expired.",
         ),
-        text("PARTNER STATE", "lacp.partner.state", "State bits of the partner, same letters."),
-        text(
+        text_column("PARTNER STATE", "lacp.partner.state", "State bits of the partner, same letters."),
+        text_column(
             "IN SYNC",
             "lacp.actor.state, lacp.partner.state",
             "Which ends have set the synchronization bit: `both`, `actor only`, `partner only` or `no`.",
         ),
-        text("COLLECTING", "lacp.collecting", "`yes` if the team accepts frames from the link."),
-        text("DISTRIBUTING", "lacp.distributing", "`yes` if the team may send frames on the link."),
-        text("RECEIVE", "lacp.receive", "State of the Receive machine."),
-        text("MUX", "lacp.mux", "State of the Mux machine."),
-        number(
+        text_column("COLLECTING", "lacp.collecting", "`yes` if the team accepts frames from the link."),
+        text_column("DISTRIBUTING", "lacp.distributing", "`yes` if the team may send frames on the link."),
+        text_column("RECEIVE", "lacp.receive", "State of the Receive machine."),
+        text_column("MUX", "lacp.mux", "State of the Mux machine."),
+        number_column(
             "LAST LACPDU",
             "lacp.last_pdu_age_ms",
             "ms",

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use suimon_contract::{Name, QosDelivery, StorageState, TopDisk};
 
-use crate::top::interval::{Interval, growth};
+use crate::top::interval::{Interval, counter_increase};
 
 /// Rates and latency of one disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -18,7 +18,8 @@ pub(crate) struct DiskRates {
     pub(crate) writes_per_s: u64,
     pub(crate) written_bytes_per_s: u64,
     /// Flushes, discards and write-zeroes requests per second.
-    pub(crate) others_per_s: u64,
+    #[serde(rename = "others_per_s")]
+    pub(crate) other_requests_per_s: u64,
     /// Mean latency from detection to completion of a request in ns; absent if none completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) latency_ns: Option<u64>,
@@ -36,7 +37,7 @@ pub(crate) struct DiskRates {
 impl DiskRates {
     pub(super) fn between(interval: Interval, before: &TopDisk, after: &TopDisk) -> Self {
         let rate = |value: fn(&TopDisk) -> u64| interval.per_second(value(before), value(after));
-        let requests = growth(before.requests(), after.requests());
+        let requests = counter_increase(before.requests(), after.requests());
         let qos = after.last_5_s.clone().unwrap_or_default();
         Self {
             name: after.name.clone(),
@@ -47,8 +48,8 @@ impl DiskRates {
             read_bytes_per_s: rate(|disk| disk.read_bytes),
             writes_per_s: rate(|disk| disk.writes),
             written_bytes_per_s: rate(|disk| disk.written_bytes),
-            others_per_s: rate(|disk| disk.others),
-            latency_ns: growth(before.latency_ns, after.latency_ns).checked_div(requests),
+            other_requests_per_s: rate(|disk| disk.other_requests),
+            latency_ns: counter_increase(before.latency_sum_ns, after.latency_sum_ns).checked_div(requests),
             guaranteed_iops: qos.guaranteed_iops,
             demand_iops: qos.demand_iops,
             delivered_iops: qos.delivered_iops,

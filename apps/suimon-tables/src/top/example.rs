@@ -5,7 +5,7 @@ use suimon_contract::{
     TopTeam, WorkerStages, WorkerStatus,
 };
 
-use super::DiskAndWorkerRates;
+use super::TopRates;
 
 pub(super) fn port(name: &str, frames: u64) -> TopPort {
     TopPort {
@@ -32,8 +32,8 @@ pub(super) fn top_disk(requests: u64) -> TopDisk {
         read_bytes: requests * 4096,
         writes: requests / 2,
         written_bytes: requests * 8192,
-        others: requests / 2,
-        latency_ns: requests * 300_000,
+        other_requests: requests / 2,
+        latency_sum_ns: requests * 300_000,
         last_5_s: Some(QosDelivery {
             window_ns: 5_000_000_000,
             guaranteed_iops: 1500,
@@ -96,9 +96,9 @@ pub(super) fn snapshot(ns: u64, nics: Vec<TopPort>, busy_ns: u64) -> TopSnapshot
 }
 
 /// Returns the rates of two seconds in which one NIC carried frames and another appeared.
-pub(crate) fn example() -> DiskAndWorkerRates {
+pub(crate) fn example() -> TopRates {
     let before = snapshot(1_000_000_000, vec![port("web", 1000)], 0);
     let nics = vec![port("new", 500), port("web", 2_501_000)];
     let after = snapshot(3_000_000_000, nics, 1_500_000_000);
-    DiskAndWorkerRates::between(&before, &after)
+    TopRates::between(&before, &after)
 }

@@ -4,14 +4,14 @@ use serde::Serialize;
 use suimon_contract::{Health, Name, TopPort, TopSnapshot, TopTeam};
 
 use crate::top::disk_rates::DiskRates;
-use crate::top::interval::{Interval, share};
+use crate::top::interval::{Interval, share_permille};
 use crate::top::power_rates::PowerRates;
 use crate::top::worker_rates::{WorkerRates, worker_rates};
 
 /// Rates of all objects between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename = "Rates")]
-pub struct DiskAndWorkerRates {
+pub struct TopRates {
     /// Time of the later snapshot in milliseconds since 1970-01-01 UTC.
     pub time_unix_ms: u64,
     /// Time between the snapshots in ns.
@@ -68,9 +68,9 @@ impl TeamRates {
             uplink: member_port.name.clone(),
             health: member_port.health,
             rx_bits_per_s: member_port.rx_bits_per_s,
-            rx_permille: share(member_port.rx_bits_per_s, rx_bits_per_s),
+            rx_permille: share_permille(member_port.rx_bits_per_s, rx_bits_per_s),
             tx_bits_per_s: member_port.tx_bits_per_s,
-            tx_permille: share(member_port.tx_bits_per_s, tx_bits_per_s),
+            tx_permille: share_permille(member_port.tx_bits_per_s, tx_bits_per_s),
         };
         Self {
             name: team.name.clone(),
@@ -98,7 +98,7 @@ pub(crate) struct PortRates {
     pub(crate) tx_drops_per_s: u64,
 }
 
-impl DiskAndWorkerRates {
+impl TopRates {
     /// Returns the rates between two snapshots. An object that only the later snapshot contains has
     /// rates of 0.
     pub fn between(before: &TopSnapshot, after: &TopSnapshot) -> Self {
@@ -174,8 +174,8 @@ mod tests {
         assert_eq!(rates.power.frames_per_s_per_watt, Some(178_571), "7.5 million by 42");
         assert_eq!(rates.power.disk_requests_per_s_per_watt, Some(47), "2000 by 42");
         let shares = rates.workers[0].stages_permille;
-        assert_eq!(shares.share("idle"), 250);
-        assert_eq!(shares.share("copy_out"), 375);
+        assert_eq!(shares.share_permille("idle"), 250);
+        assert_eq!(shares.share_permille("copy_out"), 375);
         assert_eq!(shares.0.iter().map(|(_, share)| share).sum::<u64>(), 1002, "rounded");
         let json = serde_json::to_value(shares).unwrap();
         assert_eq!(json["classify"], 75);
@@ -209,7 +209,7 @@ mod tests {
             team.members.iter().map(|member| (member.uplink.as_str(), member.rx_permille));
         assert_eq!(members.collect::<Vec<_>>(), [("wan", 1000), ("spare", 0)]);
         assert_eq!(
-            [share(1, 3), share(2, 3), share(0, 0), share(u64::MAX, u64::MAX)],
+            [share_permille(1, 3), share_permille(2, 3), share_permille(0, 0), share_permille(u64::MAX, u64::MAX)],
             [333, 667, 0, 1000]
         );
     }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn disks_have_rates_latencies_and_waits() {
         let disk = &example().disks[0];
-        assert_eq!((disk.reads_per_s, disk.writes_per_s, disk.others_per_s), (1000, 500, 500));
+        assert_eq!((disk.reads_per_s, disk.writes_per_s, disk.other_requests_per_s), (1000, 500, 500));
         assert_eq!((disk.read_bytes_per_s, disk.written_bytes_per_s), (4_096_000, 8_192_000));
         assert_eq!(disk.latency_ns, Some(150_000), "300 us for each read and what came with it");
         assert_eq!(disk.qos_wait_ns, Some(250_000), "2.5 s for 10 000 operations");
@@ -230,10 +230,10 @@ mod tests {
     fn reset_counters_and_empty_intervals_yield_valid_rates() {
         let before = snapshot(5, vec![port("web", u64::MAX / 4000)], 0);
         let after = snapshot(5, vec![port("web", 10)], 0);
-        let rates = DiskAndWorkerRates::between(&before, &after);
+        let rates = TopRates::between(&before, &after);
         assert_eq!(rates.nics[0].rx_frames_per_s, 10_000_000_000);
-        let restarted = DiskAndWorkerRates::between(&after, &snapshot(0, Vec::new(), 0));
+        let restarted = TopRates::between(&after, &snapshot(0, Vec::new(), 0));
         assert_eq!(restarted.interval_ns, 0);
-        assert_eq!(rates.workers[0].stages_permille.share("idle"), 0, "nothing new");
+        assert_eq!(rates.workers[0].stages_permille.share_permille("idle"), 0, "nothing new");
     }
 }

@@ -7,12 +7,12 @@ use crate::lines::storage_state;
 use crate::table::{Table, or_dash};
 use crate::top::disk_rates::DiskRates;
 use crate::top::power_rates::PowerRates;
-use crate::top::rates::{DiskAndWorkerRates, PortRates, TeamRates};
+use crate::top::rates::{TopRates, PortRates, TeamRates};
 use crate::top::worker_rates::WorkerRates;
 use crate::units;
 
 /// Returns all tables of a view as text.
-pub fn render(rates: &DiskAndWorkerRates, view: View) -> String {
+pub fn render(rates: &TopRates, view: View) -> String {
     let mut text = String::new();
     for (title, table) in tables(rates, view) {
         if !text.is_empty() {
@@ -35,7 +35,7 @@ pub enum View {
 }
 
 /// Returns the tables with their titles, most important first.
-pub fn tables(rates: &DiskAndWorkerRates, view: View) -> Vec<(&'static str, Table)> {
+pub fn tables(rates: &TopRates, view: View) -> Vec<(&'static str, Table)> {
     let workers_table = ("Workers", workers(&rates.workers));
     match view {
         View::Rates => {
@@ -67,7 +67,7 @@ const fn health_name(health: Health) -> &'static str {
 /// Returns a table with one row: power and work per watt, or the reason why power is unknown.
 fn power(power: &PowerRates) -> Table {
     let mut table = Table::new(&columns::TOP_POWER);
-    table.row([
+    table.add_row([
         power.plan.clone().unwrap_or_else(|| "none".to_owned()),
         power.effect.as_str().to_owned(),
         or_dash(power.milliwatts.map(units::watts)),
@@ -83,7 +83,7 @@ fn teams(teams: &[TeamRates]) -> Table {
     let mut table = Table::new(&columns::TOP_TEAMS);
     let dash = || or_dash(None::<&str>);
     for team in teams {
-        table.row([
+        table.add_row([
             team.name.to_string(),
             dash(),
             or_dash(team.switch.as_ref()),
@@ -94,7 +94,7 @@ fn teams(teams: &[TeamRates]) -> Table {
             dash(),
         ]);
         for member in &team.members {
-            table.row([
+            table.add_row([
                 team.name.to_string(),
                 member.uplink.to_string(),
                 dash(),
@@ -112,7 +112,7 @@ fn teams(teams: &[TeamRates]) -> Table {
 fn ports(ports: &[PortRates]) -> Table {
     let mut table = Table::new(&columns::TOP_PORTS);
     for port in ports {
-        table.row([
+        table.add_row([
             port.name.to_string(),
             or_dash(port.switch.as_ref()),
             health_name(port.health).to_owned(),
@@ -131,14 +131,14 @@ fn ports(ports: &[PortRates]) -> Table {
 fn disks(disks: &[DiskRates]) -> Table {
     let mut table = Table::new(&columns::TOP_DISKS);
     for disk in disks {
-        table.row([
+        table.add_row([
             disk.name.to_string(),
             disk.store.to_string(),
             storage_state(disk.state, disk.stale, None),
             units::count(disk.reads_per_s),
-            units::size(disk.read_bytes_per_s),
+            units::binary_bytes(disk.read_bytes_per_s),
             units::count(disk.writes_per_s),
-            units::size(disk.written_bytes_per_s),
+            units::binary_bytes(disk.written_bytes_per_s),
             or_dash(disk.latency_ns.map(units::latency)),
             or_dash(disk.qos_wait_ns.map(units::latency)),
             units::count(disk.guaranteed_iops),
@@ -152,7 +152,7 @@ fn disks(disks: &[DiskRates]) -> Table {
 fn workers(workers: &[WorkerRates]) -> Table {
     let mut table = Table::new(&columns::TOP_WORKERS);
     for worker in workers {
-        table.row([
+        table.add_row([
             worker.id.to_string(),
             worker.cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string()),
             worker.queues.to_string(),
@@ -171,8 +171,8 @@ fn workers(workers: &[WorkerRates]) -> Table {
 fn stages(workers: &[WorkerRates]) -> Table {
     let mut table = Table::new(&columns::TOP_STAGES);
     for worker in workers {
-        let share = |stage| percent(worker.stages_permille.share(stage));
-        table.row([
+        let share = |stage| percent(worker.stages_permille.share_permille(stage));
+        table.add_row([
             worker.id.to_string(),
             share("idle"),
             share("poll"),
@@ -194,13 +194,13 @@ fn percent(permille: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{DiskAndWorkerRates, View};
+    use super::{TopRates, View};
     use crate::top::example::example;
 
     #[test]
     fn a_disk_whose_worker_does_not_respond_is_marked() {
         let mut rates = example();
-        let row = |rates: &DiskAndWorkerRates| {
+        let row = |rates: &TopRates| {
             let text = super::render(rates, View::Rates);
             text.lines().find(|line| line.starts_with("web   fast")).map(str::to_owned).unwrap()
         };

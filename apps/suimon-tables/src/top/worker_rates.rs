@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use suimon_contract::{WorkerStages, WorkerStatus};
 
-use crate::top::interval::{Interval, growth, share};
+use crate::top::interval::{Interval, counter_increase, share_permille};
 
 /// Rates and time shares of one worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -36,19 +36,19 @@ impl StageShares {
     /// Returns the increase of each stage divided by the increase of all stages. The snapshots'
     /// interval is not the divisor, since a worker publishes its times with a delay.
     pub(crate) fn between(before: &WorkerStages, after: &WorkerStages) -> Self {
-        let mut shares = after.named();
-        for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named()) {
-            *ns = growth(before, *ns);
+        let mut shares = after.named_durations();
+        for ((_, ns), (_, before)) in shares.iter_mut().zip(before.named_durations()) {
+            *ns = counter_increase(before, *ns);
         }
         let total = shares.iter().fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns));
         for (_, share) in &mut shares {
-            *share = self::share(*share, total);
+            *share = self::share_permille(*share, total);
         }
         Self(shares)
     }
 
     /// Returns the share of the stage with this name.
-    pub(crate) fn share(&self, stage: &str) -> u64 {
+    pub(crate) fn share_permille(&self, stage: &str) -> u64 {
         self.0.iter().find(|(name, _)| *name == stage).map_or(0, |(_, share)| *share)
     }
 }

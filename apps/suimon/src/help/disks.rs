@@ -1,26 +1,26 @@
 //! Help of commands about stores, disks and image files.
 
-use crate::help::entry::{Help, keeps, reads};
+use crate::help::entry::{Help, state_changing_command, read_only_command};
 
 pub(super) const HELP: &[Help] = &[
-    reads(
+    read_only_command(
         "store",
         "A store is a directory that contains disks as image files, or a block device that one \
          disk uses as a whole. Storage QoS schedules the requests of all disks of a store.",
         &["suimon store list", "suimon store add fast --path /srv/suimon"],
     ),
-    reads(
+    read_only_command(
         "store list",
         "Prints path, space, delivered IOPS, capacity, reserved IOPS, latency and state of each \
          store.",
         &["suimon store list"],
     ),
-    reads(
+    read_only_command(
         "store show",
         "Prints the keys, state, space, capacity, last measurement and current load of the store.",
         &["suimon store show fast"],
     ),
-    keeps(
+    state_changing_command(
         "store add",
         "The directory or block device must exist. Nothing is written to it until a disk is \
          added.",
@@ -29,7 +29,7 @@ pub(super) const HELP: &[Help] = &[
             "suimon store add san --path /srv/san --shared --capacity-iops 4000",
         ],
     ),
-    keeps(
+    state_changing_command(
         "store set",
         "A change of `path`, `normalization_bytes` or `depth_max` closes and reopens all disks \
          of the store: requests of their VMs are queued meanwhile, and their NBD clients are \
@@ -40,12 +40,12 @@ pub(super) const HELP: &[Help] = &[
             "suimon store set fast --full-warning-percent 80",
         ],
     ),
-    keeps(
+    state_changing_command(
         "store delete",
         "Fails with exit code 6 while a disk is in the store. All files in its directory stay.",
         &["suimon store delete fast"],
     ),
-    reads(
+    read_only_command(
         "store measure",
         "Measures random reads, random writes and a mix of both with a temporary file of at most \
          1 GiB; on a block device, reads only. The lowest of the rates is the capacity in \
@@ -54,26 +54,26 @@ pub(super) const HELP: &[Help] = &[
          store, unless `--beside` is given.",
         &["suimon store measure fast", "suimon store measure fast --seconds 30 --beside"],
     ),
-    reads(
+    read_only_command(
         "disk",
         "A disk is an image file in a store (formats `raw`, `vhd`, `vhdx`) or a whole block device \
          (`pass-through`). VMs access it over vhost-user or an emulated controller, other programs \
          over NBD.",
         &["suimon disk list", "suimon disk add web --store fast --format vhdx --size-bytes 20GiB"],
     ),
-    reads(
+    read_only_command(
         "disk list",
         "Prints store, format, size, allocated space, limits, traffic, errors, users and state of \
          each disk.",
         &["suimon disk list"],
     ),
-    reads(
+    read_only_command(
         "disk show",
         "Prints the keys, state, image file, clients, limits, request counters with latencies, \
          delivered IOPS, and the factors that limited them.",
         &["suimon disk show web"],
     ),
-    keeps(
+    state_changing_command(
         "disk add",
         "Creates the image file if it does not exist, otherwise opens it. An image is created only \
          now: if the file is missing later, the disk fails. To give the disk to a VM, name it in \
@@ -85,7 +85,7 @@ pub(super) const HELP: &[Help] = &[
             "suimon disk add web --store fast --format raw --file web.raw --qos-min-iops 500",
         ],
     ),
-    keeps(
+    state_changing_command(
         "disk set",
         "Options whose help has a text `Change:` close and reopen the disk: requests of its VM \
          are queued meanwhile, and its NBD clients are disconnected. Other options apply without \
@@ -102,14 +102,14 @@ pub(super) const HELP: &[Help] = &[
             "suimon disk set web --file scratch.vhdx --create-image",
         ],
     ),
-    keeps(
+    state_changing_command(
         "disk delete",
         "Fails with exit code 6 while a VM names the disk in `disks`; remove it there first with \
          `suimon vm set`. The image file stays and can be added again with `--file`, unless \
          `--with-file` is given, which deletes the data irrevocably.",
         &["suimon disk delete web", "suimon disk delete web --with-file"],
     ),
-    keeps(
+    state_changing_command(
         "disk export",
         "Without keys, prints the NBD export of the disk, its URIs and the connected clients. With \
          keys, changes the export: keys that are not given are unchanged. Connected clients that \
@@ -120,7 +120,7 @@ pub(super) const HELP: &[Help] = &[
             "suimon disk export web --none",
         ],
     ),
-    keeps(
+    state_changing_command(
         "disk resize",
         "The disk stays in use. It cannot be shrunk again. The guest of a virtio disk is \
          notified at once; NBD clients see the new size when they reconnect, guests of IDE and \
@@ -128,14 +128,14 @@ pub(super) const HELP: &[Help] = &[
          afterwards. If the host file contains `size_bytes`, change it there, too.",
         &["suimon disk resize web 40GiB"],
     ),
-    reads(
+    read_only_command(
         "disk check",
         "Checks the metadata of the image file and reads all of its data. Nothing is changed. The \
          disk must not be in use: stop its VM and disconnect its NBD clients first. The disk is \
          out of service (`working`) until the check ends.",
         &["suimon disk check web"],
     ),
-    reads(
+    read_only_command(
         "disk compact",
         "Writes the image file anew without unused blocks, which requires free space in the store \
          for the new file. The disk must not be in use: stop its VM and disconnect its NBD clients \
@@ -143,7 +143,7 @@ pub(super) const HELP: &[Help] = &[
          daemon does not lose the progress.",
         &["suimon disk compact web"],
     ),
-    reads(
+    read_only_command(
         "disk convert",
         "Copies the content to a new file in the same store; the disk and its file are unchanged. \
          The new file is used only by a disk that names it: `suimon disk set --file` or `disk add \
@@ -151,7 +151,7 @@ pub(super) const HELP: &[Help] = &[
          restart of the daemon does not lose the progress.",
         &["suimon disk convert web web.raw --format raw"],
     ),
-    reads(
+    read_only_command(
         "disk snapshot",
         "Later writes go to the new differencing file FILE. The present file keeps the present \
          content and becomes the parent of FILE. VMs and NBD clients see a short pause. Formats: \
@@ -161,7 +161,7 @@ pub(super) const HELP: &[Help] = &[
          `suimon disk merge` writes the later data into the parent and deletes FILE.",
         &["suimon disk snapshot web web-2.vhdx", "suimon disk snapshot web web-2.vhdx --freeze"],
     ),
-    reads(
+    read_only_command(
         "disk merge",
         "Writes the content of the differencing file into its parent, which then is the file of \
          the disk; the differencing file is deleted. The content that the parent had at the time \
@@ -171,7 +171,7 @@ pub(super) const HELP: &[Help] = &[
          lose the progress.",
         &["suimon disk merge web"],
     ),
-    reads(
+    read_only_command(
         "disk reopen",
         "Repair the store first. Closes the disk and checks the metadata of its image; the disk \
          returns to service if the metadata is consistent. Writes since the last successful flush may \
@@ -179,27 +179,27 @@ pub(super) const HELP: &[Help] = &[
          are queued meanwhile.",
         &["suimon disk reopen web"],
     ),
-    reads(
+    read_only_command(
         "image",
         "Works on image files that need not belong to a disk. Without `--store`, the tool \
          `suimond image-tool` opens the file with the permissions of the caller, and the daemon \
          need not run.",
         &["suimon image info /srv/suimon/web.vhdx", "suimon image check web.vhdx --store fast"],
     ),
-    reads(
+    read_only_command(
         "image info",
         "Prints format, size, allocated space, block and sector sizes, ids, and for a differencing \
          image the recorded and the found parent. Nothing is changed.",
         &["suimon image info /srv/suimon/web.vhdx"],
     ),
-    reads(
+    read_only_command(
         "image check",
         "Verifies all metadata; data blocks are not read and nothing is changed. Exit codes, as \
          of `qemu-img check`, instead of those of other commands: 0 no errors, 1 not checked, 2 \
          errors, 3 leaked space only, 63 the format has no metadata.",
         &["suimon image check /srv/suimon/web.vhdx", "suimon image check web.vhdx --store fast"],
     ),
-    reads(
+    read_only_command(
         "image repair",
         "Restores damaged metadata from its second copy in the image, replays the log of a VHDX, \
          and releases leaked space. Data blocks are not written. The previous metadata is saved \
@@ -211,7 +211,7 @@ pub(super) const HELP: &[Help] = &[
             "suimon image repair /srv/suimon/web.vhdx",
         ],
     ),
-    reads(
+    read_only_command(
         "image relink",
         "Writes the path of the parent into the image, after the parent was moved or renamed. \
          Fails if the content of the parent changed since the image was created. The previous \

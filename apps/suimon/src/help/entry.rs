@@ -5,7 +5,7 @@ use clap::Command;
 /// Long help of one command.
 pub(crate) struct Help {
     /// Words of the command, without `suimon`.
-    pub(crate) path: &'static str,
+    pub(crate) command_path: &'static str,
     /// Complete sentences that follow the summary.
     pub(crate) text: &'static str,
     /// True if the command changes desired state, which the help then states.
@@ -23,25 +23,25 @@ const KEPT: &str = "The change is stored in the desired state and survives resta
                     desired state as a host file.";
 
 /// Returns the help of a command that does not change desired state.
-pub(crate) const fn reads(
+pub(crate) const fn read_only_command(
     path: &'static str,
     text: &'static str,
     examples: &'static [&'static str],
 ) -> Help {
-    Help { path, text, changes_desired_state: false, examples }
+    Help { command_path: path, text, changes_desired_state: false, examples }
 }
 
 /// Returns the help of a command that changes desired state.
-pub(crate) const fn keeps(
+pub(crate) const fn state_changing_command(
     path: &'static str,
     text: &'static str,
     examples: &'static [&'static str],
 ) -> Help {
-    Help { path, text, changes_desired_state: true, examples }
+    Help { command_path: path, text, changes_desired_state: true, examples }
 }
 
 impl Help {
-    pub(crate) fn applied_to(&self, command: Command) -> Command {
+    pub(crate) fn apply_to(&self, command: Command) -> Command {
         let summary = command.get_about().map(ToString::to_string).unwrap_or_default();
         let mut text = format!("{summary}.\n\n{}", self.text);
         if self.changes_desired_state {

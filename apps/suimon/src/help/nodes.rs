@@ -1,91 +1,91 @@
 //! Help of commands about SR-IOV adapters, other nodes and the cluster.
 
-use crate::help::entry::{Help, keeps, reads};
+use crate::help::entry::{Help, state_changing_command, read_only_command};
 
 pub(super) const HELP: &[Help] = &[
-    reads(
+    read_only_command(
         "pf",
         "A physical function (PF) is an SR-IOV adapter that `[[pf]]` in the host file \
          configures: its number of virtual functions (VFs) and their settings. `suimon vf` shows \
          all SR-IOV adapters of the host, configured or not.",
         &["suimon pf list", "suimon vf list"],
     ),
-    reads(
+    read_only_command(
         "pf list",
         "Prints device, number of configured, existing and used VFs, and health of each configured \
          adapter.",
         &["suimon pf list"],
     ),
-    reads("pf show", "Prints the keys, health and VFs of the adapter.", &["suimon pf show wan"]),
-    keeps(
+    read_only_command("pf show", "Prints the keys, health and VFs of the adapter.", &["suimon pf show wan"]),
+    state_changing_command(
         "pf add",
         "Creates the VFs. While their number changes, the adapter is reset: its link is down for \
          some seconds.",
         &["suimon pf add wan --device eth0 --vfs 4"],
     ),
-    keeps(
+    state_changing_command(
         "pf set",
         "The number of VFs can change only while no VF is in use, and resets the adapter: its link \
          is down for some seconds. `suimon vf set` changes the settings of one VF.",
         &["suimon pf set wan --vfs 8"],
     ),
-    keeps(
+    state_changing_command(
         "pf delete",
         "The daemon stops configuring the adapter. Its VFs and their settings stay as they are.",
         &["suimon pf delete wan"],
     ),
-    reads(
+    read_only_command(
         "vf",
         "A virtual function (VF) is a part of an SR-IOV adapter that a VM or a network namespace \
          uses directly. An adapter is named by its network device (eth0), its PCI address \
          (0000:01:00.0) or the name of its `[[pf]]`.",
         &["suimon vf list", "suimon vf enable eth0 --count 4"],
     ),
-    reads(
+    read_only_command(
         "vf list",
         "Prints all SR-IOV adapters of the host, the VFs of each with their users, and anything \
          that prevents VMs from using VFs, with its remedy.",
         &["suimon vf list"],
     ),
-    reads(
+    read_only_command(
         "vf show",
         "Prints the state of an adapter and its VFs, or with a number the state and settings of \
          one VF.",
         &["suimon vf show eth0", "suimon vf show eth0 2"],
     ),
-    keeps(
+    state_changing_command(
         "vf enable",
         "All existing VFs are removed before the new ones are created, and the link of the adapter \
          is down for some seconds. Fails while a VF is in use. Changes `vfs` of the `[[pf]]` of \
          the adapter; without one, adds a `[[pf]]` with the name of the device.",
         &["suimon vf enable eth0 --count 4", "suimon vf enable eth0 --count 0"],
     ),
-    keeps(
+    state_changing_command(
         "vf set",
         "Changes apply at once while the VF is in use. Keys that are not given are unchanged. The \
          setting is kept in the `[[pf]]` of the adapter, which is added if it does not exist.",
         &["suimon vf set eth0 2 vlan=20 trust=on", "suimon vf set eth0 2 vlan=default"],
     ),
-    reads(
+    read_only_command(
         "node",
         "A node is another host that runs Suimon, configured by `[[node]]` in the host file. VMs \
          can migrate to it. Its daemon must listen on TCP (`[api]` in its host file). The nodes \
          of a cluster (`suimon cluster`) are configured separately.",
         &["suimon node list", "suimon node drain node1 --dry-run"],
     ),
-    reads(
+    read_only_command(
         "node list",
         "Connects to each node and prints its host name, version, drain state and whether it \
          responds. Takes up to 5 s.",
         &["suimon node list"],
     ),
-    reads(
+    read_only_command(
         "node show",
         "Connects to the node and prints its keys, host name, version and drain state. Takes up to \
          5 s.",
         &["suimon node show node2"],
     ),
-    keeps(
+    state_changing_command(
         "node add",
         "Makes the node available as destination of `suimon vm migrate` and `suimon node drain`. \
          Migration in the opposite direction requires a `[[node]]` on the other host. The daemon \
@@ -94,19 +94,19 @@ pub(super) const HELP: &[Help] = &[
             "suimon node add n2 --address n2:8443 --ca-certificate /etc/n2.pem --token-file /etc/n2.tok",
         ],
     ),
-    keeps(
+    state_changing_command(
         "node set",
         "Changes apply to the next connection; migrations in progress continue.",
         &["suimon node set node2 --address 192.0.2.2:8443"],
     ),
-    keeps(
+    state_changing_command(
         "node delete",
         "Removes the node as destination. Nothing changes on the node itself. A VM that was \
          being handed over to the node (`handed over` in `suimon vm list`) resumes on this host: \
          make sure first that the other host is switched off, otherwise the VM runs twice.",
         &["suimon node delete node2"],
     ),
-    reads(
+    read_only_command(
         "node drain",
         "Migrates the running VMs of the node one after another, each to the permitted node that \
          accepts it and has received the fewest. VMs that do not run stay. No VM can migrate to a \
@@ -115,13 +115,13 @@ pub(super) const HELP: &[Help] = &[
          the command can be repeated.",
         &["suimon node drain node1 --dry-run", "suimon node drain node1 --to node2,node3"],
     ),
-    reads(
+    read_only_command(
         "node undrain",
         "Permits migrations to the node again, and stops a drain in progress. VMs that have left \
          stay on their new nodes.",
         &["suimon node undrain node1"],
     ),
-    reads(
+    read_only_command(
         "cluster",
         "Hosts that join the same cluster (name and etcd) divide the IOPS of stores in shared \
          directories (`shared = true`), so that minimums and maximums of disks hold across \
@@ -131,33 +131,33 @@ pub(super) const HELP: &[Help] = &[
          require a cluster.",
         &["suimon cluster status"],
     ),
-    reads(
+    read_only_command(
         "cluster status",
         "Prints the configuration, the nodes, and for each shared store its leader, the IOPS \
          that this host may use, and the leases and reservations of all nodes.",
         &["suimon cluster status"],
     ),
-    keeps(
+    state_changing_command(
         "cluster init",
         "Creates the cluster in etcd and adds this host as its first node. Fails if the cluster \
          exists. From then on, the disks of this host on shared stores are limited to the \
          reservations and leases of this host; other disks and VMs are not affected.",
         &["suimon cluster init lab --as n1 --endpoints http://192.0.2.10:2379"],
     ),
-    keeps(
+    state_changing_command(
         "cluster join",
         "Adds this host to the cluster; the cluster is created if it does not exist. From then \
          on, the disks of this host on shared stores are limited to the reservations and leases \
          of this host; other disks and VMs are not affected.",
         &["suimon cluster join lab --as n2 --endpoints http://192.0.2.10:2379"],
     ),
-    keeps(
+    state_changing_command(
         "cluster set",
         "Changes how this host connects to etcd. Reservations and leases of the host, and requests \
          of its disks, are not affected. Keys that are not given are unchanged.",
         &["suimon cluster set endpoints=https://192.0.2.10:2379,https://192.0.2.11:2379"],
     ),
-    keeps(
+    state_changing_command(
         "cluster leave",
         "Releases the reservations of this host and removes it from the cluster, which takes up \
          to 10 s. Fails while disks are on shared stores, because the cluster would no longer \
@@ -165,7 +165,7 @@ pub(super) const HELP: &[Help] = &[
          disks and policies stay in effect on this host.",
         &["suimon cluster leave"],
     ),
-    reads(
+    read_only_command(
         "cluster remove",
         "Frees the name and the reservations of a node that will not return. Fails while the \
          node is alive; run `suimon cluster leave` on it instead. Make sure first that the node \

@@ -8,7 +8,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Borders, Paragraph};
-use suimon_tables::top::{self, DiskAndWorkerRates, tables};
+use suimon_tables::top::{self, TopRates, tables};
 use suimon_tables::units;
 
 use crate::exit::Failure;
@@ -35,7 +35,7 @@ pub(super) async fn run(
             }
             match context.client.top().await {
                 Ok(after) => {
-                    view.rates = Some(DiskAndWorkerRates::between(&before, &after));
+                    view.rates = Some(TopRates::between(&before, &after));
                     view.trouble = None;
                     before = after;
                 }
@@ -86,7 +86,7 @@ async fn wait(
 /// State of the screen: rates, view and scroll position.
 struct View {
     shows: top::View,
-    rates: Option<DiskAndWorkerRates>,
+    rates: Option<TopRates>,
     trouble: Option<String>,
     /// Number of lines of the first table that are scrolled out of view.
     scroll: u16,

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 /// credentials are the oldest.
 pub(super) const PEERS_MAX: usize = 256;
 /// Delay of the response to the first wrong credentials of a peer. It doubles with each further
-/// response, up to [`STEP_MAX`].
-pub(super) const STEP_FIRST: Duration = Duration::from_millis(250);
+/// response, up to [`DELAY_STEP_MAX`].
+pub(super) const DELAY_STEP_INITIAL: Duration = Duration::from_millis(250);
 /// Largest interval between two responses to one peer.
-pub(super) const STEP_MAX: Duration = Duration::from_secs(5);
+pub(super) const DELAY_STEP_MAX: Duration = Duration::from_secs(5);
 /// Largest delay of one response, while several requests of one peer are delayed at the same time.
 pub(super) const DELAY_MAX: Duration = Duration::from_secs(10);
 /// Largest delay of the response to credentials that equal the peer's last wrong ones. A client
@@ -48,19 +48,19 @@ impl AuthenticatedListener {
 
 /// Report about the wrong credentials of one peer, from which an event is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Report {
+pub(super) struct FailureReport {
     pub(super) listener: AuthenticatedListener,
     /// Address of the peer, or the network of 64 bits for IPv6. `None` for peers without a separate
     /// entry, which are reported together.
     pub(super) peer: Option<IpAddr>,
     pub(super) count: u64,
     /// Time from the first to the last of the reported requests with wrong credentials.
-    pub(super) over: Duration,
+    pub(super) duration: Duration,
 }
 
 /// Peers that sent wrong credentials recently.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct FailureTable {
     entries: BTreeMap<Key, Entry>,
     totals: BTreeMap<AuthenticatedListener, u64>,
 }
@@ -90,11 +90,11 @@ struct Pending {
     due: Instant,
 }
 
-impl Table {
+impl FailureTable {
     /// Records wrong credentials with the hash `fingerprint`. Returns the delay of the response.
     /// Responses to one peer follow each other at increasing intervals, independent of the number
     /// of its connections.
-    pub(super) fn fail(
+    pub(super) fn record_failure(
         &mut self,
         now: Instant,
         (listener, peer): (AuthenticatedListener, Option<IpAddr>),
@@ -107,7 +107,7 @@ impl Table {
         if entry.last + FORGET_AFTER <= now {
             (entry.failures, entry.round) = (0, now);
         }
-        let step = STEP_FIRST.saturating_mul(1 << entry.failures.min(16)).min(STEP_MAX);
+        let step = DELAY_STEP_INITIAL.saturating_mul(1 << entry.failures.min(16)).min(DELAY_STEP_MAX);
         entry.failures = entry.failures.saturating_add(1);
         let is_same = entry.fingerprint.replace(fingerprint) == Some(fingerprint);
         let max_delay = if is_same { SAME_CREDENTIALS_DELAY_MAX } else { DELAY_MAX };
@@ -129,24 +129,24 @@ impl Table {
     }
 
     /// Returns the reports that are due.
-    pub(super) fn poll_reports(&mut self, now: Instant) -> Vec<Report> {
+    pub(super) fn poll_reports(&mut self, now: Instant) -> Vec<FailureReport> {
         self.reports(now, |pending| pending.due <= now)
     }
 
     /// Returns reports about all wrong credentials that are not reported yet, for the end of the
     /// daemon.
-    pub(super) fn end(&mut self, now: Instant) -> Vec<Report> {
+    pub(super) fn take_remaining_reports(&mut self, now: Instant) -> Vec<FailureReport> {
         self.reports(now, |_| true)
     }
 
-    fn reports(&mut self, now: Instant, is_due: impl Fn(&Pending) -> bool) -> Vec<Report> {
+    fn reports(&mut self, now: Instant, is_due: impl Fn(&Pending) -> bool) -> Vec<FailureReport> {
         let mut reports = Vec::new();
         for ((listener, peer), entry) in &mut self.entries {
             let Some(pending) = entry.pending.take_if(|pending| is_due(pending)) else { continue };
             entry.reported = Some(now);
             let span = pending.last - pending.first;
             let (listener, peer) = (*listener, *peer);
-            reports.push(Report { listener, peer, count: pending.count, over: span });
+            reports.push(FailureReport { listener, peer, count: pending.count, duration: span });
         }
         reports
     }

@@ -15,9 +15,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{accepted, name_in_path};
-use crate::api::disk_jobs::request;
-use crate::api::failure::{ErrorResponse, InPath, Parameters};
+use crate::api::changes::{accepted_response, name_in_path};
+use crate::api::disk_jobs::parse_request_body;
+use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::api::upgraded::UpgradeRequest;
@@ -37,7 +37,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-pub(super) struct TrialParameters {
+pub(super) struct DryRunParameters {
     /// True to return the planned steps with status 200 and change nothing.
     #[param(required = false)]
     pub(super) dry_run: bool,
@@ -55,17 +55,17 @@ pub(super) struct TrialParameters {
         (status = "4XX", body = ErrorBody)))]
 async fn migrate(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
-    Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
+    PathParameters(name): PathParameters<String>,
+    QueryParameters(DryRunParameters { dry_run }): QueryParameters<DryRunParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
-    let body: MigrateVmRequest = request(&body)?;
+    let body: MigrateVmRequest = parse_request_body(&body)?;
     if dry_run {
         let plan = state.call_blocking(move |node| node.check_migration(&name, &body)).await?;
         return Ok(Json(plan).into_response());
     }
-    state.call_blocking(move |node| node.migrate_vm(&name, body)).await.map(accepted)
+    state.call_blocking(move |node| node.migrate_vm(&name, body)).await.map(accepted_response)
 }
 
 /// Prepares the migration of a VM to this host. Used between nodes.
@@ -75,7 +75,7 @@ async fn migrate(
         (status = "4XX", body = ErrorBody)))]
 async fn prepare(
     State(state): State<ApiState>,
-    Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
+    QueryParameters(DryRunParameters { dry_run }): QueryParameters<DryRunParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let arriving: IncomingMigrationRequest = match parse_request(&body) {
@@ -83,10 +83,10 @@ async fn prepare(
         Err(error) => return Err(state.node.unreadable_migration_error(&body, error).into()),
     };
     if dry_run {
-        let plan = state.call_blocking(move |node| node.check_arrival(&arriving)).await?;
+        let plan = state.call_blocking(move |node| node.check_incoming_migration(&arriving)).await?;
         return Ok(Json(plan).into_response());
     }
-    state.call_blocking(move |node| node.prepare_arrival(arriving)).await.map(accepted)
+    state.call_blocking(move |node| node.prepare_incoming_migration(arriving)).await.map(accepted_response)
 }
 
 /// Returns the state of an incoming migration. Used between nodes.
@@ -97,9 +97,9 @@ async fn prepare(
     responses((status = OK, body = IncomingMigration), (status = "4XX", body = ErrorBody)))]
 async fn show(
     State(state): State<ApiState>,
-    InPath(id): InPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Json<IncomingMigration>, ErrorResponse> {
-    state.call_blocking(move |node| node.arrival(&id)).await.map(Json)
+    state.call_blocking(move |node| node.incoming_migration(&id)).await.map(Json)
 }
 
 /// Abandons an incoming migration unless this host already owns the VM. Used between nodes.
@@ -108,9 +108,9 @@ async fn show(
     responses((status = OK, body = IncomingMigration), (status = "4XX", body = ErrorBody)))]
 async fn abandon(
     State(state): State<ApiState>,
-    InPath(id): InPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Json<IncomingMigration>, ErrorResponse> {
-    state.call_blocking(move |node| node.abandon_arrival(&id)).await.map(Json)
+    state.call_blocking(move |node| node.abandon_incoming_migration(&id)).await.map(Json)
 }
 
 /// Transfers ownership of the VM to this host. Used between nodes.
@@ -121,9 +121,9 @@ async fn abandon(
     responses((status = OK, body = IncomingMigration), (status = "4XX", body = ErrorBody)))]
 async fn activate(
     State(state): State<ApiState>,
-    InPath(id): InPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Json<IncomingMigration>, ErrorResponse> {
-    state.call_blocking(move |node| node.activate_arrival(&id)).await.map(Json)
+    state.call_blocking(move |node| node.activate_incoming_migration(&id)).await.map(Json)
 }
 
 /// Receives memory and device state of an incoming VM. Used between nodes.
@@ -135,7 +135,7 @@ async fn activate(
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn memory(
     State(state): State<ApiState>,
-    InPath(id): InPath<String>,
+    PathParameters(id): PathParameters<String>,
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
     let upgrade = UpgradeRequest::extract(&mut request, MEMORY_PROTOCOL)?;
@@ -152,13 +152,13 @@ async fn memory(
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn disk(
     State(state): State<ApiState>,
-    InPath((id, disk)): InPath<(String, String)>,
+    PathParameters((id, disk)): PathParameters<(String, String)>,
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
     let upgrade = UpgradeRequest::extract(&mut request, NBD_PROTOCOL)?;
     let disk = disk.parse::<Name>().map_err(|error| {
         let text = format!("the arriving VM has no disk of this name: {error}");
-        ApiError::new(ErrorCode::NotFound, text).about(format!("disk/{disk}"))
+        ApiError::new(ErrorCode::NotFound, text).with_resource(format!("disk/{disk}"))
     })?;
     begin(&state, id, PeerStream::Disk(disk), upgrade).await
 }

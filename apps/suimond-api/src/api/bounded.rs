@@ -8,19 +8,19 @@ use utoipa::{Number, PartialSchema, ToSchema};
 /// Integer from `LEAST` to `MOST`. Deserialization checks the range, and the OpenAPI document
 /// states it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Bounded<const LEAST: u64, const MOST: u64>(u64);
+pub(super) struct BoundedInteger<const LEAST: u64, const MOST: u64>(u64);
 
 /// Integer from 0 to the largest value of the OpenAPI format `int64`.
-pub(super) type Count = Bounded<0, { i64::MAX as u64 }>;
+pub(super) type Count = BoundedInteger<0, { i64::MAX as u64 }>;
 
-impl<const LEAST: u64, const MOST: u64> Bounded<LEAST, MOST> {
+impl<const LEAST: u64, const MOST: u64> BoundedInteger<LEAST, MOST> {
     /// Returns the integer.
     pub(super) const fn value(self) -> u64 {
         self.0
     }
 }
 
-impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Bounded<LEAST, MOST> {
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for BoundedInteger<LEAST, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Only digits are accepted, without a sign, so that each number has one notation.
         let text = String::deserialize(deserializer)?;
@@ -33,7 +33,7 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Bounded<LEAST,
     }
 }
 
-impl<const LEAST: u64, const MOST: u64> PartialSchema for Bounded<LEAST, MOST> {
+impl<const LEAST: u64, const MOST: u64> PartialSchema for BoundedInteger<LEAST, MOST> {
     fn schema() -> RefOr<Schema> {
         let limit = |value: u64| Some(Number::UInt(usize::try_from(value).unwrap_or(usize::MAX)));
         ObjectBuilder::new()
@@ -45,7 +45,7 @@ impl<const LEAST: u64, const MOST: u64> PartialSchema for Bounded<LEAST, MOST> {
     }
 }
 
-impl<const LEAST: u64, const MOST: u64> ToSchema for Bounded<LEAST, MOST> {}
+impl<const LEAST: u64, const MOST: u64> ToSchema for BoundedInteger<LEAST, MOST> {}
 
 #[cfg(test)]
 mod tests {
@@ -53,17 +53,17 @@ mod tests {
     use axum::http::Uri;
     use serde::Deserialize;
 
-    use super::Bounded;
+    use super::BoundedInteger;
 
     #[derive(Deserialize)]
     struct Parameters {
-        limit: Option<Bounded<1, 300>>,
+        limit: Option<BoundedInteger<1, 300>>,
     }
 
     fn read(query: &str) -> Option<Option<u64>> {
         let uri: Uri = format!("/events{query}").parse().unwrap();
         let Query(read) = Query::<Parameters>::try_from_uri(&uri).ok()?;
-        Some(read.limit.map(Bounded::value))
+        Some(read.limit.map(BoundedInteger::value))
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_stream::wrappers::ReceiverStream;
 use utoipa::IntoParams;
 
-use crate::api::bounded::{Bounded, Count};
+use crate::api::bounded::{BoundedInteger, Count};
 use crate::api::failure::ErrorResponse;
 use crate::api::state::ApiState;
 use crate::pcapng::{self, Packet, PacketDirection};
@@ -35,7 +35,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const ROOM_EVERY: Duration = Duration::from_millis(10);
 
 /// Number of bytes captured of each frame.
-type SnapLength = Bounded<0, { u32::MAX as u64 }>;
+type SnapLength = BoundedInteger<0, { u32::MAX as u64 }>;
 
 /// Query parameters that limit a capture.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams)]
@@ -68,7 +68,7 @@ pub(super) async fn begin(
     let capture = state.call_blocking(move |node| node.capture(&key, options)).await?;
     let operation = capture.operation().map_or(0, |operation| operation.id);
     let (pieces, receiver) = mpsc::channel(PIECES_WAITING);
-    let ended = state.notifications.ended.clone();
+    let ended = state.notifications.stopping.clone();
     let writer = Writer {
         unix_offset_ns: capture.unix_offset_ns(),
         capture,
@@ -121,7 +121,7 @@ impl Writer {
                 break;
             }
         }
-        let missed = self.capture.dropped();
+        let missed = self.capture.dropped_frames();
         let received = self.frames.saturating_add(missed);
         pcapng::write_statistics(&mut piece, last_time, received, missed);
         self.send(piece);

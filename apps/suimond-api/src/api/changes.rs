@@ -3,7 +3,7 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use suimon_contract::{ApiError, ErrorCode, Name, OldName, Operation, Resource, check_patch};
+use suimon_contract::{ApiError, ErrorCode, Name, OldNameUse, Operation, Resource, check_patch};
 use suimon_node::{ChangeOptions, Edit, ResourceEdit};
 use utoipa::IntoParams;
 
@@ -26,7 +26,8 @@ pub(super) struct ChangeParameters {
     pub force: bool,
     /// True to delete the image files of disks that the change deletes, with their data.
     #[param(required = false)]
-    pub with_file: bool,
+    #[serde(rename = "with_file")]
+    pub deletes_image_files: bool,
     /// For `PUT` and `PATCH` of a disk: true to create its missing image file, although the disk
     /// has had an image. An existing file is opened and not changed.
     #[param(required = false)]
@@ -47,11 +48,11 @@ pub(super) async fn change_with_warnings(
     state: &ApiState,
     edit: Edit,
     parameters: ChangeParameters,
-    old_names: &[OldName],
+    old_names: &[OldNameUse],
 ) -> Result<Response, ErrorResponse> {
-    let warnings = warnings(old_names);
-    let ChangeParameters { dry_run, force, with_file, create_image: creates_image } = parameters;
-    let options = ChangeOptions { force, with_file, creates_image, ..ChangeOptions::default() };
+    let warnings = log_old_name_warnings(old_names);
+    let ChangeParameters { dry_run, force, deletes_image_files: with_file, create_image: creates_image } = parameters;
+    let options = ChangeOptions { forces_minimums: force, deletes_files: with_file, creates_image, ..ChangeOptions::default() };
     if dry_run {
         let mut plan = state.call_blocking(move |node| node.preview(&edit, options)).await?;
         plan.warnings = warnings;
@@ -59,11 +60,11 @@ pub(super) async fn change_with_warnings(
     }
     let mut operation = state.call_blocking(move |node| node.submit_with(edit, options)).await?;
     operation.warnings = warnings;
-    Ok(accepted(operation))
+    Ok(accepted_response(operation))
 }
 
 /// Returns the warnings about old names in a request, and writes them to the log.
-pub(super) fn warnings(old_names: &[OldName]) -> Vec<String> {
+pub(super) fn log_old_name_warnings(old_names: &[OldNameUse]) -> Vec<String> {
     let warnings: Vec<String> = old_names.iter().map(ToString::to_string).collect();
     for warning in &warnings {
         tracing::warn!("API request: {warning}");
@@ -72,7 +73,7 @@ pub(super) fn warnings(old_names: &[OldName]) -> Vec<String> {
 }
 
 /// Returns a response with status 202, the operation, and its address in `Location`.
-pub(super) fn accepted(operation: Operation) -> Response {
+pub(super) fn accepted_response(operation: Operation) -> Response {
     let location = format!("/1.0/operations/{}", operation.id);
     (StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(operation)).into_response()
 }
@@ -82,23 +83,23 @@ pub(crate) fn name_in_path<T: Resource>(name: &str) -> Result<Name, ErrorRespons
     name.parse().map_err(|error| {
         let kind = T::KIND.noun();
         let text = format!("there is no {kind} of this name: {error}");
-        ApiError::new(ErrorCode::NotFound, text).about(format!("{kind}/{name}")).into()
+        ApiError::new(ErrorCode::NotFound, text).with_resource(format!("{kind}/{name}")).into()
     })
 }
 
 /// Returns the edit that creates or replaces the resource with this name.
-pub(super) fn put<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, ErrorResponse> {
+pub(super) fn put_edit<T: Resource>(name: &str, body: &[u8]) -> Result<ResourceEdit<T>, ErrorResponse> {
     let name = name_in_path::<T>(name)?;
     Ok(ResourceEdit::Put(name, suimon_contract::parse_resource(body)?))
 }
 
 /// Returns the edit that adds a resource.
-pub(super) fn add<T: Resource>(body: &[u8]) -> Result<ResourceEdit<T>, ErrorResponse> {
+pub(super) fn add_edit<T: Resource>(body: &[u8]) -> Result<ResourceEdit<T>, ErrorResponse> {
     Ok(ResourceEdit::Add(suimon_contract::parse_resource(body)?))
 }
 
 /// Returns the edit that changes keys of a resource.
-pub(super) fn patch<T: Resource>(
+pub(super) fn patch_edit<T: Resource>(
     name: &str,
     body: &[u8],
 ) -> Result<ResourceEdit<T>, ErrorResponse> {
@@ -108,6 +109,6 @@ pub(super) fn patch<T: Resource>(
 }
 
 /// Returns the edit that deletes a resource.
-pub(super) fn delete<T: Resource>(name: &str) -> Result<ResourceEdit<T>, ErrorResponse> {
+pub(super) fn delete_edit<T: Resource>(name: &str) -> Result<ResourceEdit<T>, ErrorResponse> {
     Ok(ResourceEdit::Delete(name_in_path::<T>(name)?))
 }

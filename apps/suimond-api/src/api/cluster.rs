@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use suimon_contract::{
     ClusterConfig, ClusterDisk, ClusterStatus, ErrorBody, Operation, Plan, ResourceKind,
-    check_patch, old_names_of, parse_cluster,
+    check_patch, old_names_in_table, parse_cluster,
 };
 use suimon_node::{ClusterEdit, Edit};
 use utoipa_axum::router::OpenApiRouter;
@@ -13,7 +13,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change, change_with_warnings};
-use crate::api::failure::{ErrorResponse, InPath, Parameters};
+use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -29,7 +29,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[utoipa::path(get, path = "/1.0/cluster", tag = "cluster", operation_id = "show_cluster",
     responses((status = OK, body = ClusterStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<ClusterStatus>, ErrorResponse> {
-    state.read(|node| node.cluster()).await.map(Json)
+    state.call_blocking_infallible(|node| node.cluster()).await.map(Json)
 }
 
 /// Creates a cluster with this host as its first node. Fails if the cluster exists.
@@ -39,12 +39,12 @@ async fn show(State(state): State<ApiState>) -> Result<Json<ClusterStatus>, Erro
         (status = "4XX", body = ErrorBody)))]
 async fn init(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let cluster = parse_cluster(&body)?;
     let edit = Edit::Cluster(ClusterEdit::Init(cluster));
-    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body))
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Cluster, &body))
         .await
 }
 
@@ -57,12 +57,12 @@ async fn init(
         (status = "4XX", body = ErrorBody)))]
 async fn put(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let cluster = parse_cluster(&body)?;
     let edit = Edit::Cluster(ClusterEdit::Put(cluster));
-    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body))
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Cluster, &body))
         .await
 }
 
@@ -76,12 +76,12 @@ async fn put(
         (status = "4XX", body = ErrorBody)))]
 async fn patch(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     check_patch(ResourceKind::Cluster, &body)?;
     let edit = Edit::Cluster(ClusterEdit::Patch(body.to_vec()));
-    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Cluster, &body))
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Cluster, &body))
         .await
 }
 
@@ -94,7 +94,7 @@ async fn patch(
         (status = "4XX", body = ErrorBody)))]
 async fn delete(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
 ) -> Result<Response, ErrorResponse> {
     change(&state, Edit::Cluster(ClusterEdit::Delete), parameters).await
 }
@@ -106,7 +106,7 @@ async fn delete(
 #[utoipa::path(get, path = "/1.0/cluster/flows", tag = "cluster", operation_id = "list_cluster_flows",
     responses((status = OK, body = Vec<ClusterDisk>), (status = "4XX", body = ErrorBody)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, ErrorResponse> {
-    state.call_blocking(|node| node.cluster_flows()).await.map(Json)
+    state.call_blocking(|node| node.cluster_disks()).await.map(Json)
 }
 
 /// Removes a permanently failed node from the cluster and releases its reservations.
@@ -118,7 +118,7 @@ async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<ClusterDisk>>, 
     responses((status = NO_CONTENT), (status = "4XX", body = ErrorBody)))]
 async fn remove(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<StatusCode, ErrorResponse> {
     state.call_blocking(move |node| node.remove_cluster_node(&name)).await?;
     Ok(StatusCode::NO_CONTENT)

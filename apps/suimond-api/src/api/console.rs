@@ -37,5 +37,5 @@ fn absent(is_configured: bool) -> ApiError {
                     \"127.0.0.1:7446\"` to the host file, apply it and restart the daemon";
         (ErrorCode::NotFound, text)
     };
-    ApiError::new(code, text).about("console")
+    ApiError::new(code, text).with_resource("console")
 }

@@ -1,7 +1,7 @@
 //! OpenAPI descriptions of endpoints common to several kinds of resource.
 
 use axum::routing::MethodRouter;
-use suimon_contract::{ErrorBody, Name, Observed, Operation, Plan, Resource, patch_name};
+use suimon_contract::{ErrorBody, Name, Observed, Operation, Plan, Resource, patch_schema_name};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{
     OperationBuilder, Parameter, ParameterBuilder, ParameterIn, PathItem, Paths,
@@ -17,7 +17,7 @@ use crate::api::changes::ChangeParameters;
 use crate::api::state::ApiState;
 
 /// Description of one method of one path.
-pub(super) struct Described {
+pub(super) struct EndpointDescription {
     operation: OperationBuilder,
     schemas: Vec<(String, RefOr<Schema>)>,
 }
@@ -25,7 +25,7 @@ pub(super) struct Described {
 /// Returns the router of one path with descriptions of its methods.
 pub(super) fn routes<const N: usize>(
     path: String,
-    methods: [(HttpMethod, Described); N],
+    methods: [(HttpMethod, EndpointDescription); N],
     handlers: MethodRouter<ApiState>,
 ) -> UtoipaMethodRouter<ApiState> {
     let mut item = PathItem::default();
@@ -39,7 +39,7 @@ pub(super) fn routes<const N: usize>(
     (schemas, paths, handlers)
 }
 
-impl Described {
+impl EndpointDescription {
     /// Returns the description of an endpoint of a kind of resource. Verb and kind form the
     /// operation id.
     pub(super) fn new<R: Resource>(verb: &str, summary: &str) -> Self {
@@ -51,13 +51,13 @@ impl Described {
     }
 
     /// Sets a different operation id.
-    pub(super) fn rename(&mut self, id: String) {
+    pub(super) fn set_operation_id(&mut self, id: String) {
         let operation = std::mem::take(&mut self.operation);
         self.operation = operation.operation_id(Some(id));
     }
 
     /// Adds the path parameter with the resource's name.
-    pub(super) fn named(self) -> Self {
+    pub(super) fn with_name_parameter(self) -> Self {
         let name = ParameterBuilder::new()
             .name("name")
             .parameter_in(ParameterIn::Path)
@@ -68,18 +68,18 @@ impl Described {
     }
 
     /// Adds the response with the observed state of every resource.
-    pub(super) fn lists<R: Observed>(self) -> Self {
+    pub(super) fn with_list_response<R: Observed>(self) -> Self {
         let statuses = ArrayBuilder::new().items(reference::<R::Status>()).build();
         self.needs::<R::Status>().answers("200", "application/json", statuses)
     }
 
     /// Adds the response with the observed state of one resource.
-    pub(super) fn shows<R: Observed>(self) -> Self {
+    pub(super) fn with_status_response<R: Observed>(self) -> Self {
         self.answers_with::<R::Status>("200")
     }
 
     /// Adds parameters and responses of a change of desired state.
-    pub(super) fn changes(self) -> Self {
+    pub(super) fn with_change_parameters(self) -> Self {
         self.parameters(ChangeParameters::into_params(|| None))
             .answers_with::<Plan>("200")
             .answers_with::<Operation>("202")
@@ -87,18 +87,18 @@ impl Described {
     }
 
     /// Adds the request body with a whole resource.
-    pub(super) fn body<R: Resource>(self) -> Self {
+    pub(super) fn with_body<R: Resource>(self) -> Self {
         self.needs::<R>().takes("application/json", reference::<R>())
     }
 
     /// Adds the request body with a JSON merge patch.
-    pub(super) fn merge_patch<R: Resource>(self) -> Self {
-        let patch = Ref::from_schema_name(patch_name(R::KIND));
+    pub(super) fn with_merge_patch_body<R: Resource>(self) -> Self {
+        let patch = Ref::from_schema_name(patch_schema_name(R::KIND));
         self.takes("application/merge-patch+json", patch.into())
     }
 
     /// Adds the response with captured frames.
-    pub(super) fn captures(self) -> Self {
+    pub(super) fn with_capture_response(self) -> Self {
         let bytes = Content::new(Some(Vec::<u8>::schema()));
         let operation = HeaderBuilder::new().schema(u64::schema()).build();
         let answer = Response::builder()

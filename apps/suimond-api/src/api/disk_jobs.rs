@@ -12,8 +12,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{accepted, name_in_path};
-use crate::api::failure::{ErrorResponse, InPath};
+use crate::api::changes::{accepted_response, name_in_path};
+use crate::api::failure::{ErrorResponse, PathParameters};
 use crate::api::state::ApiState;
 
 /// Returns the router of disk operations.
@@ -36,7 +36,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn check(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Check).await
 }
@@ -50,7 +50,7 @@ async fn check(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn compact(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Compact).await
 }
@@ -65,10 +65,10 @@ async fn compact(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn convert(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    begin(&state, &name, DiskFileJob::Convert(request(&body)?)).await
+    begin(&state, &name, DiskFileJob::Convert(parse_request_body(&body)?)).await
 }
 
 /// Creates a snapshot: later writes go to a new differencing file over the current one.
@@ -81,10 +81,10 @@ async fn convert(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn snapshot(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    begin(&state, &name, DiskFileJob::Snapshot(request(&body)?)).await
+    begin(&state, &name, DiskFileJob::Snapshot(parse_request_body(&body)?)).await
 }
 
 /// Merges the file of a differencing disk into its parent, which then is the file of the disk.
@@ -96,7 +96,7 @@ async fn snapshot(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn merge(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Merge).await
 }
@@ -110,16 +110,16 @@ async fn merge(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn reopen(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, DiskFileJob::Reopen).await
 }
 
 async fn begin(state: &ApiState, name: &str, work: DiskFileJob) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<DiskConfig>(name)?;
-    state.call_blocking(move |node| node.start_disk_job(&name, work)).await.map(accepted)
+    state.call_blocking(move |node| node.start_disk_job(&name, work)).await.map(accepted_response)
 }
 
-pub(super) fn request<T: DeserializeOwned>(body: &[u8]) -> Result<T, ErrorResponse> {
+pub(super) fn parse_request_body<T: DeserializeOwned>(body: &[u8]) -> Result<T, ErrorResponse> {
     Ok(parse_request(body)?)
 }

@@ -2,7 +2,7 @@
 //! responses, authentication, links between operations.
 
 use suimon_contract::{
-    ErrorBody, ErrorCode, RENAMES, Renamed, ResourceKind, command_of, describe_keys,
+    ErrorBody, ErrorCode, RENAMES, RenamedItem, ResourceKind, command_of, describe_keys,
     describe_renames, kind_example,
 };
 use utoipa::ToSchema;
@@ -137,7 +137,7 @@ pub(super) fn complete(document: &mut OpenApi) {
 /// Adds the old paths of renamed ones, with deprecated operations.
 fn describe_old_paths(document: &mut OpenApi) {
     let last = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
-    for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::Path) {
+    for rename in RENAMES.iter().filter(|rename| rename.item == RenamedItem::ApiPath) {
         let Some(mut item) = document.paths.paths.get(rename.new).cloned() else { continue };
         for operation in operations_mut(&mut item) {
             operation.deprecated = Some(Deprecated::True);

@@ -155,13 +155,13 @@ fn bodies_that_are_configuration_have_an_example() {
 fn renamed_fields_and_paths_are_deprecated_beside_the_new_ones() {
     let document = document();
     for rename in suimon_contract::RENAMES {
-        match rename.object {
-            suimon_contract::Renamed::Field { schema } => {
+        match rename.item {
+            suimon_contract::RenamedItem::Field { schema } => {
                 let properties = &document["components"]["schemas"][schema]["properties"];
                 assert!(properties[rename.new].is_object(), "{rename:?}");
                 assert_eq!(properties[rename.old]["deprecated"], true, "{rename:?}");
             }
-            suimon_contract::Renamed::Path => {
+            suimon_contract::RenamedItem::ApiPath => {
                 let get_operation = |path: &str| document["paths"][path]["get"].clone();
                 assert!(get_operation(rename.new)["deprecated"].is_null(), "{rename:?}");
                 assert_eq!(get_operation(rename.old)["deprecated"], true, "{rename:?}");

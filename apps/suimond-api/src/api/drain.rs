@@ -7,11 +7,11 @@ use suimon_contract::{DrainPlan, DrainRequest, ErrorBody, Operation};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::arrivals::TrialParameters;
+use crate::api::arrivals::DryRunParameters;
 use crate::api::body::Body;
-use crate::api::changes::accepted;
-use crate::api::disk_jobs::request;
-use crate::api::failure::{ErrorResponse, InPath, Parameters};
+use crate::api::changes::accepted_response;
+use crate::api::disk_jobs::parse_request_body;
+use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -32,16 +32,16 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
         (status = "4XX", body = ErrorBody)))]
 async fn drain(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
-    Parameters(TrialParameters { dry_run }): Parameters<TrialParameters>,
+    PathParameters(name): PathParameters<String>,
+    QueryParameters(DryRunParameters { dry_run }): QueryParameters<DryRunParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let drain_request: DrainRequest = request(&body)?;
+    let drain_request: DrainRequest = parse_request_body(&body)?;
     if dry_run {
         let plan = state.call_blocking(move |node| node.check_drain(&name, &drain_request)).await?;
         return Ok(Json(plan).into_response());
     }
-    state.call_blocking(move |node| node.drain(&name, drain_request)).await.map(accepted)
+    state.call_blocking(move |node| node.drain(&name, drain_request)).await.map(accepted_response)
 }
 
 /// Ends the drain of a node, so that VMs can migrate to it.
@@ -53,7 +53,7 @@ async fn drain(
     responses((status = NO_CONTENT), (status = "4XX", body = ErrorBody)))]
 async fn undrain(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<StatusCode, ErrorResponse> {
     state.call_blocking(move |node| node.undrain(&name)).await?;
     Ok(StatusCode::NO_CONTENT)

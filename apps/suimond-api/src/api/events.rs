@@ -9,18 +9,18 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::bounded::{Bounded, Count};
-use crate::api::failure::{ErrorResponse, Parameters};
+use crate::api::bounded::{BoundedInteger, Count};
+use crate::api::failure::{ErrorResponse, QueryParameters};
 use crate::api::json::Json;
-use crate::api::lines::{Lines, Next, lines};
+use crate::api::lines::{LineSource, NextLines, stream_response};
 use crate::api::state::ApiState;
 
 /// Default number of events in a response.
 const LIMIT_DEFAULT: usize = 100;
 /// Number of events in a response.
-type Limit = Bounded<1, 10_000>;
+type Limit = BoundedInteger<1, 10_000>;
 /// Number of an event kind.
-type KindNumber = Bounded<0, { u32::MAX as u64 }>;
+type KindNumber = BoundedInteger<0, { u32::MAX as u64 }>;
 
 /// Largest number of events that a stream reads from the log at a time.
 const FOLLOW_EVENTS: usize = 256;
@@ -57,7 +57,7 @@ struct ListParameters {
     responses((status = OK, body = Vec<Event>), (status = "4XX", body = ErrorBody)))]
 async fn list(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ListParameters>,
+    QueryParameters(parameters): QueryParameters<ListParameters>,
 ) -> Result<Json<Vec<Event>>, ErrorResponse> {
     let limit = parameters.limit.and_then(|limit| usize::try_from(limit.value()).ok());
     let limit = limit.unwrap_or(LIMIT_DEFAULT);
@@ -76,7 +76,7 @@ fn filter(
     id: Option<KindNumber>,
 ) -> EventFilter {
     let id = id.and_then(|id| u32::try_from(id.value()).ok());
-    EventFilter { severity: severity.unwrap_or(Severity::Info), subject, id }
+    EventFilter { severity_min: severity.unwrap_or(Severity::Info), subject, kind_number: id }
 }
 
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -107,16 +107,16 @@ struct FollowParameters {
         (status = "4XX", body = ErrorBody)))]
 async fn follow(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<FollowParameters>,
+    QueryParameters(parameters): QueryParameters<FollowParameters>,
 ) -> Result<Response, ErrorResponse> {
-    let slot = state.notifications.event_follower()?;
+    let slot = state.notifications.acquire_event_follower()?;
     let FollowParameters { after, severity, subject, id } = parameters;
     let event_filter = filter(severity, subject, id);
     let last_seen =
-        after.map(Count::value).unwrap_or_else(|| state.node.last_events(0, &event_filter).seen);
+        after.map(Count::value).unwrap_or_else(|| state.node.last_events(0, &event_filter).last_examined);
     let follower =
         EventFollower { state: state.clone(), seen: last_seen, filter: event_filter, _place: slot };
-    Ok(lines(follower, state.notifications))
+    Ok(stream_response(follower, state.notifications))
 }
 
 struct EventFollower {
@@ -126,21 +126,21 @@ struct EventFollower {
     _place: OwnedSemaphorePermit,
 }
 
-impl Lines for EventFollower {
+impl LineSource for EventFollower {
     type Line = Event;
 
-    fn next_lines(&mut self) -> Next<Event> {
+    fn next_lines(&mut self) -> NextLines<Event> {
         let mut page = self.state.node.events(self.seen, FOLLOW_EVENTS, &self.filter);
-        self.seen = page.seen;
-        if let Some(first) = page.events.first_mut().filter(|_| page.lost > 0) {
-            first.fields.insert("lost_before".to_owned(), page.lost.to_string());
+        self.seen = page.last_examined;
+        if let Some(first) = page.events.first_mut().filter(|_| page.missed_count > 0) {
+            first.fields.insert("lost_before".to_owned(), page.missed_count.to_string());
         }
-        Next::More(page.events.into_iter().map(Event::with_new_names).collect())
+        NextLines::More(page.events.into_iter().map(Event::with_new_names).collect())
     }
 
-    fn watched(
+    fn notification_receiver(
         notifications: &mut crate::api::notifications::Notifications,
     ) -> &mut tokio::sync::watch::Receiver<u64> {
-        &mut notifications.events
+        &mut notifications.event_sequence
     }
 }

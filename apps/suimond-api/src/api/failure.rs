@@ -30,7 +30,7 @@ impl ErrorResponse {
     /// Adds lines to the errors if `body`, that of `POST /1.0/apply`, contains a host file as text.
     /// Such a body conforms to the API's schema even if the text is not a valid host file, so the
     /// status is 422 instead of 400.
-    pub(super) fn located(mut self, body: &[u8]) -> Self {
+    pub(super) fn with_locations(mut self, body: &[u8]) -> Self {
         suimon_contract::locate_errors_of_apply(body, &mut self.errors);
         if self.status == StatusCode::BAD_REQUEST && suimon_contract::contains_host_file(body) {
             self.status = StatusCode::UNPROCESSABLE_ENTITY;
@@ -83,9 +83,9 @@ pub(super) async fn no_such_method(request: Request) -> ErrorResponse {
 }
 
 /// Extractor of query parameters, with the error format of the API.
-pub(crate) struct Parameters<T>(pub T);
+pub(crate) struct QueryParameters<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for QueryParameters<T> {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {
@@ -98,7 +98,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
 
 /// Sets the key of the error unless the error already names one.
 pub(super) fn with_field_if_absent(error: ApiError, field: &str) -> ApiError {
-    if error.field.is_some() { error } else { error.field(field) }
+    if error.field.is_some() { error } else { error.with_field(field) }
 }
 
 /// Returns the key that an error text of serde names as unknown; `None` for other errors.
@@ -114,15 +114,15 @@ fn refused_parameter(text: &str) -> ErrorResponse {
     let code = if unknown.is_some() { ErrorCode::UnknownKey } else { ErrorCode::Malformed };
     let error = ApiError::new(code, text);
     match unknown.or(field_name.filter(|name| !name.contains(' '))) {
-        Some(name) => error.field(name).into(),
+        Some(name) => error.with_field(name).into(),
         None => error.into(),
     }
 }
 
 /// Extractor of path parameters, with the error format of the API.
-pub(super) struct InPath<T>(pub T);
+pub(super) struct PathParameters<T>(pub T);
 
-impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for InPath<T> {
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for PathParameters<T> {
     type Rejection = ErrorResponse;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ErrorResponse> {

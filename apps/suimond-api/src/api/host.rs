@@ -11,7 +11,7 @@ use axum::routing;
 use serde::Deserialize;
 use suimon_contract::{
     ApiError, ApplyRequest, ErrorBody, ErrorCode, HostConfig, HostStatus, Operation, Plan,
-    TopSnapshot, WorkerStatus, host_file_in_apply, old_names_of_apply, parse_apply, to_toml,
+    TopSnapshot, WorkerStatus, host_file_in_apply, old_names_in_apply, parse_apply, to_toml,
 };
 use suimon_node::Edit;
 use utoipa::{IntoParams, ToSchema};
@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change_with_warnings};
-use crate::api::failure::{ErrorResponse, Parameters};
+use crate::api::failure::{ErrorResponse, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -41,19 +41,19 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[utoipa::path(get, path = "/1.0", tag = "host", operation_id = "show_host",
     responses((status = OK, body = HostStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<HostStatus>, ErrorResponse> {
-    state.read(|node| node.host_status()).await.map(Json)
+    state.call_blocking_infallible(|node| node.host_status()).await.map(Json)
 }
 
 /// Function that creates the OpenAPI document. It is an extension of the router, because the
 /// document describes the endpoints of all modules, including those of this one.
 #[derive(Clone, Copy)]
-pub(super) struct CreateDocument(pub(super) fn() -> serde_json::Result<String>);
+pub(super) struct OpenApiGenerator(pub(super) fn() -> serde_json::Result<String>);
 
 /// Returns the OpenAPI document.
 #[utoipa::path(get, path = "/1.0/openapi.json", tag = "host", operation_id = "show_openapi",
     responses((status = OK, content_type = "application/json", body = Object)))]
 async fn openapi(
-    Extension(CreateDocument(create)): Extension<CreateDocument>,
+    Extension(OpenApiGenerator(create)): Extension<OpenApiGenerator>,
 ) -> Result<Response, ErrorResponse> {
     static DOCUMENT: OnceLock<String> = OnceLock::new();
     // Created by the first request, so that the start of the daemon does not wait for it.
@@ -96,9 +96,9 @@ struct ConfigParameters {
     responses((status = OK, content((HostConfig = "application/json"), (String = "application/toml")))))]
 async fn config(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ConfigParameters>,
+    QueryParameters(parameters): QueryParameters<ConfigParameters>,
 ) -> Result<Response, ErrorResponse> {
-    let config = state.read(|node| node.config()).await?;
+    let config = state.call_blocking_infallible(|node| node.config()).await?;
     Ok(match parameters.format {
         ConfigFormat::Json => Json(config).into_response(),
         ConfigFormat::Toml => {
@@ -117,17 +117,17 @@ async fn config(
         (status = "4XX", body = ErrorBody)))]
 async fn apply(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let text = body.clone();
     let applied = async {
         let host_file = state.host_file.clone();
         let edit = state.call_blocking(move |_| edit_of_apply(&body, host_file.as_deref())).await?;
-        let old_names = old_names_of_apply(&text);
+        let old_names = old_names_in_apply(&text);
         change_with_warnings(&state, edit, parameters, &old_names).await
     };
-    applied.await.map_err(|failure: ErrorResponse| failure.located(&text))
+    applied.await.map_err(|failure: ErrorResponse| failure.with_locations(&text))
 }
 
 /// Returns the change that a body requests. If the body contains the daemon's own host file, the
@@ -145,7 +145,7 @@ fn edit_of_apply(body: &[u8], host_file: Option<&Path>) -> Result<Edit, Vec<ApiE
 #[utoipa::path(get, path = "/1.0/workers", tag = "workers",
     operation_id = "list_workers", responses((status = OK, body = Vec<WorkerStatus>)))]
 async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<WorkerStatus>>, ErrorResponse> {
-    state.read(|node| node.workers()).await.map(Json)
+    state.call_blocking_infallible(|node| node.workers()).await.map(Json)
 }
 
 /// Returns the counters of all ports, disks and workers at one moment.
@@ -154,7 +154,7 @@ async fn workers(State(state): State<ApiState>) -> Result<Json<Vec<WorkerStatus>
 #[utoipa::path(get, path = "/1.0/top", tag = "host", operation_id = "show_top",
     responses((status = OK, body = TopSnapshot)))]
 async fn top(State(state): State<ApiState>) -> Result<Json<TopSnapshot>, ErrorResponse> {
-    state.read(|node| node.top()).await.map(Json)
+    state.call_blocking_infallible(|node| node.top()).await.map(Json)
 }
 
 /// Returns the metrics in the text format of Prometheus (version 0.0.4).
@@ -164,7 +164,7 @@ async fn export_metrics(State(state): State<ApiState>) -> Result<Response, Error
     let rejected = state.failures.totals();
     let text = state
         .call_blocking(move |node| {
-            suimond_metrics::render(&suimond_metrics::Readings::of(node, rejected))
+            suimond_metrics::render(&suimond_metrics::Readings::read_from(node, rejected))
         })
         .await?;
     Ok(([(header::CONTENT_TYPE, suimond_metrics::CONTENT_TYPE)], text).into_response())

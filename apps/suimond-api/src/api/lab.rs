@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::failure::{ErrorResponse, InPath, Parameters};
+use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -62,8 +62,8 @@ async fn request_run(
     State(state): State<ApiState>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let run_request: LabRunRequest = parse_request(&body).map_err(|error| error.about("lab"))?;
-    let request = with_lab(&state, move |lab| lab.request(now_ms(), &run_request)).await?;
+    let run_request: LabRunRequest = parse_request(&body).map_err(|error| error.with_resource("lab"))?;
+    let request = with_lab(&state, move |lab| lab.request_run(now_ms(), &run_request)).await?;
     Ok((StatusCode::ACCEPTED, Json(request)).into_response())
 }
 
@@ -73,9 +73,9 @@ async fn request_run(
     responses((status = OK, body = LabRunDetails)))]
 async fn show(
     State(state): State<ApiState>,
-    InPath(id): InPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Json<LabRunDetails>, ErrorResponse> {
-    with_lab(&state, move |lab| lab.run(&id)).await.map(Json)
+    with_lab(&state, move |lab| lab.run_details(&id)).await.map(Json)
 }
 
 /// Returns the report of a run, one self-contained HTML page.
@@ -84,9 +84,9 @@ async fn show(
     responses((status = OK, content_type = "text/html", body = String)))]
 async fn report(
     State(state): State<ApiState>,
-    InPath(id): InPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
-    let page = with_lab(&state, move |lab| lab.report(&id)).await?;
+    let page = with_lab(&state, move |lab| lab.html_report(&id)).await?;
     let headers = [
         (header::CONTENT_TYPE, "text/html; charset=utf-8"),
         (header::CONTENT_SECURITY_POLICY, REPORT_POLICY),
@@ -103,7 +103,7 @@ async fn report(
     responses((status = OK, body = LabRequest)))]
 async fn withdraw(
     State(state): State<ApiState>,
-    InPath(id): InPath<String>,
+    PathParameters(id): PathParameters<String>,
 ) -> Result<Json<LabRequest>, ErrorResponse> {
     with_lab(&state, move |lab| lab.withdraw(now_ms(), &id)).await.map(Json)
 }
@@ -124,7 +124,7 @@ struct CompareParameters {
     responses((status = OK, body = LabComparison), (status = "4XX", body = ErrorBody)))]
 async fn compare(
     State(state): State<ApiState>,
-    Parameters(query): Parameters<CompareParameters>,
+    QueryParameters(query): QueryParameters<CompareParameters>,
 ) -> Result<Json<LabComparison>, ErrorResponse> {
     with_lab(&state, move |lab| lab.compare(&query.a, &query.b)).await.map(Json)
 }

@@ -19,7 +19,7 @@ use crate::api::notifications::Notifications;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Lines available from a source.
-pub(super) enum Next<T> {
+pub(super) enum NextLines<T> {
     /// Available lines, possibly none; more will follow.
     More(Vec<T>),
     /// Last lines of the stream.
@@ -27,19 +27,19 @@ pub(super) enum Next<T> {
 }
 
 /// Source of a stream of lines.
-pub(super) trait Lines: Send + 'static {
+pub(super) trait LineSource: Send + 'static {
     /// Type serialized in each line.
     type Line: Serialize + Send;
 
     /// Returns the lines that are new since the last call.
-    fn next_lines(&mut self) -> Next<Self::Line>;
+    fn next_lines(&mut self) -> NextLines<Self::Line>;
 
     /// Returns the receiver that signals new lines.
-    fn watched(notifications: &mut Notifications) -> &mut watch::Receiver<u64>;
+    fn notification_receiver(notifications: &mut Notifications) -> &mut watch::Receiver<u64>;
 }
 
 /// Returns a streaming response that ends with `source` or with the daemon.
-pub(super) fn lines<L: Lines>(source: L, notifications: Notifications) -> Response {
+pub(super) fn stream_response<L: LineSource>(source: L, notifications: Notifications) -> Response {
     let follower = Follower { source, notifications, ending: false, last_said: false };
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let bytes = follower.next_bytes().await?;
@@ -57,7 +57,7 @@ struct Follower<L> {
     last_said: bool,
 }
 
-impl<L: Lines> Follower<L> {
+impl<L: LineSource> Follower<L> {
     async fn next_bytes(&mut self) -> Option<Bytes> {
         loop {
             if self.last_said {
@@ -65,11 +65,11 @@ impl<L: Lines> Follower<L> {
             }
             // Notifications are marked as seen before the query, so that a change during the query
             // counts as new.
-            L::watched(&mut self.notifications).borrow_and_update();
+            L::notification_receiver(&mut self.notifications).borrow_and_update();
             self.last_said = self.ending;
             let lines = match self.source.next_lines() {
-                Next::More(lines) => lines,
-                Next::Last(lines) => {
+                NextLines::More(lines) => lines,
+                NextLines::Last(lines) => {
                     self.last_said = true;
                     lines
                 }
@@ -80,9 +80,9 @@ impl<L: Lines> Follower<L> {
             if self.last_said {
                 return None;
             }
-            let mut end_receiver = self.notifications.ended.clone();
+            let mut end_receiver = self.notifications.stopping.clone();
             tokio::select! {
-                changed = L::watched(&mut self.notifications).changed() => changed.ok()?,
+                changed = L::notification_receiver(&mut self.notifications).changed() => changed.ok()?,
                 _ = end_receiver.wait_for(|end_receiver| *end_receiver) => self.ending = true,
                 () = tokio::time::sleep(KEEP_ALIVE) => return Some(Bytes::from_static(b"\n")),
             }

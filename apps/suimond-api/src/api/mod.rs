@@ -44,7 +44,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use body::Body;
 pub(crate) use changes::name_in_path;
-pub(crate) use failure::{ErrorResponse, Parameters};
+pub(crate) use failure::{ErrorResponse, QueryParameters};
 pub use notifications::{EVENT_FOLLOWERS_MAX, NotificationSender, Notifications};
 pub use state::ApiState;
 
@@ -108,7 +108,7 @@ pub fn openapi_document() -> serde_json::Result<String> {
 pub fn router(state: ApiState) -> Router {
     let (router, _) = described().split_for_parts();
     router
-        .layer(Extension(host::CreateDocument(openapi_document)))
+        .layer(Extension(host::OpenApiGenerator(openapi_document)))
         .fallback(failure::no_such_endpoint)
         .method_not_allowed_fallback(failure::no_such_method)
         .with_state(state)

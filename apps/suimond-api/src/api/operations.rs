@@ -11,17 +11,17 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::bounded::{Bounded, Count};
-use crate::api::failure::{ErrorResponse, InPath, Parameters};
+use crate::api::bounded::{BoundedInteger, Count};
+use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
-use crate::api::lines::{Lines, Next, lines};
+use crate::api::lines::{LineSource, NextLines, stream_response};
 use crate::api::notifications::Notifications;
 use crate::api::state::ApiState;
 
 /// Default time in seconds that a request waits for an operation.
 const WAIT_DEFAULT_S: u64 = 30;
 /// Time in seconds that a request waits for an operation.
-type WaitSeconds = Bounded<0, 3600>;
+type WaitSeconds = BoundedInteger<0, 3600>;
 
 /// Returns the router of operation endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
@@ -48,7 +48,7 @@ async fn list(State(state): State<ApiState>) -> Json<Vec<Operation>> {
     responses((status = OK, body = Operation)))]
 async fn show(
     State(state): State<ApiState>,
-    InPath(id): InPath<Count>,
+    PathParameters(id): PathParameters<Count>,
 ) -> Result<Json<Operation>, ErrorResponse> {
     let id = id.value();
     state.node.operation(id).map(Json).ok_or_else(|| not_found(id))
@@ -64,7 +64,7 @@ async fn show(
     responses((status = OK, body = Operation)))]
 async fn cancel(
     State(state): State<ApiState>,
-    InPath(id): InPath<Count>,
+    PathParameters(id): PathParameters<Count>,
 ) -> Result<Json<Operation>, ErrorResponse> {
     let id = id.value();
     state.node.cancel_operation(id).map(Json).ok_or_else(|| not_found(id))
@@ -85,8 +85,8 @@ struct WaitParameters {
     responses((status = OK, body = Operation)))]
 async fn wait(
     State(state): State<ApiState>,
-    InPath(id): InPath<Count>,
-    Parameters(parameters): Parameters<WaitParameters>,
+    PathParameters(id): PathParameters<Count>,
+    QueryParameters(parameters): QueryParameters<WaitParameters>,
 ) -> Result<Json<Operation>, ErrorResponse> {
     let id = id.value();
     let timeout_s = parameters.timeout_s.map_or(WAIT_DEFAULT_S, WaitSeconds::value);
@@ -94,19 +94,19 @@ async fn wait(
     tokio::pin!(deadline);
     let mut notifications = state.notifications.clone();
     loop {
-        notifications.operations.borrow_and_update();
+        notifications.operation_changes.borrow_and_update();
         let operation = state.node.operation(id).ok_or_else(|| not_found(id))?;
         if operation.state != OperationState::Running {
             return Ok(Json(operation));
         }
         tokio::select! {
-            changed = notifications.operations.changed() => {
+            changed = notifications.operation_changes.changed() => {
                 if changed.is_err() {
                     return Ok(Json(operation));
                 }
             }
             () = &mut deadline => return Ok(Json(operation)),
-            _ = notifications.ended.wait_for(|ended| *ended) => return Ok(Json(operation)),
+            _ = notifications.stopping.wait_for(|ended| *ended) => return Ok(Json(operation)),
         }
     }
 }
@@ -119,14 +119,14 @@ async fn wait(
     responses((status = OK, content_type = "application/x-ndjson", body = Operation)))]
 async fn follow(
     State(state): State<ApiState>,
-    InPath(id): InPath<Count>,
+    PathParameters(id): PathParameters<Count>,
 ) -> Result<Response, ErrorResponse> {
     let id = id.value();
     if state.node.operation(id).is_none() {
         return Err(not_found(id));
     }
     let notifications = state.notifications.clone();
-    Ok(lines(OperationFollower { state, id, last_sent: None }, notifications))
+    Ok(stream_response(OperationFollower { state, id, last_sent: None }, notifications))
 }
 
 struct OperationFollower {
@@ -135,26 +135,26 @@ struct OperationFollower {
     last_sent: Option<Operation>,
 }
 
-impl Lines for OperationFollower {
+impl LineSource for OperationFollower {
     type Line = Operation;
 
-    fn next_lines(&mut self) -> Next<Operation> {
+    fn next_lines(&mut self) -> NextLines<Operation> {
         let Some(operation) = self.state.node.operation(self.id) else {
-            return Next::Last(Vec::new());
+            return NextLines::Last(Vec::new());
         };
         let has_ended = operation.state != OperationState::Running;
         let is_new = self.last_sent.as_ref() != Some(&operation);
         self.last_sent = Some(operation.clone());
         let lines = if is_new { vec![operation] } else { Vec::new() };
-        if has_ended { Next::Last(lines) } else { Next::More(lines) }
+        if has_ended { NextLines::Last(lines) } else { NextLines::More(lines) }
     }
 
-    fn watched(notifications: &mut Notifications) -> &mut watch::Receiver<u64> {
-        &mut notifications.operations
+    fn notification_receiver(notifications: &mut Notifications) -> &mut watch::Receiver<u64> {
+        &mut notifications.operation_changes
     }
 }
 
 fn not_found(id: u64) -> ErrorResponse {
     let text = "the operation does not exist; the daemon keeps the last 1000 until it ends";
-    ApiError::new(ErrorCode::NotFound, text).about(format!("operation/{id}")).into()
+    ApiError::new(ErrorCode::NotFound, text).with_resource(format!("operation/{id}")).into()
 }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use suimon_contract::{
-    ErrorBody, Operation, Plan, PowerConfig, PowerStatus, ResourceKind, check_patch, old_names_of,
+    ErrorBody, Operation, Plan, PowerConfig, PowerStatus, ResourceKind, check_patch, old_names_in_table,
     parse_power,
 };
 use suimon_node::{Edit, PowerEdit};
@@ -12,7 +12,7 @@ use utoipa_axum::routes;
 
 use crate::api::body::Body;
 use crate::api::changes::{ChangeParameters, change, change_with_warnings};
-use crate::api::failure::{ErrorResponse, Parameters};
+use crate::api::failure::{ErrorResponse, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -25,7 +25,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[utoipa::path(get, path = "/1.0/power", tag = "power", operation_id = "show_power",
     responses((status = OK, body = PowerStatus)))]
 async fn show(State(state): State<ApiState>) -> Result<Json<PowerStatus>, ErrorResponse> {
-    state.read(|node| node.power()).await.map(Json)
+    state.call_blocking_infallible(|node| node.power()).await.map(Json)
 }
 
 /// Replaces the power plan.
@@ -37,12 +37,12 @@ async fn show(State(state): State<ApiState>) -> Result<Json<PowerStatus>, ErrorR
         (status = "4XX", body = ErrorBody)))]
 async fn put(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let power = parse_power(&body)?;
     let edit = Edit::Power(PowerEdit::Put(power));
-    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Power, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Power, &body)).await
 }
 
 /// Changes keys of the power plan with a JSON merge patch (RFC 7386).
@@ -53,12 +53,12 @@ async fn put(
         (status = "4XX", body = ErrorBody)))]
 async fn patch(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     check_patch(ResourceKind::Power, &body)?;
     let edit = Edit::Power(PowerEdit::Patch(body.to_vec()));
-    change_with_warnings(&state, edit, parameters, &old_names_of(ResourceKind::Power, &body)).await
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(ResourceKind::Power, &body)).await
 }
 
 /// Removes the power plan and restores the CPU settings that were in effect before it.
@@ -68,7 +68,7 @@ async fn patch(
         (status = "4XX", body = ErrorBody)))]
 async fn delete(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
 ) -> Result<Response, ErrorResponse> {
     change(&state, Edit::Power(PowerEdit::Delete), parameters).await
 }

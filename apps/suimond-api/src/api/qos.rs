@@ -9,7 +9,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::warnings;
+use crate::api::changes::log_old_name_warnings;
 use crate::api::failure::{ErrorResponse, with_field_if_absent};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
@@ -23,7 +23,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[utoipa::path(get, path = "/1.0/qos/flows", tag = "qos", operation_id = "list_qos_flows",
     responses((status = OK, body = Vec<QosFlowStatus>)))]
 async fn flows(State(state): State<ApiState>) -> Result<Json<Vec<QosFlowStatus>>, ErrorResponse> {
-    state.read(|node| node.qos_flows()).await.map(Json)
+    state.call_blocking_infallible(|node| node.qos_flows()).await.map(Json)
 }
 
 /// Computes whether stores could guarantee proposed minimums. Nothing is changed.
@@ -37,6 +37,6 @@ async fn what_if(
     let (request, old_names) = parse_request_with_old_names::<WhatIfRequest>(&body)
         .map_err(|error| with_field_if_absent(error, "proposals"))?;
     let mut answer = state.call_blocking(move |node| node.what_if(&request)).await?;
-    answer.warnings = warnings(&old_names);
+    answer.warnings = log_old_name_warnings(&old_names);
     Ok(Json(answer))
 }

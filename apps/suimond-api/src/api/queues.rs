@@ -11,14 +11,14 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::bounded::Bounded;
-use crate::api::changes::{accepted, warnings};
-use crate::api::failure::{ErrorResponse, InPath, with_field_if_absent};
+use crate::api::bounded::BoundedInteger;
+use crate::api::changes::{accepted_response, log_old_name_warnings};
+use crate::api::failure::{ErrorResponse, PathParameters, with_field_if_absent};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Number of a port's queue.
-type QueueIndex = Bounded<0, { u16::MAX as u64 }>;
+type QueueIndex = BoundedInteger<0, { u16::MAX as u64 }>;
 
 /// Returns the router of queue endpoints.
 pub(super) fn router() -> OpenApiRouter<ApiState> {
@@ -29,7 +29,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[utoipa::path(get, path = "/1.0/queues", tag = "queues", operation_id = "list_queues",
     responses((status = OK, body = Vec<QueueStatus>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<QueueStatus>>, ErrorResponse> {
-    state.read(|node| node.queues()).await.map(Json)
+    state.call_blocking_infallible(|node| node.queues()).await.map(Json)
 }
 
 /// Moves a queue to another worker.
@@ -42,19 +42,19 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<QueueStatus>>, E
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn hand_over(
     State(state): State<ApiState>,
-    InPath((port, side, index)): InPath<(String, String, QueueIndex)>,
+    PathParameters((port, side, index)): PathParameters<(String, String, QueueIndex)>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let (request, old_names) = parse_request_with_old_names::<MoveQueueRequest>(&body)
         .map_err(|error| with_field_if_absent(error, "worker"))?;
     let side = QueueSide::parse(&side).ok_or_else(|| {
         let text = format!("the direction of a queue is `rx` or `tx`, not `{side}`");
-        ApiError::new(ErrorCode::NotFound, text).about(format!("queue/{port}"))
+        ApiError::new(ErrorCode::NotFound, text).with_resource(format!("queue/{port}"))
     })?;
     let index = u16::try_from(index.value()).unwrap_or(u16::MAX);
     let mut operation = state
         .call_blocking(move |node| node.move_queue(&port, side, index, request.worker))
         .await?;
-    operation.warnings = warnings(&old_names);
-    Ok(accepted(operation))
+    operation.warnings = log_old_name_warnings(&old_names);
+    Ok(accepted_response(operation))
 }

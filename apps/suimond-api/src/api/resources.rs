@@ -1,6 +1,6 @@
 //! Endpoints of resources, common to every kind.
 //!
-//! To serve a kind of resource, implement [`Served`] and add its [`router`] to the API. The
+//! To serve a kind of resource, implement [`ServedResource`] and add its [`router`] to the API. The
 //! endpoints are described without utoipa's attribute, which does not support type parameters.
 
 use axum::extract::State;
@@ -8,7 +8,7 @@ use axum::response::Response;
 use axum::routing;
 use suimon_contract::{
     ApiError, DiskConfig, Name, NicConfig, NodeConfig, Observed, PfConfig, QosPolicyConfig,
-    ResourceKind, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, old_names_of,
+    ResourceKind, StoreConfig, SwitchConfig, TeamConfig, UplinkConfig, VmConfig, old_names_in_table,
 };
 use suimon_node::{Edit, Node, PortKey, ResourceEdit};
 use utoipa::openapi::HttpMethod;
@@ -17,15 +17,15 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::api::body::Body;
 use crate::api::captures::{CaptureParameters, begin};
 use crate::api::changes::{self, ChangeParameters, change, change_with_warnings};
-use crate::api::described::{Described, routes};
-use crate::api::failure::{ErrorResponse, InPath, Parameters};
+use crate::api::described::{EndpointDescription, routes};
+use crate::api::failure::{ErrorResponse, PathParameters, QueryParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
 /// Kind of resource that the API serves.
-pub(super) trait Served: Observed<Status: Send> + Send + Sync + 'static {
+pub(super) trait ServedResource: Observed<Status: Send> + Send + Sync + 'static {
     /// Converts an edit of one resource to an edit of the host.
-    fn edit(edit: ResourceEdit<Self>) -> Edit;
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit;
 
     /// Returns the observed state of every resource of this kind.
     fn observe_all(node: &Node) -> Vec<Self::Status>;
@@ -38,13 +38,13 @@ pub(super) trait Served: Observed<Status: Send> + Send + Sync + 'static {
 }
 
 /// Kind of resource with a port, whose frames can be captured.
-pub(super) trait ServedPort: Served {
+pub(super) trait ServedPort: ServedResource {
     /// Returns the port of the resource with this name.
     fn port(name: Name) -> PortKey;
 }
 
-impl Served for SwitchConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for SwitchConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Switch(edit)
     }
 
@@ -57,8 +57,8 @@ impl Served for SwitchConfig {
     }
 }
 
-impl Served for UplinkConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for UplinkConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Uplink(edit)
     }
 
@@ -77,8 +77,8 @@ impl ServedPort for UplinkConfig {
     }
 }
 
-impl Served for TeamConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for TeamConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Team(edit)
     }
 
@@ -91,8 +91,8 @@ impl Served for TeamConfig {
     }
 }
 
-impl Served for NicConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for NicConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Nic(edit)
     }
 
@@ -105,8 +105,8 @@ impl Served for NicConfig {
     }
 }
 
-impl Served for StoreConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for StoreConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Store(edit)
     }
 
@@ -119,8 +119,8 @@ impl Served for StoreConfig {
     }
 }
 
-impl Served for QosPolicyConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for QosPolicyConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::QosPolicy(edit)
     }
 
@@ -133,8 +133,8 @@ impl Served for QosPolicyConfig {
     }
 }
 
-impl Served for DiskConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for DiskConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Disk(edit)
     }
 
@@ -147,8 +147,8 @@ impl Served for DiskConfig {
     }
 }
 
-impl Served for VmConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for VmConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Vm(edit)
     }
 
@@ -161,8 +161,8 @@ impl Served for VmConfig {
     }
 }
 
-impl Served for PfConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for PfConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Pf(edit)
     }
 
@@ -175,8 +175,8 @@ impl Served for PfConfig {
     }
 }
 
-impl Served for NodeConfig {
-    fn edit(edit: ResourceEdit<Self>) -> Edit {
+impl ServedResource for NodeConfig {
+    fn into_host_edit(edit: ResourceEdit<Self>) -> Edit {
         Edit::Node(edit)
     }
 
@@ -196,13 +196,13 @@ impl ServedPort for NicConfig {
 }
 
 /// Returns the router of a kind of resource.
-pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
+pub(super) fn router<R: ServedResource>() -> OpenApiRouter<ApiState> {
     let noun = noun(R::KIND);
     let collection = [
         (HttpMethod::Get, list_described::<R>()),
         (
             HttpMethod::Post,
-            Described::new::<R>("add", &format!("Adds {noun}.")).changes().body::<R>(),
+            EndpointDescription::new::<R>("add", &format!("Adds {noun}.")).with_change_parameters().with_body::<R>(),
         ),
     ];
     let description =
@@ -216,19 +216,19 @@ pub(super) fn router<R: Served>() -> OpenApiRouter<ApiState> {
     let item = [
         (
             HttpMethod::Get,
-            Described::new::<R>("show", &format!("Returns keys and state of {noun}."))
-                .named()
-                .shows::<R>(),
+            EndpointDescription::new::<R>("show", &format!("Returns keys and state of {noun}."))
+                .with_name_parameter()
+                .with_status_response::<R>(),
         ),
         (
             HttpMethod::Put,
-            Described::new::<R>("replace", &description).named().changes().body::<R>(),
+            EndpointDescription::new::<R>("replace", &description).with_name_parameter().with_change_parameters().with_body::<R>(),
         ),
         (
             HttpMethod::Patch,
-            Described::new::<R>("change", &patch).named().changes().merge_patch::<R>(),
+            EndpointDescription::new::<R>("change", &patch).with_name_parameter().with_change_parameters().with_merge_patch_body::<R>(),
         ),
-        (HttpMethod::Delete, Described::new::<R>("delete", &delete).named().changes()),
+        (HttpMethod::Delete, EndpointDescription::new::<R>("delete", &delete).with_name_parameter().with_change_parameters()),
     ];
     let of_collection = routing::get(list::<R>).post(create::<R>);
     let of_item = routing::get(show::<R>).put(replace::<R>).patch(modify::<R>).delete(remove::<R>);
@@ -242,7 +242,7 @@ pub(super) fn capture_router<R: ServedPort>() -> OpenApiRouter<ApiState> {
     let summary = "Captures the frames of the port as a pcapng stream. The capture ends at a limit of \
                    the request, when the client closes the connection, or when the operation in \
                    the header `Suimon-Operation` is cancelled.";
-    let described = Described::new::<R>("capture", summary).named().captures();
+    let described = EndpointDescription::new::<R>("capture", summary).with_name_parameter().with_capture_response();
     let path = format!("/1.0/{}/{{name}}/capture", R::PATH);
     let handler = routing::get(capture::<R>);
     OpenApiRouter::new().routes(routes(path, [(HttpMethod::Get, described)], handler))
@@ -293,67 +293,67 @@ const fn retained(kind: ResourceKind) -> &'static str {
     }
 }
 
-fn list_described<R: Served>() -> Described {
+fn list_described<R: ServedResource>() -> EndpointDescription {
     let summary = format!("Lists all {} with their state.", plural(R::KIND));
-    let mut described = Described::new::<R>("list", &summary).lists::<R>();
-    described.rename(format!("list_{}", R::PATH.replace('-', "_")));
+    let mut described = EndpointDescription::new::<R>("list", &summary).with_list_response::<R>();
+    described.set_operation_id(format!("list_{}", R::PATH.replace('-', "_")));
     described
 }
 
-async fn list<R: Served>(
+async fn list<R: ServedResource>(
     State(state): State<ApiState>,
 ) -> Result<Json<Vec<R::Status>>, ErrorResponse> {
-    state.read(|node| R::observe_all(node)).await.map(Json)
+    state.call_blocking_infallible(|node| R::observe_all(node)).await.map(Json)
 }
 
-async fn show<R: Served>(
+async fn show<R: ServedResource>(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Json<R::Status>, ErrorResponse> {
     state.call_blocking(move |node| R::observe(node, &name)).await.map(Json)
 }
 
-async fn create<R: Served>(
+async fn create<R: ServedResource>(
     State(state): State<ApiState>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let edit = R::edit(changes::add(&body)?);
-    change_with_warnings(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+    let edit = R::into_host_edit(changes::add_edit(&body)?);
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(R::KIND, &body)).await
 }
 
-async fn replace<R: Served>(
+async fn replace<R: ServedResource>(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    PathParameters(name): PathParameters<String>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let edit = R::edit(changes::put(&name, &body)?);
-    change_with_warnings(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+    let edit = R::into_host_edit(changes::put_edit(&name, &body)?);
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(R::KIND, &body)).await
 }
 
-async fn modify<R: Served>(
+async fn modify<R: ServedResource>(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    PathParameters(name): PathParameters<String>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
-    let edit = R::edit(changes::patch(&name, &body)?);
-    change_with_warnings(&state, edit, parameters, &old_names_of(R::KIND, &body)).await
+    let edit = R::into_host_edit(changes::patch_edit(&name, &body)?);
+    change_with_warnings(&state, edit, parameters, &old_names_in_table(R::KIND, &body)).await
 }
 
-async fn remove<R: Served>(
+async fn remove<R: ServedResource>(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
-    Parameters(parameters): Parameters<ChangeParameters>,
+    PathParameters(name): PathParameters<String>,
+    QueryParameters(parameters): QueryParameters<ChangeParameters>,
 ) -> Result<Response, ErrorResponse> {
-    change(&state, R::edit(changes::delete(&name)?), parameters).await
+    change(&state, R::into_host_edit(changes::delete_edit(&name)?), parameters).await
 }
 
 async fn capture<R: ServedPort>(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
-    Parameters(parameters): Parameters<CaptureParameters>,
+    PathParameters(name): PathParameters<String>,
+    QueryParameters(parameters): QueryParameters<CaptureParameters>,
 ) -> Result<Response, ErrorResponse> {
     let name = changes::name_in_path::<R>(&name)?;
     begin(&state, R::port(name), parameters).await

@@ -5,7 +5,7 @@ use suimon_contract::SriovAdapter;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::failure::{ErrorResponse, InPath};
+use crate::api::failure::{ErrorResponse, PathParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -27,7 +27,7 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<SriovAdapter>>, 
     responses((status = OK, body = SriovAdapter)))]
 async fn show(
     State(state): State<ApiState>,
-    InPath(adapter): InPath<String>,
+    PathParameters(adapter): PathParameters<String>,
 ) -> Result<Json<SriovAdapter>, ErrorResponse> {
     state.call_blocking(move |node| node.sriov_adapter(&adapter)).await.map(Json)
 }

@@ -57,7 +57,7 @@ impl ApiState {
     ///
     /// # Errors
     /// `internal` if the call panicked.
-    pub async fn read<T: Send + 'static>(
+    pub async fn call_blocking_infallible<T: Send + 'static>(
         &self,
         call: impl FnOnce(&Node) -> T + Send + 'static,
     ) -> Result<T, ErrorResponse> {

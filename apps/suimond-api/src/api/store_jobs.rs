@@ -10,9 +10,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{accepted, name_in_path};
-use crate::api::disk_jobs::request;
-use crate::api::failure::{ErrorResponse, InPath};
+use crate::api::changes::{accepted_response, name_in_path};
+use crate::api::disk_jobs::parse_request_body;
+use crate::api::failure::{ErrorResponse, PathParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -37,13 +37,13 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn measure(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
     let request_body =
-        if body.is_empty() { MeasureStoreRequest::default() } else { request(&body)? };
-    state.call_blocking(move |node| node.measure_store(&name, request_body)).await.map(accepted)
+        if body.is_empty() { MeasureStoreRequest::default() } else { parse_request_body(&body)? };
+    state.call_blocking(move |node| node.measure_store(&name, request_body)).await.map(accepted_response)
 }
 
 /// Returns format, size, ids and parent of an image file in a store.
@@ -52,11 +52,11 @@ async fn measure(
     responses((status = OK, body = ImageInfo), (status = "4XX", body = ErrorBody)))]
 async fn image_info(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Json<ImageInfo>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let request_body: ImageRequest = request(&body)?;
+    let request_body: ImageRequest = parse_request_body(&body)?;
     state.call_blocking(move |node| node.image_info(&name, &request_body)).await.map(Json)
 }
 
@@ -66,12 +66,12 @@ async fn image_info(
     responses((status = OK, body = ImageCheck), (status = "4XX", body = ErrorBody)))]
 async fn image_check(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Json<ImageCheck>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let request_body: ImageRequest = request(&body)?;
-    state.call_blocking(move |node| node.image_check(&name, &request_body)).await.map(Json)
+    let request_body: ImageRequest = parse_request_body(&body)?;
+    state.call_blocking(move |node| node.check_image(&name, &request_body)).await.map(Json)
 }
 
 /// Repairs the metadata of an image file in a store, after a backup beside the file.
@@ -83,12 +83,12 @@ async fn image_check(
     responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]
 async fn image_repair(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Json<ImageChanges>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let request_body: ImageRequest = request(&body)?;
-    state.call_blocking(move |node| node.image_repair(&name, &request_body)).await.map(Json)
+    let request_body: ImageRequest = parse_request_body(&body)?;
+    state.call_blocking(move |node| node.repair_image(&name, &request_body)).await.map(Json)
 }
 
 /// Records the new path of the parent in a differencing image, after a backup beside the file.
@@ -97,10 +97,10 @@ async fn image_repair(
     responses((status = OK, body = ImageChanges), (status = "4XX", body = ErrorBody)))]
 async fn image_relink(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Json<ImageChanges>, ErrorResponse> {
     let name = name_in_path::<StoreConfig>(&name)?;
-    let request_body: ImageRequest = request(&body)?;
-    state.call_blocking(move |node| node.image_set_parent(&name, &request_body)).await.map(Json)
+    let request_body: ImageRequest = parse_request_body(&body)?;
+    state.call_blocking(move |node| node.set_image_parent(&name, &request_body)).await.map(Json)
 }

@@ -5,7 +5,7 @@ use suimon_contract::AddressStatus;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::failure::{ErrorResponse, InPath};
+use crate::api::failure::{ErrorResponse, PathParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -20,7 +20,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     responses((status = OK, body = Vec<AddressStatus>)))]
 async fn addresses(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Json<Vec<AddressStatus>>, ErrorResponse> {
     state.call_blocking(move |node| node.addresses(&name)).await.map(Json)
 }

@@ -12,7 +12,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use crate::api::failure::ErrorResponse;
 use crate::api::notifications::Notifications;
 use crate::api::state::ApiState;
-use crate::line::{copy, local};
+use crate::line::{copy_bidirectional, register_local_socket};
 
 /// Request to upgrade a connection to a protocol.
 pub(super) struct UpgradeRequest {
@@ -58,7 +58,7 @@ impl UpgradeRequest {
 
     async fn relay(self, line: OwnedFd, mut notifications: Notifications) {
         let protocol = self.protocol;
-        let (client, line) = match (self.upgrade.await, local(line)) {
+        let (client, line) = match (self.upgrade.await, register_local_socket(line)) {
             (Ok(client), Ok(line)) => (TokioIo::new(client), line),
             (Err(error), _) => {
                 return tracing::debug!(protocol, %error,
@@ -70,7 +70,7 @@ impl UpgradeRequest {
             }
         };
         tokio::select! {
-            ended = copy(client, line) => {
+            ended = copy_bidirectional(client, line) => {
                 if let Err(error) = ended {
                     tracing::debug!(protocol, %error, "an upgraded connection ended early");
                 }

@@ -6,7 +6,7 @@ use suimon_contract::VmqStatus;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::failure::{ErrorResponse, InPath};
+use crate::api::failure::{ErrorResponse, PathParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 
@@ -21,7 +21,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
 #[utoipa::path(get, path = "/1.0/vmq", tag = "vmq", operation_id = "list_vmq",
     responses((status = OK, body = Vec<VmqStatus>)))]
 async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, ErrorResponse> {
-    state.read(|node| node.vmqs()).await.map(Json)
+    state.call_blocking_infallible(|node| node.vmqs()).await.map(Json)
 }
 
 /// Returns the VMQ state of an uplink or team: the worker of each queue, and why it was assigned.
@@ -30,7 +30,7 @@ async fn list(State(state): State<ApiState>) -> Result<Json<Vec<VmqStatus>>, Err
     responses((status = OK, body = VmqStatus)))]
 async fn show(
     State(state): State<ApiState>,
-    InPath(uplink): InPath<String>,
+    PathParameters(uplink): PathParameters<String>,
 ) -> Result<Json<VmqStatus>, ErrorResponse> {
     state.call_blocking(move |node| node.vmq(&uplink)).await.map(Json)
 }

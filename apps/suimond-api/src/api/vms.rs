@@ -13,9 +13,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::body::Body;
-use crate::api::changes::{accepted, name_in_path};
-use crate::api::disk_jobs::request;
-use crate::api::failure::{ErrorResponse, InPath};
+use crate::api::changes::{accepted_response, name_in_path};
+use crate::api::disk_jobs::parse_request_body;
+use crate::api::failure::{ErrorResponse, PathParameters};
 use crate::api::json::Json;
 use crate::api::state::ApiState;
 use crate::api::upgraded::UpgradeRequest;
@@ -45,7 +45,7 @@ pub(super) fn router() -> OpenApiRouter<ApiState> {
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn start(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Start).await
 }
@@ -58,7 +58,7 @@ async fn start(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn stop(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Stop(requested(&body)?)).await
@@ -72,7 +72,7 @@ async fn stop(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn kill(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Kill).await
 }
@@ -83,7 +83,7 @@ async fn kill(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn pause(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Pause).await
 }
@@ -94,7 +94,7 @@ async fn pause(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn resume(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Resume).await
 }
@@ -105,7 +105,7 @@ async fn resume(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn reset(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Reset).await
 }
@@ -116,7 +116,7 @@ async fn reset(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn freeze(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     Body(body): Body,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Freeze(requested(&body)?)).await
@@ -128,19 +128,19 @@ async fn freeze(
     responses((status = ACCEPTED, body = Operation), (status = "4XX", body = ErrorBody)))]
 async fn thaw(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     begin(&state, &name, VmAction::Thaw).await
 }
 
 /// Parses an optional request body; returns the default if it is empty.
 fn requested<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ErrorResponse> {
-    if body.is_empty() { Ok(T::default()) } else { Ok(request(body)?) }
+    if body.is_empty() { Ok(T::default()) } else { Ok(parse_request_body(body)?) }
 }
 
 async fn begin(state: &ApiState, name: &str, work: VmAction) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(name)?;
-    state.call_blocking(move |node| node.start_vm_action(&name, work)).await.map(accepted)
+    state.call_blocking(move |node| node.start_vm_action(&name, work)).await.map(accepted_response)
 }
 
 /// Returns operating system, host name and IP addresses as reported by the guest agent.
@@ -151,7 +151,7 @@ async fn begin(state: &ApiState, name: &str, work: VmAction) -> Result<Response,
     responses((status = OK, body = VmGuest), (status = "4XX", body = ErrorBody)))]
 async fn guest(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Json<VmGuest>, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
     state.call_blocking(move |node| node.vm_guest(&name)).await.map(Json)
@@ -166,7 +166,7 @@ async fn guest(
     responses((status = SWITCHING_PROTOCOLS), (status = "4XX", body = ErrorBody)))]
 async fn console(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
     mut request: Request,
 ) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
@@ -184,14 +184,14 @@ async fn console(
         (status = "4XX", body = ErrorBody)))]
 async fn libvirt(
     State(state): State<ApiState>,
-    InPath(name): InPath<String>,
+    PathParameters(name): PathParameters<String>,
 ) -> Result<Response, ErrorResponse> {
     let name = name_in_path::<VmConfig>(&name)?;
-    let config = state.read(|node| node.config()).await?;
+    let config = state.call_blocking_infallible(|node| node.config()).await?;
     let Some(vm) = config.vm(name.as_str()) else {
         let text = "no VM of this name exists; `suimon vm list` lists all VMs";
         let subject = format!("{}/{name}", ResourceKind::Vm.noun());
-        return Err(ApiError::new(ErrorCode::NotFound, text).about(subject).into());
+        return Err(ApiError::new(ErrorCode::NotFound, text).with_resource(subject).into());
     };
     let headers = [(header::CONTENT_TYPE, "application/xml")];
     Ok((headers, libvirt_elements(&config, vm)).into_response())

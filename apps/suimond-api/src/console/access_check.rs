@@ -24,7 +24,7 @@ const PAGE_HEADER: &str = "x-suimon-console";
 /// Header with the secret of the session.
 const SECRET_HEADER: &str = "x-suimon-session";
 
-pub(super) const LOG_IN: &str =
+pub(super) const LOGIN_HINT: &str =
     "log in with the address that `suimon console login` prints on the host";
 const NO_SECRET: &str = "the session's cookie is not sufficient: send the secret that the login \
                          returned, in the header `X-Suimon-Session`, or log in again";
@@ -104,10 +104,10 @@ fn objection_to_change(headers: &HeaderMap, is_login: bool) -> Option<&'static s
 /// Returns why a request is not part of a valid session; `None` if it is. Consumes the request's
 /// ticket.
 fn objection_to_session(state: &ConsoleState, request: &mut Request) -> Option<&'static str> {
-    let (name, now) = (state.console.cookie(), Instant::now());
+    let (name, now) = (state.console.cookie_name(), Instant::now());
     let mut logins = state.console.logins();
-    let cookie = cookie(request.headers(), &name).filter(|cookie| logins.is_session(now, cookie));
-    let Some(cookie) = cookie else { return Some(LOG_IN) };
+    let cookie = find_cookie(request.headers(), &name).filter(|cookie| logins.is_valid_session_cookie(now, cookie));
+    let Some(cookie) = cookie else { return Some(LOGIN_HINT) };
     let uri = request.uri();
     // A page cannot add headers to the handshake of a WebSocket. The first message contains the
     // secret.
@@ -116,7 +116,7 @@ fn objection_to_session(state: &ConsoleState, request: &mut Request) -> Option<&
     }
     if let Some(secret) = request.headers().get(SECRET_HEADER) {
         let secret = secret.to_str().unwrap_or_default();
-        return (!logins.renew(now, &Credentials { cookie, secret })).then_some(LOG_IN);
+        return (!logins.authenticate_and_extend(now, &Credentials { cookie, secret })).then_some(LOGIN_HINT);
     }
     let ticket = uri.query().and_then(|query| query.strip_prefix("ticket="));
     let Some(ticket) = ticket.filter(|_| *request.method() == Method::GET) else {
@@ -161,7 +161,7 @@ pub(super) fn is_same_origin(headers: &HeaderMap) -> bool {
 
 /// Returns the value of the cookie named `cookie`, which identifies the session; `None` if the
 /// request has no such cookie.
-pub(super) fn cookie<'h>(headers: &'h HeaderMap, cookie: &str) -> Option<&'h str> {
+pub(super) fn find_cookie<'h>(headers: &'h HeaderMap, cookie: &str) -> Option<&'h str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';'));
     pairs.find_map(|pair| pair.trim().strip_prefix(cookie)?.strip_prefix('='))
@@ -259,8 +259,8 @@ mod tests {
     fn the_cookie_is_found_among_others() {
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, HeaderValue::from_static("a=b; suimon-session-1=xyz; c"));
-        assert_eq!(cookie(&headers, "suimon-session-1"), Some("xyz"));
-        assert_eq!(cookie(&headers, "suimon-session-11"), None);
-        assert_eq!(cookie(&headers, "suimon-session"), None);
+        assert_eq!(find_cookie(&headers, "suimon-session-1"), Some("xyz"));
+        assert_eq!(find_cookie(&headers, "suimon-session-11"), None);
+        assert_eq!(find_cookie(&headers, "suimon-session"), None);
     }
 }

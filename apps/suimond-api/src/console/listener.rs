@@ -13,7 +13,7 @@ use crate::remedy;
 use crate::tcp_api::Token;
 
 /// Largest number of connections that have not sent the secret.
-pub(super) const WITHOUT_SECRET_MAX: usize = 8;
+pub(super) const UNAUTHENTICATED_CONNECTIONS_MAX: usize = 8;
 /// Largest number of concurrent streams of live updates. Each holds a response of up to 4 MiB.
 pub const LIVE_STREAMS_MAX: usize = 64;
 
@@ -48,7 +48,7 @@ impl Console {
             address,
             token: token.transpose()?,
             logins: Mutex::default(),
-            unauthenticated_permits: Arc::new(Semaphore::new(WITHOUT_SECRET_MAX)),
+            unauthenticated_permits: Arc::new(Semaphore::new(UNAUTHENTICATED_CONNECTIONS_MAX)),
             live_permits: Arc::new(Semaphore::new(LIVE_STREAMS_MAX)),
         })
     }
@@ -70,7 +70,7 @@ impl Console {
     }
 
     fn bind_error(&self, error: &std::io::Error) -> ApiError {
-        let remedy = remedy::for_listener(error, "console");
+        let remedy = remedy::listener_error_remedy(error, "console");
         let text = format!("cannot listen on {}: {error}; {remedy}", self.address);
         api_error(ErrorCode::HostError, "listen", text)
     }
@@ -82,7 +82,7 @@ impl Console {
     pub fn new_login(&self) -> Result<ConsoleLogin, ApiError> {
         let code = self.logins().new_code(Instant::now()).map_err(|error| {
             let text = format!("the system returned no random bytes: {error}; retry");
-            ApiError::new(ErrorCode::HostError, text).about("console")
+            ApiError::new(ErrorCode::HostError, text).with_resource("console")
         })?;
         let url = format!("http://{}/#/login?code={code}", self.address);
         Ok(ConsoleLogin { url, valid_s: CODE_SPAN.as_secs() })
@@ -98,7 +98,7 @@ impl Console {
                 "{LIVE_STREAMS_MAX} pages already receive live updates, the most possible; close \
                  one of them, and retry"
             );
-            ApiError::new(ErrorCode::Conflict, text).about("console")
+            ApiError::new(ErrorCode::Conflict, text).with_resource("console")
         })
     }
 
@@ -108,7 +108,7 @@ impl Console {
 
     /// Returns the name of the session cookie. It contains the port, since browsers share cookies
     /// between ports.
-    pub(super) fn cookie(&self) -> String {
+    pub(super) fn cookie_name(&self) -> String {
         format!("suimon-session-{}", self.address.port())
     }
 }
@@ -131,5 +131,5 @@ impl ConsoleInService {
 }
 
 fn api_error(code: ErrorCode, field: &str, text: String) -> ApiError {
-    ApiError::new(code, text).about("console").field(field)
+    ApiError::new(code, text).with_resource("console").with_field(field)
 }

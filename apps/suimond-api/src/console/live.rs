@@ -18,7 +18,7 @@ use tokio::time::{Interval, MissedTickBehavior, interval, timeout};
 use tower::ServiceExt;
 
 use super::access_check;
-use crate::api::{ErrorResponse, Notifications, Parameters};
+use crate::api::{ErrorResponse, Notifications, QueryParameters};
 use crate::console::state::ConsoleState;
 
 /// Interval at which the data that a page shows is queried.
@@ -93,13 +93,13 @@ fn is_topic(topic: &str) -> bool {
 /// Follows topics until the session or the daemon ends.
 pub(super) async fn follow(
     State(state): State<ConsoleState>,
-    Parameters(parameters): Parameters<LiveParameters>,
+    QueryParameters(parameters): QueryParameters<LiveParameters>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let topics: Vec<String> = parameters.topics.split(',').map(str::to_owned).collect();
     if topics.len() > TOPICS_MAX {
         let text = format!("the request has {} topics; the limit is {TOPICS_MAX}", topics.len());
-        return Err(ApiError::new(ErrorCode::InvalidValue, text).field("topics").into());
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).with_field("topics").into());
     }
     if let Some(topic) = topics.iter().find(|topic| !is_topic(topic)) {
         let text = format!(
@@ -108,11 +108,11 @@ pub(super) async fn follow(
             LISTS.join(", "),
             NAMED.join(", ")
         );
-        return Err(ApiError::new(ErrorCode::InvalidValue, text).field("topics").into());
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).with_field("topics").into());
     }
     let permit = state.console.live_permit()?;
     let session =
-        access_check::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+        access_check::find_cookie(&headers, &state.console.cookie_name()).unwrap_or_default().to_owned();
     let follower = Follower::new(state, session, topics, permit);
     let stream = futures_util::stream::unfold(follower, |mut follower| async move {
         let text = follower.next_text().await?;
@@ -159,7 +159,7 @@ impl Follower {
     ) -> Self {
         let mut ticks = interval(PERIOD);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let last = state.api.node.last_events(0, &EventFilter::default()).seen;
+        let last = state.api.node.last_events(0, &EventFilter::default()).last_examined;
         let last_seen = topics.iter().any(|topic| topic == EVENTS).then_some(last);
         topics.retain(|topic| topic != EVENTS);
         let notifications = state.api.notifications.clone();
@@ -188,8 +188,8 @@ impl Follower {
             if !has_rest {
                 self.wait().await?;
             }
-            let has_ended = *self.notifications.ended.borrow();
-            if has_ended || !self.state.console.logins().is_session(Instant::now(), &self.session) {
+            let has_ended = *self.notifications.stopping.borrow();
+            if has_ended || !self.state.console.logins().is_valid_session_cookie(Instant::now(), &self.session) {
                 return None;
             }
             if !has_rest {
@@ -216,10 +216,10 @@ impl Follower {
 
     /// Waits until the topics are to be queried again; `None` when the daemon ends.
     async fn wait(&mut self) -> Option<()> {
-        let mut end_receiver = self.notifications.ended.clone();
+        let mut end_receiver = self.notifications.stopping.clone();
         tokio::select! {
             _ = self.ticks.tick() => Some(()),
-            changed = self.notifications.events.changed(), if self.seen.is_some() => changed.ok(),
+            changed = self.notifications.event_sequence.changed(), if self.seen.is_some() => changed.ok(),
             _ = end_receiver.wait_for(|has_ended| *has_ended) => None,
         }
     }
@@ -230,7 +230,7 @@ impl Follower {
             return String::new();
         };
         let page = self.state.api.node.events(*last_seen, EVENTS_MAX, &EventFilter::default());
-        *last_seen = page.seen;
+        *last_seen = page.last_examined;
         let is_last = page.events.len() < EVENTS_MAX;
         self.event_parts = if is_last { 0 } else { self.event_parts.saturating_sub(1) };
         let events = page.events.into_iter().map(Event::with_new_names);

@@ -95,7 +95,7 @@ impl Logins {
     }
 
     /// Returns true if both values belong to one valid session, and extends its validity.
-    pub(super) fn renew(&mut self, now: Instant, credentials: &Credentials<&str>) -> bool {
+    pub(super) fn authenticate_and_extend(&mut self, now: Instant, credentials: &Credentials<&str>) -> bool {
         self.end_expired(now);
         let Some(position) = self.find(credentials.cookie) else { return false };
         if !self
@@ -105,12 +105,12 @@ impl Logins {
         {
             return false;
         }
-        self.extend(now, credentials.cookie)
+        self.extend_session(now, credentials.cookie)
     }
 
     /// Extends the validity of the session of a connection that has sent both values before.
     /// Returns true if the session is valid.
-    pub(super) fn extend(&mut self, now: Instant, cookie: &str) -> bool {
+    pub(super) fn extend_session(&mut self, now: Instant, cookie: &str) -> bool {
         self.end_expired(now);
         let Some(position) = self.find(cookie) else { return false };
         let mut session = self.sessions.remove(position);
@@ -121,7 +121,7 @@ impl Logins {
 
     /// Returns true if the cookie is that of a valid session, without extending its validity.
     /// Permits nothing by itself.
-    pub(super) fn is_session(&mut self, now: Instant, cookie: &str) -> bool {
+    pub(super) fn is_valid_session_cookie(&mut self, now: Instant, cookie: &str) -> bool {
         self.end_expired(now);
         self.find(cookie).is_some()
     }

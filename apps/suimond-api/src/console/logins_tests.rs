@@ -23,19 +23,19 @@ fn a_session_lasts_while_it_is_used_and_no_longer_than_wanted() {
     let session = logins.new_session(now).unwrap();
     let code = logins.new_code(now).unwrap();
     let of_code = Credentials { cookie: code.as_str(), secret: code.as_str() };
-    assert!(!logins.renew(now, &of_code), "a code is no session");
+    assert!(!logins.authenticate_and_extend(now, &of_code), "a code is no session");
     for _ in 0..3 {
         now += SESSION_SPAN - Duration::from_secs(1);
-        assert!(logins.renew(now, &borrowed(&session)));
+        assert!(logins.authenticate_and_extend(now, &borrowed(&session)));
     }
     let before_end = now + SESSION_SPAN - Duration::from_secs(1);
-    assert!(logins.is_session(before_end, &session.cookie));
-    assert!(!logins.is_session(before_end + Duration::from_secs(1), &session.cookie));
+    assert!(logins.is_valid_session_cookie(before_end, &session.cookie));
+    assert!(!logins.is_valid_session_cookie(before_end + Duration::from_secs(1), &session.cookie));
     let session = logins.new_session(now).unwrap();
-    assert!(!logins.renew(now + SESSION_SPAN, &borrowed(&session)));
+    assert!(!logins.authenticate_and_extend(now + SESSION_SPAN, &borrowed(&session)));
     let session = logins.new_session(now).unwrap();
     logins.end_session(&session.cookie);
-    assert!(!logins.renew(now, &borrowed(&session)));
+    assert!(!logins.authenticate_and_extend(now, &borrowed(&session)));
 }
 
 #[test]
@@ -44,15 +44,15 @@ fn a_cookie_without_the_secret_of_the_same_session_is_worth_nothing() {
     let [first, second] = [(); 2].map(|()| logins.new_session(now).unwrap());
     assert_ne!(first.cookie, first.secret);
     for secret in ["", &first.cookie, &second.secret, &first.secret[1..]] {
-        assert!(!logins.renew(now, &Credentials { cookie: &first.cookie, secret }));
+        assert!(!logins.authenticate_and_extend(now, &Credentials { cookie: &first.cookie, secret }));
     }
     let swapped = Credentials { cookie: first.secret.as_str(), secret: first.cookie.as_str() };
-    assert!(!logins.renew(now, &swapped));
-    assert!(logins.renew(now, &borrowed(&first)) && logins.renew(now, &borrowed(&second)));
+    assert!(!logins.authenticate_and_extend(now, &swapped));
+    assert!(logins.authenticate_and_extend(now, &borrowed(&first)) && logins.authenticate_and_extend(now, &borrowed(&second)));
     // A cookie alone does not extend its session.
     let before_end = now + SESSION_SPAN - Duration::from_secs(1);
-    assert!(logins.is_session(before_end, &first.cookie));
-    assert!(!logins.is_session(before_end + Duration::from_secs(1), &first.cookie));
+    assert!(logins.is_valid_session_cookie(before_end, &first.cookie));
+    assert!(!logins.is_valid_session_cookie(before_end + Duration::from_secs(1), &first.cookie));
 }
 
 #[test]
@@ -91,9 +91,9 @@ fn codes_and_sessions_are_bounded_and_the_least_recently_used_is_replaced() {
     for _ in 2..SESSIONS_MAX {
         logins.new_session(now).unwrap();
     }
-    assert!(logins.renew(now, &borrowed(&first)));
+    assert!(logins.authenticate_and_extend(now, &borrowed(&first)));
     logins.new_session(now).unwrap();
-    assert!(logins.renew(now, &borrowed(&first)) && !logins.renew(now, &borrowed(&second)));
+    assert!(logins.authenticate_and_extend(now, &borrowed(&first)) && !logins.authenticate_and_extend(now, &borrowed(&second)));
     for _ in 0..2 * CODES_MAX {
         logins.new_code(now).unwrap();
     }

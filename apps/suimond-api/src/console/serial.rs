@@ -19,9 +19,9 @@ use tokio::time::{interval, timeout};
 use super::access_check;
 use super::logins::Credentials;
 use crate::api::{ErrorResponse, name_in_path};
-use crate::console::listener::WITHOUT_SECRET_MAX;
+use crate::console::listener::UNAUTHENTICATED_CONNECTIONS_MAX;
 use crate::console::state::ConsoleState;
-use crate::line::{LocalEnd, local};
+use crate::line::{LocalSocket, register_local_socket};
 
 /// Buffer size for bytes from the VM.
 const SHOWN_BYTES: usize = 16 << 10;
@@ -51,14 +51,14 @@ pub(super) async fn open(
     }
     let slot = state.console.unauthenticated_permits.clone().try_acquire_owned().map_err(|_| {
         let text = format!(
-            "{WITHOUT_SECRET_MAX} connections have not sent the secret of their session; try again \
+            "{UNAUTHENTICATED_CONNECTIONS_MAX} connections have not sent the secret of their session; try again \
              in {} s",
             SECRET_TIMEOUT.as_secs()
         );
         ApiError::new(ErrorCode::Conflict, text)
     })?;
     let session =
-        access_check::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+        access_check::find_cookie(&headers, &state.console.cookie_name()).unwrap_or_default().to_owned();
     let upgrade = upgrade.max_message_size(TYPED_BYTES_MAX).max_frame_size(TYPED_BYTES_MAX);
     Ok(upgrade.on_upgrade(move |socket| async move {
         let (mut page, mut typed) = socket.split();
@@ -99,16 +99,16 @@ async fn has_secret(
     };
     let Ok(Some(secret)) = timeout(SECRET_TIMEOUT, first).await else { return false };
     let credentials = Credentials { cookie, secret: secret.as_str() };
-    state.console.logins().renew(Instant::now(), &credentials)
+    state.console.logins().authenticate_and_extend(Instant::now(), &credentials)
 }
 
-async fn line(state: &ConsoleState, name: &str) -> Result<LocalEnd, ErrorResponse> {
+async fn line(state: &ConsoleState, name: &str) -> Result<LocalSocket, ErrorResponse> {
     let name = name_in_path::<VmConfig>(name)?;
     let subject = format!("vm/{name}");
     let line = state.api.call_blocking(move |node| node.vm_console(&name)).await?;
-    local(line).map_err(|error| {
+    register_local_socket(line).map_err(|error| {
         let text = format!("the serial console cannot be opened: {error}; retry");
-        ApiError::new(ErrorCode::HostError, text).about(subject).into()
+        ApiError::new(ErrorCode::HostError, text).with_resource(subject).into()
     })
 }
 
@@ -117,7 +117,7 @@ async fn line(state: &ConsoleState, name: &str) -> Result<LocalEnd, ErrorRespons
 async fn copy(
     state: &ConsoleState,
     session: &str,
-    line: LocalEnd,
+    line: LocalSocket,
     (page, typed): (&mut SplitSink<WebSocket, Message>, SplitStream<WebSocket>),
 ) -> Option<ErrorResponse> {
     let (reads, writes) = tokio::io::split(line);
@@ -128,9 +128,9 @@ async fn copy(
                 "the VM closed its serial console because it ended or was restarted; open it \
                  again"))
         }
-        () = copy_input(typed, writes, || state.console.logins().extend(Instant::now(), session)) => None,
+        () = copy_input(typed, writes, || state.console.logins().extend_session(Instant::now(), session)) => None,
         () = no_session(state, session) => {
-            Some(ApiError::new(ErrorCode::Unauthorized, access_check::LOG_IN).into())
+            Some(ApiError::new(ErrorCode::Unauthorized, access_check::LOGIN_HINT).into())
         }
         () = notifications.wait_end() => Some(conflict_error(
             "the daemon is stopping; open the serial console again when it runs")),
@@ -179,7 +179,7 @@ async fn copy_input(
 
 async fn no_session(state: &ConsoleState, session: &str) {
     let mut checks = interval(CHECK_INTERVAL);
-    while state.console.logins().is_session(Instant::now(), session) {
+    while state.console.logins().is_valid_session_cookie(Instant::now(), session) {
         checks.tick().await;
     }
 }

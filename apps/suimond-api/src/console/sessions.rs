@@ -14,12 +14,12 @@ use super::logins::Credentials;
 use crate::access::AuthenticatedListener;
 use crate::api::{Body, ErrorResponse};
 use crate::console::state::ConsoleState;
-use crate::server::Client;
+use crate::server::ClientConnection;
 
 /// Credentials in a login request.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Login {
+pub(super) enum LoginRequest {
     /// Code from `suimon console login`.
     Code(String),
     /// Token of `[console] token_file`.
@@ -47,11 +47,11 @@ struct Session {
 /// Checks the credentials and starts a session.
 pub(super) async fn log_in(
     State(state): State<ConsoleState>,
-    client: Option<Extension<Client>>,
+    client: Option<Extension<ClientConnection>>,
     Body(body): Body,
 ) -> Response {
     let console = &state.console;
-    let login: Login = match serde_json::from_slice(&body) {
+    let login: LoginRequest = match serde_json::from_slice(&body) {
         Ok(login) => login,
         Err(error) => {
             let text = format!("log in with {{\"code\": …}} or {{\"token\": …}}: {error}");
@@ -63,25 +63,25 @@ pub(super) async fn log_in(
         console.token.as_ref().is_some_and(|console_token| console_token.matches(token.as_bytes()))
     };
     let is_right = match &login {
-        Login::Code(code) => is_code(code),
-        Login::Token(token) => is_token(token),
-        Login::Secret(secret) => is_code(secret) || is_token(secret),
+        LoginRequest::Code(code) => is_code(code),
+        LoginRequest::Token(token) => is_token(token),
+        LoginRequest::Secret(secret) => is_code(secret) || is_token(secret),
     };
     if !is_right {
         let text = match login {
-            Login::Secret(_) if console.token.is_some() => {
+            LoginRequest::Secret(_) if console.token.is_some() => {
                 "this is neither an unused login code of the last minute nor the token in the file \
                  that [console] token_file names; run `suimon console login` on the host for a code"
             }
-            Login::Code(_) | Login::Secret(_) => {
+            LoginRequest::Code(_) | LoginRequest::Secret(_) => {
                 "this login code was used or has expired; run `suimon console login` on the host \
                  for another"
             }
-            Login::Token(_) if console.token.is_none() => {
+            LoginRequest::Token(_) if console.token.is_none() => {
                 "token login is off, because [console] token_file is not set; log in with the URL \
                  that `suimon console login` prints on the host"
             }
-            Login::Token(_) => {
+            LoginRequest::Token(_) => {
                 "the token differs from that in the file that [console] token_file names"
             }
         };
@@ -96,7 +96,7 @@ pub(super) async fn log_in(
     match console.logins().new_session(Instant::now()) {
         Ok(Credentials { cookie, secret }) => {
             let cookie =
-                format!("{}={cookie}; Path=/; HttpOnly; SameSite=Strict", console.cookie());
+                format!("{}={cookie}; Path=/; HttpOnly; SameSite=Strict", console.cookie_name());
             ([(header::SET_COOKIE, cookie)], Json(LoggedIn { secret })).into_response()
         }
         Err(error) => {
@@ -108,7 +108,7 @@ pub(super) async fn log_in(
 
 /// Returns information about the host to a logged-in page.
 pub(super) async fn show(State(state): State<ConsoleState>) -> Result<Response, ErrorResponse> {
-    let host = state.api.read(|node| node.host_status()).await?;
+    let host = state.api.call_blocking_infallible(|node| node.host_status()).await?;
     let mut logins = vec!["code"];
     logins.extend(state.console.token.as_ref().map(|_| "token"));
     Ok(Json(Session { host_name: host.name, version: host.version, logins }).into_response())
@@ -117,9 +117,9 @@ pub(super) async fn show(State(state): State<ConsoleState>) -> Result<Response, 
 /// Ends the session of the request.
 pub(super) async fn log_out(State(state): State<ConsoleState>, headers: HeaderMap) -> Response {
     let console = &state.console;
-    if let Some(session) = access_check::cookie(&headers, &console.cookie()) {
+    if let Some(session) = access_check::find_cookie(&headers, &console.cookie_name()) {
         console.logins().end_session(session);
     }
-    let cookie = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", console.cookie());
+    let cookie = format!("{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0", console.cookie_name());
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)]).into_response()
 }

@@ -48,10 +48,10 @@ pub(super) async fn create(
     if !is_loaded_by_address(&path) {
         let text = "tickets are for reports of the lab, `/1.0/lab/runs/ID/report`; send other \
                     requests with the header `X-Suimon-Session`";
-        return Err(ApiError::new(ErrorCode::InvalidValue, text).field("path").into());
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).with_field("path").into());
     }
     let cookie =
-        access_check::cookie(&headers, &state.console.cookie()).unwrap_or_default().to_owned();
+        access_check::find_cookie(&headers, &state.console.cookie_name()).unwrap_or_default().to_owned();
     let created = state.console.logins().new_ticket(Instant::now(), &cookie, path);
     let created = created.map_err(|error| {
         let text = format!("the system has no random bytes: {error}; try again");
@@ -59,7 +59,7 @@ pub(super) async fn create(
     })?;
     let valid_s = TICKET_SPAN.as_secs();
     Ok(created.map_or_else(
-        || access_check::unauthorized(access_check::LOG_IN),
+        || access_check::unauthorized(access_check::LOGIN_HINT),
         |ticket| Json(Ticket { ticket, valid_s }).into_response(),
     ))
 }

@@ -4,17 +4,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::connections::Slot;
+use super::connections::ConnectionSlot;
 
 /// Connection of a request. The server adds it to the extensions of each request.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub(crate) struct ClientConnection {
     peer: Option<IpAddr>,
-    slot: Arc<Slot>,
+    slot: Arc<ConnectionSlot>,
 }
 
-impl Client {
-    pub(super) const fn new(peer: Option<IpAddr>, slot: Arc<Slot>) -> Self {
+impl ClientConnection {
+    pub(super) const fn new(peer: Option<IpAddr>, slot: Arc<ConnectionSlot>) -> Self {
         Self { peer, slot }
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 /// Largest number of connections of a listener that are byte streams: serial consoles and
 /// migrations. They last indefinitely and must leave connections for other requests.
-pub const UPGRADED_MAX: usize = 128;
+pub const UPGRADED_CONNECTIONS_MAX: usize = 128;
 
 /// Bounded set of connections. A connection without a request in progress or an unread response is
 /// idle, unless it was upgraded to a byte stream (RFC 9110, section 7.8). If the set is full, a new
@@ -48,7 +48,7 @@ impl Connections {
 
     /// Reserves a slot for a new connection, which starts idle. Waits only if no connection is
     /// idle. Cancellation safe.
-    pub(super) async fn slot(&self) -> Slot {
+    pub(super) async fn acquire_slot(&self) -> ConnectionSlot {
         loop {
             if let Some(slot) = self.try_place() {
                 return slot;
@@ -57,7 +57,7 @@ impl Connections {
         }
     }
 
-    fn try_place(&self) -> Option<Slot> {
+    fn try_place(&self) -> Option<ConnectionSlot> {
         let mut table = self.0.lock();
         if table.entries.len() >= self.0.connections_max {
             let idle = table.entries.iter().filter(|(_, entry)| entry.busy == 0);
@@ -70,7 +70,7 @@ impl Connections {
         let entry =
             Entry { busy: 0, idle_since: id, is_upgraded: false, turned_away: turned_away.clone() };
         table.entries.insert(id, entry);
-        Some(Slot { shared: self.0.clone(), id, turned_away })
+        Some(ConnectionSlot { shared: self.0.clone(), id, turned_away })
     }
 
     /// Returns when there is no connection.
@@ -114,32 +114,32 @@ impl All {
 }
 
 /// Slot of one connection, released when dropped.
-pub(super) struct Slot {
+pub(super) struct ConnectionSlot {
     shared: Arc<Shared>,
     id: u64,
     turned_away: Arc<Notify>,
 }
 
-impl Slot {
+impl ConnectionSlot {
     /// Returns when the server has given the slot to another connection. The caller then closes the
     /// connection.
-    pub(super) async fn slot_reassigned(&self) {
+    pub(super) async fn wait_reassigned(&self) {
         self.turned_away.notified().await;
     }
 
     /// Marks the connection as busy until the returned value is dropped.
-    pub(super) fn begin(&self) -> Activity {
+    pub(super) fn begin_activity(&self) -> Activity {
         self.shared.begin(self.id);
         Activity { shared: self.shared.clone(), id: self.id }
     }
 
-    /// Reserves one of the [`UPGRADED_MAX`] upgrades for the connection. Returns false if all are
+    /// Reserves one of the [`UPGRADED_CONNECTIONS_MAX`] upgrades for the connection. Returns false if all are
     /// in use.
     pub(super) fn begin_upgrade(&self) -> bool {
         let mut table = self.shared.lock();
         let count = table.entries.values().filter(|entry| entry.is_upgraded).count();
         match table.entries.get_mut(&self.id) {
-            Some(entry) if count < UPGRADED_MAX => entry.is_upgraded = true,
+            Some(entry) if count < UPGRADED_CONNECTIONS_MAX => entry.is_upgraded = true,
             _ => return false,
         }
         true
@@ -157,13 +157,13 @@ impl Slot {
     }
 
     /// Interrupts one activity of the connection until the returned value is dropped.
-    pub(super) fn pause(&self) -> Paused {
+    pub(super) fn pause(&self) -> ActivityPause {
         self.shared.end(self.id);
-        Paused { shared: self.shared.clone(), id: self.id }
+        ActivityPause { shared: self.shared.clone(), id: self.id }
     }
 }
 
-impl Drop for Slot {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.shared.lock().entries.remove(&self.id);
         self.shared.changed.notify_one();
@@ -183,12 +183,12 @@ impl Drop for Activity {
 }
 
 /// Interruption of an activity, which continues when dropped.
-pub(super) struct Paused {
+pub(super) struct ActivityPause {
     shared: Arc<Shared>,
     id: u64,
 }
 
-impl Drop for Paused {
+impl Drop for ActivityPause {
     fn drop(&mut self) {
         self.shared.begin(self.id);
     }

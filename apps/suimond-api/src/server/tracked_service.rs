@@ -14,14 +14,14 @@ use hyper::service::Service;
 use suimon_contract::{ApiError, ErrorCode};
 
 use crate::api::ErrorResponse;
-use crate::server::client::Client;
-use crate::server::connections::{Activity, Slot, UPGRADED_MAX};
+use crate::server::client::ClientConnection;
+use crate::server::connections::{Activity, ConnectionSlot, UPGRADED_CONNECTIONS_MAX};
 
 /// Service that marks its connection as busy from a request until the end of the response, and adds
-/// a [`Client`] to each request.
+/// a [`ClientConnection`] to each request.
 pub(super) struct TrackedService<S> {
     pub(super) service: S,
-    pub(super) slot: Arc<Slot>,
+    pub(super) slot: Arc<ConnectionSlot>,
     pub(super) peer: Option<IpAddr>,
 }
 
@@ -35,8 +35,8 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        let busy = self.slot.begin();
-        request.extensions_mut().insert(Client::new(self.peer, self.slot.clone()));
+        let busy = self.slot.begin_activity();
+        request.extensions_mut().insert(ClientConnection::new(self.peer, self.slot.clone()));
         let attended =
             |answer: Response<Body>, busy| answer.map(|body| TrackedBody { body, _busy: busy });
         let asks_for_upgrade = request.headers().contains_key(header::UPGRADE);
@@ -59,7 +59,7 @@ where
 
 fn too_many_upgrades() -> Response<Body> {
     let text = format!(
-        "{UPGRADED_MAX} connections carry consoles and migrations already; end one of them first"
+        "{UPGRADED_CONNECTIONS_MAX} connections carry consoles and migrations already; end one of them first"
     );
     ErrorResponse::from(ApiError::new(ErrorCode::Conflict, text)).into_response()
 }

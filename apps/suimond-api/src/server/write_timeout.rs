@@ -9,12 +9,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use super::connections::{Activity, Slot};
+use super::connections::{Activity, ConnectionSlot};
 
 /// Connection that fails if the peer accepts no written data for some time.
 pub(super) struct WriteTimeout<C> {
     connection: C,
-    slot: Arc<Slot>,
+    slot: Arc<ConnectionSlot>,
     timeout: Duration,
     waiting: Option<BlockedWrite>,
 }
@@ -27,7 +27,7 @@ struct BlockedWrite {
 
 impl<C> WriteTimeout<C> {
     /// Wraps a connection. `timeout` is the longest time for which the peer may accept no data.
-    pub(super) fn new(connection: C, slot: Arc<Slot>, timeout: Duration) -> Self {
+    pub(super) fn new(connection: C, slot: Arc<ConnectionSlot>, timeout: Duration) -> Self {
         Self { connection, slot, timeout, waiting: None }
     }
 
@@ -44,7 +44,7 @@ impl<C> WriteTimeout<C> {
         let Self { slot, timeout, .. } = self;
         let waiting = self.waiting.get_or_insert_with(|| BlockedWrite {
             until: Box::pin(tokio::time::sleep(*timeout)),
-            _busy: slot.begin(),
+            _busy: slot.begin_activity(),
         });
         waiting.until.as_mut().poll(context).map(|()| {
             let text = format!("the peer has read nothing for {} s", timeout.as_secs());

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::routing::get;
 use suimond_api::{
-    AccessFailures, CONNECTIONS_MAX, Listener, NotificationSender, TcpApi, guarded, serve,
+    AccessFailures, CONNECTIONS_MAX, Listener, NotificationSender, TcpApi, with_token_check, serve,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};
@@ -63,7 +63,7 @@ impl Server {
         let (connect, arrived) = mpsc::unbounded_channel();
         let (sender, notifications) = NotificationSender::new();
         let router = Router::new().route("/", get(|| async { "permitted" }));
-        let router = guarded(router, tokens, AccessFailures::default());
+        let router = with_token_check(router, tokens, AccessFailures::default());
         tokio::spawn(serve(InMemory(Mutex::new(arrived)), router, notifications));
         Self { connect, guesses: AtomicU64::default(), _news: sender }
     }

@@ -15,7 +15,7 @@ use axum::routing::get;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use suimond_api::{
-    CONNECTIONS_MAX, HEAD_TIMEOUT, Listener, NotificationSender, READ_TIMEOUT, UPGRADED_MAX, serve,
+    CONNECTIONS_MAX, REQUEST_HEAD_TIMEOUT, Listener, NotificationSender, WRITE_TIMEOUT, UPGRADED_CONNECTIONS_MAX, serve,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::{Mutex, mpsc};
@@ -163,7 +163,7 @@ async fn upgraded_connections_are_not_idle_and_leave_connections_for_others() {
         (stream, head)
     };
     let mut upgraded = Vec::new();
-    for _ in 0..UPGRADED_MAX {
+    for _ in 0..UPGRADED_CONNECTIONS_MAX {
         let (stream, head) = upgrade().await;
         assert!(head.starts_with("HTTP/1.1 101"), "{head}");
         upgraded.push(stream);
@@ -213,7 +213,7 @@ async fn silent_connections_are_closed_also_between_requests() {
         stream.read_to_end(&mut content).await.unwrap();
     }
     let elapsed = started.elapsed();
-    assert!((HEAD_TIMEOUT..HEAD_TIMEOUT * 2).contains(&elapsed), "{elapsed:?}");
+    assert!((REQUEST_HEAD_TIMEOUT..REQUEST_HEAD_TIMEOUT * 2).contains(&elapsed), "{elapsed:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -224,7 +224,7 @@ async fn clients_that_do_not_read_are_disconnected_and_slow_readers_are_not() {
     head(&mut slow).await;
     let mut piece = vec![0; 1 << 10];
     for _ in 0..20 {
-        tokio::time::sleep(READ_TIMEOUT / 2).await;
+        tokio::time::sleep(WRITE_TIMEOUT / 2).await;
         slow.read_exact(&mut piece).await.unwrap();
     }
     // Only buffered bytes remain of the response that was not read.
@@ -232,7 +232,7 @@ async fn clients_that_do_not_read_are_disconnected_and_slow_readers_are_not() {
     unread.read_to_end(&mut remaining).await.unwrap();
     assert!(remaining.len() <= ROOM_BYTES, "{}", remaining.len());
     let mut remaining = Vec::new();
-    let reading = tokio::time::timeout(READ_TIMEOUT / 2, async {
+    let reading = tokio::time::timeout(WRITE_TIMEOUT / 2, async {
         while remaining.len() < LARGE_BYTES - 20 * piece.len() {
             slow.read_buf(&mut remaining).await.unwrap();
         }

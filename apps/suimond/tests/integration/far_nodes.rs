@@ -17,7 +17,7 @@ use serde_json::json;
 use suimon_contract::{ApiConfig, ErrorCode, NodeConfig};
 use suimon_node::{PeerError, PeerNode, PeerNodes, PeerStream};
 use suimond::peer_nodes::HostPeerNodes;
-use suimond_api::{TcpApi, guarded};
+use suimond_api::{TcpApi, with_token_check};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -67,7 +67,7 @@ async fn listen(server: &Server) -> SocketAddr {
     };
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();
-    let router = guarded(server.router.clone(), token, server.failures.clone());
+    let router = with_token_check(server.router.clone(), token, server.failures.clone());
     tokio::spawn(suimond_api::serve(listener, router, server.news.clone()));
     address
 }
@@ -165,7 +165,7 @@ impl Granting {
     async fn line(&self, nodes: &HostPeerNodes) -> (UnixStream, TlsStream<TcpStream>) {
         let address = self.listener.local_addr().unwrap();
         let node = nodes.node(&config(self.folder.path(), address)).unwrap();
-        let near = call(&node, |node| node.line("00ff", &PeerStream::Memory));
+        let near = call(&node, |node| node.open_incoming_connection("00ff", &PeerStream::Memory));
         let (near, far) = tokio::join!(near, self.grant());
         (UnixStream::from(near.unwrap()), far)
     }

@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use serde_json::{Value, json};
-use suimon_contract::{RENAMES, Renamed};
+use suimon_contract::{RENAMES, RenamedItem};
 
 use crate::support::Server;
 
@@ -92,7 +92,7 @@ async fn different_values_of_both_names_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn old_paths_serve_the_same() {
     let server = Server::start().await;
-    for rename in RENAMES.iter().filter(|rename| rename.object == Renamed::Path) {
+    for rename in RENAMES.iter().filter(|rename| rename.item == RenamedItem::ApiPath) {
         let (status, new) = server.call(Method::GET, rename.new, "").await;
         assert_eq!(status, 200, "{new}");
         let (status, old) = server.call(Method::GET, rename.old, "").await;

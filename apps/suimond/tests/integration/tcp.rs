@@ -11,7 +11,7 @@ use crate::support::Server;
 use hyper::Method;
 use suimon_contract::{ApiConfig, ErrorCode};
 use suimon_socket_runtime::{HANDSHAKES_BURST, HANDSHAKES_PER_SECOND};
-use suimond_api::{TcpApi, guarded};
+use suimond_api::{TcpApi, with_token_check};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
@@ -119,7 +119,7 @@ async fn every_request_needs_tls_and_the_token() {
     let (config, certified) = complete(server.directory.path());
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();
-    let router = guarded(server.router.clone(), token, server.failures.clone());
+    let router = with_token_check(server.router.clone(), token, server.failures.clone());
     tokio::spawn(suimond_api::serve(listener, router, server.news.clone()));
 
     let connector = TlsConnector::from(client_config(&certified));
@@ -177,7 +177,7 @@ async fn a_client_that_begins_handshakes_without_end_is_limited() {
     let (config, certified) = complete(server.directory.path());
     let (listener, token) = TcpApi::load(&config).unwrap().bind().await.unwrap();
     let address = listener.tcp.local_addr().unwrap();
-    let router = guarded(server.router.clone(), token, server.failures.clone());
+    let router = with_token_check(server.router.clone(), token, server.failures.clone());
     tokio::spawn(suimond_api::serve(listener, router, server.news.clone()));
     let (config, started, extra_count) = (client_config(&certified), Instant::now(), 48);
     for _ in 0..(HANDSHAKES_BURST + extra_count).div_ceil(16) {

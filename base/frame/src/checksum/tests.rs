@@ -41,10 +41,10 @@ fn a_checksum_of_zero_is_stored_as_ones_except_in_tcp() {
         let mut bytes = vec![0; 54];
         // The words from 34 on add up to 0xffff.
         bytes[34..38].copy_from_slice(&[0xff, 0x00, 0x00, 0xff]);
-        frame.fill(&bytes);
+        frame.set_bytes(&bytes);
         frame.meta.checksum = Checksum::Partial { start: 34, offset };
         complete_checksum(&mut frame);
-        assert_eq!(field(frame.bytes(), 34 + usize::from(offset)), expected);
+        assert_eq!(checksum_field(frame.bytes(), 34 + usize::from(offset)), expected);
         assert_eq!(frame.meta.checksum, Checksum::Verified);
     }
 }
@@ -52,7 +52,7 @@ fn a_checksum_of_zero_is_stored_as_ones_except_in_tcp() {
 #[test]
 fn only_partial_checksums_are_completed() {
     let mut frame = Frame::new(0);
-    frame.fill(&[7; 60]);
+    frame.set_bytes(&[7; 60]);
     for checksum in [Checksum::Unknown, Checksum::Verified] {
         frame.meta = FrameMeta { checksum, ..FrameMeta::default() };
         complete_checksum(&mut frame);

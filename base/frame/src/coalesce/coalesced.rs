@@ -17,14 +17,14 @@ pub enum CoalesceTarget {
 
 /// Result of coalescing a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Coalesced {
+pub struct CoalesceResult {
     pub(super) merged_mask: u32,
     pub(super) merge_target_mask: u32,
 }
 
 const _: () = assert!(BATCH_FRAMES_MAX <= u32::BITS as usize);
 
-impl Coalesced {
+impl CoalesceResult {
     /// Returns true if the frame at this index was merged into another one.
     #[inline]
     pub const fn was_merged_away(self, index: usize) -> bool {
@@ -33,7 +33,7 @@ impl Coalesced {
 
     /// Returns true if other frames were merged into the frame at this index.
     #[inline]
-    pub const fn is_merged(self, index: usize) -> bool {
+    pub const fn is_merge_target(self, index: usize) -> bool {
         index < BATCH_FRAMES_MAX && self.merge_target_mask >> index & 1 != 0
     }
 

@@ -1,11 +1,11 @@
 //! Classification of frames and header fields of TCP segments, for coalescing.
 
 use crate::Frame;
-use crate::checksum::{Sum, field};
+use crate::checksum::{Sum, checksum_field};
 use crate::headers::{Headers, Transport};
 use crate::ip::{IPV4_HEADER_BYTES, IPV6_HEADER_BYTES, Network};
 use crate::meta::{Checksum, EgressForm, Gso, GsoKind};
-use crate::octets::{array, u8_at, u16_at, u32_at};
+use crate::octets::{array_at, u8_at, u16_at, u32_at};
 use crate::protocol;
 use crate::tcp::{TCP_CHECKSUM_AT, TCP_FLAGS_AT, TCP_SEQUENCE_AT, tcp_flags};
 
@@ -46,7 +46,7 @@ pub(super) struct SegmentView {
     /// `None` if the frame is a single segment.
     pub(super) has_fixed_identification: Option<bool>,
     /// Sum of the pseudo-header without the length field.
-    pub(super) pseudo: Sum,
+    pub(super) pseudo_header_sum: Sum,
 }
 
 /// Parses the headers of a frame and classifies it for coalescing.
@@ -71,7 +71,7 @@ impl SegmentView {
         let bytes = frame.head();
         let Headers { network_at, transport_at, payload_at, .. } = *headers;
         let is_ipv6 = headers.network == Network::Ipv6;
-        let identification = if is_ipv6 { 0 } else { field(bytes, network_at + 4) };
+        let identification = if is_ipv6 { 0 } else { checksum_field(bytes, network_at + 4) };
         let payload_bytes = frame.len() - payload_at;
         let gso = frame.meta.gso;
         let segment_bytes = gso.map_or(payload_bytes, |gso| usize::from(gso.segment_bytes));
@@ -87,9 +87,9 @@ impl SegmentView {
             sequence: u32_at(bytes, transport_at + TCP_SEQUENCE_AT).unwrap_or_default(),
             flags: u8_at(bytes, transport_at + TCP_FLAGS_AT).unwrap_or_default(),
             identification,
-            forbids_fragments: !is_ipv6 && field(bytes, network_at + 6) & FORBIDS_FRAGMENTS != 0,
+            forbids_fragments: !is_ipv6 && checksum_field(bytes, network_at + 6) & FORBIDS_FRAGMENTS != 0,
             has_fixed_identification: gso.map(|_| frame.meta.has_fixed_identification),
-            pseudo: pseudo(bytes, network_at, is_ipv6),
+            pseudo_header_sum: pseudo(bytes, network_at, is_ipv6),
         }
     }
 
@@ -120,15 +120,15 @@ impl SegmentView {
             && u16_at(bytes, offset + 2).map(usize::from) == Some(stated)
             && Sum::from_bytes(bytes.get(offset..self.transport_at).unwrap_or_default()).word() == 0xffff
             // 0xffff, the alternative form of zero, which a computed checksum never has.
-            && field(bytes, offset + 10) != 0xffff
+            && checksum_field(bytes, offset + 10) != 0xffff
     }
 
     /// Returns true if the transport checksum of `frame` is correct: known to be, or verified here.
     pub(super) fn has_correct_checksum(&self, frame: &Frame) -> bool {
         let bytes = frame.bytes();
-        let stored = field(bytes, self.transport_at + TCP_CHECKSUM_AT);
+        let stored = checksum_field(bytes, self.transport_at + TCP_CHECKSUM_AT);
         let transport = bytes.get(self.transport_at..).unwrap_or_default();
-        let pseudo = self.pseudo.add_word(transport.len() as u16);
+        let pseudo = self.pseudo_header_sum.add_word(transport.len() as u16);
         match frame.meta.checksum {
             Checksum::Partial { start, offset } => {
                 usize::from(start) == self.transport_at
@@ -154,7 +154,7 @@ impl SegmentView {
 
     /// Returns the number of segments of the frame; at most the number that
     /// [`Frame::validate_ingress`] permits.
-    pub(super) fn segments(&self) -> u16 {
+    pub(super) fn segment_count(&self) -> u16 {
         let count = self.payload_bytes.div_ceil(usize::from(self.segment_bytes.max(1)));
         u16::try_from(count).unwrap_or(u16::MAX)
     }
@@ -202,9 +202,9 @@ impl SegmentView {
 
 fn pseudo(bytes: &[u8], network_at: usize, is_ipv6: bool) -> Sum {
     let addresses = if is_ipv6 {
-        array::<32>(bytes, network_at + 8).map(|addresses| Sum::from_bytes(addresses))
+        array_at::<32>(bytes, network_at + 8).map(|addresses| Sum::from_bytes(addresses))
     } else {
-        array::<8>(bytes, network_at + 12).map(|addresses| Sum::from_bytes(addresses))
+        array_at::<8>(bytes, network_at + 12).map(|addresses| Sum::from_bytes(addresses))
     };
     addresses.unwrap_or_default().add_word(u16::from(protocol::TCP))
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::checksum::field;
+use crate::checksum::checksum_field;
 use crate::meta::EgressForm;
 use crate::test_streams::tcp4_segment;
 use crate::{GSO_SEGMENTS_MAX, Sum, VnetHeader, complete_checksum, segment};
@@ -21,7 +21,7 @@ fn part(sent: usize, payload_bytes: usize, segment_bytes: u16) -> Frame {
         ..VnetHeader::default()
     };
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame.validate_ingress(&header, Offloads::TCP).unwrap();
     frame
 }
@@ -51,7 +51,7 @@ fn coalesced_reports_merged_and_absorbed_indices() {
     let lanes = [CoalesceTarget::Excluded, EGRESS, EGRESS, EGRESS];
     let coalesced = coalesce(&mut frames, |index| lanes[index]);
     let states = [0, 1, 2, 3, 32]
-        .map(|index| (coalesced.is_merged(index), coalesced.was_merged_away(index)));
+        .map(|index| (coalesced.is_merge_target(index), coalesced.was_merged_away(index)));
     assert_eq!(
         states,
         [(false, false), (true, false), (false, true), (false, true), (false, false)]
@@ -119,14 +119,14 @@ fn segments_with_checksum_ffff_are_not_merged() {
         let mut frames = [0, 1].map(|index| part(index * 1000, 1000, 1000));
         let mut probe = part(0, 1000, 1000);
         complete_checksum(&mut probe);
-        let stored = field(probe.bytes(), 50);
-        let word = Sum::from_word(field(probe.bytes(), 60)).add_word(stored).word();
+        let stored = checksum_field(probe.bytes(), 50);
+        let word = Sum::from_word(checksum_field(probe.bytes(), 60)).add_word(stored).word();
         put(frames[0].bytes_mut(), 60, &word.to_be_bytes());
         for frame in &mut frames {
             complete_checksum(frame);
             frame.meta.checksum = checksum;
         }
-        assert_eq!(field(frames[0].bytes(), 50), 0);
+        assert_eq!(checksum_field(frames[0].bytes(), 50), 0);
         put(frames[0].bytes_mut(), 50, &[0xff, 0xff]);
         assert!(coalesce(&mut frames, |_| EGRESS).is_empty(), "{checksum:?}");
     }

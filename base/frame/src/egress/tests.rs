@@ -4,7 +4,7 @@ use crate::{FrameMeta, VlanId};
 fn frame(meta: FrameMeta) -> Frame {
     let bytes: Vec<u8> = (0..60).collect();
     let mut frame = Frame::new(3);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame.meta = meta;
     frame
 }
@@ -13,8 +13,8 @@ fn frame(meta: FrameMeta) -> Frame {
 fn an_untagged_frame_is_its_bytes() {
     let frame = frame(FrameMeta::default());
     let wire = frame.wire_format();
-    assert_eq!(wire.front, frame.bytes());
-    assert_eq!((wire.tag, wire.rest, wire.wire_len()), (None, &[][..], 60));
+    assert_eq!(wire.before_tag, frame.bytes());
+    assert_eq!((wire.tag, wire.after_tag, wire.wire_len()), (None, &[][..], 60));
     assert_eq!(wire.header, VnetHeader { num_buffers: 1, ..VnetHeader::default() });
 }
 
@@ -27,9 +27,9 @@ fn a_tag_follows_the_addresses_and_shifts_offsets() {
         ..FrameMeta::default()
     });
     let wire = frame.wire_format();
-    assert_eq!(wire.front, &frame.bytes()[..12]);
+    assert_eq!(wire.before_tag, &frame.bytes()[..12]);
     assert_eq!(wire.tag, Some([0x81, 0, 0, 100]));
-    assert_eq!(wire.rest, &frame.bytes()[12..]);
+    assert_eq!(wire.after_tag, &frame.bytes()[12..]);
     assert_eq!(wire.wire_len(), 64);
     assert_eq!((wire.header.csum_start, wire.header.csum_offset), (38, 16));
 }

@@ -17,13 +17,13 @@ fn udp(port: u16) -> Vec<u8> {
 
 fn hash(bytes: &[u8]) -> u32 {
     let mut frame = Frame::new(0);
-    frame.fill(bytes);
+    frame.set_bytes(bytes);
     flow_hash(&frame)
 }
 
 fn hash_by(bytes: &[u8], fields: FlowFields) -> u32 {
     let mut frame = Frame::new(0);
-    frame.fill(bytes);
+    frame.set_bytes(bytes);
     Flow::new(&frame).hash(fields)
 }
 
@@ -119,7 +119,7 @@ fn hash_depends_only_on_selected_fields() {
 #[test]
 fn the_vlan_matters_to_mac_addresses_and_its_priority_does_not() {
     let mut frame = Frame::new(0);
-    frame.fill(&udp(5));
+    frame.set_bytes(&udp(5));
     let hashes: Vec<u32> = [None, Some(0x0000), Some(0x0007), Some(0xe007), Some(0x0008)]
         .into_iter()
         .map(|tci| {
@@ -212,7 +212,7 @@ proptest! {
             packet[index] = byte;
         }
         let mut frame = Frame::new(0);
-        frame.fill(&packet[..if is_whole { packet.len() } else { bytes }]);
+        frame.set_bytes(&packet[..if is_whole { packet.len() } else { bytes }]);
         frame.meta.tag = tci.map(VlanTag::from_tci);
         for fields in [FlowFields::Ports, FlowFields::Addresses, FlowFields::Macs] {
             prop_assert_eq!(FlowKey::new(&frame, fields), FlowKey::from_headers(&frame, fields));

@@ -30,7 +30,7 @@ fn partial() -> VnetHeader {
 
 fn admit(bytes: &[u8], header: &VnetHeader, allowed: Offloads) -> Result<Frame, IngressError> {
     let mut frame = Frame::new(0);
-    frame.fill(bytes);
+    frame.set_bytes(bytes);
     frame.validate_ingress(header, allowed).map(|()| frame)
 }
 
@@ -76,7 +76,7 @@ fn metadata_tag_and_inner_tag_are_kept() {
     let mut bytes = tcp();
     bytes.splice(12..12, [0x81, 0x00, 0, 7]);
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     let outer = VlanId::new(100).map(VlanTag::for_vlan);
     frame.meta.tag = outer;
     frame.validate_ingress(&VnetHeader { csum_start: 38, ..large() }, ALL).unwrap();
@@ -89,7 +89,7 @@ fn lengths_are_checked_with_and_without_header() {
     for len in [0, 13] {
         assert_eq!(refusal(&tcp()[..len], &VnetHeader::default()), IngressError::TooShort { len });
         let mut frame = Frame::new(0);
-        frame.fill(&tcp()[..len]);
+        frame.set_bytes(&tcp()[..len]);
         assert_eq!(frame.validate_ingress_plain(), Err(IngressError::TooShort { len }));
     }
     let mut tag_only = tcp();

@@ -17,7 +17,7 @@ fn large() -> Frame {
         ..VnetHeader::default()
     };
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame.validate_ingress(&header, Offloads::TCP).unwrap();
     frame.meta.tag = VlanId::new(5).map(VlanTag::for_vlan);
     frame
@@ -70,7 +70,7 @@ fn zero_checksum_is_replaced_in_udp_only() {
         frame.meta.tag = None;
         let first_checksum = |frame: &mut Frame| {
             let mut segments = segment(frame, false).unwrap();
-            segments.next_segment().map(|segment| field(segment.bytes(), field_at)).unwrap()
+            segments.next_segment().map(|segment| checksum_field(segment.bytes(), field_at)).unwrap()
         };
         let checksum = first_checksum(&mut frame);
         assert!(checksum != 0 && checksum != 0xffff);
@@ -116,7 +116,7 @@ fn a_fixed_identification_stays_on_every_segment() {
         let mut segments = segment(&mut frame, false).unwrap();
         for identification in expected {
             let segment = segments.next_segment().unwrap();
-            assert_eq!(field(segment.bytes(), 18), identification);
+            assert_eq!(checksum_field(segment.bytes(), 18), identification);
             assert_eq!(Sum::from_bytes(&segment.bytes()[14..34]).word(), 0xffff);
             assert!(!segment.meta.has_fixed_identification);
         }
@@ -133,7 +133,7 @@ fn overlong_headers_are_rejected() {
     bytes[20] = 60;
     bytes[54..56].copy_from_slice(&[6, 74]);
     bytes[54 + 600 + 12] = 0x50;
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame.meta.checksum = Checksum::Partial { start: 654, offset: 16 };
     frame.meta.gso = Some(Gso { kind: GsoKind::Tcp6, segment_bytes: 100, ecn: false });
     let error = segment(&mut frame, false).map(|_| ()).unwrap_err();

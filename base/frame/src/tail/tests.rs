@@ -45,7 +45,7 @@ fn scatter(bytes: &[u8]) -> (Arc<Memory>, Vec<Span>) {
 /// the others in a tail.
 fn tailed(bytes: &[u8], front: usize) -> Frame {
     let mut frame = Frame::new(3);
-    frame.fill(&bytes[..front]);
+    frame.set_bytes(&bytes[..front]);
     let (memory, spans) = scatter(&bytes[front..]);
     frame.set_tail(memory, &spans);
     frame
@@ -72,7 +72,7 @@ fn header(segment_bytes: u16) -> VnetHeader {
 fn both(sent: usize, payload_bytes: usize, segment_bytes: u16) -> [Frame; 2] {
     let bytes = window_bytes(sent, payload_bytes);
     let mut contiguous = Frame::new(0);
-    contiguous.fill(&bytes);
+    contiguous.set_bytes(&bytes);
     [contiguous, tailed(&bytes, FRONT_BYTES)].map(|mut frame| {
         frame.validate_ingress(&header(segment_bytes), Offloads::TCP).unwrap();
         frame
@@ -218,13 +218,13 @@ fn reset_releases_the_tail_memory() {
     let (memory, spans) = scatter(&bytes[FRONT_BYTES..]);
     let mut batch = FrameBatch::new();
     for _ in 0..BATCH_FRAMES_MAX {
-        let Some(frame) = batch.spare() else { break };
-        frame.fill(&bytes[..FRONT_BYTES]);
+        let Some(frame) = batch.next_free_frame() else { break };
+        frame.set_bytes(&bytes[..FRONT_BYTES]);
         frame.set_tail(memory.clone(), &spans);
         batch.commit();
     }
     assert!(batch.has_tails());
-    assert_eq!(batch.bytes(), batch.len() * bytes.len());
+    assert_eq!(batch.total_bytes(), batch.len() * bytes.len());
     assert_eq!(Arc::strong_count(&memory), 1 + batch.len());
     batch.frames_mut()[0].linearize();
     batch.frames_mut()[1].reset();

@@ -27,9 +27,9 @@ pub struct Crash<'a> {
     /// Contents of the file before the first change.
     pub before: &'a FileContent,
     /// Changes in the order of their start.
-    pub ops: &'a [LoggedChange],
+    pub changes: &'a [LoggedChange],
     /// Number of changes begun before the crash.
-    pub started: usize,
+    pub started_count: usize,
 }
 
 impl Crash<'_> {
@@ -44,7 +44,7 @@ impl Crash<'_> {
     /// index, in the order in which they take effect; `fates` is the outcome of each. Missing
     /// entries of `order` and `fates` mean original order and [`WriteOutcome::Persisted`].
     #[must_use]
-    pub fn file(&self, order: &[usize], fates: &[WriteOutcome]) -> FileContent {
+    pub fn content_after(&self, order: &[usize], fates: &[WriteOutcome]) -> FileContent {
         let mut content = self.before.clone();
         let (durable, unsynced) = self.started().split_at(self.durable());
         for op in durable {
@@ -63,7 +63,7 @@ impl Crash<'_> {
     }
 
     fn started(&self) -> &[LoggedChange] {
-        self.ops.get(..self.started).unwrap_or(self.ops)
+        self.changes.get(..self.started_count).unwrap_or(self.changes)
     }
 
     fn durable(&self) -> usize {
@@ -105,14 +105,14 @@ mod tests {
         file.write_at(0, &[2; 1024]).unwrap();
         file.write_at(512, &[3; 512]).unwrap();
         let ops = file.log();
-        let crash = Crash { before: &FileContent::default(), ops: &ops, started: ops.len() };
+        let crash = Crash { before: &FileContent::default(), changes: &ops, started_count: ops.len() };
         assert_eq!(crash.unflushed_count(), 2);
-        let ends = |content: FileContent| (content.padded(0, 1)[0], content.padded(1023, 1)[0]);
-        assert_eq!(ends(crash.file(&[], &[])), (2, 3));
-        assert_eq!(ends(crash.file(&[1, 0], &[])), (2, 2));
-        assert_eq!(ends(crash.file(&[], &[WriteOutcome::Lost, WriteOutcome::Lost])), (1, 1));
-        assert_eq!(ends(crash.file(&[], &[WriteOutcome::Torn(0b10), WriteOutcome::Lost])), (1, 2));
+        let ends = |content: FileContent| (content.read_padded(0, 1)[0], content.read_padded(1023, 1)[0]);
+        assert_eq!(ends(crash.content_after(&[], &[])), (2, 3));
+        assert_eq!(ends(crash.content_after(&[1, 0], &[])), (2, 2));
+        assert_eq!(ends(crash.content_after(&[], &[WriteOutcome::Lost, WriteOutcome::Lost])), (1, 1));
+        assert_eq!(ends(crash.content_after(&[], &[WriteOutcome::Torn(0b10), WriteOutcome::Lost])), (1, 2));
         // Only changes that have begun are relevant.
-        assert_eq!(ends(Crash { started: 1, ..crash }.file(&[], &[])), (1, 1));
+        assert_eq!(ends(Crash { started_count: 1, ..crash }.content_after(&[], &[])), (1, 1));
     }
 }

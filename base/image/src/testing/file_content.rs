@@ -32,12 +32,12 @@ impl FileContent {
     /// Returns all bytes.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
-        self.padded(0, self.len)
+        self.read_padded(0, self.len)
     }
 
     /// Returns `len` bytes from an offset in bytes, with zeros beyond the end of the file.
     #[must_use]
-    pub fn padded(&self, offset: usize, len: usize) -> Vec<u8> {
+    pub fn read_padded(&self, offset: usize, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.read(offset, &mut bytes);
         bytes

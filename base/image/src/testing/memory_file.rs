@@ -61,8 +61,8 @@ impl MemoryFile {
 
     /// Returns `len` bytes from an offset in bytes, with zeros beyond the end of the file.
     #[must_use]
-    pub fn padded(&self, offset: u64, len: usize) -> Vec<u8> {
-        self.state.borrow().content.padded(to_usize(offset), len)
+    pub fn read_padded(&self, offset: u64, len: usize) -> Vec<u8> {
+        self.state.borrow().content.read_padded(to_usize(offset), len)
     }
 
     /// Returns the logged changes.
@@ -108,7 +108,7 @@ impl ImageFile for MemoryFile {
         let len = content.len();
         if start.checked_add(bytes.len()).is_none_or(|end| end > len) {
             let len = len as u64;
-            return Err(FileError::End { len, offset: offset.max(len) });
+            return Err(FileError::BeyondEnd { len, offset: offset.max(len) });
         }
         bytes.fill(0);
         content.read(start, bytes);

@@ -124,7 +124,7 @@ async fn changes_send_force_dry_run_and_with_file() {
     assert!(request.starts_with("POST /1.0/qos-policies?force=true HTTP/1.1\r\n"), "{request}");
 
     let server = OneAnswer::json("200 OK", r#"{"steps":[]}"#);
-    let options = ChangeOptions { dry_run: true, with_file: true, ..ChangeOptions::default() };
+    let options = ChangeOptions { dry_run: true, deletes_image_files: true, ..ChangeOptions::default() };
     server.client().delete::<DiskConfig>(&"web".parse().unwrap(), options).await.unwrap();
     let request = server.request.await.unwrap();
     assert!(request.starts_with("DELETE /1.0/disks/web?dry_run=true&with_file=true "), "{request}");
@@ -221,7 +221,7 @@ async fn a_stream_that_breaks_or_is_invalid_ends_with_an_error() {
     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let server = OneAnswer::new(&[head, "5\r\n{\"a\":"]);
     let mut follow = server.client().follow_operation(1).await.unwrap();
-    assert!(matches!(follow.next().await, Err(ClientError::ConnectionFailed(_))));
+    assert!(matches!(follow.next().await, Err(ClientError::ConnectionLost(_))));
     let server = OneAnswer::new(&[head, "3\r\n{}\n\r\n"]);
     let mut follow = server.client().follow_operation(1).await.unwrap();
     assert!(matches!(follow.next().await, Err(ClientError::InvalidResponse { .. })));
@@ -246,9 +246,9 @@ async fn a_capture_names_its_operation_and_gives_bytes() {
     let options = CaptureOptions { snaplen: Some(64), frames_max: Some(2), bytes_max: None };
     let mut capture =
         server.client().capture::<suimon_contract::UplinkConfig>(&port, options).await.unwrap();
-    assert_eq!(capture.operation(), Some(12));
+    assert_eq!(capture.operation_id(), Some(12));
     let mut bytes = Vec::new();
-    while let Some(chunk) = capture.chunk().await.unwrap() {
+    while let Some(chunk) = capture.next_chunk().await.unwrap() {
         bytes.extend_from_slice(&chunk);
     }
     assert_eq!(bytes, b"abcde");
@@ -263,8 +263,8 @@ async fn a_capture_names_its_operation_and_gives_bytes() {
 async fn events_are_requested_by_query() {
     let server = OneAnswer::json("200 OK", "[]");
     let subject = Some("disk/web".to_owned());
-    let filter = EventFilter { severity: Severity::Warning, subject, id: Some(6108) };
-    let query = EventQuery { after: None, limit: Some(3), filter };
+    let filter = EventFilter { severity_min: Severity::Warning, subject, kind_number: Some(6108) };
+    let query = EventQuery { after_sequence: None, limit: Some(3), filter };
     assert_eq!(server.client().events(query).await.unwrap(), []);
     let request = server.request.await.unwrap();
     let path = "/1.0/events?limit=3&severity=warning&subject=disk%2Fweb&id=6108";
@@ -287,5 +287,5 @@ async fn a_reply_of_another_version_is_reported() {
     let error = OneAnswer::json("200 OK", "{\"name\":1}").client().host().await.unwrap_err();
     assert!(error.to_string().contains("the same version"), "{error}");
     let error = OneAnswer::new(&["SSH-2.0-OpenSSH\r\n"]).client().host().await.unwrap_err();
-    assert!(matches!(error, ClientError::ConnectionFailed(_)));
+    assert!(matches!(error, ClientError::ConnectionLost(_)));
 }

@@ -141,7 +141,7 @@ async fn refused(
     let (address, _asked) = answering(certificate, &ok(HOST)).await;
     let files = Files::new(address.clone(), server_name, authority);
     let error = files.client().host().await.unwrap_err();
-    assert!(matches!(error, ClientError::NotConnected { .. }), "{error:?}");
+    assert!(matches!(error, ClientError::TlsConnectionFailed { .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.starts_with(&format!("cannot reach {address}: ")), "{text}");
     text

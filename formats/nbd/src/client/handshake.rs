@@ -4,7 +4,7 @@
 use crate::export::BlockSizes;
 use crate::flags::TransmissionFlags;
 use crate::handshake::{ALLOCATION_NAME, OptionCode};
-use crate::octets::Reader;
+use crate::octets::FieldReader;
 
 use crate::text::{STRING_BYTES_MAX, truncate};
 
@@ -45,7 +45,7 @@ pub struct RemoteExport {
     /// Block sizes that requests must respect.
     pub block_sizes: BlockSizes,
     /// Context id of `base:allocation`; `None` if the server does not support it.
-    pub allocation: Option<u32>,
+    pub allocation_context_id: Option<u32>,
 }
 
 /// Result of one call of [`ClientHandshake::handle_bytes`].
@@ -145,7 +145,7 @@ impl ClientHandshake {
         if let Some(offset) = differs {
             return Err(ClientHandshakeError::Greeting { offset });
         }
-        let mut fields = Reader::new(bytes);
+        let mut fields = FieldReader::new(bytes);
         let flags = fields.bytes(GREETING_MAGIC.len()).and_then(|_| fields.u16());
         let Some(flags) = flags else {
             return Ok(ClientProgress { consumed: 0, step: ClientStep::NeedsBytes });
@@ -193,7 +193,7 @@ impl ClientHandshake {
     /// The server violated the protocol.
     fn reply<'a>(&self, bytes: &'a [u8]) -> Result<Option<(u32, &'a [u8])>, ClientHandshakeError> {
         let option = self.option();
-        let mut fields = Reader::new(bytes);
+        let mut fields = FieldReader::new(bytes);
         let Some(magic) = fields.u64() else { return Ok(None) };
         if magic != REPLY_MAGIC {
             return Err(ClientHandshakeError::Magic { option, found: magic });
@@ -225,7 +225,7 @@ impl ClientHandshake {
             let message = truncate(&String::from_utf8_lossy(data), STRING_BYTES_MAX).to_owned();
             ClientHandshakeError::OptionRejected { option, kind, message }
         };
-        let senseless = || ClientHandshakeError::Reply { option, kind, bytes: data.len() };
+        let senseless = || ClientHandshakeError::InvalidReply { option, kind, bytes: data.len() };
         match (self.state, kind) {
             (State::Structured, ACK) => {
                 let name = self.name.clone();
@@ -239,7 +239,7 @@ impl ClientHandshake {
                 self.send_option(State::Context, OptionCode::SET_META_CONTEXT, &parts, output);
             }
             (State::Context, META_CONTEXT) => {
-                let mut fields = Reader::new(data);
+                let mut fields = FieldReader::new(data);
                 let number = fields.u32().ok_or_else(senseless)?;
                 if fields.bytes(fields.remaining()) == Some(ALLOCATION_NAME.as_bytes()) {
                     self.allocation = Some(number);
@@ -249,14 +249,14 @@ impl ClientHandshake {
             (State::Context, kind) if kind == ACK || kind & ERROR != 0 => self.go(output),
             (State::Go, INFO) => self.handle_info(data).ok_or_else(senseless)?,
             (State::Go, ACK) => {
-                let (size, flags) = self.export.ok_or(ClientHandshakeError::NoExport)?;
+                let (size, flags) = self.export.ok_or(ClientHandshakeError::MissingExportInfo)?;
                 self.state = State::Over;
                 let Self { block_sizes, allocation, .. } = *self;
                 return Ok(ClientStep::Negotiated(RemoteExport {
                     size,
                     flags,
                     block_sizes,
-                    allocation,
+                    allocation_context_id: allocation,
                 }));
             }
             (_, kind) if kind & ERROR != 0 => return Err(refused()),
@@ -276,7 +276,7 @@ impl ClientHandshake {
     /// Stores the information in an `NBD_REP_INFO` reply. Returns `None` if it is truncated or
     /// inconsistent.
     fn handle_info(&mut self, data: &[u8]) -> Option<()> {
-        let mut fields = Reader::new(data);
+        let mut fields = FieldReader::new(data);
         match fields.u16()? {
             INFO_EXPORT => {
                 let size = fields.u64()?;

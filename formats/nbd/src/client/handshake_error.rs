@@ -69,7 +69,7 @@ pub enum ClientHandshakeError {
         "a reply of type {kind:#x} with {bytes} bytes to {option} is invalid; close the \
          connection"
     )]
-    Reply {
+    InvalidReply {
         /// Option with an outstanding reply.
         option: OptionCode,
         /// Type of the invalid reply.
@@ -89,5 +89,5 @@ pub enum ClientHandshakeError {
     },
     /// The server acknowledged the export without sending `NBD_INFO_EXPORT`.
     #[error("the server did not describe the export; close the connection")]
-    NoExport,
+    MissingExportInfo,
 }

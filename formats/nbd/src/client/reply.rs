@@ -6,16 +6,16 @@ use thiserror::Error;
 use crate::error_code::NbdError;
 use crate::extent::{ExtentState, StatusExtent};
 use crate::header::PAYLOAD_BYTES_MAX;
-use crate::octets::Reader;
-use crate::reply::{DONE, MAGIC_SIMPLE, MAGIC_STRUCTURED, kind};
+use crate::octets::FieldReader;
+use crate::reply::{FLAG_DONE, MAGIC_SIMPLE, MAGIC_STRUCTURED, kind};
 
 /// Maximum length of a reply head in bytes: that of a structured chunk.
-pub const REPLY_HEAD_BYTES: usize = 20;
+pub const REPLY_HEAD_BYTES_MAX: usize = 20;
 /// Length of a simple reply in bytes.
 const SIMPLE_BYTES: usize = 16;
 /// Maximum length in bytes of a chunk's payload without data, such as a list of extents. Suffices
 /// for the status of a request with a 32-bit length.
-pub const CHUNK_BYTES_MAX: u32 = 8 << 20;
+pub const NON_DATA_CHUNK_BYTES_MAX: u32 = 8 << 20;
 /// Length of the offset field before the data of a chunk, in bytes.
 const OFFSET_BYTES: u32 = 8;
 
@@ -35,7 +35,7 @@ pub enum ReplyError {
         "chunk of type {kind:#x} (length at offset 16) has {bytes} bytes, at most {max} are \
          accepted; close the connection"
     )]
-    TooLong {
+    ChunkTooLong {
         /// Type of the invalid chunk.
         kind: u16,
         /// Length of the chunk in bytes.
@@ -117,7 +117,7 @@ pub enum ReplyContent<'a> {
     /// Allocation status from the start of the requested range.
     Extents {
         /// Id of the metadata context that the status belongs to.
-        context: u32,
+        context_id: u32,
         /// Extents in ascending order, the first one at the start of the requested range.
         extents: ExtentsReply<'a>,
     },
@@ -133,7 +133,7 @@ impl Iterator for ExtentsReply<'_> {
     fn next(&mut self) -> Option<StatusExtent> {
         let (field, rest) = self.0.split_first_chunk::<8>()?;
         self.0 = rest;
-        let mut fields = Reader::new(field);
+        let mut fields = FieldReader::new(field);
         let (length, flags) = (fields.u32()?, fields.u32()?);
         Some(StatusExtent { length: length.into(), state: ExtentState::from_bits(flags) })
     }
@@ -150,7 +150,7 @@ impl ReplyReader {
     ///
     /// The reply is invalid; the connection must be closed.
     pub fn read<'a>(&self, bytes: &'a [u8]) -> Result<ParsedReply<'a>, ReplyError> {
-        let mut fields = Reader::new(bytes);
+        let mut fields = FieldReader::new(bytes);
         match fields.u32() {
             None => Ok(ParsedReply::Incomplete { required: SIMPLE_BYTES }),
             Some(MAGIC_SIMPLE) => Ok(simple(fields)),
@@ -160,7 +160,7 @@ impl ReplyReader {
     }
 }
 
-fn simple(mut fields: Reader<'_>) -> ParsedReply<'_> {
+fn simple(mut fields: FieldReader<'_>) -> ParsedReply<'_> {
     let Some((error, cookie)) = fields.u32().zip(fields.u64()) else {
         return ParsedReply::Incomplete { required: SIMPLE_BYTES };
     };
@@ -170,20 +170,20 @@ fn simple(mut fields: Reader<'_>) -> ParsedReply<'_> {
 }
 
 /// Parses the structured chunk at the start of `fields`: its head, and its payload except data.
-fn chunk(mut fields: Reader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
+fn chunk(mut fields: FieldReader<'_>) -> Result<ParsedReply<'_>, ReplyError> {
     let header = fields.u16().zip(fields.u16()).zip(fields.u64()).zip(fields.u32());
     let Some((((flags, kind), cookie), bytes)) = header else {
-        return Ok(ParsedReply::Incomplete { required: REPLY_HEAD_BYTES });
+        return Ok(ParsedReply::Incomplete { required: REPLY_HEAD_BYTES_MAX });
     };
-    let is_last = flags & DONE != 0;
+    let is_last = flags & FLAG_DONE != 0;
     let is_data = kind == kind::OFFSET_DATA;
     let max =
-        if is_data { PAYLOAD_BYTES_MAX.saturating_add(OFFSET_BYTES) } else { CHUNK_BYTES_MAX };
+        if is_data { PAYLOAD_BYTES_MAX.saturating_add(OFFSET_BYTES) } else { NON_DATA_CHUNK_BYTES_MAX };
     if bytes > max {
-        return Err(ReplyError::TooLong { kind, bytes, max });
+        return Err(ReplyError::ChunkTooLong { kind, bytes, max });
     }
     let read = if is_data { bytes.min(OFFSET_BYTES) } else { bytes } as usize;
-    let required = REPLY_HEAD_BYTES.saturating_add(read);
+    let required = REPLY_HEAD_BYTES_MAX.saturating_add(read);
     let Some(payload) = fields.bytes(read) else {
         return Ok(ParsedReply::Incomplete { required });
     };
@@ -199,7 +199,7 @@ fn parse_payload(
     payload: &[u8],
     bytes: u32,
 ) -> Option<Result<ReplyContent<'_>, ReplyError>> {
-    let mut fields = Reader::new(payload);
+    let mut fields = FieldReader::new(payload);
     Some(Ok(match kind {
         kind::NONE => (bytes == 0).then_some(ReplyContent::Empty)?,
         kind::OFFSET_DATA => {
@@ -216,11 +216,11 @@ fn parse_payload(
             let context = fields.u32()?;
             let extents = fields.bytes(fields.remaining())?;
             let is_sound = !extents.is_empty() && extents.len() % 8 == 0;
-            is_sound.then_some(ReplyContent::Extents { context, extents: ExtentsReply(extents) })?
+            is_sound.then_some(ReplyContent::Extents { context_id: context, extents: ExtentsReply(extents) })?
         }
         // Every type with the highest bit set is an error with these fields, including unknown
         // types.
-        kind if kind & kind::ERRORS != 0 => {
+        kind if kind & kind::ERROR_BIT != 0 => {
             let (error, length) = (NbdError::from_code(fields.u32()?), fields.u16()?);
             let message = String::from_utf8_lossy(fields.bytes(length.into())?).into_owned();
             ReplyContent::Error(ErrorReply { error, message })

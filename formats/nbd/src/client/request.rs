@@ -44,13 +44,13 @@ impl ClientRequest {
         };
         let length = u32::try_from(range.length).ok()?;
         let mut bytes = [0; REQUEST_BYTES];
-        let mut fields = crate::octets::Writer::new(&mut bytes, REQUEST_BYTES).ok()?;
-        fields.u32(MAGIC);
-        fields.u16(0);
-        fields.u16(kind);
-        fields.u64(self.cookie);
-        fields.u64(range.offset);
-        fields.u32(length);
+        let mut fields = crate::octets::FieldWriter::new(&mut bytes, REQUEST_BYTES).ok()?;
+        fields.put_u32(MAGIC);
+        fields.put_u16(0);
+        fields.put_u16(kind);
+        fields.put_u64(self.cookie);
+        fields.put_u64(range.offset);
+        fields.put_u32(length);
         Some(bytes)
     }
 }

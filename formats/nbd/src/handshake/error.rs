@@ -16,7 +16,7 @@ pub enum HandshakeError {
         "client flags at offset 0 are {found:#010x}, only bits of 0x3 were offered; use a client \
          with fixed newstyle"
     )]
-    ClientFlags {
+    InvalidClientFlags {
         /// Client flags that were received.
         found: u32,
     },
@@ -54,7 +54,7 @@ pub enum HandshakeError {
     /// The export requested by `NBD_OPT_EXPORT_NAME` cannot be used; this option has no error
     /// reply.
     #[error("{0}; use NBD_OPT_GO to get this as an error reply")]
-    Export(OptionError),
+    ExportUnavailable(OptionError),
     /// `NBD_OPT_EXPORT_NAME` is not permitted after `NBD_OPT_EXTENDED_HEADERS`.
     #[error("NBD_OPT_EXPORT_NAME is not permitted after NBD_OPT_EXTENDED_HEADERS; send NBD_OPT_GO")]
     NameWithExtendedHeaders,
@@ -70,5 +70,5 @@ pub enum HandshakeError {
         "the handshake has ended; pass the bytes to the transmission phase, or close the \
          connection"
     )]
-    Ended,
+    AlreadyEnded,
 }

@@ -2,22 +2,22 @@
 
 use super::code::OptionCode;
 use super::option_error::OptionError;
-use crate::octets::Reader;
-use crate::text::{STRING_BYTES_MAX, text};
+use crate::octets::FieldReader;
+use crate::text::{STRING_BYTES_MAX, decode_text};
 
 /// Length of an option header in bytes: magic, code, data length.
 pub(crate) const OPTION_HEADER_BYTES: usize = 16;
 
 /// Sequential reader of an option's data. Its errors name the option, field and offset.
-pub(crate) struct Fields<'a> {
+pub(crate) struct OptionDataReader<'a> {
     option: OptionCode,
     bytes: usize,
-    reader: Reader<'a>,
+    reader: FieldReader<'a>,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> OptionDataReader<'a> {
     pub(crate) const fn new(option: OptionCode, data: &'a [u8]) -> Self {
-        Self { option, bytes: data.len(), reader: Reader::new(data) }
+        Self { option, bytes: data.len(), reader: FieldReader::new(data) }
     }
 
     /// Returns the offset of the next field from the start of the option, in bytes.
@@ -54,7 +54,7 @@ impl<'a> Fields<'a> {
             return Err(OptionError::StringTooLong { option, field, offset, bytes, max });
         }
         let octets = self.reader.bytes(bytes).ok_or_else(|| self.truncated(field, offset))?;
-        text(octets).ok_or(OptionError::NotText { option, field, offset })
+        decode_text(octets).ok_or(OptionError::NotText { option, field, offset })
     }
 
     /// Reads the remaining data as one string.
@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// [`OptionError::Surplus`].
-    pub(crate) const fn end(&self) -> Result<(), OptionError> {
+    pub(crate) const fn check_end(&self) -> Result<(), OptionError> {
         match self.reader.remaining() {
             0 => Ok(()),
             bytes => {

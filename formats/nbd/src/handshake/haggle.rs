@@ -3,7 +3,7 @@
 use super::answer;
 use super::code::OptionCode;
 use super::error::HandshakeError;
-use super::fields::Fields;
+use super::fields::OptionDataReader;
 use super::info::InfoRequest;
 use super::meta;
 use super::option_error::OptionError;
@@ -12,7 +12,7 @@ use crate::export::Export;
 use crate::export_list::ExportList;
 use crate::framing::Framing;
 use crate::handshake::export_lookup::{check_block_sizes, find};
-use crate::handshake::negotiated::Negotiated;
+use crate::handshake::negotiated::NegotiatedParameters;
 
 /// Padding after an export's flags in the reply to `NBD_OPT_EXPORT_NAME`, unless the client set
 /// `NBD_FLAG_C_NO_ZEROES`.
@@ -30,7 +30,7 @@ impl ServerHandshake {
     ) -> Result<ServerStep, OptionError> {
         if option == OptionCode::ABORT {
             self.state = State::Ended;
-            answer::ack(output, option);
+            answer::append_ack(output, option);
             return Ok(ServerStep::Aborted);
         }
         if option != OptionCode::STARTTLS && self.tls_is_missing() {
@@ -53,7 +53,7 @@ impl ServerHandshake {
             OptionCode::STRUCTURED_REPLY if self.framing_max >= Framing::Structured => {
                 no_data(option, data)?;
                 if self.agreed.framing.is_extended() {
-                    return Err(OptionError::ExtendedAlready);
+                    return Err(OptionError::ExtendedHeadersAlreadyEnabled);
                 }
                 self.agreed.framing = Framing::Structured;
             }
@@ -62,17 +62,17 @@ impl ServerHandshake {
                 self.agreed.framing = Framing::Extended;
             }
             OptionCode::LIST_META_CONTEXT => {
-                meta::list(self.agreed.framing, exports, data, output)?;
+                meta::list_contexts(self.agreed.framing, exports, data, output)?;
             }
             OptionCode::SET_META_CONTEXT => {
                 // A rejected option also deselects contexts that were selected before.
                 self.agreed.allocation_export = None;
                 self.agreed.allocation_export =
-                    meta::set(self.agreed.framing, exports, data, output)?;
+                    meta::select_contexts(self.agreed.framing, exports, data, output)?;
             }
             _ => return Err(OptionError::Unsupported { option }),
         }
-        answer::ack(output, option);
+        answer::append_ack(output, option);
         Ok(ServerStep::OptionAcknowledged)
     }
 
@@ -86,22 +86,22 @@ impl ServerHandshake {
         exports: &(impl ExportList + ?Sized),
         data: &[u8],
         output: &mut Vec<u8>,
-    ) -> Result<Negotiated, HandshakeError> {
+    ) -> Result<NegotiatedParameters, HandshakeError> {
         let option = OptionCode::EXPORT_NAME;
         if self.tls_is_missing() {
-            return Err(HandshakeError::Export(OptionError::TlsRequired { option }));
+            return Err(HandshakeError::ExportUnavailable(OptionError::TlsRequired { option }));
         }
         if self.shutting_down {
-            return Err(HandshakeError::Export(OptionError::ShuttingDown { option }));
+            return Err(HandshakeError::ExportUnavailable(OptionError::ShuttingDown { option }));
         }
         if self.agreed.framing.is_extended() {
             return Err(HandshakeError::NameWithExtendedHeaders);
         }
-        let export = Fields::new(option, data)
+        let export = OptionDataReader::new(option, data)
             .last_string("export name")
             .and_then(|name| find(exports, option, name))
             .and_then(|export| check_block_sizes(option, export, false))
-            .map_err(HandshakeError::Export)?;
+            .map_err(HandshakeError::ExportUnavailable)?;
         let negotiated = self.negotiated(export);
         output.extend_from_slice(&export.size().to_be_bytes());
         output.extend_from_slice(&negotiated.flags.bits().to_be_bytes());
@@ -125,7 +125,7 @@ impl ServerHandshake {
             return Err(OptionError::TlsStarted);
         }
         no_data(option, data)?;
-        answer::ack(output, option);
+        answer::append_ack(output, option);
         self.state = State::AwaitsTls;
         Ok(ServerStep::StartTls)
     }
@@ -142,20 +142,20 @@ impl ServerHandshake {
         let negotiated = self.negotiated(export);
         request.append_replies(option, &negotiated, output);
         if option == OptionCode::INFO {
-            answer::ack(output, option);
+            answer::append_ack(output, option);
             return Ok(ServerStep::OptionAcknowledged);
         }
         check_block_sizes(option, export, request.requests_block_sizes)?;
-        answer::ack(output, option);
+        answer::append_ack(output, option);
         self.state = State::Ended;
         Ok(ServerStep::Negotiated(Box::new(negotiated)))
     }
 
-    fn negotiated(&self, export: &Export) -> Negotiated {
+    fn negotiated(&self, export: &Export) -> NegotiatedParameters {
         let framing = self.agreed.framing;
         let selected = self.agreed.allocation_export.as_deref() == Some(export.name());
-        let base_allocation = selected && export.features().allocation;
-        Negotiated {
+        let base_allocation = selected && export.features().allocation_status;
+        NegotiatedParameters {
             export: export.clone(),
             flags: export.flags(framing, base_allocation),
             framing,
@@ -175,6 +175,6 @@ fn no_data(option: OptionCode, data: &[u8]) -> Result<(), OptionError> {
 /// Appends one reply to `NBD_OPT_LIST`: name and description of an export.
 fn list(output: &mut Vec<u8>, export: &Export) {
     let (name, description) = (export.name().as_bytes(), export.description().as_bytes());
-    let parts = [&answer::length(name.len()), name, description];
-    answer::reply(output, OptionCode::LIST, answer::SERVER, &parts);
+    let parts = [&answer::encode_length(name.len()), name, description];
+    answer::append_reply(output, OptionCode::LIST, answer::REP_SERVER, &parts);
 }

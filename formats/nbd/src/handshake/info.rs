@@ -2,10 +2,10 @@
 
 use super::answer;
 use super::code::OptionCode;
-use super::fields::Fields;
+use super::fields::OptionDataReader;
 use super::option_error::OptionError;
 use crate::export::BlockSizes;
-use crate::handshake::negotiated::Negotiated;
+use crate::handshake::negotiated::NegotiatedParameters;
 
 /// `NBD_INFO_EXPORT`.
 const EXPORT: u16 = 0;
@@ -29,7 +29,7 @@ impl<'a> InfoRequest<'a> {
     /// Decodes the option's data. Unknown and repeated information requests are ignored, as the
     /// protocol requires.
     pub(crate) fn read(option: OptionCode, data: &'a [u8]) -> Result<Self, OptionError> {
-        let mut fields = Fields::new(option, data);
+        let mut fields = OptionDataReader::new(option, data);
         let name = fields.string("export name")?;
         let mut request = Self {
             name,
@@ -45,7 +45,7 @@ impl<'a> InfoRequest<'a> {
                 _ => {}
             }
         }
-        fields.end()?;
+        fields.check_end()?;
         Ok(request)
     }
 
@@ -54,14 +54,14 @@ impl<'a> InfoRequest<'a> {
     pub(crate) fn append_replies(
         &self,
         option: OptionCode,
-        negotiated: &Negotiated,
+        negotiated: &NegotiatedParameters,
         output: &mut Vec<u8>,
     ) {
         let export = &negotiated.export;
         let mut append = |kind: u16, parts: [&[u8]; 3]| {
             let [first, second, third] = parts;
             let parts = [&kind.to_be_bytes(), first, second, third];
-            answer::reply(output, option, answer::INFO, &parts);
+            answer::append_reply(output, option, answer::REP_INFO, &parts);
         };
         let (size, flags) = (export.size().to_be_bytes(), negotiated.flags.bits().to_be_bytes());
         append(EXPORT, [&size, &flags, &[]]);

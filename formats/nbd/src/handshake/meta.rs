@@ -2,24 +2,24 @@
 
 use super::answer;
 use super::code::OptionCode;
-use super::fields::Fields;
+use super::fields::OptionDataReader;
 use super::option_error::OptionError;
 use crate::export::Export;
 use crate::export_list::ExportList;
 use crate::framing::Framing;
 use crate::handshake::export_lookup::find;
-use crate::status::ALLOCATION_CONTEXT;
+use crate::status::ALLOCATION_CONTEXT_ID;
 
 /// Maximum number of metadata queries per option.
 pub const QUERIES_MAX: u32 = 64;
 
-pub(crate) const ALLOCATION: &str = "base:allocation";
+pub(crate) const ALLOCATION_CONTEXT_NAME: &str = "base:allocation";
 /// Query for all contexts of the namespace `base`. It is valid for listing only, and selects no
 /// context.
 const WILDCARD: &str = "base:";
 
 /// Processes `NBD_OPT_LIST_META_CONTEXT`: appends the contexts that match the queries.
-pub(crate) fn list(
+pub(crate) fn list_contexts(
     framing: Framing,
     exports: &(impl ExportList + ?Sized),
     data: &[u8],
@@ -36,7 +36,7 @@ pub(crate) fn list(
 
 /// Processes `NBD_OPT_SET_META_CONTEXT`: selects contexts and appends them. Returns the name of the
 /// export if its `base:allocation` was selected, otherwise `None`.
-pub(crate) fn set(
+pub(crate) fn select_contexts(
     framing: Framing,
     exports: &(impl ExportList + ?Sized),
     data: &[u8],
@@ -47,7 +47,7 @@ pub(crate) fn set(
     if !queries.has_allocation {
         return Ok(None);
     }
-    let is_told = queries.append_context(option, ALLOCATION_CONTEXT, output);
+    let is_told = queries.append_context(option, ALLOCATION_CONTEXT_ID, output);
     Ok(is_told.then(|| queries.export.name().to_owned()))
 }
 
@@ -67,9 +67,9 @@ impl<'a> Queries<'a> {
         data: &[u8],
     ) -> Result<Self, OptionError> {
         if !framing.has_chunks() {
-            return Err(OptionError::NeedsChunks { option });
+            return Err(OptionError::StructuredRepliesRequired { option });
         }
-        let mut fields = Fields::new(option, data);
+        let mut fields = OptionDataReader::new(option, data);
         let name = fields.string("export name")?;
         let offset = fields.offset();
         let count = fields.u32("number of queries")?;
@@ -84,10 +84,10 @@ impl<'a> Queries<'a> {
             if !query.contains(':') {
                 return Err(OptionError::NoNamespace { option, offset });
             }
-            has_allocation |= query == ALLOCATION;
+            has_allocation |= query == ALLOCATION_CONTEXT_NAME;
             has_wildcard |= query == WILDCARD;
         }
-        fields.end()?;
+        fields.check_end()?;
         let export = find(exports, option, name)?;
         Ok(Self { export, count, has_allocation, has_wildcard })
     }
@@ -95,10 +95,10 @@ impl<'a> Queries<'a> {
     /// Appends `base:allocation` with context id `id` if the export supports it; returns true in
     /// that case.
     fn append_context(&self, option: OptionCode, id: u32, output: &mut Vec<u8>) -> bool {
-        let knows = self.export.features().allocation;
+        let knows = self.export.features().allocation_status;
         if knows {
-            let parts = [&id.to_be_bytes(), ALLOCATION.as_bytes()];
-            answer::reply(output, option, answer::META_CONTEXT, &parts);
+            let parts = [&id.to_be_bytes(), ALLOCATION_CONTEXT_NAME.as_bytes()];
+            answer::append_reply(output, option, answer::REP_META_CONTEXT, &parts);
         }
         knows
     }

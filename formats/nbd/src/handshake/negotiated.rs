@@ -6,7 +6,7 @@ use crate::framing::Framing;
 
 /// Result of a completed handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Negotiated {
+pub struct NegotiatedParameters {
     /// Copy of the selected export's properties at the time of selection.
     pub export: Export,
     /// Transmission flags sent to the client.

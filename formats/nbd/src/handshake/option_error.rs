@@ -116,7 +116,7 @@ pub enum OptionError {
     },
     /// Metadata contexts require structured replies or extended headers, which were not negotiated.
     #[error("{option} requires structured replies; send NBD_OPT_STRUCTURED_REPLY first")]
-    NeedsChunks {
+    StructuredRepliesRequired {
         /// Code of the rejected option.
         option: OptionCode,
     },
@@ -125,7 +125,7 @@ pub enum OptionError {
         "NBD_OPT_STRUCTURED_REPLY: extended headers are already negotiated; continue without the \
          option"
     )]
-    ExtendedAlready,
+    ExtendedHeadersAlreadyEnabled,
     /// The export does not exist.
     #[error("{option}: there is no export {name:?}; NBD_OPT_LIST lists the exports")]
     UnknownExport {
@@ -161,7 +161,7 @@ impl OptionError {
             | Self::StringTooLong { .. }
             | Self::NotText { .. }
             | Self::NoNamespace { .. }
-            | Self::NeedsChunks { .. } => 3,
+            | Self::StructuredRepliesRequired { .. } => 3,
             // NBD_REP_ERR_TLS_REQD.
             Self::TlsRequired { .. } => 5,
             // NBD_REP_ERR_UNKNOWN.
@@ -173,7 +173,7 @@ impl OptionError {
             // NBD_REP_ERR_TOO_BIG.
             Self::TooManyQueries { .. } => 9,
             // NBD_REP_ERR_EXT_HEADER_REQD.
-            Self::ExtendedAlready => 10,
+            Self::ExtendedHeadersAlreadyEnabled => 10,
         };
         1 << 31 | number
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use suimon_nbd::{
     BlockSizes, ClientCommand, ClientHandshake, ClientHandshakeError, ClientRequest, ClientStep,
     Export, ExportRange, ExportSpec, ExtentState, Features, GREETING, NbdCommand, NbdError,
-    Negotiated, ParsedHeader, ParsedReply, REPLY_BYTES_MAX, RemoteExport, ReplyContent,
+    NegotiatedParameters, ParsedHeader, ParsedReply, REPLY_BYTES_MAX, RemoteExport, ReplyContent,
     ReplyReader, RequestParser, ServerHandshake, ServerStep, StatusExtent, TlsMode,
     TransmissionFlags,
 };
@@ -25,7 +25,7 @@ fn export(features: Features) -> Export {
 
 /// Runs a handshake between client and server, passing the server's output to the client `piece`
 /// bytes at a time. Returns both results.
-fn agree(export: &Export, piece: usize) -> (RemoteExport, Negotiated) {
+fn agree(export: &Export, piece: usize) -> (RemoteExport, NegotiatedParameters) {
     let mut client = ClientHandshake::new(export.name()).unwrap();
     let mut server = ServerHandshake::new(TlsMode::Off);
     let (mut to_client, mut to_server) = (GREETING.to_vec(), Vec::new());
@@ -63,7 +63,7 @@ fn features() -> impl Strategy<Value = Features> {
         fast_zero: enabled[5] && enabled[6],
         multi_conn: enabled[7],
         cache: false,
-        allocation: enabled[6],
+        allocation_status: enabled[6],
     })
 }
 
@@ -91,7 +91,7 @@ const ALL: Features = Features {
     fast_zero: true,
     multi_conn: true,
     cache: false,
-    allocation: true,
+    allocation_status: true,
 };
 
 proptest! {
@@ -102,7 +102,7 @@ proptest! {
         prop_assert_eq!(client_export.size, export.size());
         prop_assert_eq!(client_export.block_sizes, export.block_sizes());
         prop_assert_eq!(client_export.flags, negotiated.flags);
-        prop_assert_eq!(client_export.allocation.is_some(), negotiated.base_allocation);
+        prop_assert_eq!(client_export.allocation_context_id.is_some(), negotiated.base_allocation);
         prop_assert!(negotiated.framing.has_chunks() && !negotiated.framing.is_extended());
     }
 
@@ -110,7 +110,7 @@ proptest! {
     fn server_decodes_client_requests(command in commands(), cookie in any::<u64>()) {
         let transmission = RequestParser::new(&agree(&export(ALL), 4096).1);
         let bytes = ClientRequest { cookie, command }.encode().unwrap();
-        let incoming = transmission.handle_header(&bytes).unwrap();
+        let incoming = transmission.parse_header(&bytes).unwrap();
         let ParsedHeader::Request(request) = incoming else {
             prop_assert_eq!(command, ClientCommand::Disconnect);
             prop_assert_eq!(incoming, ParsedHeader::Disconnect);
@@ -121,7 +121,7 @@ proptest! {
             ClientCommand::Read(range) => (NbdCommand::Read { range, dont_fragment: false }, 0),
             ClientCommand::Write(range) => (NbdCommand::Write { range, fua: false }, range.length),
             ClientCommand::WriteZeroes(range) => {
-                (NbdCommand::WriteZeroes { range, fua: false, no_hole: false, fast: false }, 0)
+                (NbdCommand::WriteZeroes { range, fua: false, no_hole: false, fails_if_slow: false }, 0)
             }
             ClientCommand::BlockStatus(range) => (NbdCommand::BlockStatus { range, first_only: false }, 0),
             ClientCommand::Flush | ClientCommand::Disconnect => (NbdCommand::Flush, 0),
@@ -144,7 +144,7 @@ proptest! {
         let command =
             if kind == 3 { ClientCommand::BlockStatus(range) } else { ClientCommand::Read(range) };
         let header = ClientRequest { cookie, command }.encode().unwrap();
-        let ParsedHeader::Request(request) = transmission.handle_header(&header).unwrap() else {
+        let ParsedHeader::Request(request) = transmission.parse_header(&header).unwrap() else {
             panic!("it is a request");
         };
         let extents: Vec<StatusExtent> = states.iter().map(|(len, is_hole)| {
@@ -179,14 +179,14 @@ proptest! {
         };
         match kind {
             0 => {
-                let n = request.reply_to.error(error, "out of 水", &mut out).unwrap();
+                let n = request.reply_to.encode_error(error, "out of 水", &mut out).unwrap();
                 let ParsedReply::Chunk { consumed, content: ReplyContent::Error(failure), is_last, .. } =
                     ReplyReader.read(&out[..n]).unwrap() else { panic!("it has failed") };
                 prop_assert_eq!((consumed, is_last), (n, true));
                 prop_assert_eq!((failure.error, failure.message.as_str()), (error, "out of 水"));
             }
             1 => {
-                let n = request.reply_to.done(&mut out).unwrap();
+                let n = request.reply_to.encode_success(&mut out).unwrap();
                 let part = ReplyReader.read(&out[..n]).unwrap();
                 let expected =
                     ParsedReply::Chunk { consumed: n, cookie, is_last: true, content: ReplyContent::Empty };
@@ -194,7 +194,7 @@ proptest! {
             }
             2 => {
                 let (mut heads, mut sum) = (Vec::new(), 0);
-                for chunk in transmission.read_chunks(request.reply_to, range, false, extents) {
+                for chunk in transmission.split_read_reply(request.reply_to, range, false, extents) {
                     let n = chunk.encode_head(&mut out).unwrap();
                     heads.extend_from_slice(&out[..n]);
                 }
@@ -206,7 +206,7 @@ proptest! {
             }
             _ => {
                 let mut reply =
-                    transmission.block_status(request.reply_to, range, false, &mut out).unwrap();
+                    transmission.begin_block_status_reply(request.reply_to, range, false, &mut out).unwrap();
                 extents.iter().for_each(|extent| { reply.push(*extent); });
                 let n = reply.finish();
                 let ParsedReply::Chunk { content: ReplyContent::Extents { extents: status_extents, .. }, .. } =

@@ -46,8 +46,8 @@ fn flags_that_were_not_offered_end_the_connection() {
         let mut connection = Connection::plain();
         connection.handshake = suimon_nbd::ServerHandshake::new(TlsMode::Off);
         let outcome = connection.send(&flags.to_be_bytes());
-        assert_eq!(outcome.result, Err(HandshakeError::ClientFlags { found: flags }));
-        assert_eq!(connection.send(&[0]).result, Err(HandshakeError::Ended));
+        assert_eq!(outcome.result, Err(HandshakeError::InvalidClientFlags { found: flags }));
+        assert_eq!(connection.send(&[0]).result, Err(HandshakeError::AlreadyEnded));
     }
 }
 
@@ -107,7 +107,7 @@ fn every_option_gets_a_reply() {
             (false, result) => assert_eq!(result, Ok(ServerStep::OptionAcknowledged), "{name}"),
         }
     }
-    assert_eq!(connection.send(&option(3, &[])).result, Err(HandshakeError::Ended));
+    assert_eq!(connection.send(&option(3, &[])).result, Err(HandshakeError::AlreadyEnded));
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn unusable_export_name_ends_the_connection() {
     ] {
         let mut connection = two();
         let outcome = connection.send(&option(1, name));
-        assert_eq!(outcome.result, Err(HandshakeError::Export(expected)));
+        assert_eq!(outcome.result, Err(HandshakeError::ExportUnavailable(expected)));
         assert_eq!(outcome.output, b"");
     }
     let outcome = two().send(&[option(11, &[]), option(1, b"a")].concat());
@@ -277,7 +277,7 @@ fn handshake_length_is_limited() {
 #[test]
 fn contexts_are_listed_and_selected_by_their_queries() {
     let unknowing = ExportSpec {
-        features: Features { allocation: false, ..support::ALL },
+        features: Features { allocation_status: false, ..support::ALL },
         ..spec("unknowing")
     };
     let table: &[(u32, &str, &[&str], Option<u32>)] = &[
@@ -376,7 +376,7 @@ fn options_before_required_tls_are_rejected() {
     let fresh = || Connection::new(vec![export(spec("a"))], TlsMode::Required);
     let expected = OptionError::TlsRequired { option: OptionCode::EXPORT_NAME };
     let outcome = fresh().send(&option(1, b"a"));
-    assert_eq!(outcome.result, Err(HandshakeError::Export(expected)));
+    assert_eq!(outcome.result, Err(HandshakeError::ExportUnavailable(expected)));
     assert_eq!(fresh().send(&option(2, &[])).kinds(), [ACK]);
 }
 
@@ -413,7 +413,7 @@ fn shutdown_permits_only_abort() {
     connection.handshake.handle_shutdown();
     let expected = OptionError::ShuttingDown { option: OptionCode::EXPORT_NAME };
     let outcome = connection.send(&option(1, b"a"));
-    assert_eq!(outcome.result, Err(HandshakeError::Export(expected)));
+    assert_eq!(outcome.result, Err(HandshakeError::ExportUnavailable(expected)));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn states(extents: &[StatusExtent], length: u64) -> Vec<Option<ExtentState>> {
 }
 
 fn accepted(transmission: &RequestParser, framing: Framing, ask: &Ask) -> suimon_nbd::Request {
-    match transmission.handle_header(&ask.bytes(framing)) {
+    match transmission.parse_header(&ask.bytes(framing)) {
         Ok(ParsedHeader::Request(request)) => request,
         other => panic!("{other:?}"),
     }
@@ -145,7 +145,7 @@ proptest! {
         let length = if framing.is_extended() { length } else { length & 0xffff_ffff };
         let ask = Ask { flags, kind, cookie, offset, length };
         let transmission = transmission(ALL, BlockSizes::default(), framing);
-        match transmission.handle_header(&ask.bytes(framing)) {
+        match transmission.parse_header(&ask.bytes(framing)) {
             Ok(ParsedHeader::Request(request)) => {
                 prop_assert_eq!(request.reply_to.cookie(), cookie);
                 let range = match request.command {
@@ -188,8 +188,8 @@ proptest! {
             bytes.splice(0..0, ask.bytes(framing)[..4].to_vec());
         }
         let transmission = transmission(ALL, BlockSizes::default(), framing);
-        if let Ok(ParsedHeader::Request(request)) = transmission.handle_header(&bytes) {
-            let _ = transmission.handle_contexts(request, &bytes);
+        if let Ok(ParsedHeader::Request(request)) = transmission.parse_header(&bytes) {
+            let _ = transmission.parse_contexts(request, &bytes);
         }
     }
 
@@ -207,7 +207,7 @@ proptest! {
         let range = ExportRange { offset, length };
         let states = states(&extents, length);
         let mut sent = Vec::new();
-        for chunk in transmission.read_chunks(to, range, dont_fragment, extents) {
+        for chunk in transmission.split_read_reply(to, range, dont_fragment, extents) {
             let mut head = [0; REPLY_BYTES_MAX];
             let used = chunk.encode_head(&mut head).unwrap();
             sent.extend_from_slice(&head[..used]);
@@ -250,7 +250,7 @@ proptest! {
         let to = accepted(&transmission, framing, &ask).reply_to;
         let range = ExportRange { offset: 0, length };
         let mut out = vec![0; capacity];
-        let mut reply = transmission.block_status(to, range, first_only, &mut out).unwrap();
+        let mut reply = transmission.begin_block_status_reply(to, range, first_only, &mut out).unwrap();
         for extent in &extents {
             if !reply.push(*extent) {
                 break;

@@ -6,7 +6,7 @@ use crate::support;
 use crate::support::{ALL, export, negotiated, spec};
 use suimon_nbd::{
     BlockSizes, BufferTooShort, Chunk, ChunkKind, EXTENTS_MAX, ExportRange, ExtentState, Framing,
-    NbdError, ParsedHeader, REPLY_BYTES_MAX, ReplyEncoder, RequestParser, STATUS_BYTES_MIN,
+    NbdError, ParsedHeader, REPLY_BYTES_MAX, ReplyEncoder, RequestParser, STATUS_BUFFER_BYTES_MIN,
     StatusExtent,
 };
 
@@ -23,7 +23,7 @@ fn transmission(framing: Framing) -> RequestParser {
 
 fn reply_to(framing: Framing) -> ReplyEncoder {
     let ask = Ask { flags: 0, kind: READ, cookie: COOKIE, offset: OFFSET, length: 4096 };
-    match transmission(framing).handle_header(&ask.bytes(framing)) {
+    match transmission(framing).parse_header(&ask.bytes(framing)) {
         Ok(ParsedHeader::Request(request)) => request.reply_to,
         other => panic!("{other:?}"),
     }
@@ -68,10 +68,10 @@ fn success_without_data() {
         (Framing::Extended, extended(1, 0, 0, &[])),
     ] {
         let reply_to = reply_to(framing);
-        assert_eq!(encoded(|out| reply_to.done(out)), expected, "{framing:?}");
+        assert_eq!(encoded(|out| reply_to.encode_success(out)), expected, "{framing:?}");
         let bytes = expected.len() - 1;
         let required = expected.len();
-        assert_eq!(reply_to.done(&mut vec![0; bytes]), Err(BufferTooShort { bytes, required }));
+        assert_eq!(reply_to.encode_success(&mut vec![0; bytes]), Err(BufferTooShort { bytes, required }));
     }
 }
 
@@ -95,9 +95,9 @@ fn errors_with_their_messages() {
             ),
         ] {
             let reply_to = reply_to(framing);
-            assert_eq!(encoded(|out| reply_to.error(error, "why", out)), without_offset);
+            assert_eq!(encoded(|out| reply_to.encode_error(error, "why", out)), without_offset);
             assert_eq!(
-                encoded(|out| reply_to.error_at(error, "why", OFFSET + 512, out)),
+                encoded(|out| reply_to.encode_error_at(error, "why", OFFSET + 512, out)),
                 with_position
             );
         }
@@ -105,10 +105,10 @@ fn errors_with_their_messages() {
     // The longest reply: an error with an overlong message and an offset.
     let reply_to = reply_to(Framing::Extended);
     let long = "水".repeat(1000);
-    let longest = encoded(|out| reply_to.error_at(NbdError::Io, &long, OFFSET, out));
+    let longest = encoded(|out| reply_to.encode_error_at(NbdError::Io, &long, OFFSET, out));
     // 85 characters of 3 bytes have 255 bytes; one byte stays unused.
     assert_eq!(longest.len(), REPLY_BYTES_MAX - 1);
-    let longest = encoded(|out| reply_to.error_at(NbdError::Io, &"a".repeat(1000), OFFSET, out));
+    let longest = encoded(|out| reply_to.encode_error_at(NbdError::Io, &"a".repeat(1000), OFFSET, out));
     assert_eq!(longest.len(), REPLY_BYTES_MAX);
 }
 
@@ -116,7 +116,7 @@ fn chunks(framing: Framing, length: u64, df: bool, extents: &[(u64, ExtentState)
     let range = ExportRange { offset: OFFSET, length };
     let extents =
         extents.iter().map(|(length, state)| StatusExtent { length: *length, state: *state });
-    transmission(framing).read_chunks(reply_to(framing), range, df, extents).collect()
+    transmission(framing).split_read_reply(reply_to(framing), range, df, extents).collect()
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn status(
     let range = ExportRange { offset: OFFSET, length };
     let reply_to = reply_to(framing);
     let mut reply =
-        transmission(framing).block_status(reply_to, range, first_only, &mut out).unwrap();
+        transmission(framing).begin_block_status_reply(reply_to, range, first_only, &mut out).unwrap();
     for extent in extents {
         if !reply.push(*extent) {
             break;
@@ -276,15 +276,15 @@ fn extents_are_merged_truncated_and_limited() {
                 count
             );
         }
-        let min = states(4096, false, STATUS_BYTES_MIN, &mixed);
+        let min = states(4096, false, STATUS_BUFFER_BYTES_MIN, &mixed);
         assert_eq!(min[0], (512, 0));
     }
     // Dropping an extent leaves no gap: later extents are dropped, too.
-    let mut out = [0; STATUS_BYTES_MIN];
+    let mut out = [0; STATUS_BUFFER_BYTES_MIN];
     let range = ExportRange { offset: OFFSET, length: 4096 };
     let reply_to = reply_to(Framing::Extended);
     let extended = transmission(Framing::Extended);
-    let mut reply = extended.block_status(reply_to, range, false, &mut out).unwrap();
+    let mut reply = extended.begin_block_status_reply(reply_to, range, false, &mut out).unwrap();
     let accepted: Vec<bool> = mixed.iter().map(|extent| reply.push(*extent)).collect();
     assert_eq!(accepted, [&[true][..], &[false; 8]].concat());
     let used = reply.finish();
@@ -300,14 +300,14 @@ fn status_replies_require_space_and_end_with_the_range() {
     let reply_to = reply_to(Framing::Structured);
     let structured = transmission(Framing::Structured);
     let short =
-        structured.block_status(reply_to, range, false, &mut [0; STATUS_BYTES_MIN - 1]).map(drop);
+        structured.begin_block_status_reply(reply_to, range, false, &mut [0; STATUS_BUFFER_BYTES_MIN - 1]).map(drop);
     assert_eq!(
         short,
-        Err(BufferTooShort { bytes: STATUS_BYTES_MIN - 1, required: STATUS_BYTES_MIN })
+        Err(BufferTooShort { bytes: STATUS_BUFFER_BYTES_MIN - 1, required: STATUS_BUFFER_BYTES_MIN })
     );
 
     let mut out = vec![0; 16 << 20];
-    let mut reply = structured.block_status(reply_to, range, false, &mut out).unwrap();
+    let mut reply = structured.begin_block_status_reply(reply_to, range, false, &mut out).unwrap();
     let states = [DATA, ZERO];
     let accepted =
         (0..).take_while(|n| reply.push(StatusExtent { length: 1, state: states[n % 2] })).count();
@@ -318,7 +318,7 @@ fn status_replies_require_space_and_end_with_the_range() {
     // The maximum payload limits the reply as well.
     let block_sizes = BlockSizes { payload_max: 4096, ..BlockSizes::default() };
     let small = support::transmission(ALL, block_sizes, Framing::Structured);
-    let mut reply = small.block_status(reply_to, range, false, &mut out).unwrap();
+    let mut reply = small.begin_block_status_reply(reply_to, range, false, &mut out).unwrap();
     while reply.push(StatusExtent { length: 1, state: DATA })
         && reply.push(StatusExtent { length: 1, state: ZERO })
     {}

@@ -6,7 +6,7 @@ use crate::nbd_client::{
 };
 use crate::support::{ALL, MIB, export, negotiated, spec, transmission};
 use suimon_nbd::{
-    BlockSizes, Desynchronized, ExportError, ExportRange, ExportSpec, Features, Framing,
+    BlockSizes, DesynchronizedError, ExportError, ExportRange, ExportSpec, Features, Framing,
     NbdCommand, NbdError, PAYLOAD_BYTES_MAX, ParsedHeader, Request, RequestError, RequestParser,
     TransmissionFlags,
 };
@@ -19,7 +19,7 @@ fn ask(kind: u16, flags: u16, offset: u64, length: u64) -> Ask {
 }
 
 fn incoming(transmission: &RequestParser, framing: Framing, ask: Ask) -> ParsedHeader {
-    transmission.handle_header(&ask.bytes(framing)).unwrap()
+    transmission.parse_header(&ask.bytes(framing)).unwrap()
 }
 
 fn everything(framing: Framing) -> RequestParser {
@@ -36,7 +36,7 @@ fn request(framing: Framing, ask: Ask) -> Request {
 #[test]
 fn commands_are_parsed_with_their_flags() {
     let range = ExportRange { offset: 4096, length: 512 };
-    let zeroes = |fua, no_hole, fast| NbdCommand::WriteZeroes { range, fua, no_hole, fast };
+    let zeroes = |fua, no_hole, fast| NbdCommand::WriteZeroes { range, fua, no_hole, fails_if_slow: fast };
     let read = |dont_fragment| NbdCommand::Read { range, dont_fragment };
     let table = [
         (READ, 0, read(false)),
@@ -89,12 +89,12 @@ fn a_header_has_the_bytes_of_the_specification() {
     for (framing, bytes) in [(Framing::Structured, compact), (Framing::Extended, extended)] {
         let transmission = everything(framing);
         assert_eq!(transmission.header_bytes(), bytes.len());
-        let Ok(ParsedHeader::Request(request)) = transmission.handle_header(&bytes) else {
+        let Ok(ParsedHeader::Request(request)) = transmission.parse_header(&bytes) else {
             panic!()
         };
         assert_eq!(request.command, NbdCommand::Write { range, fua: true });
         for end in 0..bytes.len() {
-            assert_eq!(transmission.handle_header(&bytes[..end]), Ok(ParsedHeader::Incomplete));
+            assert_eq!(transmission.parse_header(&bytes[..end]), Ok(ParsedHeader::Incomplete));
         }
     }
 }
@@ -184,7 +184,7 @@ fn simple_replies_reject_df_and_report_inval() {
         ParsedHeader::Rejected(refused) => refused.error,
         other => panic!("{other:?}"),
     };
-    assert_eq!(error(ask(READ, DF, 0, 512)), RequestError::Flags { kind: READ, flags: DF });
+    assert_eq!(error(ask(READ, DF, 0, 512)), RequestError::InvalidFlags { kind: READ, flags: DF });
     assert_eq!(error(ask(BLOCK_STATUS, 0, 0, 512)), RequestError::NoContext);
     let sizes = BlockSizes { payload_max: 4096, ..BlockSizes::default() };
     let small = transmission(ALL, sizes, Framing::Simple);
@@ -207,14 +207,14 @@ fn connection_continues_while_synchronized() {
             panic!();
         };
         assert_eq!(refused.payload_bytes, PAYLOAD_BYTES_MAX);
-        let long = transmission.handle_header(&ask(WRITE, 0, 0, max + 1).bytes(framing));
+        let long = transmission.parse_header(&ask(WRITE, 0, 0, max + 1).bytes(framing));
         let expected =
-            Desynchronized::PayloadTooLong { kind: WRITE, bytes: max + 1, max: PAYLOAD_BYTES_MAX };
+            DesynchronizedError::PayloadTooLong { kind: WRITE, bytes: max + 1, max: PAYLOAD_BYTES_MAX };
         assert_eq!(long, Err(expected));
         let mut bytes = ask(READ, 0, 0, 512).bytes(framing);
         bytes[3] ^= 1;
-        let lost = transmission.handle_header(&bytes[..4]);
-        assert!(matches!(lost, Err(Desynchronized::Magic { .. })), "{lost:?}");
+        let lost = transmission.parse_header(&bytes[..4]);
+        assert!(matches!(lost, Err(DesynchronizedError::Magic { .. })), "{lost:?}");
     }
     // Unexpected payloads are skipped as well.
     for kind in [READ, FLUSH, 9] {
@@ -227,7 +227,7 @@ fn connection_continues_while_synchronized() {
         assert_eq!(refused.payload_bytes, 700);
     }
     let huge = ask(9, PAYLOAD_LEN, 0, u64::MAX).bytes(Framing::Extended);
-    assert!(everything(Framing::Extended).handle_header(&huge).is_err());
+    assert!(everything(Framing::Extended).parse_header(&huge).is_err());
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_payload_may_select_contexts() {
     );
     assert_eq!(request.payload_bytes, 12);
     let payload = |length: u64, id: u32| [&length.to_be_bytes()[..], &id.to_be_bytes()].concat();
-    let full = transmission.handle_contexts(request, &payload(8192, 1)).unwrap();
+    let full = transmission.parse_contexts(request, &payload(8192, 1)).unwrap();
     let range = ExportRange { offset: 4096, length: 8192 };
     assert_eq!(full.command, NbdCommand::BlockStatus { range, first_only: true });
     for invalid in [
@@ -272,7 +272,7 @@ fn a_payload_may_select_contexts() {
         [payload(8192, 1), vec![0, 0, 0, 1]].concat(),
         Vec::new(),
     ] {
-        let refused = transmission.handle_contexts(request, &invalid).unwrap_err();
+        let refused = transmission.parse_contexts(request, &invalid).unwrap_err();
         assert_eq!((refused.error.code(), refused.payload_bytes), (NbdError::Inval, 0));
     }
     // No context, the same context twice, and more contexts than exist.
@@ -287,7 +287,7 @@ fn a_payload_may_select_contexts() {
     }
     // Other requests are returned unchanged.
     let read = self::request(Framing::Extended, ask(READ, 0, 0, 512));
-    assert_eq!(transmission.handle_contexts(read, &[]), Ok(read));
+    assert_eq!(transmission.parse_contexts(read, &[]), Ok(read));
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn transmission_flags_match_features() {
         (Features { multi_conn: true, ..none }, flag(8)),
         (Features { cache: true, ..none }, flag(10)),
         (Features { fast_zero: true, ..zeroes }, flag(6) | flag(11)),
-        (Features { allocation: true, ..none }, 1),
+        (Features { allocation_status: true, ..none }, 1),
         (Features { read_only: true, ..full }, 0b0101_0001_1111),
     ] {
         assert_eq!(bits(features, Framing::Simple, false), expected, "{features:?}");
@@ -357,15 +357,15 @@ fn invalid_exports_are_rejected() {
         let message = error(sizes(min, preferred, payload_max)).to_string();
         assert!(message.contains("bytes is invalid; set"), "{message}");
     }
-    let too_long = |field| ExportError::TooLong { field, bytes: 4097, max: 4096 };
+    let too_long = |field| ExportError::StringTooLong { field, bytes: 4097, max: 4096 };
     assert_eq!(error(ExportSpec { name: long.clone(), ..spec("") }), too_long("name"));
     assert_eq!(error(ExportSpec { description: long, ..spec("a") }), too_long("description"));
-    assert_eq!(error(spec("a\0")), ExportError::Nul { field: "name", at: 1 });
+    assert_eq!(error(spec("a\0")), ExportError::Nul { field: "name", offset: 1 });
     let max = i64::MAX as u64;
     let large = ExportSpec { size: max + 1, ..spec("a") };
-    assert_eq!(error(large), ExportError::Size { found: max + 1, max });
+    assert_eq!(error(large), ExportError::SizeTooLarge { found: max + 1, max });
     let odd = ExportSpec { size: 513, ..sizes(512, 512, 512) };
-    assert_eq!(error(odd), ExportError::SizeUnaligned { found: 513, block: 512 });
+    assert_eq!(error(odd), ExportError::SizeUnaligned { found: 513, block_min: 512 });
     let features = Features { fast_zero: true, ..Features::default() };
     assert_eq!(error(ExportSpec { features, ..spec("a") }), ExportError::FastZeroWithoutZero);
 }

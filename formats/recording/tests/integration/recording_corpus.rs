@@ -7,18 +7,18 @@ use proptest::prelude::*;
 use suimon_cluster_qos::{DurableState, Member, MemberEvent, NodeId, Parameters};
 use suimon_quantity::{DiskId, Time};
 use suimon_recording::{
-    MemberInitialState, Recorded, Sink, StoreInput, StreamId, decode_store_input,
+    MemberInitialState, Recorded, RecordSink, StoreInput, StreamId, decode_store_input,
 };
 use suimon_storage_qos::{
-    Capacity, Completed, DiskSlot, IoKind, Limits, LimitsSource, Proposal, Store, StoreScheduler,
+    Capacity, CompletedRequests, DiskSlot, IoKind, Limits, LimitsSource, Proposal, Store, StoreScheduler,
     StoreSpec,
 };
 
 #[derive(Default)]
 struct Bodies(Mutex<Vec<u8>>);
 
-impl Sink for Bodies {
-    fn next_stream(&self) -> StreamId {
+impl RecordSink for Bodies {
+    fn allocate_stream_id(&self) -> StreamId {
         StreamId(self.0.lock().unwrap().len() as u32 + 1)
     }
 
@@ -31,27 +31,27 @@ impl Sink for Bodies {
 /// Returns a block body that contains the records of a scheduler and of a cluster member.
 fn body() -> Vec<u8> {
     let bodies = Arc::new(Bodies::default());
-    let sink: Arc<dyn Sink> = bodies.clone();
+    let sink: Arc<dyn RecordSink> = bodies.clone();
     let time_at = |ms: u64| Time::from_ns(ms * 1_000_000);
     let spec = StoreSpec { waiting_max: 100, ..StoreSpec::default() };
-    let mut scheduler = Recorded::<StoreScheduler>::scheduler(Some(&sink), (time_at(0), "s"), spec);
+    let mut scheduler = Recorded::<StoreScheduler>::record_scheduler(Some(&sink), (time_at(0), "s"), spec);
     let mut store = Store::new(Capacity::Declared(1000));
-    let proposal = Proposal::Disk(DiskId(1), LimitsSource::Own(Limits::default()));
-    store.propose(&[proposal], false).unwrap();
-    for change in store.changes() {
+    let proposal = Proposal::SetDisk(DiskId(1), LimitsSource::Own(Limits::default()));
+    store.apply(&[proposal], false).unwrap();
+    for change in store.config_steps() {
         scheduler.apply(time_at(0), change);
     }
     for ms in 1..20 {
         scheduler.submit(time_at(ms), DiskSlot(0), 4096, 7).unwrap();
         scheduler.poll(time_at(ms));
         let (operation, latency_ns) = (IoKind::Write, Some(80_000));
-        let completed = Completed { operation, bytes: 4096, requests: 1, latency_ns };
-        scheduler.handle_completed(time_at(ms), DiskSlot(0), completed);
+        let completed = CompletedRequests { operation, bytes: 4096, requests: 1, latency_sum_ns: latency_ns };
+        scheduler.handle_completed_requests(time_at(ms), DiskSlot(0), completed);
     }
     scheduler.observe(time_at(20));
     let (terms, keeps) = (Parameters::default(), DurableState::default());
-    let birth = MemberInitialState { terms, node: NodeId(1), incarnation: 1, durable: keeps };
-    let (mut member, _) = Recorded::<Member>::member(Some(&sink), (time_at(0), "s"), birth);
+    let birth = MemberInitialState { parameters: terms, node: NodeId(1), incarnation: 1, durable: keeps };
+    let (mut member, _) = Recorded::<Member>::record_member(Some(&sink), (time_at(0), "s"), birth);
     member.handle(time_at(30), MemberEvent::Loads { disks: Vec::new(), latency_ns: 0 });
     member.flush();
     bodies.0.lock().unwrap().clone()
@@ -90,7 +90,7 @@ proptest! {
 #[test]
 fn an_undone_request_is_recorded_with_slot_and_bytes() {
     let input = decode_store_input(&[10, 1, 8]).unwrap();
-    assert_eq!(input, StoreInput::Undone { slot: DiskSlot(1), bytes: 8 });
+    assert_eq!(input, StoreInput::NotExecuted { slot: DiskSlot(1), bytes: 8 });
 }
 
 /// A recorded completion contains its operation; an unknown operation is an error.
@@ -98,8 +98,8 @@ fn an_undone_request_is_recorded_with_slot_and_bytes() {
 fn a_completion_has_its_operation() {
     for (number, operation) in (0u8..).zip(IoKind::ALL) {
         let input = decode_store_input(&[3, 1, number, 8, 2, 101]).unwrap();
-        let completed = Completed { operation, bytes: 8, requests: 2, latency_ns: Some(100) };
-        assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), of: completed });
+        let completed = CompletedRequests { operation, bytes: 8, requests: 2, latency_sum_ns: Some(100) };
+        assert_eq!(input, StoreInput::Completed { slot: DiskSlot(1), requests: completed });
     }
     let error = decode_store_input(&[3, 1, 4, 8, 2, 101]).unwrap_err();
     assert!(error.to_string().contains("unknown operation 4"), "{error}");

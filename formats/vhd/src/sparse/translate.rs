@@ -5,11 +5,11 @@ use suimon_image::{
     Location, MetadataChange, Translation, push_extent,
 };
 
-use super::{Sparse, WriteRequirement, too_large_error};
+use super::{SparseImage, WriteRequirement, too_large_error};
 use crate::bitmap;
-use crate::fields::SECTOR;
+use crate::fields::SECTOR_BYTES;
 
-impl Image for Sparse {
+impl Image for SparseImage {
     fn disk_geometry(&self) -> DiskGeometry {
         self.shape
     }
@@ -26,16 +26,16 @@ impl Image for Sparse {
         self.shape.check(range)?;
         let before = (extents.len(), extents.last().copied());
         for (block, part) in self.split_by_block(range) {
-            let Some(sector) = self.sector(block) else {
+            let Some(sector) = self.first_sector(block) else {
                 push_extent(extents, self.absent_location(), part.len());
                 continue;
             };
             // In a dynamic disk, sectors with a clear bit are zero in the file.
-            if !self.is_differencing || self.complete.contains(block) {
+            if !self.is_differencing || self.full_blocks.contains(block) {
                 push_extent(extents, Location::File(self.offset(sector, part)), part.len());
                 continue;
             }
-            let Some(map) = self.maps.map(block) else {
+            let Some(map) = self.bitmap_cache.bitmap(block) else {
                 extents.truncate(before.0);
                 if let (Some(last), Some(previous)) = (extents.last_mut(), before.1) {
                     *last = previous;
@@ -57,7 +57,7 @@ impl Image for Sparse {
         let mut blocks = 0_u64;
         let mut is_complete = true;
         for (block, _) in self.split_by_block(range) {
-            if self.complete.contains(block) {
+            if self.full_blocks.contains(block) {
                 continue;
             }
             is_complete = false;
@@ -66,7 +66,7 @@ impl Image for Sparse {
                 WriteRequirement::Allocate => blocks += 1,
                 WriteRequirement::Bitmap(bitmap) => {
                     self.bitmap_blocks = self.block_span(range);
-                    self.maps.begin_read(bitmap, block);
+                    self.bitmap_cache.begin_read(bitmap, block);
                     return Ok(Translation::NeedsMetadata(bitmap));
                 }
             }
@@ -86,7 +86,7 @@ impl Image for Sparse {
 
     fn logged_changes_max(&self, range: ByteRange) -> u64 {
         let changing =
-            self.split_by_block(range).filter(|(block, _)| !self.complete.contains(*block));
+            self.split_by_block(range).filter(|(block, _)| !self.full_blocks.contains(*block));
         // Per block: the table entry, and bitmap bytes (the whole bitmap, or both ends and the
         // middle).
         (changing.count() as u64).saturating_mul(if self.is_differencing { 4 } else { 2 })
@@ -94,7 +94,7 @@ impl Image for Sparse {
 
     fn handle_written(&mut self, range: ByteRange) {
         for (block, part) in self.split_by_block(range) {
-            if self.complete.contains(block) {
+            if self.full_blocks.contains(block) {
                 continue;
             }
             if let Some(pending) = self.pending_blocks.remove(&block) {
@@ -106,13 +106,13 @@ impl Image for Sparse {
 
     fn handle_write_failed(&mut self, range: ByteRange) {
         for (block, _) in self.split_by_block(range) {
-            if let Some(map) = self.maps.map_mut(block) {
-                map.writes = map.writes.saturating_sub(1);
+            if let Some(map) = self.bitmap_cache.bitmap_mut(block) {
+                map.writes_in_flight = map.writes_in_flight.saturating_sub(1);
             }
             let Some(pending) = self.pending_blocks.get_mut(&block) else { continue };
             pending.writes = pending.writes.saturating_sub(1);
             if pending.writes == 0 {
-                self.changes.freed.push(pending.sector);
+                self.changes.freed_sectors.push(pending.sector);
                 self.pending_blocks.remove(&block);
             }
         }
@@ -130,8 +130,8 @@ impl Image for Sparse {
             return Ok(Translation::Ready);
         }
         for (block, part) in self.split_by_block(range) {
-            let is_whole = part.len() == self.layout.block_sectors(block) * SECTOR;
-            match self.sector(block) {
+            let is_whole = part.len() == self.layout.block_sectors(block) * SECTOR_BYTES;
+            match self.first_sector(block) {
                 Some(sector) if is_whole => self.free(block, sector),
                 Some(_) => push_range(retained, part),
                 None => {}
@@ -141,32 +141,32 @@ impl Image for Sparse {
     }
 
     fn handle_metadata(&mut self, range: ByteRange, bytes: &[u8]) -> Result<(), ImageError> {
-        if range.len() != self.layout.bitmap || bytes.len() as u64 != range.len() {
+        if range.len() != self.layout.bitmap_bytes || bytes.len() as u64 != range.len() {
             let fault = ImageFault::InvalidValue {
                 value: range.len(),
                 allowed: "a bitmap of the requested block",
             };
             return Err(ImageError::new("sector bitmap", range.offset(), fault));
         }
-        let Some(block) = self.maps.end_read(range) else { return Ok(()) };
+        let Some(block) = self.bitmap_cache.end_read(range) else { return Ok(()) };
         let is_there = |sector| self.layout.bitmap_range(sector) == Some(range);
-        if !self.sector(block).is_some_and(is_there)
-            || self.complete.contains(block)
-            || self.maps.map(block).is_some()
+        if !self.first_sector(block).is_some_and(is_there)
+            || self.full_blocks.contains(block)
+            || self.bitmap_cache.bitmap(block).is_some()
         {
             return Ok(());
         }
         if bitmap::is_full(bytes, self.layout.block_sectors(block)) {
-            self.complete.insert(block);
+            self.full_blocks.insert(block);
         } else {
             let (first, last) = self.bitmap_blocks;
-            self.maps.insert_read(block, bytes, first..=last);
+            self.bitmap_cache.insert_read(block, bytes, first..=last);
         }
         Ok(())
     }
 
     fn handle_metadata_failure(&mut self, range: ByteRange) {
-        self.maps.end_read(range);
+        self.bitmap_cache.end_read(range);
     }
 
     fn uncommitted_bytes(&self) -> u64 {
@@ -174,7 +174,7 @@ impl Image for Sparse {
     }
 
     fn begin_commit(&mut self) -> Option<Commit> {
-        self.commit_steps()
+        self.start_commit()
     }
 
     fn handle_commit(&mut self, outcome: CommitOutcome) {

@@ -42,7 +42,7 @@ fn history(file: &MemoryFile, ops: &[Op]) -> History {
     let mut history = History::default();
     let mut parent = read_parent;
     let mut disk = disk_on(file, Access::Write, &mut parent).unwrap();
-    let size = disk.image.disk_geometry().size / SECTOR;
+    let size = disk.image.disk_geometry().size_bytes / SECTOR;
     let bounded = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
     for (number, op) in (1..).zip(ops) {
         let log_len = file.log().len();
@@ -96,10 +96,10 @@ proptest! {
         let history = history(&file, &ops);
         let file_log = file.log();
         for started in 0..=file_log.len() {
-            let crash = Crash { before: &before, ops: &file_log, started };
+            let crash = Crash { before: &before, changes: &file_log, started_count };
             let allowed = history.allowed(started, &initial);
             for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
-                let (file, contents) = reopened(crash.file(&order, &fates), &allowed)?;
+                let (file, contents) = reopened(crash.content_after(&order, &fates), &allowed)?;
                 continue_workload(&file, contents, &mut rng)?;
             }
         }
@@ -117,10 +117,10 @@ proptest! {
         let before = file.content();
         let history = history(&file, &ops);
         let file_log = file.log();
-        let crash = Crash { before: &before, ops: &file_log, started: position.index(file_log.len() + 1) };
-        let allowed = history.allowed(crash.started, &[0; 100]);
+        let crash = Crash { before: &before, changes: &file_log, started_count: position.index(file_log.len() + 1) };
+        let allowed = history.allowed(crash.started_count, &[0; 100]);
         let (order, fates_of_one) = fates(crash.unflushed_count(), &mut rng).pop().unwrap();
-        let mut left = crash.file(&order, &fates_of_one).to_vec();
+        let mut left = crash.content_after(&order, &fates_of_one).to_vec();
         // Another program may have left the first or the last sector unwritten.
         let lost = if rng.random() { 0 } else { left.len() - 512 };
         left[lost..lost + 512].fill(0);
@@ -129,9 +129,9 @@ proptest! {
         drop(open(&file, Access::Write).unwrap());
         let repairs = file.log();
         for started in 0..=repairs.len() {
-            let crash = Crash { before: &left, ops: &repairs, started };
+            let crash = Crash { before: &left, changes: &repairs, started_count };
             for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
-                let reopened_file = MemoryFile::new(crash.file(&order, &fates));
+                let reopened_file = MemoryFile::new(crash.content_after(&order, &fates));
                 let mut parent = read_parent;
                 let actual = numbers(&mut disk_on(&reopened_file, Access::Write, &mut parent).unwrap());
                 prop_assert!(actual.iter().zip(&allowed).all(|(number, allowed)| allowed.contains(number)));
@@ -158,9 +158,9 @@ proptest! {
         let numbers_after = numbers(&mut disk_on(&file, Access::Read, &mut parent).unwrap());
         let file_log = file.log();
         for started in 0..=file_log.len() {
-            let crash = Crash { before: &before, ops: &file_log, started };
+            let crash = Crash { before: &before, changes: &file_log, started_count };
             for (order, fates) in fates(crash.unflushed_count(), &mut rng) {
-                let left = MemoryFile::new(crash.file(&order, &fates));
+                let left = MemoryFile::new(crash.content_after(&order, &fates));
                 let mut parent = read_parent;
                 let actual = numbers(&mut disk_on(&left, Access::Write, &mut parent).unwrap());
                 prop_assert!(actual == numbers_before || actual == numbers_after, "{:x?}", actual);

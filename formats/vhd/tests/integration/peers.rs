@@ -118,7 +118,7 @@ fn qemu_images_are_read_and_written() {
             run("qemu-img", &arguments, &[&path, Path::new(&size.to_string())]);
             let file = DiskFile::open(&path);
             let image = opened(&file, Access::Write);
-            let reported = image.disk_geometry().size;
+            let reported = image.disk_geometry().size_bytes;
             assert!(if force == "on" { reported == size } else { reported >= size }, "{reported}");
             let expected = if subformat == "fixed" { DiskType::Fixed } else { DiskType::Dynamic };
             assert_eq!(image.footer().disk_type, expected);

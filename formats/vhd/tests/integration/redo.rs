@@ -96,7 +96,7 @@ fn redo_rejects_changes_outside_metadata() {
         let file = MemoryFile::new(bytes);
         let before = file.bytes();
         let error = reopen(&file, &redo).unwrap_err();
-        assert!(matches!(error.fault, ImageFault::ParentChanged { .. }), "{error}");
+        assert!(matches!(error.fault, ImageFault::ImageModified { .. }), "{error}");
         assert_eq!(error.offset, offset);
         assert!(file.bytes() == before);
     }

@@ -61,7 +61,7 @@ struct Engine<'a> {
 
 impl Engine<'_> {
     fn carry_out(&mut self, number: u64, op: &Op) {
-        let size = self.image.disk_geometry().size / SECTOR;
+        let size = self.image.disk_geometry().size_bytes / SECTOR;
         let bounded =
             |sector: u64, sectors: u64| range(sector % size, sectors.min(size - sector % size));
         match *op {
@@ -84,7 +84,7 @@ impl Engine<'_> {
             Op::Steps { count, which } => (0..count).for_each(|_| self.step(which)),
             Op::StepFails if self.commit.is_some() => {
                 self.commit = None;
-                self.image.handle_commit(CommitOutcome::Failed { completed: 0 });
+                self.image.handle_commit(CommitOutcome::Failed { completed_steps: 0 });
             }
             Op::BeginZeroing if self.zeroing.is_none() => self.zeroing = self.image.poll_zeroing(),
             Op::EndZeroing { is_zero } => {
@@ -170,7 +170,7 @@ impl Engine<'_> {
         let Some((steps, changes)) = &mut self.commit else { return };
         let first = steps.front();
         let overlapping =
-            steps.iter().take_while(|step| first.is_some_and(|first| first.may_overlap(step)));
+            steps.iter().take_while(|step| first.is_some_and(|first| first.may_run_concurrently(step)));
         let choice = choice % overlapping.count().max(1);
         match steps.remove(choice) {
             Some(Step::Write { offset, bytes }) => self.file.write_at(offset, &bytes).unwrap(),
@@ -219,10 +219,10 @@ proptest! {
         }
         let file_log = file.log();
         for started in (0..=file_log.len()).step_by(3).chain([file_log.len()]) {
-            let crash = Crash { before: &before, ops: &file_log, started };
+            let crash = Crash { before: &before, changes: &file_log, started_count };
             let allowed = engine.history.allowed(started, &initial);
             for (order, fates) in fates(crash.unflushed_count(), &mut rng).into_iter().take(6) {
-                let (file, contents) = reopened(crash.file(&order, &fates), &allowed)?;
+                let (file, contents) = reopened(crash.content_after(&order, &fates), &allowed)?;
                 continue_workload(&file, contents, &mut rng)?;
             }
         }

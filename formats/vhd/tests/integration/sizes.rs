@@ -5,7 +5,7 @@ use suimon_image::testing::MemoryFile;
 use suimon_image::{Image, ImageFault, ImageFile};
 use suimon_vhd::{
     Access, CreateParameters, DiskType, Footer, Geometry, NewVhd, OpenOptions, ParentMismatch,
-    SIZE_MAX, SizeEncoding, SizeSource, Vhd,
+    DISK_BYTES_MAX, SizeEncoding, SizeSource, Vhd,
 };
 
 const MB: u64 = 1 << 20;
@@ -51,7 +51,7 @@ fn size_field_depends_on_creator() {
         let file = by_creator(*creator, in_footer);
         let size = |size| {
             let options = OpenOptions { access: Access::Read, size };
-            Vhd::open(&file, options).unwrap().disk_geometry().size
+            Vhd::open(&file, options).unwrap().disk_geometry().size_bytes
         };
         assert_eq!(size(SizeSource::Creator), expected, "{creator:?}");
         assert_eq!(size(SizeSource::CurrentSize), exact, "{creator:?}");
@@ -79,19 +79,19 @@ fn size_is_exact_or_rounded_to_geometry() {
         } else {
             actual <= expected
         });
-        assert_eq!(open(&file, Access::Read).unwrap().disk_geometry().size, expected);
+        assert_eq!(open(&file, Access::Read).unwrap().disk_geometry().size_bytes, expected);
     }
 }
 
 #[test]
 fn unrepresentable_disks_are_rejected() {
-    let largest = dynamic(2 << 20, SIZE_MAX);
-    assert_eq!(open(&largest, Access::Read).unwrap().disk_geometry().size, SIZE_MAX);
+    let largest = dynamic(2 << 20, DISK_BYTES_MAX);
+    assert_eq!(open(&largest, Access::Read).unwrap().disk_geometry().size_bytes, DISK_BYTES_MAX);
     for (disk, size, field) in [
-        (CreateParameters::Dynamic { block_size: 2 << 20 }, SIZE_MAX + 1, "Current Size"),
+        (CreateParameters::Dynamic { block_size: 2 << 20 }, DISK_BYTES_MAX + 1, "Current Size"),
         (CreateParameters::Fixed, u64::MAX, "Current Size"),
         (CreateParameters::Fixed, 0, "Current Size"),
-        (CreateParameters::Dynamic { block_size: 256 << 10 }, SIZE_MAX, "Block Size"),
+        (CreateParameters::Dynamic { block_size: 256 << 10 }, DISK_BYTES_MAX, "Block Size"),
         (CreateParameters::Dynamic { block_size: 3 << 20 }, MB, "Block Size"),
         (CreateParameters::Dynamic { block_size: 256 }, MB, "Block Size"),
     ] {

@@ -67,7 +67,7 @@ fn carry_out(
     disk: &mut TestDisk<'_, Vhd>,
     model: &mut Model,
 ) -> Result<(), TestCaseError> {
-    let size = disk.image.disk_geometry().size / SECTOR;
+    let size = disk.image.disk_geometry().size_bytes / SECTOR;
     let bounded = |sector: u64, sectors: u64| (sector % size, sectors.min(size - sector % size));
     match *op {
         Op::Write { sector, sectors } => {

@@ -5,6 +5,6 @@ mod entry;
 mod replay;
 mod writer;
 
-pub(crate) use entry::{Entry, Page};
-pub(crate) use replay::{Replay, find};
-pub(crate) use writer::Writer;
+pub(crate) use entry::{LogEntry, Page};
+pub(crate) use replay::{Replay, read_log};
+pub(crate) use writer::LogWriter;

@@ -2,7 +2,7 @@ use suimon_image::testing::MemoryFile;
 
 use super::*;
 use crate::Guid;
-use crate::fields::PAGE;
+use crate::fields::PAGE_BYTES;
 use crate::log::entry::{EntrySpec, encode};
 
 const GUID: Guid = Guid::new(7);
@@ -23,12 +23,12 @@ fn entry(sequence: u64, tail: usize, pages: u64, byte: u8) -> Vec<u8> {
     let spec = EntrySpec {
         guid: GUID,
         sequence,
-        tail: (tail * PAGE_LEN) as u32,
+        tail_offset: (tail * PAGE_LEN) as u32,
         flushed_file_len: 2 * MB,
         last_file_len: 4 * MB,
     };
     let pages: Vec<_> =
-        (0..pages).map(|index| (TARGET + index * PAGE, Box::new([byte; PAGE_LEN]))).collect();
+        (0..pages).map(|index| (TARGET + index * PAGE_BYTES, Box::new([byte; PAGE_LEN]))).collect();
     encode(&spec, &pages)
 }
 
@@ -46,13 +46,13 @@ fn file(entries: &[(usize, Vec<u8>)]) -> MemoryFile {
 
 /// Returns the first byte of each page that replay changes, in order.
 fn active_entries(entries: &[(usize, Vec<u8>)]) -> Result<Vec<u8>, ImageError> {
-    let replay = find(&file(entries), 3 * MB, &header())?;
+    let replay = read_log(&file(entries), 3 * MB, &header())?;
     Ok(replay
         .changes
         .iter()
         .map(|change| match change {
-            Change::Page { bytes, .. } => bytes[0],
-            Change::Zero(_) => 0,
+            LogChange::Page { bytes, .. } => bytes[0],
+            LogChange::Zero(_) => 0,
         })
         .collect())
 }
@@ -98,29 +98,29 @@ fn pages_include_leading_and_trailing_bytes() {
     let spec = EntrySpec {
         guid: GUID,
         sequence: u64::from(u32::MAX) + 5,
-        tail: 0,
+        tail_offset: 0,
         flushed_file_len: 0,
         last_file_len: 3 * MB,
     };
     let bytes = encode(&spec, &[(TARGET, Box::new(page))]);
-    let replay = find(&file(&[(0, bytes)]), 3 * MB, &header()).unwrap();
-    let [Change::Page { range, bytes }] = replay.changes.as_slice() else { panic!("{replay:?}") };
+    let replay = read_log(&file(&[(0, bytes)]), 3 * MB, &header()).unwrap();
+    let [LogChange::Page { range, bytes }] = replay.changes.as_slice() else { panic!("{replay:?}") };
     assert_eq!((range.offset(), bytes.as_slice()), (TARGET, page.as_slice()));
 }
 
 #[test]
 fn unreplayable_logs_are_rejected() {
-    let short = find(&file(&[(0, entry(4, 0, 1, 1))]), MB * 2 - 1, &header()).unwrap_err();
+    let short = read_log(&file(&[(0, entry(4, 0, 1, 1))]), MB * 2 - 1, &header()).unwrap_err();
     assert_eq!(short.field, "log");
     let spec = EntrySpec {
         guid: GUID,
         sequence: 4,
-        tail: 0,
+        tail_offset: 0,
         flushed_file_len: 2 * MB,
         last_file_len: 4 * MB,
     };
     let page = Box::new([1; PAGE_LEN]);
-    for offset in [0, 64 << 10, TARGET_OFFSET, TARGET_OFFSET + MB - PAGE, 4 * MB, TARGET + 1] {
+    for offset in [0, 64 << 10, TARGET_OFFSET, TARGET_OFFSET + MB - PAGE_BYTES, 4 * MB, TARGET + 1] {
         let error = active_entries(&[(0, encode(&spec, &[(offset, page.clone())]))]).unwrap_err();
         assert_eq!((error.field, error.offset), ("LogEntry", TARGET_OFFSET), "{offset}");
     }

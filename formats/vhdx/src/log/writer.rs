@@ -3,7 +3,7 @@
 use suimon_image::{ByteRange, Step};
 
 use crate::Guid;
-use crate::fields::{PAGE, to_usize};
+use crate::fields::{PAGE_BYTES, to_usize};
 use crate::log::entry::{EntrySpec, Page, descriptor_sectors, encode};
 
 /// Maximum length of an entry in sectors, independent of the length of the log.
@@ -17,7 +17,7 @@ const ENTRY_SECTORS_MIN: u64 = 2;
 /// durable in place. The previous entry must stay valid until the new one is durable; an entry
 /// therefore uses at most a quarter of the log.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Writer {
+pub(crate) struct LogWriter {
     log: ByteRange,
     guid: Guid,
     sequence: u64,
@@ -27,14 +27,14 @@ pub(crate) struct Writer {
     protected_sectors: u64,
 }
 
-impl Writer {
+impl LogWriter {
     /// Creates a writer for a log without entries that have the LogGuid `guid`.
     pub(crate) fn new(log: ByteRange, guid: Guid) -> Self {
         Self { log, guid, sequence: 1, next: 0, protected_sectors: 0 }
     }
 
     fn sectors(&self) -> u64 {
-        self.log.len() / PAGE
+        self.log.len() / PAGE_BYTES
     }
 
     /// Returns the maximum number of pages of the next entry.
@@ -47,7 +47,7 @@ impl Writer {
 
     /// Appends to `steps` the writes of one entry that contains as many of `pages` as fit. Returns
     /// their number.
-    pub(crate) fn write(
+    pub(crate) fn append_entry(
         &mut self,
         pages: &[Page],
         flushed_file_len: u64,
@@ -55,17 +55,17 @@ impl Writer {
         steps: &mut Vec<Step>,
     ) -> usize {
         let count = pages.len().min(self.pages_max());
-        let start = self.next * PAGE;
+        let start = self.next * PAGE_BYTES;
         let spec = EntrySpec {
             guid: self.guid,
             sequence: self.sequence,
             // The length of the log was read from a 32-bit field.
-            tail: u32::try_from(start).unwrap_or(0),
+            tail_offset: u32::try_from(start).unwrap_or(0),
             flushed_file_len,
             last_file_len,
         };
         let mut bytes = encode(&spec, pages.get(..count).unwrap_or_default());
-        let sectors = bytes.len() as u64 / PAGE;
+        let sectors = bytes.len() as u64 / PAGE_BYTES;
         let rest = bytes.split_off(bytes.len().min(to_usize(self.log.len() - start)));
         steps.push(Step::Write { offset: self.log.offset().saturating_add(start), bytes });
         if !rest.is_empty() {
@@ -80,7 +80,7 @@ impl Writer {
     /// Continues behind the last durable entry; `earlier` is the state of the writer after that
     /// entry. Later entries may or may not have been written, so their sequence numbers are not
     /// used again.
-    pub(crate) fn return_to(&mut self, earlier: &Self) {
+    pub(crate) fn rewind_to(&mut self, earlier: &Self) {
         *self = Self { sequence: self.sequence, ..*earlier };
     }
 }

@@ -5,7 +5,7 @@ use crate::support;
 use proptest::prelude::*;
 use suimon_image::testing::{FileContent, LoggedChange, MemoryFile, TestDisk, is_filled};
 use suimon_image::{Commit, CommitOutcome, Image, ImageFile, Step};
-use suimon_vhdx::{NewImage, Vhdx, check, resize};
+use suimon_vhdx::{NewVhdx, Vhdx, check, resize};
 
 use crate::power::{Numbers, flush_boundaries, remains};
 use crate::support::*;
@@ -50,7 +50,7 @@ struct Guest {
 }
 
 impl Guest {
-    fn new(spec: &NewImage) -> Self {
+    fn new(spec: &NewVhdx) -> Self {
         let file = created(spec);
         file.clear_log();
         let initial =
@@ -132,7 +132,7 @@ impl Guest {
             return;
         };
         let mut steps = commit.steps;
-        steps.chunk_by_mut(Step::may_overlap).for_each(<[Step]>::reverse);
+        steps.chunk_by_mut(Step::may_run_concurrently).for_each(<[Step]>::reverse);
         for step in steps {
             match step {
                 Step::Write { offset, bytes } => self.file.write_at(offset, &bytes).unwrap(),
@@ -183,7 +183,7 @@ fn reopened(bytes: FileContent, index: u128) -> Vec<u8> {
     read
 }
 
-fn survives(spec: &NewImage, requests: &[Request], seed: u64) {
+fn survives(spec: &NewVhdx, requests: &[Request], seed: u64) {
     let mut guest = Guest::new(spec);
     guest.run(requests);
     let ops = guest.file.log();
@@ -216,14 +216,14 @@ proptest! {
 
     #[test]
     fn larger_sectors_and_blocks_survive(requests in requests(), seed: u64) {
-        let large = NewImage { logical_sector: 4096, block_bytes: 2 * MB, ..child(DISK) };
+        let large = NewVhdx { logical_sector_bytes: 4096, block_bytes: 2 * MB, ..child(DISK) };
         survives(&large, &requests, seed);
     }
 }
 
 /// Returns an image that was not closed, with a log entry that is partially applied, and the
 /// contents of its disk.
-fn dirty(spec: &NewImage) -> (MemoryFile, Vec<u8>) {
+fn dirty(spec: &NewVhdx) -> (MemoryFile, Vec<u8>) {
     let file = created(spec);
     let mut parent = read_parent;
     let image = Vhdx::open(&file, &guids(1)).unwrap();
@@ -278,7 +278,7 @@ fn resizing_leaves_one_of_the_two_sizes() {
             let file = MemoryFile::new(bytes);
             assert!(check(&file).faults.iter().all(|fault| fault.field.starts_with("Header.")));
             let mut disk = disk(Vhdx::open(&file, &guids(1000)).unwrap(), &file);
-            let actual = disk.image.disk_geometry().size;
+            let actual = disk.image.disk_geometry().size_bytes;
             assert!(actual == size || actual == DISK, "after {started} changes: {actual}");
             let shared = actual.min(DISK);
             let retained = disk.read(range(0, shared)).unwrap();
@@ -348,7 +348,7 @@ fn next_commit_includes_a_failed_one() {
                 _ => {}
             }
         }
-        image.handle_commit(CommitOutcome::Failed { completed: steps_done });
+        image.handle_commit(CommitOutcome::Failed { completed_steps: steps_done });
         assert!(image.uncommitted_bytes() > 0);
         image = disk(image, 2 * MB);
         let mut again = support::disk(image, &file);
@@ -374,7 +374,7 @@ fn fail_after(image: &mut Vhdx, file: &MemoryFile, completed: usize) -> (bool, b
     let started = Commit { steps: steps.into_iter().take(completed).collect() };
     started.execute(file).unwrap();
     let is_failed = completed < count;
-    let failed = CommitOutcome::Failed { completed };
+    let failed = CommitOutcome::Failed { completed_steps: completed };
     image.handle_commit(if is_failed { failed } else { CommitOutcome::Done });
     (is_failed, is_durable)
 }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{FileError, ImageFile};
-use suimon_vhdx::{NewImage, Vhdx, check};
+use suimon_vhdx::{NewVhdx, Vhdx, check};
 
 use crate::support::*;
 
@@ -16,7 +16,7 @@ const ITEMS: u64 = METADATA + 64 * KB;
 const BAT: u64 = 3 * MB;
 
 /// Returns the bytes of an image with two allocated blocks, at 4 and 5 MB.
-fn image_bytes(spec: &NewImage) -> Vec<u8> {
+fn image_bytes(spec: &NewVhdx) -> Vec<u8> {
     let file = created(spec);
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     disk.write(0, &vec![1; 2 * MB as usize]).unwrap();
@@ -178,7 +178,7 @@ fn invalid_metadata_is_rejected() {
 
 #[test]
 fn invalid_blocks_are_rejected() {
-    let entry = |spec: &NewImage, number: u64, value: u64| {
+    let entry = |spec: &NewVhdx, number: u64, value: u64| {
         let mut bytes = image_bytes(spec);
         put(&mut bytes, BAT + 8 * number, &value.to_le_bytes());
         bytes

@@ -4,26 +4,26 @@ use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_image::{
     CommitOutcome, Image, ImageExtent, ImageFault, ImageFile, Location, Step, Translation,
 };
-use suimon_vhdx::{Guid, ImageType, NewImage, Vhdx, check, resize};
+use suimon_vhdx::{Guid, ImageType, NewVhdx, Vhdx, check, resize};
 
 use crate::support::*;
 
 /// Returns images with all combinations of parameters that the format permits.
-fn all_kinds() -> Vec<NewImage> {
+fn all_kinds() -> Vec<NewVhdx> {
     let mut kinds = Vec::new();
     for block_bytes in [MB, 2 * MB, 256 * MB] {
         for (logical_sector, physical_sector) in [(512, 512), (512, 4096), (4096, 4096)] {
-            let like = |image: NewImage| NewImage {
+            let like = |image: NewVhdx| NewVhdx {
                 block_bytes,
-                logical_sector,
-                physical_sector,
+                logical_sector_bytes: logical_sector,
+                physical_sector_bytes: physical_sector,
                 ..image
             };
             let size = 5 * MB + 4096;
             kinds.push(like(dynamic(size)));
             kinds.push(like(child(size)));
             if block_bytes < 256 * MB {
-                kinds.push(like(NewImage { is_fixed: true, ..dynamic(size) }));
+                kinds.push(like(NewVhdx { is_fixed: true, ..dynamic(size) }));
             }
         }
     }
@@ -37,10 +37,10 @@ fn writes_persist_across_reopen() {
         assert!(check(&file).is_clean());
         let image = Vhdx::open(&file, &guids(1)).unwrap();
         let geometry = image.disk_geometry();
-        assert_eq!((geometry.size, geometry.logical_sector), (spec.size, spec.logical_sector));
-        assert_eq!(geometry.physical_sector, spec.physical_sector);
+        assert_eq!((geometry.size_bytes, geometry.logical_sector_bytes), (spec.size, spec.logical_sector_bytes));
+        assert_eq!(geometry.physical_sector_bytes, spec.physical_sector_bytes);
         assert_eq!((image.kind(), image.block_bytes()), (spec.kind(), spec.block_bytes));
-        assert_eq!(geometry.block, if spec.is_fixed { 0 } else { spec.block_bytes });
+        assert_eq!(geometry.block_bytes, if spec.is_fixed { 0 } else { spec.block_bytes });
         assert_eq!(image.parent_locator(), spec.parent.as_ref());
         assert_eq!(image.disk_id(), spec.disk_id);
         let mut expected = vec![0; spec.size as usize];
@@ -49,7 +49,7 @@ fn writes_persist_across_reopen() {
             parent(range(0, spec.size), &mut expected);
         }
         let mut disk = TestDisk { image, file: &file, parent: Some(&mut parent) };
-        let sector = u64::from(spec.logical_sector);
+        let sector = u64::from(spec.logical_sector_bytes);
         for (index, (offset, len)) in [
             (0, sector),
             (MB - sector, 2 * sector),
@@ -76,7 +76,7 @@ fn writes_persist_across_reopen() {
 
 #[test]
 fn a_fixed_image_is_contiguous_and_frees_no_blocks() {
-    let spec = NewImage { is_fixed: true, ..dynamic(5 * MB + 512) };
+    let spec = NewVhdx { is_fixed: true, ..dynamic(5 * MB + 512) };
     let file = created(&spec);
     let len = file.len().unwrap();
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
@@ -205,11 +205,11 @@ fn closing_leaves_a_file_that_was_overwritten_unchanged() {
     let file = created(&dynamic(4 * MB));
     let mut open = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     open.write(MB, &[1; 512]).unwrap();
-    let other = created(&NewImage { disk_id: Guid::new(8), is_fixed: true, ..dynamic(8 * MB) });
+    let other = created(&NewVhdx { disk_id: Guid::new(8), is_fixed: true, ..dynamic(8 * MB) });
     file.set_len(0).unwrap();
     file.write_at(0, &other.bytes()).unwrap();
     let error = open.image.close(&file).unwrap_err();
-    assert!(matches!(error.fault, ImageFault::ParentChanged { .. }), "{error}");
+    assert!(matches!(error.fault, ImageFault::ImageModified { .. }), "{error}");
     assert!(file.bytes() == other.bytes());
     let open = Vhdx::open(&file, &guids(2)).unwrap();
     file.set_len(0).unwrap();
@@ -252,7 +252,7 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     assert_eq!(steps[0], Step::Zero(range(offset, 2 * MB)), "{steps:?}");
     assert!(!steps.iter().any(|step| matches!(step, Step::Extend { .. })), "{steps:?}");
     // After a failure, the next commit repeats the steps.
-    image.handle_commit(CommitOutcome::Failed { completed: 0 });
+    image.handle_commit(CommitOutcome::Failed { completed_steps: 0 });
     assert_eq!(image.begin_commit().unwrap().steps, steps);
     image.handle_commit(CommitOutcome::Done);
     // The space is reused afterwards.
@@ -261,7 +261,7 @@ fn space_of_failed_writes_is_zeroed_before_anything_else_needs_space() {
     assert!([offset, offset + MB].map(Location::File).contains(&last), "{last:?}");
     image.handle_written(range(MB, MB));
     let steps = image.begin_commit().unwrap().steps;
-    let Some(Step::Extend { len, required }) = steps.first() else { panic!("{steps:?}") };
+    let Some(Step::Extend { len, required_len: required }) = steps.first() else { panic!("{steps:?}") };
     assert!(*required <= offset + 2 * MB && len > required, "{steps:?}");
 }
 
@@ -352,13 +352,13 @@ fn invalid_requests_are_rejected() {
 fn invalid_image_specifications_are_rejected() {
     let valid = dynamic(4 * MB);
     let invalid = [
-        NewImage { size: 0, ..valid.clone() },
-        NewImage { size: 513, ..valid.clone() },
-        NewImage { size: (64 << 40) + 512, ..valid.clone() },
-        NewImage { block_bytes: 3 * MB, ..valid.clone() },
-        NewImage { block_bytes: 512 * MB, ..valid.clone() },
-        NewImage { logical_sector: 1024, ..valid.clone() },
-        NewImage { logical_sector: 4096, physical_sector: 512, ..valid.clone() },
+        NewVhdx { size: 0, ..valid.clone() },
+        NewVhdx { size: 513, ..valid.clone() },
+        NewVhdx { size: (64 << 40) + 512, ..valid.clone() },
+        NewVhdx { block_bytes: 3 * MB, ..valid.clone() },
+        NewVhdx { block_bytes: 512 * MB, ..valid.clone() },
+        NewVhdx { logical_sector_bytes: 1024, ..valid.clone() },
+        NewVhdx { logical_sector_bytes: 4096, physical_sector_bytes: 512, ..valid.clone() },
     ];
     for spec in invalid {
         let file = MemoryFile::default();
@@ -372,7 +372,7 @@ fn invalid_image_specifications_are_rejected() {
 fn a_grown_disk_reads_as_zeros_beyond_its_old_end() {
     for is_fixed in [false, true] {
         let old = 3 * MB + 512;
-        let file = created(&NewImage { is_fixed, ..dynamic(old) });
+        let file = created(&NewVhdx { is_fixed, ..dynamic(old) });
         let mut first = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
         first.write(0, &vec![5; old as usize]).unwrap();
         first.image.close(&file).unwrap();
@@ -402,7 +402,7 @@ fn a_bat_that_does_not_fit_moves_and_both_sizes_stay_readable() {
         resize(&file, 200 << 30, &guids(2)).unwrap();
         assert!(check(&file).is_clean());
         let mut large = disk(Vhdx::open(&file, &guids(3)).unwrap(), &file);
-        assert_eq!(large.image.disk_geometry().size, 200 << 30);
+        assert_eq!(large.image.disk_geometry().size_bytes, 200 << 30);
         assert_eq!(large.read(range(MB, 4096)).unwrap(), [6; 4096]);
         large.write((200 << 30) - 512, &[7; 512]).unwrap();
         large.image.close(&file).unwrap();
@@ -418,7 +418,7 @@ fn a_bat_that_does_not_fit_moves_and_both_sizes_stay_readable() {
 #[test]
 fn the_largest_disk_with_the_smallest_blocks_can_be_created_and_used() {
     // The file is mostly a hole, which MemoryFile does not support: blocks of 32 MB suffice.
-    let spec = NewImage { block_bytes: 32 * MB, ..dynamic(64 << 40) };
+    let spec = NewVhdx { block_bytes: 32 * MB, ..dynamic(64 << 40) };
     let file = created(&spec);
     let mut disk = disk(Vhdx::open(&file, &guids(1)).unwrap(), &file);
     disk.write((64 << 40) - 512, &[1; 512]).unwrap();

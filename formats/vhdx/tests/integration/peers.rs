@@ -5,7 +5,7 @@ use std::path::Path;
 
 use suimon_image::testing::TestDisk;
 use suimon_image::{Image, Step};
-use suimon_vhdx::{ImageType, NewImage, ParentLocator, Vhdx, check, resize};
+use suimon_vhdx::{ImageType, NewVhdx, ParentLocator, Vhdx, check, resize};
 
 use crate::disk_file::DiskFile;
 use crate::peer_bench::{Bench, run};
@@ -49,7 +49,7 @@ impl Bench {
     }
 }
 
-fn created(bench: &Bench, name: &str, spec: &NewImage) -> DiskFile {
+fn created(bench: &Bench, name: &str, spec: &NewVhdx) -> DiskFile {
     let file = bench.file(name);
     spec.create(&file).unwrap();
     file
@@ -69,7 +69,7 @@ fn other_programs_read_created_images() {
         (256 * MB, false, 300 * MB),
     ] {
         let bench = Bench::new(size);
-        let file = created(&bench, "ours", &NewImage { block_bytes, is_fixed, ..dynamic(size) });
+        let file = created(&bench, "ours", &NewVhdx { block_bytes, is_fixed, ..dynamic(size) });
         bench.qemu_agrees("ours");
         let mut disk = opened(&file, 1);
         bench.fill(&mut disk, 10);
@@ -238,14 +238,14 @@ fn other_programs_read_resized_images() {
 fn libvhdi_reads_a_child_over_its_parent() {
     for logical_sector in [512, 4096] {
         let bench = Bench::new(9 * MB);
-        let like = NewImage { logical_sector, ..dynamic(9 * MB) };
+        let like = NewVhdx { logical_sector_bytes: logical_sector, ..dynamic(9 * MB) };
         let file = created(&bench, "parent", &like);
         let mut parent = opened(&file, 1);
         bench.fill(&mut parent, 80);
         parent.image.close(&file).unwrap();
         let linkage = guids(1).data_write;
         let locator = ParentLocator::new(linkage).with_relative_path(r".\parent");
-        let child = NewImage { parent: Some(locator), ..like };
+        let child = NewVhdx { parent: Some(locator), ..like };
         let child_file = created(&bench, "child", &child);
         let image = Vhdx::open_read_only(&file).unwrap();
         assert!(child.parent.unwrap().is_linked_to(image.data_write_guid()));

@@ -28,7 +28,7 @@ impl Format for VhdxBench {
     }
 
     fn redone_as(&self) -> [u8; 16] {
-        guids(2).file_write.stored()
+        guids(2).file_write.to_stored_bytes()
     }
 }
 

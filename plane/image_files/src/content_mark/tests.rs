@@ -24,14 +24,14 @@ fn plans() -> [DiskPlan; 6] {
     use DiskFormat::{Raw, Vhd, Vhdx};
     use DiskKind::{Dynamic, Fixed};
     [(Raw, Fixed), (Raw, Dynamic), (Vhd, Fixed), (Vhd, Dynamic), (Vhdx, Fixed), (Vhdx, Dynamic)]
-        .map(|(format, kind)| DiskPlan { size: Some(SIZE), ..plan(format, kind, "disk") })
+        .map(|(format, kind)| DiskPlan { size_bytes: Some(SIZE), ..plan(format, kind, "disk") })
 }
 
 struct Created {
     store: MemoryStore,
     files: Arc<dyn StoreFiles>,
     plan: DiskPlan,
-    mark: ContentMark,
+    mark: ContentFingerprint,
 }
 
 impl Created {
@@ -39,7 +39,7 @@ impl Created {
         let store = MemoryStore::default();
         let files: Arc<dyn StoreFiles> = Arc::new(store.clone());
         seeded(1, |seeds| create(&files, &plan, seeds)).unwrap();
-        let mark = ContentMark::of(found(&files).as_ref(), plan.format).unwrap();
+        let mark = ContentFingerprint::compute(found(&files).as_ref(), plan.format).unwrap();
         Self { store, files, plan, mark }
     }
 
@@ -48,7 +48,7 @@ impl Created {
     }
 
     fn is_same(&self) -> Option<bool> {
-        self.mark.is_of(found(&self.files).as_ref())
+        self.mark.matches(found(&self.files).as_ref())
     }
 
     /// Replaces the store by the state that a killed process leaves.
@@ -75,7 +75,7 @@ fn commit(layer: &mut DiskLayer) {
 
 /// Writes one sector to the disk, and commits if `commits`.
 fn write_sector(disk: &mut OpenedDisk, offset: u64, commits: bool) {
-    let layer = &mut disk.spec.layers[0];
+    let layer = &mut disk.layer_stack.layers[0];
     let (range, mut extents) = (ByteRange::new(offset, 512).unwrap(), Vec::new());
     loop {
         match layer.image.translate_write(range, &mut extents).unwrap() {
@@ -101,13 +101,13 @@ fn an_image_that_was_only_opened_has_its_content() {
     for plan in plans() {
         let mut image = Created::new(plan);
         assert_eq!(image.is_same(), Some(true), "{:?}", image.plan);
-        close(image.open().spec, "disk").unwrap();
+        close(image.open().layer_stack, "disk").unwrap();
         assert_eq!(image.is_same(), Some(true), "closed: {:?}", image.plan);
         let open = image.open();
         image.kill();
         drop(open);
         assert_eq!(image.is_same(), Some(true), "killed: {:?}", image.plan);
-        close(image.open().spec, "disk").unwrap();
+        close(image.open().layer_stack, "disk").unwrap();
         assert_eq!(image.is_same(), Some(true), "opened after a kill: {:?}", image.plan);
     }
 }
@@ -126,7 +126,7 @@ fn an_image_with_written_data_has_another_content() {
             let image = Created::new(plan.clone());
             let mut open = image.open();
             write_sector(&mut open, offset, true);
-            close(open.spec, "disk").unwrap();
+            close(open.layer_stack, "disk").unwrap();
             assert_eq!(image.is_same(), Some(false), "closed: {plan:?}, {offset}");
         }
     }
@@ -136,7 +136,7 @@ fn an_image_with_written_data_has_another_content() {
 fn a_torn_header_of_a_vhdx_is_ignored() {
     for torn in HEADERS {
         let image = Created::new(plan(DiskFormat::Vhdx, DiskKind::Dynamic, "disk"));
-        close(image.open().spec, "disk").unwrap();
+        close(image.open().layer_stack, "disk").unwrap();
         image.file().write_at(torn, &[9; 512]).unwrap();
         assert_eq!(image.is_same(), Some(true), "{torn}");
     }
@@ -213,7 +213,7 @@ impl DiskFile for Sparse {
             is_direct: false,
             alignment: 1,
             is_block_device: false,
-            can_punch: true,
+            can_punch_holes: true,
             id: None,
         }
     }
@@ -244,15 +244,15 @@ impl DiskFile for Sparse {
 fn the_content_does_not_depend_on_the_extents() {
     let of = |data: &[(u64, u64, u8)], has_holes| {
         let file = Sparse { len: 32 * MB + 512, data: data.to_vec(), has_holes };
-        ContentMark::of(&file, DiskFormat::Raw).unwrap()
+        ContentFingerprint::compute(&file, DiskFormat::Raw).unwrap()
     };
     let empty = of(&[], true);
-    assert_eq!(empty.pages, 0);
+    assert_eq!(empty.nonzero_pages, 0);
     assert_eq!(of(&[], false), empty, "allocated zeros");
     assert_eq!(of(&[(512, 512, 0), (32 * MB, 512, 0)], true), empty);
     let data = [(512, 512, 1), (2048, 512, 2), (MB, 4096, 3), (32 * MB, 512, 4)];
     let mark = of(&data, true);
-    assert_eq!((mark.pages, mark), (3, of(&data, false)));
+    assert_eq!((mark.nonzero_pages, mark), (3, of(&data, false)));
     assert_ne!(of(&[(512, 512, 1)], true).digest, of(&[(8192 + 512, 512, 1)], true).digest);
 }
 
@@ -263,16 +263,16 @@ fn reading_of_a_content_is_limited() {
         data: data.to_vec(),
         has_holes,
     };
-    let empty = ContentMark::of(&file(&[], true), DiskFormat::Raw).unwrap();
-    assert_eq!(empty.is_of(&file(&[(1 << 39, 512, 0)], true)), Some(true));
-    assert_eq!(empty.is_of(&file(&[(1 << 39, 512, 1)], true)), Some(false));
+    let empty = ContentFingerprint::compute(&file(&[], true), DiskFormat::Raw).unwrap();
+    assert_eq!(empty.matches(&file(&[(1 << 39, 512, 0)], true)), Some(true));
+    assert_eq!(empty.matches(&file(&[(1 << 39, 512, 1)], true)), Some(false));
     // Zeros that were written, or a file system that does not report holes.
-    assert_eq!(empty.is_of(&file(&[(0, 64 * MB, 0)], true)), Some(true));
-    assert_eq!(empty.is_of(&file(&[(0, 64 * MB + 1, 0)], true)), None);
-    assert_eq!(empty.is_of(&file(&[], false)), None);
-    assert_eq!(ContentMark::of(&file(&[], false), DiskFormat::Raw), None);
-    assert_eq!(empty.is_of(&file(&[(0, 512, 1)], false)), Some(false), "data is found first");
+    assert_eq!(empty.matches(&file(&[(0, 64 * MB, 0)], true)), Some(true));
+    assert_eq!(empty.matches(&file(&[(0, 64 * MB + 1, 0)], true)), None);
+    assert_eq!(empty.matches(&file(&[], false)), None);
+    assert_eq!(ContentFingerprint::compute(&file(&[], false), DiskFormat::Raw), None);
+    assert_eq!(empty.matches(&file(&[(0, 512, 1)], false)), Some(false), "data is found first");
     let extents: Vec<(u64, u64, u8)> = (0..3000).map(|nth| (nth * MB, 512, 0)).collect();
-    assert_eq!(empty.is_of(&file(&extents, true)), None);
-    assert_eq!(empty.is_of(&file(&extents[..2000], true)), Some(true));
+    assert_eq!(empty.matches(&file(&extents, true)), None);
+    assert_eq!(empty.matches(&file(&extents[..2000], true)), Some(true));
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Ranges consist of whole sectors, are in ascending order, and do not touch. During the change,
-//! the backup has the name given by [`unfinished_name`]; [`Backup::finish`] gives it its final
+//! the backup has the name given by [`incomplete_change_backup_name`]; [`Backup::finish`] gives it its final
 //! name.
 
 use core::fmt::Write as _;
@@ -20,9 +20,9 @@ use std::sync::Arc;
 use suimon_image::{ByteRange, FileError, ImageError, ImageFile};
 use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime, StoreFault};
 
-use super::planned_file::{Lengths, PlannedFile, SECTOR, SECTORS_MAX, pieces};
+use super::planned_file::{FileLengths, PlannedFile, SECTOR_BYTES, SECTORS_MAX, chunks};
 use super::{ImageTarget, UNIT};
-use crate::{DiskError, DiskFault, IncompleteImage, unfinished_name};
+use crate::{DiskError, DiskFault, IncompleteImage, incomplete_change_backup_name};
 
 const TITLE: &str = "Suimon image backup 2";
 
@@ -38,7 +38,7 @@ const NAMES_MAX: u32 = 100;
 /// Backup of a change. The contents of the ranges remain in the file.
 pub(super) struct Backup {
     pub(super) name: FileName,
-    pub(super) head: Head,
+    pub(super) header: BackupHeader,
     file: Arc<dyn DiskFile>,
     content_at: u64,
 }
@@ -48,15 +48,15 @@ type Take<'a> = dyn FnMut(u64, &[u8], &[u8]) -> Result<(), DiskError> + 'a;
 
 /// Head of a backup: description of the change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) lengths: Lengths,
+pub(super) struct BackupHeader {
+    pub(super) lengths: FileLengths,
     pub(super) modified: FileTime,
     pub(super) ranges: Vec<ByteRange>,
 }
 
-impl Head {
+impl BackupHeader {
     fn encode(&self) -> Vec<u8> {
-        let Lengths { before, after, largest } = self.lengths;
+        let FileLengths { before, after, largest } = self.lengths;
         let mut head = format!(
             "{TITLE}\nlength {before} {after} {largest}\nmodified {} {}\n",
             self.modified.unix_s, self.modified.ns
@@ -77,16 +77,16 @@ impl Head {
         }
         let (lengths, modified) = (lines.next()?, lines.next()?);
         let [before, after, largest] = numbers("length", lengths)?;
-        let lengths = Lengths { before, after, largest };
+        let lengths = FileLengths { before, after, largest };
         let [unix_s, ns] = numbers::<i64, 2>("modified", modified)?;
         let ns = u32::try_from(ns).ok().filter(|ns| *ns < 1_000_000_000)?;
         let (mut ranges, mut end, mut sectors) = (Vec::new(), None, 0_u64);
         for line in lines {
             let [offset, len] = numbers("range", line)?;
             let range = ByteRange::new(offset, len)?;
-            sectors = sectors.checked_add(range.len() / SECTOR)?;
+            sectors = sectors.checked_add(range.len() / SECTOR_BYTES)?;
             let is_behind = end.is_none_or(|end| end < range.offset());
-            if range.is_empty() || !range.is_aligned(SECTOR) || !is_behind || sectors > SECTORS_MAX
+            if range.is_empty() || !range.is_aligned(SECTOR_BYTES) || !is_behind || sectors > SECTORS_MAX
             {
                 return None;
             }
@@ -112,7 +112,7 @@ impl Backup {
     /// durable. Fails if the store is full.
     pub(super) fn write(
         target: ImageTarget<'_>,
-        head: Head,
+        head: BackupHeader,
         planned: &PlannedFile<'_>,
     ) -> Result<Self, DiskError> {
         let name = unfinished_of(target)?;
@@ -122,10 +122,10 @@ impl Backup {
         let content_at = encoded.len() as u64;
         let mut offset = content_at;
         let mut bytes = Vec::new();
-        let of_file = |error| DiskError::new(target.show(target.name), in_file(error)).or_full();
+        let of_file = |error| DiskError::new(target.show(target.name), image_error_from_file(error)).normalize_store_full();
         for range in &head.ranges {
             for is_after in [false, true] {
-                for piece in pieces(*range) {
+                for piece in chunks(*range) {
                     bytes.resize(to_usize(piece.len()), 0);
                     let read = if is_after {
                         planned.read_after(piece.offset(), &mut bytes)
@@ -140,17 +140,17 @@ impl Backup {
         }
         draft.publish()?;
         let file = target.files.open(&name, FileLockMode::Read, UNIT)?;
-        Ok(Self { name, head, file, content_at })
+        Ok(Self { name, header: head, file, content_at })
     }
 
     /// Opens a backup and decodes its head. Fails with [`DiskFault::BackupMismatch`] if the file is
     /// not a backup.
     pub(super) fn open(target: ImageTarget<'_>, name: &FileName) -> Result<Self, DiskError> {
         let file = target.files.open(name, FileLockMode::Read, UNIT)?;
-        let failed = |error| DiskError::new(target.show(name), in_file(error));
+        let failed = |error| DiskError::new(target.show(name), image_error_from_file(error));
         let head = read_head(file.as_image_file()).map_err(failed)?;
         let decoded = head.and_then(|(bytes, len)| {
-            let head = Head::decode(&bytes)?;
+            let head = BackupHeader::decode(&bytes)?;
             let content: u64 = head.ranges.iter().map(|range| range.len() * 2).sum();
             let content_at = bytes.len() as u64;
             (content_at.saturating_add(content) == len).then_some((head, content_at))
@@ -160,12 +160,12 @@ impl Backup {
                        another version of Suimon; name the file that the change reported";
             return Err(backup_error(target, name, reason.to_owned()));
         };
-        Ok(Self { name: name.clone(), head, file, content_at })
+        Ok(Self { name: name.clone(), header: head, file, content_at })
     }
 
     /// Returns the backup of an incomplete change; `None` if there is none.
-    pub(super) fn unfinished(target: ImageTarget<'_>) -> Result<Option<Self>, DiskError> {
-        let Some(name) = unfinished_name(target.name) else { return Ok(None) };
+    pub(super) fn find_incomplete(target: ImageTarget<'_>) -> Result<Option<Self>, DiskError> {
+        let Some(name) = incomplete_change_backup_name(target.name) else { return Ok(None) };
         match Self::open(target, &name) {
             Ok(backup) => Ok(Some(backup)),
             Err(error) if error.is_missing() => Ok(None),
@@ -175,16 +175,16 @@ impl Backup {
 
     /// Calls `handle_piece` for each part of each range, in order, with its content before and
     /// after the change. A part has at most 1 MiB.
-    pub(super) fn for_each_piece(
+    pub(super) fn for_each_chunk(
         &self,
         target: ImageTarget<'_>,
         handle_piece: &mut Take<'_>,
     ) -> Result<(), DiskError> {
-        let failed = |error| DiskError::new(target.show(&self.name), in_file(error));
+        let failed = |error| DiskError::new(target.show(&self.name), image_error_from_file(error));
         let (mut before, mut after) = (Vec::new(), Vec::new());
         let mut position = self.content_at;
-        for range in &self.head.ranges {
-            for piece in pieces(*range) {
+        for range in &self.header.ranges {
+            for piece in chunks(*range) {
                 let source_offset = position.saturating_add(piece.offset() - range.offset());
                 before.resize(to_usize(piece.len()), 0);
                 after.resize(to_usize(piece.len()), 0);
@@ -200,12 +200,12 @@ impl Backup {
     }
 
     /// Copies the backup to the name for an incomplete change, and makes the copy durable.
-    pub(super) fn copy_as_unfinished(&self, target: ImageTarget<'_>) -> Result<(), DiskError> {
+    pub(super) fn copy_as_incomplete(&self, target: ImageTarget<'_>) -> Result<(), DiskError> {
         let draft = IncompleteImage::new(target.files, &unfinished_of(target)?, UNIT)?;
-        let failed = |error| DiskError::new(target.show(&self.name), in_file(error));
+        let failed = |error| DiskError::new(target.show(&self.name), image_error_from_file(error));
         let len = self.file.len().map_err(failed)?;
         let mut bytes = Vec::new();
-        for piece in ByteRange::new(0, len).into_iter().flat_map(pieces) {
+        for piece in ByteRange::new(0, len).into_iter().flat_map(chunks) {
             bytes.resize(to_usize(piece.len()), 0);
             self.file.read_at(piece.offset(), &mut bytes).map_err(failed)?;
             draft.write_at(piece.offset(), &bytes)?;
@@ -226,10 +226,10 @@ impl Backup {
     }
 
     /// Returns the time at which the backup was written, or copied for an undo.
-    pub(super) fn written(&self, target: ImageTarget<'_>) -> Result<FileTime, DiskError> {
+    pub(super) fn written_time(&self, target: ImageTarget<'_>) -> Result<FileTime, DiskError> {
         self.file
             .modified()
-            .map_err(|error| DiskError::new(target.show(&self.name), error_of(error)))
+            .map_err(|error| DiskError::new(target.show(&self.name), image_error_from_io(error)))
     }
 }
 
@@ -259,13 +259,13 @@ fn read_head(file: &dyn ImageFile) -> Result<Option<(Vec<u8>, u64)>, FileError> 
 
 /// Returns the name of the backup of an incomplete change of the target. Fails if it is too long.
 fn unfinished_of(target: ImageTarget<'_>) -> Result<FileName, DiskError> {
-    unfinished_name(target.name).ok_or_else(|| no_room(target))
+    incomplete_change_backup_name(target.name).ok_or_else(|| no_room(target))
 }
 
 fn no_room(target: ImageTarget<'_>) -> DiskError {
     let value = target.name.file_name().to_owned();
     let allowed = "a name that leaves room for 30 bytes";
-    DiskError::new(target.show(target.name), DiskFault::Plan { field: "file", value, allowed })
+    DiskError::new(target.show(target.name), DiskFault::InvalidPlan { field: "file", value, allowed })
 }
 
 /// Returns an unused name for a completed backup in the image's directory.
@@ -293,17 +293,17 @@ pub(super) fn backup_error(
     reason: String,
 ) -> DiskError {
     let backup = target.show(backup);
-    DiskError::new(target.show(target.name), DiskFault::BackupMismatch { backup, why: reason })
+    DiskError::new(target.show(target.name), DiskFault::BackupMismatch { backup, reason })
 }
 
 /// Creates an error that concerns the file as a whole.
-pub(super) fn in_file(error: FileError) -> ImageError {
+pub(super) fn image_error_from_file(error: FileError) -> ImageError {
     ImageError::new("file", 0, error)
 }
 
 /// Creates an error that concerns the file as a whole from a system error.
-pub(super) fn error_of(error: std::io::Error) -> ImageError {
-    in_file(error.into())
+pub(super) fn image_error_from_io(error: std::io::Error) -> ImageError {
+    image_error_from_file(error.into())
 }
 
 pub(super) fn to_usize(bytes: u64) -> usize {
@@ -314,18 +314,18 @@ pub(super) fn to_usize(bytes: u64) -> usize {
 mod tests {
     use super::*;
 
-    fn head(ranges: &str) -> Option<Head> {
+    fn head(ranges: &str) -> Option<BackupHeader> {
         let text = format!("{TITLE}\nlength 4096 2048 8192\nmodified -5 999\n{ranges}\n");
-        Head::decode(text.as_bytes())
+        BackupHeader::decode(text.as_bytes())
     }
 
     #[test]
     fn a_head_states_whole_sectors_in_order_and_no_more_than_a_plan_writes() {
         let decoded = head("range 0 512\nrange 1024 1024\n").unwrap();
         assert_eq!(decoded.modified, FileTime { unix_s: -5, ns: 999 });
-        assert_eq!(Head::decode(&decoded.encode()), Some(decoded));
+        assert_eq!(BackupHeader::decode(&decoded.encode()), Some(decoded));
         assert!(head("").is_some());
-        let max_len = SECTORS_MAX * SECTOR;
+        let max_len = SECTORS_MAX * SECTOR_BYTES;
         assert!(head(&format!("range 0 {max_len}\n")).is_some());
         for invalid in [
             "range 0 0\n".to_owned(),
@@ -343,7 +343,7 @@ mod tests {
         }
         for invalid in ["length 1 2 1", "length 1 2", "length -1 2 3"] {
             let text = format!("{TITLE}\n{invalid}\nmodified 1 2\n\n");
-            assert_eq!(Head::decode(text.as_bytes()), None, "{invalid}");
+            assert_eq!(BackupHeader::decode(text.as_bytes()), None, "{invalid}");
         }
     }
 }

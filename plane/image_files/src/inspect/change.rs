@@ -5,15 +5,15 @@ use suimon_image::{ByteRange, FileError, ImageError, ImageFault, ImageFile};
 use suimon_ports::{DiskFile, FileLockMode, FileName};
 use suimon_vhd::{Parent, ParentLocator, SizeSource};
 
-use super::backup::{Backup, Head, error_of, in_file, to_usize};
+use super::backup::{Backup, BackupHeader, image_error_from_io, image_error_from_file, to_usize};
 use super::check::check_file;
-use super::planned_file::{GuardedFile, PlannedFile, Ranges, SECTOR, pieces};
-use super::undo::{revert_unfinished, unfinished_error, write_back};
+use super::planned_file::{GuardedFile, PlannedFile, RangeBuilder, SECTOR_BYTES, chunks};
+use super::undo::{revert_incomplete_change, incomplete_change_error, restore_from_backup};
 use super::{ImageTarget, UNIT};
-use crate::inspect::changed_image::{changeable, image_change, set_modification_time};
-use crate::inspect::payload::refuse_payload;
+use crate::inspect::changed_image::{format_for_change, image_change, set_modification_time};
+use crate::inspect::payload::check_writes_no_payload;
 use crate::{
-    DiskError, DiskFault, DiskFormat, HostInputs, OpenLayer, Opened, has_remaining_record,
+    DiskError, DiskFault, DiskFormat, HostInputs, OpenLayer, OpenedImage, has_remaining_record,
     recorded_paths, relative_path, verify,
 };
 
@@ -31,8 +31,8 @@ pub fn repair(
     dry_run: bool,
     seeds: &mut HostInputs<'_>,
 ) -> Result<ImageChanges, DiskError> {
-    let format = changeable(target)?;
-    let taken_back = revert_unfinished(target, format, dry_run)?;
+    let format = format_for_change(target)?;
+    let taken_back = revert_incomplete_change(target, format, dry_run)?;
     let guids = seeds.write_guids();
     let mut run = |file: &dyn ImageFile| match format {
         DiskFormat::Vhd => {
@@ -41,7 +41,7 @@ pub fn repair(
         }
         _ => {
             let repaired = suimon_vhdx::repair(file, &guids)?;
-            Ok(repaired.done.into_iter().map(vhdx_action).collect())
+            Ok(repaired.performed_repairs.into_iter().map(vhdx_action).collect())
         }
     };
     let mut changes = change(target, format, dry_run, seeds.now_unix_s, &mut run)?;
@@ -60,18 +60,18 @@ fn vhd_action(repair: suimon_vhd::RepairAction) -> String {
     }
 }
 
-fn vhdx_action(repair: suimon_vhdx::Repair) -> String {
-    use suimon_vhdx::Repair;
+fn vhdx_action(repair: suimon_vhdx::RepairAction) -> String {
+    use suimon_vhdx::RepairAction;
     match repair {
-        Repair::Identifier => "write the signature of the file identifier".to_owned(),
-        Repair::Header => "write the damaged header from the other".to_owned(),
-        Repair::RegionTable { offset } => {
+        RepairAction::Identifier => "write the signature of the file identifier".to_owned(),
+        RepairAction::Header => "write the damaged header from the other".to_owned(),
+        RepairAction::RegionTable { offset } => {
             format!("write the region table at {offset} from the other copy")
         }
-        Repair::LogReplayed { entries } => {
+        RepairAction::LogReplayed { entries } => {
             format!("replay {entries} entries of the log and close the image")
         }
-        Repair::SpaceReleased { bytes } => {
+        RepairAction::SpaceReleased { bytes } => {
             format!("remove {bytes} unreferenced bytes at the end of the file")
         }
     }
@@ -83,7 +83,7 @@ fn vhdx_action(repair: suimon_vhdx::Repair) -> String {
 /// # Errors
 /// The image is in use, or cannot be opened for writing. With `dry_run`: such changes exist;
 /// nothing was written.
-pub fn redo_left(
+pub fn apply_remaining_redo(
     target: ImageTarget<'_>,
     dry_run: bool,
     seeds: &mut HostInputs<'_>,
@@ -98,7 +98,7 @@ pub fn redo_left(
     }
     let operation =
         "a dry run; completed writes of the previous daemon must be redone first".to_owned();
-    let fault = ImageFault::Unsupported { what: operation };
+    let fault = ImageFault::Unsupported { feature: operation };
     Err(DiskError::new(target.show(target.name), ImageError::new("file", 0, fault)))
 }
 
@@ -108,25 +108,25 @@ pub fn redo_left(
 /// # Errors
 /// The image is not differencing, or must be repaired first; `parent` is missing, or is not the
 /// recorded parent; or an error of [`repair`].
-pub fn relink(
+pub fn set_parent(
     target: ImageTarget<'_>,
     parent: &FileName,
     dry_run: bool,
     seeds: &mut HostInputs<'_>,
 ) -> Result<ImageChanges, DiskError> {
-    let format = changeable(target)?;
-    let taken_back = revert_unfinished(target, format, dry_run)?;
+    let format = format_for_change(target)?;
+    let taken_back = revert_incomplete_change(target, format, dry_run)?;
     let options = target.options(format, FileLockMode::Read);
     let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
     let child = OpenLayer::from_file(file, target.name, options, None, seeds)?;
     if !child.is_differencing() {
         let allowed = "a differencing image; other images have no parent";
         let value = target.show(target.name);
-        let fault = DiskFault::Plan { field: "image", value, allowed };
+        let fault = DiskFault::InvalidPlan { field: "image", value, allowed };
         return Err(DiskError::new(target.show(target.name), fault));
     }
     let opened = if dry_run {
-        OpenLayer::open(target.files.as_ref(), parent, options, &mut seeds.keeping_records())?
+        OpenLayer::open(target.files.as_ref(), parent, options, &mut seeds.with_records_kept())?
     } else {
         OpenLayer::open(target.files.as_ref(), parent, options, seeds)?
     };
@@ -134,7 +134,7 @@ pub fn relink(
     let path = relative_path(target.name, parent);
     let action =
         format!("record {path} as the parent, instead of {}", recorded_paths(&child).join(", "));
-    let modified = opened.modified(target.files.as_ref())?;
+    let modified = opened.modified_vhd_time(target.files.as_ref())?;
     let file_write = seeds.guid();
     let identity = (opened.identity(), modified);
     drop((child, opened));
@@ -143,7 +143,7 @@ pub fn relink(
             crate::Identity::Vhd(unique_id) => {
                 let parent = Parent {
                     unique_id,
-                    modified: identity.1,
+                    modified_s_since_2000: identity.1,
                     name: parent.file_name().to_owned(),
                     locators: vec![ParentLocator::WindowsRelative(path.clone())],
                 };
@@ -169,16 +169,16 @@ fn change(
     run: &mut Run<'_>,
 ) -> Result<ImageChanges, DiskError> {
     let label = target.show(target.name);
-    let failed = |error: ImageError| DiskError::new(label.clone(), error).or_full();
-    let of_file = |error| failed(in_file(error));
+    let failed = |error: ImageError| DiskError::new(label.clone(), error).normalize_store_full();
+    let of_file = |error| failed(image_error_from_file(error));
     let used = if dry_run { FileLockMode::Read } else { FileLockMode::Write };
     let file = target.files.open(target.name, used, UNIT)?;
-    let modified = file.modified().map_err(|error| failed(error_of(error)))?;
+    let modified = file.modified().map_err(|error| failed(image_error_from_io(error)))?;
     let planned = PlannedFile::new(file.as_image_file()).map_err(of_file)?;
     let actions = run(&planned).map_err(failed)?;
     let lengths = planned.lengths().map_err(of_file)?;
     let ranges = planned.ranges();
-    refuse_payload(&[&planned], format, lengths.before, &ranges).map_err(failed)?;
+    check_writes_no_payload(&[&planned], format, lengths.before, &ranges).map_err(failed)?;
     let mut changes = ImageChanges {
         file: label.clone(),
         dry_run,
@@ -194,13 +194,13 @@ fn change(
         return Ok(changes);
     }
     set_modification_time(target, file.as_ref(), modified)?;
-    let backup = Backup::write(target, Head { lengths, modified, ranges }, &planned)?;
+    let backup = Backup::write(target, BackupHeader { lengths, modified, ranges }, &planned)?;
     // The plan is not needed any more, and may use much memory.
     drop(planned);
     let min_len = lengths.before.min(lengths.after);
-    let ranges = &backup.head.ranges;
+    let ranges = &backup.header.ranges;
     let guarded = GuardedFile::new(file.as_image_file(), ranges, min_len..=lengths.largest);
-    let result = run(&guarded).and_then(|_| guarded.flush().map_err(in_file)).map_err(failed);
+    let result = run(&guarded).and_then(|_| guarded.flush().map_err(image_error_from_file)).map_err(failed);
     // Children of a VHD identify it by the time of its last change. The content of the disk is
     // unchanged.
     let backup_name = result
@@ -220,32 +220,32 @@ fn after_failure(
     backup: &Backup,
     error: DiskError,
 ) -> DiskError {
-    match write_back(target, file, backup) {
+    match restore_from_backup(target, file, backup) {
         Ok(()) => error,
-        Err(_) => unfinished_error(target, error),
+        Err(_) => incomplete_change_error(target, error),
     }
 }
 
 /// Returns the sectors of `ranges` whose content the plan changes, merged to ranges.
 fn changed(planned: &PlannedFile<'_>, ranges: &[ByteRange]) -> Result<Vec<ImageChange>, FileError> {
-    let mut changed_ranges = Ranges::default();
+    let mut changed_ranges = RangeBuilder::default();
     let (mut before, mut after) = (Vec::new(), Vec::new());
-    for piece in ranges.iter().copied().flat_map(pieces) {
+    for piece in ranges.iter().copied().flat_map(chunks) {
         before.resize(to_usize(piece.len()), 0);
         after.resize(to_usize(piece.len()), 0);
         planned.read_before(piece.offset(), &mut before)?;
         planned.read_after(piece.offset(), &mut after)?;
-        let sectors = before.chunks(SECTOR as usize).zip(after.chunks(SECTOR as usize));
+        let sectors = before.chunks(SECTOR_BYTES as usize).zip(after.chunks(SECTOR_BYTES as usize));
         for ((before, after), nth) in sectors.zip(0_u64..) {
             if before != after {
-                changed_ranges.add(piece.offset().saturating_add(nth * SECTOR));
+                changed_ranges.add_sector(piece.offset().saturating_add(nth * SECTOR_BYTES));
             }
         }
     }
     Ok(changed_ranges.joined.into_iter().map(image_change).collect())
 }
 
-impl Opened {
+impl OpenedImage {
     /// Returns true if the image was not closed.
     fn is_dirty(&self) -> bool {
         matches!(self, Self::Vhdx(image) if image.is_dirty())

@@ -5,17 +5,17 @@ use suimon_image::ByteRange;
 use suimon_ports::{DiskFile, FileTime};
 
 use crate::inspect::ImageTarget;
-use crate::inspect::backup::error_of;
+use crate::inspect::backup::image_error_from_io;
 use crate::{DiskError, DiskFault, DiskFormat};
 
 /// Returns the format of the target. Fails unless it is a format with metadata.
-pub(super) fn changeable(target: ImageTarget<'_>) -> Result<DiskFormat, DiskError> {
+pub(super) fn format_for_change(target: ImageTarget<'_>) -> Result<DiskFormat, DiskError> {
     let format = target.write_format()?;
     if format.has_metadata() {
         return Ok(format);
     }
     let allowed = "an image of format vhd or vhdx; others have no metadata";
-    let fault = DiskFault::Plan { field: "format", value: format.word().to_owned(), allowed };
+    let fault = DiskFault::InvalidPlan { field: "format", value: format.as_str().to_owned(), allowed };
     Err(DiskError::new(target.show(target.name), fault))
 }
 
@@ -34,7 +34,7 @@ pub(super) fn set_modification_time(
         } else {
             error
         };
-        DiskError::new(target.show(target.name), error_of(error))
+        DiskError::new(target.show(target.name), image_error_from_io(error))
     })
 }
 

@@ -6,7 +6,7 @@ use suimon_ports::FileLockMode;
 use suimon_vhd::{FindingSeverity, SizeSource};
 
 use super::{ImageTarget, UNIT, contract_format};
-use crate::{DiskError, DiskFault, DiskFormat, unfinished_backup};
+use crate::{DiskError, DiskFault, DiskFormat, find_incomplete_change_backup};
 
 /// Maximum number of findings in a report; further ones are counted.
 const FINDINGS_MAX: usize = 1000;
@@ -20,8 +20,8 @@ pub fn check(target: ImageTarget<'_>) -> Result<ImageCheck, DiskError> {
     let format = target.read_format()?;
     let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
     let mut check = check_file(file.as_image_file(), format, target.show(target.name));
-    if let Some(backup) = unfinished_backup(target.files.as_ref(), target.name)? {
-        let fault = DiskFault::ChangeUnfinished { backup: target.show(&backup) };
+    if let Some(backup) = find_incomplete_change_backup(target.files.as_ref(), target.name)? {
+        let fault = DiskFault::MetadataChangeIncomplete { backup: target.show(&backup) };
         add(&mut check, ImageSeverity::Error, fault.to_string());
         check.verdict = ImageVerdict::Damaged;
     }
@@ -40,7 +40,7 @@ pub(super) fn check_file(file: &dyn ImageFile, format: DiskFormat, label: String
         blocks: 0,
         allocated_blocks: 0,
         findings: Vec::new(),
-        findings_left_off: 0,
+        findings_omitted: 0,
     };
     match format {
         DiskFormat::Raw | DiskFormat::PassThrough => return check,
@@ -67,7 +67,7 @@ fn add(check: &mut ImageCheck, severity: ImageSeverity, message: String) {
     if check.findings.len() < FINDINGS_MAX {
         check.findings.push(ImageFinding { severity, message });
     } else {
-        check.findings_left_off += 1;
+        check.findings_omitted += 1;
     }
 }
 
@@ -83,7 +83,7 @@ fn check_vhd(file: &dyn ImageFile, check: &mut ImageCheck) {
     }
     // Omitted findings are not classified by severity and count as errors.
     check.errors += report.findings_omitted;
-    check.findings_left_off += report.findings_omitted;
+    check.findings_omitted += report.findings_omitted;
     check.leaked_bytes = report.tail_bytes;
     check.unused_bytes = report.unused_bytes.saturating_sub(report.tail_bytes);
 }
@@ -95,7 +95,7 @@ fn check_vhdx(file: &dyn ImageFile, check: &mut ImageCheck) {
         add(check, ImageSeverity::Error, fault.to_string());
     }
     check.errors += report.faults_omitted;
-    check.findings_left_off += report.faults_omitted;
+    check.findings_omitted += report.faults_omitted;
     if report.is_dirty {
         let text = format!(
             "the image was not closed, and its log has {} entries; the next writer or a repair \

@@ -6,7 +6,7 @@ use suimon_ports::{FileLockMode, FileName, StoreFiles};
 use super::{ImageTarget, RAW_SECTORS, UNIT, contract_format};
 use crate::{
     DiskError, DiskFormat, DiskKind, HostInputs, Identity, LayerOptions, OpenLayer,
-    RemainingRecords, candidates, find_parent, recorded_paths,
+    RemainingRecordPolicy, candidates, find_parent, recorded_paths,
 };
 
 /// Reads the properties of an image, and searches its parent. Nothing is written: redo records of
@@ -20,7 +20,7 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
     let file = target.files.open(target.name, FileLockMode::Read, UNIT)?;
     let layer = OpenLayer::from_file(file, target.name, options, None, seeds)?;
     let status = target.files.status(target.name)?;
-    let shape = layer.shape();
+    let shape = layer.geometry();
     let (disk_id, content_id) = match layer.identity() {
         Identity::None => (None, None),
         Identity::Vhd(id) => (Some(id.iter().map(|byte| format!("{byte:02x}")).collect()), None),
@@ -28,7 +28,7 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
     };
     let parent = layer.is_differencing().then(|| {
         let (recorded, candidates) = (recorded_paths(&layer), candidates(&layer));
-        let seeds = &mut seeds.keeping_records();
+        let seeds = &mut seeds.with_records_kept();
         match find_parent(
             target.files.as_ref(),
             &layer,
@@ -38,10 +38,10 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
             seeds,
         ) {
             Ok(parent) => {
-                ImageParent { recorded, file: Some(target.show(&parent.name)), reason: None }
+                ImageParent { recorded_paths: recorded, found_file: Some(target.show(&parent.name)), reason: None }
             }
             Err(error) => {
-                ImageParent { recorded, file: None, reason: Some(error.fault.to_string()) }
+                ImageParent { recorded_paths: recorded, found_file: None, reason: Some(error.fault.to_string()) }
             }
         }
     });
@@ -49,12 +49,12 @@ pub fn info(target: ImageTarget<'_>, seeds: &mut HostInputs<'_>) -> Result<Image
         file: target.show(target.name),
         format: contract_format(format),
         kind: layer.kind().map(contract_kind),
-        size_bytes: shape.size,
+        size_bytes: shape.size_bytes,
         file_bytes: status.len,
         allocated_bytes: status.allocated_bytes,
         block_bytes: layer.block_bytes().filter(|_| format != DiskFormat::Raw),
-        logical_sector: shape.logical_sector,
-        physical_sector: shape.physical_sector,
+        logical_sector_bytes: shape.logical_sector_bytes,
+        physical_sector_bytes: shape.physical_sector_bytes,
         dirty: layer.is_dirty(),
         disk_id,
         content_id,
@@ -73,13 +73,13 @@ pub fn kind(
     format: DiskFormat,
 ) -> Result<Option<DiskKind>, DiskError> {
     let used = FileLockMode::Read;
-    let options = LayerOptions { format, used, unit: UNIT, sectors: RAW_SECTORS };
+    let options = LayerOptions { format, lock_mode: used, io_alignment: UNIT, sector_sizes: RAW_SECTORS };
     let file = files.open(name, used, UNIT)?;
     let seeds = &mut HostInputs {
         random: &mut || [0; 16],
         now_unix_s: 0,
-        records: None,
-        left: RemainingRecords::Keep,
+        redo_records: None,
+        remaining_redo_records: RemainingRecordPolicy::Keep,
     };
     Ok(OpenLayer::from_file(file, name, options, None, seeds)?.kind())
 }

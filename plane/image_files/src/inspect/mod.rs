@@ -38,7 +38,7 @@ use std::sync::Arc;
 use suimon_image::ImageError;
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 
-pub use change::{redo_left, relink, repair};
+pub use change::{apply_remaining_redo, set_parent, repair};
 pub use check::check;
 pub use info::{info, kind};
 pub use undo::undo;
@@ -61,16 +61,16 @@ pub struct ImageTarget<'a> {
     /// Image format; detected if `None`.
     pub format: Option<DiskFormat>,
     /// Prefix of names in reports: `/` if the store is the host's root directory.
-    pub prefix: &'static str,
+    pub display_prefix: &'static str,
 }
 
 impl ImageTarget<'_> {
     fn show(&self, name: &FileName) -> String {
-        format!("{}{name}", self.prefix)
+        format!("{}{name}", self.display_prefix)
     }
 
     fn options(&self, format: DiskFormat, used: FileLockMode) -> LayerOptions {
-        LayerOptions { format, used, unit: UNIT, sectors: RAW_SECTORS }
+        LayerOptions { format, lock_mode: used, io_alignment: UNIT, sector_sizes: RAW_SECTORS }
     }
 
     /// Returns the given format, or the detected one.
@@ -88,11 +88,11 @@ impl ImageTarget<'_> {
         if by_ending(self.name) == detected {
             return Ok(detected);
         }
-        let value = format!("{} by the contents, but not by the file name", detected.word());
+        let value = format!("{} by the contents, but not by the file name", detected.as_str());
         let allowed = "vhd or vhdx; name the format with --format";
         Err(DiskError::new(
             self.show(self.name),
-            DiskFault::Plan { field: "format", value, allowed },
+            DiskFault::InvalidPlan { field: "format", value, allowed },
         ))
     }
 

@@ -5,7 +5,7 @@ use suimon_vhd::SizeSource;
 use suimon_vhdx::Vhdx;
 
 use crate::DiskFormat;
-use crate::inspect::planned_file::SECTOR;
+use crate::inspect::planned_file::SECTOR_BYTES;
 
 /// Bytes at the beginning of a VHDX file that never contain payload.
 const VHDX_HEADER_SECTION: u64 = 1 << 20;
@@ -14,7 +14,7 @@ const VHDX_HEADER_SECTION: u64 = 1 << 20;
 /// during or after the change. If the payload ranges are unknown because the image is damaged in
 /// all states, only headers and footers may be written. `len` is the length before the change, in
 /// bytes.
-pub(super) fn refuse_payload(
+pub(super) fn check_writes_no_payload(
     states: &[&dyn ImageFile],
     format: DiskFormat,
     len: u64,
@@ -22,7 +22,7 @@ pub(super) fn refuse_payload(
 ) -> Result<(), ImageError> {
     let mut is_readable = false;
     for state in states {
-        is_readable |= each_payload(*state, format, &mut |payload| {
+        is_readable |= for_each_payload_range(*state, format, &mut |payload| {
             let nth = ranges.partition_point(|range| range.end() <= payload.offset());
             match ranges.get(nth).filter(|range| range.offset() < payload.end()) {
                 Some(range) => Err(payload_error(range.offset())),
@@ -31,7 +31,7 @@ pub(super) fn refuse_payload(
         })?;
     }
     let is_outside = |range: &&ByteRange| match format {
-        DiskFormat::Vhd => range.offset() >= SECTOR && range.end().saturating_add(SECTOR) <= len,
+        DiskFormat::Vhd => range.offset() >= SECTOR_BYTES && range.end().saturating_add(SECTOR_BYTES) <= len,
         _ => range.end() > VHDX_HEADER_SECTION,
     };
     match ranges.iter().find(is_outside).filter(|_| !is_readable) {
@@ -42,7 +42,7 @@ pub(super) fn refuse_payload(
 
 /// Calls `handle_range` for each range of the file with payload. Returns false if the ranges are
 /// unknown because the image is damaged.
-pub(super) fn each_payload(
+pub(super) fn for_each_payload_range(
     file: &dyn ImageFile,
     format: DiskFormat,
     handle_range: &mut dyn FnMut(ByteRange) -> Result<(), ImageError>,
@@ -61,5 +61,5 @@ pub(super) fn each_payload(
 
 fn payload_error(offset: u64) -> ImageError {
     let operation = "a change of payload, which is not permitted".to_owned();
-    ImageError::new("payload", offset, ImageFault::Unsupported { what: operation })
+    ImageError::new("payload", offset, ImageFault::Unsupported { feature: operation })
 }

@@ -7,16 +7,16 @@ use std::io;
 use suimon_image::{ByteRange, FileError, ImageFile};
 
 /// Unit of recording and backup of changes, in bytes.
-pub(super) const SECTOR: u64 = 512;
+pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// Maximum number of sectors that a plan may write: 128 MiB, twice the longest log that is
 /// replayed.
 pub(super) const SECTORS_MAX: u64 = 1 << 18;
 
-/// Bytes that are compared or copied at a time; a multiple of [`SECTOR`].
+/// Bytes that are compared or copied at a time; a multiple of [`SECTOR_BYTES`].
 const PIECE: u64 = 1 << 20;
 
-type Sector = [u8; SECTOR as usize];
+type Sector = [u8; SECTOR_BYTES as usize];
 
 /// File that keeps changes in memory and leaves the base file unchanged.
 pub(super) struct PlannedFile<'a> {
@@ -40,7 +40,7 @@ struct State {
 
 /// Lengths of a file during a change, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lengths {
+pub(super) struct FileLengths {
     pub(super) before: u64,
     pub(super) after: u64,
     /// Maximum length during the change.
@@ -66,13 +66,13 @@ impl<'a> PlannedFile<'a> {
     /// # Errors
     /// The plan truncates the file and extends it again: the truncated content would not be backed
     /// up.
-    pub(super) fn lengths(&self) -> Result<Lengths, FileError> {
+    pub(super) fn lengths(&self) -> Result<FileLengths, FileError> {
         let state = self.state.borrow();
         if state.least < state.len.min(self.base_len) {
             let text = "a change that both truncates and extends the file is not possible";
             return Err(io::Error::other(text).into());
         }
-        Ok(Lengths { before: self.base_len, after: state.len, largest: state.largest })
+        Ok(FileLengths { before: self.base_len, after: state.len, largest: state.largest })
     }
 
     /// Returns the sectors that the plan writes, even with unchanged content, in order and merged
@@ -81,16 +81,16 @@ impl<'a> PlannedFile<'a> {
     pub(super) fn ranges(&self) -> Vec<ByteRange> {
         let state = self.state.borrow();
         let is_cut = state.len < self.base_len;
-        let last = is_cut.then(|| self.base_len.saturating_sub(1) / SECTOR * SECTOR);
-        let mut ranges = Ranges::default();
+        let last = is_cut.then(|| self.base_len.saturating_sub(1) / SECTOR_BYTES * SECTOR_BYTES);
+        let mut ranges = RangeBuilder::default();
         for offset in &state.written {
             if let Some(last) = last.filter(|last| last < offset) {
-                ranges.add(last);
+                ranges.add_sector(last);
             }
-            ranges.add(*offset);
+            ranges.add_sector(*offset);
         }
         if let Some(last) = last {
-            ranges.add(last);
+            ranges.add_sector(last);
         }
         ranges.joined
     }
@@ -111,12 +111,12 @@ impl<'a> PlannedFile<'a> {
         let mut position = offset;
         while !unwritten.is_empty() {
             let (start, within_sector) =
-                (position - position % SECTOR, to_usize(position % SECTOR));
+                (position - position % SECTOR_BYTES, to_usize(position % SECTOR_BYTES));
             let (part, after) =
-                unwritten.split_at(unwritten.len().min(SECTOR as usize - within_sector));
+                unwritten.split_at(unwritten.len().min(SECTOR_BYTES as usize - within_sector));
             if !state.sectors.contains_key(&start) {
                 state.note(start)?;
-                let mut sector = Box::new([0; SECTOR as usize]);
+                let mut sector = Box::new([0; SECTOR_BYTES as usize]);
                 read_padded(self.base, state.base_end, start, sector.as_mut())?;
                 state.sectors.insert(start, sector);
             }
@@ -161,11 +161,11 @@ impl ImageFile for PlannedFile<'_> {
         let state = self.state.borrow();
         let end = offset.saturating_add(bytes.len() as u64);
         if end > state.len {
-            return Err(FileError::End { len: state.len, offset: end });
+            return Err(FileError::BeyondEnd { len: state.len, offset: end });
         }
         read_padded(self.base, state.base_end, offset, bytes)?;
-        for (start, sector) in state.sectors.range(offset.saturating_sub(SECTOR - 1)..end) {
-            let (from, to) = ((*start).max(offset), start.saturating_add(SECTOR).min(end));
+        for (start, sector) in state.sectors.range(offset.saturating_sub(SECTOR_BYTES - 1)..end) {
+            let (from, to) = ((*start).max(offset), start.saturating_add(SECTOR_BYTES).min(end));
             let target = bytes.get_mut(to_usize(from - offset)..to_usize(to - offset));
             let source = sector.get(to_usize(from - start)..to_usize(to - start));
             if let (Some(target), Some(source)) = (target, source) {
@@ -183,9 +183,9 @@ impl ImageFile for PlannedFile<'_> {
         let mut state = self.state.borrow_mut();
         state.set_len(len);
         state.base_end = state.base_end.min(len);
-        let _ = state.sectors.split_off(&len.next_multiple_of(SECTOR));
-        let last = state.sectors.get_mut(&(len - len % SECTOR));
-        if let Some(after) = last.and_then(|last| last.get_mut(to_usize(len % SECTOR)..)) {
+        let _ = state.sectors.split_off(&len.next_multiple_of(SECTOR_BYTES));
+        let last = state.sectors.get_mut(&(len - len % SECTOR_BYTES));
+        if let Some(after) = last.and_then(|last| last.get_mut(to_usize(len % SECTOR_BYTES)..)) {
             after.fill(0);
         }
         Ok(())
@@ -210,28 +210,28 @@ impl ImageFile for PlannedFile<'_> {
 
 /// Builder that merges sectors that are added one by one to ranges.
 #[derive(Default)]
-pub(super) struct Ranges {
+pub(super) struct RangeBuilder {
     pub(super) joined: Vec<ByteRange>,
 }
 
-impl Ranges {
+impl RangeBuilder {
     /// Adds the sector at an offset. Sectors must be added in ascending order.
-    pub(super) fn add(&mut self, offset: u64) {
+    pub(super) fn add_sector(&mut self, offset: u64) {
         let last = self.joined.last().copied().filter(|last| last.end() >= offset);
         let range = match last {
             Some(last) if last.end() > offset => return,
             Some(last) => {
                 self.joined.pop();
-                ByteRange::new(last.offset(), last.len() + SECTOR)
+                ByteRange::new(last.offset(), last.len() + SECTOR_BYTES)
             }
-            None => ByteRange::new(offset, SECTOR),
+            None => ByteRange::new(offset, SECTOR_BYTES),
         };
         self.joined.extend(range);
     }
 }
 
 /// Splits a range of whole sectors into parts of at most 1 MiB.
-pub(super) fn pieces(range: ByteRange) -> impl Iterator<Item = ByteRange> {
+pub(super) fn chunks(range: ByteRange) -> impl Iterator<Item = ByteRange> {
     let parts = 0..range.len().div_ceil(PIECE);
     parts.filter_map(move |nth| {
         let start = range.offset().saturating_add(nth.saturating_mul(PIECE));
@@ -326,67 +326,67 @@ mod tests {
     /// Performs a plan that writes beyond the end, truncates part of that, and zeroes beyond the
     /// end.
     fn plan(file: &dyn ImageFile) {
-        file.write_at(3 * SECTOR + 10, &[1; 20]).unwrap();
-        file.write_at(9 * SECTOR, &[2; SECTOR as usize]).unwrap();
-        file.write_at(6 * SECTOR, &[3; SECTOR as usize]).unwrap();
-        file.set_len(7 * SECTOR).unwrap();
-        file.zero(6 * SECTOR + 100, 1 << 30).unwrap();
+        file.write_at(3 * SECTOR_BYTES + 10, &[1; 20]).unwrap();
+        file.write_at(9 * SECTOR_BYTES, &[2; SECTOR_BYTES as usize]).unwrap();
+        file.write_at(6 * SECTOR_BYTES, &[3; SECTOR_BYTES as usize]).unwrap();
+        file.set_len(7 * SECTOR_BYTES).unwrap();
+        file.zero(6 * SECTOR_BYTES + 100, 1 << 30).unwrap();
     }
 
     #[test]
     fn a_guarded_file_permits_exactly_the_planned_changes() {
-        let file = MemoryFile::new(vec![9; 5 * SECTOR as usize]);
+        let file = MemoryFile::new(vec![9; 5 * SECTOR_BYTES as usize]);
         let planned = PlannedFile::new(&file).unwrap();
         plan(&planned);
         let lengths = planned.lengths().unwrap();
-        assert_eq!((lengths.before, lengths.after), (5 * SECTOR, 7 * SECTOR));
-        assert_eq!(lengths.largest, 10 * SECTOR);
+        assert_eq!((lengths.before, lengths.after), (5 * SECTOR_BYTES, 7 * SECTOR_BYTES));
+        assert_eq!(lengths.largest, 10 * SECTOR_BYTES);
         let ranges = planned.ranges();
-        let expected = [3, 6, 9].map(|nth| ByteRange::new(nth * SECTOR, SECTOR).unwrap());
+        let expected = [3, 6, 9].map(|nth| ByteRange::new(nth * SECTOR_BYTES, SECTOR_BYTES).unwrap());
         assert_eq!(ranges, expected);
-        let mut after = vec![0; 8 * SECTOR as usize];
+        let mut after = vec![0; 8 * SECTOR_BYTES as usize];
         planned.read_after(0, &mut after).unwrap();
         let min_len = lengths.before.min(lengths.after);
         let guarded = GuardedFile::new(&file, &ranges, min_len..=lengths.largest);
         plan(&guarded);
-        assert_eq!(file.bytes(), after[..7 * SECTOR as usize]);
-        guarded.write_at(2 * SECTOR, &[1]).unwrap_err();
-        guarded.write_at(4 * SECTOR - 1, &[1; 2]).unwrap_err();
+        assert_eq!(file.bytes(), after[..7 * SECTOR_BYTES as usize]);
+        guarded.write_at(2 * SECTOR_BYTES, &[1]).unwrap_err();
+        guarded.write_at(4 * SECTOR_BYTES - 1, &[1; 2]).unwrap_err();
         guarded.zero(0, 1).unwrap_err();
         guarded.set_len(0).unwrap_err();
-        guarded.set_len(11 * SECTOR).unwrap_err();
+        guarded.set_len(11 * SECTOR_BYTES).unwrap_err();
     }
 
     #[test]
     fn a_plan_that_truncates_and_extends_again_is_refused_before_any_write() {
-        let file = MemoryFile::new(vec![9; 5 * SECTOR as usize]);
+        let file = MemoryFile::new(vec![9; 5 * SECTOR_BYTES as usize]);
         let planned = PlannedFile::new(&file).unwrap();
-        planned.set_len(SECTOR).unwrap();
-        assert_eq!(planned.ranges(), [ByteRange::new(4 * SECTOR, SECTOR).unwrap()]);
+        planned.set_len(SECTOR_BYTES).unwrap();
+        assert_eq!(planned.ranges(), [ByteRange::new(4 * SECTOR_BYTES, SECTOR_BYTES).unwrap()]);
         planned.lengths().unwrap();
-        planned.set_len(2 * SECTOR).unwrap();
+        planned.set_len(2 * SECTOR_BYTES).unwrap();
         planned.lengths().unwrap_err();
     }
 
     #[test]
     fn a_plan_that_writes_too_much_is_refused_and_rewriting_costs_nothing() {
-        let file = MemoryFile::new(vec![9; SECTOR as usize]);
+        let file = MemoryFile::new(vec![9; SECTOR_BYTES as usize]);
         let planned = PlannedFile::new(&file).unwrap();
         planned.set_len(1 << 40).unwrap();
-        planned.zero(1 << 30, SECTORS_MAX * SECTOR).unwrap();
-        planned.zero(1 << 30, SECTORS_MAX * SECTOR).unwrap();
+        planned.zero(1 << 30, SECTORS_MAX * SECTOR_BYTES).unwrap();
+        planned.zero(1 << 30, SECTORS_MAX * SECTOR_BYTES).unwrap();
         planned.write_at(1 << 31, &[1]).unwrap_err();
         assert_eq!(planned.ranges().len(), 1);
     }
 
     #[test]
     fn long_ranges_have_pieces() {
-        let range = ByteRange::new(SECTOR, 2 * PIECE + SECTOR).unwrap();
+        let range = ByteRange::new(SECTOR_BYTES, 2 * PIECE + SECTOR_BYTES).unwrap();
         let piece_list: Vec<(u64, u64)> =
-            pieces(range).map(|piece| (piece.offset(), piece.len())).collect();
+            chunks(range).map(|piece| (piece.offset(), piece.len())).collect();
         assert_eq!(
             piece_list,
-            [(SECTOR, PIECE), (SECTOR + PIECE, PIECE), (SECTOR + 2 * PIECE, SECTOR)]
+            [(SECTOR_BYTES, PIECE), (SECTOR_BYTES + PIECE, PIECE), (SECTOR_BYTES + 2 * PIECE, SECTOR_BYTES)]
         );
     }
 }

@@ -7,7 +7,7 @@ use suimon_ports::testing::MemoryStore;
 use suimon_ports::{FileLockMode, FileName, StoreFault, StoreFiles};
 
 use super::*;
-use crate::jobs::still_disk::{Depth, OfflineDisk, RangeLocation};
+use crate::jobs::still_disk::{LayerScope, OfflineDisk, RangeLocation};
 use crate::open_tests::{child, name, plan, seeded};
 use crate::{DiskFormat, DiskKind, DiskPlan, close, create, open};
 
@@ -28,7 +28,7 @@ impl Bench {
         let store = MemoryStore::default();
         store.set_time(NOW);
         let bench = Self { files: Arc::new(store.clone()), store };
-        let file = name(&format!("disk.{}", format.word()));
+        let file = name(&format!("disk.{}", format.as_str()));
         let plan = plan(format, DiskKind::Dynamic, file.as_str());
         seeded(1, |seeds| create(&bench.files, &plan, seeds)).unwrap();
         bench.fill(&plan, 7);
@@ -45,7 +45,7 @@ impl Bench {
     }
 
     pub(super) fn target<'a>(&'a self, name: &'a FileName) -> ImageTarget<'a> {
-        ImageTarget { files: &self.files, name, format: None, prefix: "" }
+        ImageTarget { files: &self.files, name, format: None, display_prefix: "" }
     }
 
     pub(super) fn check(&self, name: &FileName) -> ImageCheck {
@@ -78,14 +78,14 @@ impl Bench {
         let format = self.target(name).read_format().unwrap();
         let plan = DiskPlan {
             is_read_only: true,
-            size: None,
+            size_bytes: None,
             ..plan(format, DiskKind::Dynamic, name.as_str())
         };
         let opened = seeded(60, |seeds| open(self.files.as_ref(), &plan, seeds)).unwrap();
         let range = suimon_image::ByteRange::new(MB, MB).unwrap();
         let mut disk = OfflineDisk::from(opened);
         let mut bytes = vec![0; MB as usize];
-        for (piece, location) in disk.pieces(range, Depth::All).unwrap() {
+        for (piece, location) in disk.locate_range(range, LayerScope::All).unwrap() {
             let RangeLocation::File { layer, offset } = location else { continue };
             let buffer_range = (piece.offset() - MB) as usize..(piece.end() - MB) as usize;
             disk.read(layer, offset, &mut bytes[buffer_range]).unwrap();
@@ -226,24 +226,24 @@ fn an_image_that_was_not_closed_is_dirty_until_it_is_repaired() {
 fn a_parent_is_recorded_at_its_new_location() {
     for format in formats() {
         let (bench, base) = Bench::new(format);
-        let top = name(&format!("top.{}", format.word()));
+        let top = name(&format!("top.{}", format.as_str()));
         let child_plan = child(format, top.as_str(), base.as_str());
         seeded(100, |seeds| create(&bench.files, &child_plan, seeds)).unwrap();
         bench.fill(&child_plan, 9);
-        let moved = name(&format!("elsewhere/parent.{}", format.word()));
+        let moved = name(&format!("elsewhere/parent.{}", format.as_str()));
         bench.files.rename(&base, &moved).unwrap();
         let described =
             || seeded(5, |seeds| info(bench.target(&top), seeds)).unwrap().parent.unwrap();
         let lost = described();
-        assert!(lost.file.is_none() && lost.reason.unwrap().contains("parent not found"));
+        assert!(lost.found_file.is_none() && lost.reason.unwrap().contains("parent not found"));
         let link = |dry_run, target: &FileName| {
-            seeded(900, |seeds| relink(bench.target(&top), target, dry_run, seeds))
+            seeded(900, |seeds| set_parent(bench.target(&top), target, dry_run, seeds))
         };
         let before = bench.bytes(&top);
         let planned = link(true, &moved).unwrap();
         assert_eq!(bench.bytes(&top), before);
         // Another disk is refused as the parent.
-        let other = name(&format!("other.{}", format.word()));
+        let other = name(&format!("other.{}", format.as_str()));
         let other_plan = plan(format, DiskKind::Dynamic, other.as_str());
         seeded(5000, |seeds| create(&bench.files, &other_plan, seeds)).unwrap();
         assert!(link(false, &other).is_err());
@@ -257,14 +257,14 @@ fn a_parent_is_recorded_at_its_new_location() {
             bench.files.remove(&name(changes.backup.as_deref().unwrap())).unwrap();
         }
         let info = described();
-        assert_eq!(info.file.as_deref(), Some(moved.as_str()));
-        assert_eq!(info.recorded[0], format!(r".\elsewhere\parent.{}", format.word()));
-        let plan = DiskPlan { parent: None, size: None, ..child_plan };
+        assert_eq!(info.found_file.as_deref(), Some(moved.as_str()));
+        assert_eq!(info.recorded_paths[0], format!(r".\elsewhere\parent.{}", format.as_str()));
+        let plan = DiskPlan { parent: None, size_bytes: None, ..child_plan };
         let opened = seeded(60, |seeds| open(bench.files.as_ref(), &plan, seeds)).unwrap();
-        assert_eq!(opened.layers, [top.clone(), moved.clone()]);
-        close(opened.spec, "top").unwrap();
+        assert_eq!(opened.layer_files, [top.clone(), moved.clone()]);
+        close(opened.layer_stack, "top").unwrap();
         // An image without parent is refused.
-        let result = seeded(900, |seeds| relink(bench.target(&moved), &other, false, seeds));
+        let result = seeded(900, |seeds| set_parent(bench.target(&moved), &other, false, seeds));
         assert!(result.unwrap_err().to_string().contains("other images have no parent"));
     }
 }
@@ -304,7 +304,7 @@ fn data_of_a_guest_does_not_make_a_raw_disk_an_image() {
     )]);
     let files: Arc<dyn StoreFiles> = Arc::new(store);
     let file = name("disk.raw");
-    let target = ImageTarget { files: &files, name: &file, format: None, prefix: "" };
+    let target = ImageTarget { files: &files, name: &file, format: None, display_prefix: "" };
     let error = seeded(1, |seeds| repair(target, false, seeds)).unwrap_err().to_string();
     assert!(error.contains("with --format"), "{error}");
     let raw = ImageTarget { format: Some(DiskFormat::Raw), ..target };

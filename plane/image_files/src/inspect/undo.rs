@@ -4,13 +4,13 @@ use suimon_contract::ImageChanges;
 use suimon_image::{ImageError, ImageFile};
 use suimon_ports::{DiskFile, FileLockMode, FileName, FileTime};
 
-use super::backup::{Backup, backup_error, error_of, in_file};
+use super::backup::{Backup, backup_error, image_error_from_io, image_error_from_file};
 use super::check::check_file;
-use super::planned_file::{GuardedFile, PlannedFile, SECTOR, read_padded};
+use super::planned_file::{GuardedFile, PlannedFile, SECTOR_BYTES, read_padded};
 use super::{ImageTarget, UNIT};
-use crate::inspect::changed_image::{changeable, image_change, set_modification_time};
-use crate::inspect::payload::{each_payload, refuse_payload};
-use crate::{DiskError, DiskFault, DiskFormat, unfinished_name};
+use crate::inspect::changed_image::{format_for_change, image_change, set_modification_time};
+use crate::inspect::payload::{for_each_payload_range, check_writes_no_payload};
+use crate::{DiskError, DiskFault, DiskFormat, incomplete_change_backup_name};
 
 /// Maximum duration of a change in seconds. If an image was modified later than this after the
 /// backup of an incomplete change, another program has modified it.
@@ -27,12 +27,12 @@ pub fn undo(
     backup: &FileName,
     dry_run: bool,
 ) -> Result<ImageChanges, DiskError> {
-    let format = changeable(target)?;
-    let is_unfinished = unfinished_name(target.name).as_ref() == Some(backup);
-    let other = if is_unfinished { None } else { Backup::unfinished(target)? };
+    let format = format_for_change(target)?;
+    let is_unfinished = incomplete_change_backup_name(target.name).as_ref() == Some(backup);
+    let other = if is_unfinished { None } else { Backup::find_incomplete(target)? };
     if let Some(other) = other {
         let backup = target.show(&other.name);
-        let fault = DiskFault::ChangeUnfinished { backup };
+        let fault = DiskFault::MetadataChangeIncomplete { backup };
         return Err(DiskError::new(target.show(target.name), fault));
     }
     let backup = Backup::open(target, backup)?;
@@ -45,15 +45,15 @@ pub fn undo(
 /// # Errors
 /// The image was changed since, or cannot be written. With `dry_run`: an incomplete change exists;
 /// nothing was written.
-pub(super) fn revert_unfinished(
+pub(super) fn revert_incomplete_change(
     target: ImageTarget<'_>,
     format: DiskFormat,
     dry_run: bool,
 ) -> Result<Option<String>, DiskError> {
-    let Some(backup) = Backup::unfinished(target)? else { return Ok(None) };
+    let Some(backup) = Backup::find_incomplete(target)? else { return Ok(None) };
     if dry_run {
         let backup = target.show(&backup.name);
-        let fault = DiskFault::ChangeUnfinished { backup };
+        let fault = DiskFault::MetadataChangeIncomplete { backup };
         return Err(DiskError::new(target.show(target.name), fault));
     }
     revert(target, format, &backup, true, false)?;
@@ -69,11 +69,11 @@ fn revert(
     dry_run: bool,
 ) -> Result<ImageChanges, DiskError> {
     let label = target.show(target.name);
-    let failed = |error: ImageError| DiskError::new(label.clone(), error).or_full();
+    let failed = |error: ImageError| DiskError::new(label.clone(), error).normalize_store_full();
     let used = if dry_run { FileLockMode::Read } else { FileLockMode::Write };
     let file = target.files.open(target.name, used, UNIT)?;
-    let len = file.len().map_err(|error| failed(in_file(error)))?;
-    let modified = file.modified().map_err(|error| failed(error_of(error)))?;
+    let len = file.len().map_err(|error| failed(image_error_from_file(error)))?;
+    let modified = file.modified().map_err(|error| failed(image_error_from_io(error)))?;
     refuse_other_time(target, undo_backup, modified, is_unfinished)?;
     refuse_other_content(target, undo_backup, file.as_image_file(), len)?;
     let check = {
@@ -85,50 +85,50 @@ fn revert(
     if !dry_run {
         set_modification_time(target, file.as_ref(), modified)?;
         if !is_unfinished {
-            undo_backup.copy_as_unfinished(target)?;
+            undo_backup.copy_as_incomplete(target)?;
         }
-        write_back(target, file.as_ref(), undo_backup)
-            .map_err(|error| unfinished_error(target, error))?;
+        restore_from_backup(target, file.as_ref(), undo_backup)
+            .map_err(|error| incomplete_change_error(target, error))?;
     }
     let backup = target.show(&undo_backup.name);
     Ok(ImageChanges {
         file: label,
         dry_run,
         actions: vec![format!("restore the metadata of {backup}")],
-        changes: undo_backup.head.ranges.iter().copied().map(image_change).collect(),
+        changes: undo_backup.header.ranges.iter().copied().map(image_change).collect(),
         file_bytes_before: len,
-        file_bytes_after: undo_backup.head.lengths.before,
+        file_bytes_after: undo_backup.header.lengths.before,
         backup: None,
         check,
     })
 }
 
 /// Creates the error for a change that failed and was not reverted.
-pub(super) fn unfinished_error(target: ImageTarget<'_>, error: DiskError) -> DiskError {
-    let backup = unfinished_name(target.name).map_or_else(String::new, |name| target.show(&name));
-    let fault = DiskFault::ChangeFailed { backup, error: Box::new(error) };
+pub(super) fn incomplete_change_error(target: ImageTarget<'_>, error: DiskError) -> DiskError {
+    let backup = incomplete_change_backup_name(target.name).map_or_else(String::new, |name| target.show(&name));
+    let fault = DiskFault::MetadataChangeFailed { backup, error: Box::new(error) };
     DiskError::new(target.show(target.name), fault)
 }
 
 /// Restores content, length and modification time from before the change, and removes the backup of
 /// the incomplete change.
-pub(super) fn write_back(
+pub(super) fn restore_from_backup(
     target: ImageTarget<'_>,
     file: &dyn DiskFile,
     backup: &Backup,
 ) -> Result<(), DiskError> {
-    let failed = |error| DiskError::new(target.show(target.name), in_file(error)).or_full();
-    let (lengths, ranges) = (backup.head.lengths, &backup.head.ranges);
+    let failed = |error| DiskError::new(target.show(target.name), image_error_from_file(error)).normalize_store_full();
+    let (lengths, ranges) = (backup.header.lengths, &backup.header.ranges);
     let len = file.len().map_err(failed)?;
     let largest = lengths.largest.max(ranges.last().map_or(0, |last| last.end()));
     let guarded =
         GuardedFile::new(file.as_image_file(), ranges, lengths.before.min(len)..=largest.max(len));
-    backup.for_each_piece(target, &mut |offset, before, _| {
+    backup.for_each_chunk(target, &mut |offset, before, _| {
         guarded.write_at(offset, before).map_err(failed)
     })?;
     guarded.set_len(lengths.before).and_then(|()| guarded.flush()).map_err(failed)?;
-    set_modification_time(target, file, backup.head.modified)?;
-    if let Some(unfinished) = unfinished_name(target.name) {
+    set_modification_time(target, file, backup.header.modified)?;
+    if let Some(unfinished) = incomplete_change_backup_name(target.name) {
         target.files.remove(&unfinished)?;
     }
     Ok(())
@@ -141,12 +141,12 @@ fn refuse_other_time(
     modified: FileTime,
     is_unfinished: bool,
 ) -> Result<(), DiskError> {
-    let expected = backup.head.modified;
+    let expected = backup.header.modified;
     if modified == expected {
         return Ok(());
     }
     if is_unfinished {
-        let written_at = backup.written(target)?;
+        let written_at = backup.written_time(target)?;
         let end = written_at.unix_s.saturating_add(CARRIED_OUT_S);
         // File systems round modification times.
         if (written_at.unix_s.saturating_sub(2)..=end).contains(&modified.unix_s) {
@@ -180,20 +180,20 @@ fn refuse_other_content(
         );
         Err(backup_error(target, &backup.name, reason))
     };
-    let lengths = backup.head.lengths;
+    let lengths = backup.header.lengths;
     if !(lengths.before.min(lengths.after)..=lengths.largest).contains(&len) {
         return written_to(format!("the length of {len} bytes"));
     }
     let mut content = Vec::new();
-    backup.for_each_piece(target, &mut |offset, before, after| {
+    backup.for_each_chunk(target, &mut |offset, before, after| {
         content.resize(before.len(), 0);
         read_padded(file, len, offset, &mut content)
-            .map_err(|error| DiskError::new(target.show(target.name), in_file(error)))?;
-        let sector = SECTOR as usize;
+            .map_err(|error| DiskError::new(target.show(target.name), image_error_from_file(error)))?;
+        let sector = SECTOR_BYTES as usize;
         let sectors = content.chunks(sector).zip(before.chunks(sector).zip(after.chunks(sector)));
         for ((sector, (before, after)), nth) in sectors.zip(0_u64..) {
             if sector != before && sector != after {
-                return written_to(format!("the sector at {}", offset + nth * SECTOR));
+                return written_to(format!("the sector at {}", offset + nth * SECTOR_BYTES));
             }
         }
         Ok(())
@@ -207,12 +207,12 @@ fn planned<'a>(
     base: &'a dyn ImageFile,
     is_after: bool,
 ) -> Result<PlannedFile<'a>, DiskError> {
-    let failed = |error| DiskError::new(target.show(target.name), in_file(error));
+    let failed = |error| DiskError::new(target.show(target.name), image_error_from_file(error));
     let planned = PlannedFile::new(base).map_err(failed)?;
-    backup.for_each_piece(target, &mut |offset, before, after| {
+    backup.for_each_chunk(target, &mut |offset, before, after| {
         planned.write_at(offset, if is_after { after } else { before }).map_err(failed)
     })?;
-    let lengths = backup.head.lengths;
+    let lengths = backup.header.lengths;
     let len = if is_after { lengths.after } else { lengths.before };
     planned.set_len(len).map_err(failed)?;
     Ok(planned)
@@ -229,18 +229,18 @@ fn refuse_damage(
     before: &PlannedFile<'_>,
 ) -> Result<(), DiskError> {
     let failed = |error| DiskError::new(target.show(target.name), error);
-    let lengths = backup.head.lengths;
-    let ranges = &backup.head.ranges;
+    let lengths = backup.header.lengths;
+    let ranges = &backup.header.ranges;
     let after = planned(target, backup, base, true)?;
-    let len = base.len().map_err(|error| failed(in_file(error)))?;
+    let len = base.len().map_err(|error| failed(image_error_from_file(error)))?;
     let states: [&dyn ImageFile; 3] = [base, before, &after];
-    refuse_payload(&states, format, lengths.before.max(len), ranges).map_err(failed)?;
+    check_writes_no_payload(&states, format, lengths.before.max(len), ranges).map_err(failed)?;
     if lengths.before >= len {
         return Ok(());
     }
     let (mut end, mut is_readable) = (0, false);
     for state in [base, &after, before] {
-        is_readable = each_payload(state, format, &mut |payload| {
+        is_readable = for_each_payload_range(state, format, &mut |payload| {
             end = end.max(payload.end());
             Ok(())
         })

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use suimon_contract::{ImageChanges, ImageVerdict};
 use suimon_image::testing::WriteOutcome;
-use suimon_ports::testing::{MemoryRecords, MemoryStore};
+use suimon_ports::testing::{MemoryRedoRecords, MemoryStore};
 use suimon_ports::{FileLockMode, FileName};
 
 use super::tests::{Bench, Damage, MB, NOW, formats};
 use super::*;
 use crate::open_tests::{child, name, plan, recorded, seeded};
-use crate::{DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecords, close, create, open};
+use crate::{DiskFormat, DiskKind, DiskPlan, HostInputs, RemainingRecordPolicy, close, create, open};
 
 /// Images with the damage that a repair fixes.
 fn damages() -> [(DiskFormat, Damage); 4] {
@@ -146,7 +146,7 @@ fn an_interrupted_change_is_reverted_and_repeated() {
                     WriteOutcome::Lost,
                     WriteOutcome::Torn(0x5555_5555_5555_5555),
                 ] {
-                    let crashed = bench_with(bench.store.crashed(crash_point, || write_outcome));
+                    let crashed = bench_with(bench.store.store_after_crash(crash_point, || write_outcome));
                     crashed.store.set_time(NOW + 610);
                     if crashed.store.files().contains_key(&unfinished(&file)) {
                         unfinished_seen += 1;
@@ -161,7 +161,7 @@ fn an_interrupted_change_is_reverted_and_repeated() {
                         assert!(dry.is_err());
                         // This reverts the change without a further repair.
                         let other =
-                            bench_with(crashed.store.crashed(0, || WriteOutcome::Persisted));
+                            bench_with(crashed.store.store_after_crash(0, || WriteOutcome::Persisted));
                         undone(&other, &file, unfinished(&file).as_str()).unwrap();
                         assert_eq!(other.bytes(&file), damaged, "{crash_point} {write_outcome:?}");
                         let now = other.files.status(&file).unwrap().modified_unix_s;
@@ -201,7 +201,7 @@ fn an_image_written_to_after_an_interrupted_change_is_not_reverted() {
         )
     });
     let crashed =
-        bench_with(bench.store.crashed(rename_index.unwrap() + 2, || WriteOutcome::Persisted));
+        bench_with(bench.store.store_after_crash(rename_index.unwrap() + 2, || WriteOutcome::Persisted));
     assert!(crashed.store.files().contains_key(&unfinished(&file)));
     // Another program, which ignores the backup, writes payload an hour later.
     crashed.store.set_time(NOW + 4100);
@@ -259,7 +259,7 @@ fn a_vhd_keeps_its_time_when_it_is_opened() {
     let before = bench.bytes(&file);
     let opened = seeded(50, |seeds| open(bench.files.as_ref(), &writing, seeds)).unwrap();
     assert_ne!(bench.bytes(&file), before);
-    close(opened.spec, "disk").unwrap();
+    close(opened.layer_stack, "disk").unwrap();
     assert_eq!(bench.files.status(&file).unwrap().modified_unix_s, modified);
 }
 
@@ -269,10 +269,10 @@ fn a_vhd_keeps_its_time_when_it_is_opened() {
 fn a_parent_with_a_record_is_not_written_by_a_description() {
     for format in formats() {
         let (bench, base) = Bench::new(format);
-        let top = name(&format!("top.{}", format.word()));
+        let top = name(&format!("top.{}", format.as_str()));
         let child_plan = child(format, top.as_str(), base.as_str());
         seeded(100, |seeds| create(&bench.files, &child_plan, seeds)).unwrap();
-        let records = MemoryRecords::default();
+        let records = MemoryRedoRecords::default();
         let key = bench.files.open(&base, FileLockMode::Read, 1).unwrap().properties().id.unwrap();
         leave_record(&bench, &base, &records);
         assert_eq!(records.count(), 1, "{key}");
@@ -280,23 +280,23 @@ fn a_parent_with_a_record_is_not_written_by_a_description() {
         let described =
             recorded(5, Some(&records), |seeds| info(bench.target(&top), seeds)).unwrap();
         let linked =
-            recorded(5, Some(&records), |seeds| relink(bench.target(&top), &base, true, seeds));
+            recorded(5, Some(&records), |seeds| set_parent(bench.target(&top), &base, true, seeds));
         assert_eq!((bench.store.ops(), records.count()), (Vec::new(), 1));
         // Opening a VHDX for writing changes its content identifier for children; opening a VHD
         // does not.
         if format == DiskFormat::Vhd {
-            assert_eq!(described.parent.unwrap().file.as_deref(), Some(base.as_str()));
+            assert_eq!(described.parent.unwrap().found_file.as_deref(), Some(base.as_str()));
             linked.unwrap();
         }
     }
 }
 
 /// Leaves a redo record of the image, as a killed process does.
-fn leave_record(bench: &Bench, file: &FileName, records: &MemoryRecords) {
+fn leave_record(bench: &Bench, file: &FileName, records: &MemoryRedoRecords) {
     let format = bench.target(file).read_format().unwrap();
     let modified = bench.files.open(file, FileLockMode::Read, 1).unwrap().modified().unwrap();
-    let plan = DiskPlan { size: None, ..plan(format, DiskKind::Dynamic, file.as_str()) };
-    let remaining = RemainingRecords::Redo;
+    let plan = DiskPlan { size_bytes: None, ..plan(format, DiskKind::Dynamic, file.as_str()) };
+    let remaining = RemainingRecordPolicy::Redo;
     let mut next = 4000_u128;
     let mut random = || {
         next += 1;
@@ -305,8 +305,8 @@ fn leave_record(bench: &Bench, file: &FileName, records: &MemoryRecords) {
     let seeds = &mut HostInputs {
         random: &mut random,
         now_unix_s: NOW,
-        records: Some(records),
-        left: remaining,
+        redo_records: Some(records),
+        remaining_redo_records: remaining,
     };
     let mut disk = crate::jobs::still_disk::OfflineDisk::from(
         open(bench.files.as_ref(), &plan, seeds).unwrap(),

@@ -4,7 +4,7 @@ use suimon_image::{ByteRange, ImageError};
 use suimon_ports::{FileLockMode, FileName, StoreFiles};
 use suimon_vhd::{FindingSeverity, SizeSource};
 
-use super::still_disk::{Depth, OfflineDisk, RangeLocation};
+use super::still_disk::{LayerScope, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::{DiskError, DiskFault, DiskFormat, DiskPlan, HostInputs, OpenLayer, close, open};
 
@@ -119,7 +119,7 @@ impl CheckJob {
         report: &mut CheckReport,
     ) -> Result<(), DiskError> {
         let mut bytes = Vec::new();
-        for (range, location) in disk.pieces(range, Depth::All)? {
+        for (range, location) in disk.locate_range(range, LayerScope::All)? {
             let RangeLocation::File { layer, offset } = location else { continue };
             for (_, piece) in range.blocks(STEP_BYTES) {
                 let offset = offset.saturating_add(piece.offset() - range.offset());
@@ -145,7 +145,7 @@ pub fn repair(
     seeds: &mut HostInputs<'_>,
 ) -> Result<(), DiskError> {
     let disk = open(files, &DiskPlan { is_read_only: false, ..plan.clone() }, seeds)?;
-    close(disk.spec, &plan.label())
+    close(disk.layer_stack, &plan.label())
 }
 
 fn is_own(error: &DiskError, plan: &DiskPlan) -> bool {
@@ -158,7 +158,7 @@ fn check_structures(
     name: &FileName,
     report: &mut CheckReport,
 ) -> Result<(), DiskError> {
-    let file = files.open(name, FileLockMode::Read, plan.unit())?;
+    let file = files.open(name, FileLockMode::Read, plan.io_alignment())?;
     let disk_error = |error: ImageError| DiskError::new(name, error);
     match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => {}

@@ -11,7 +11,7 @@ const SAME_TIME_S: u64 = 2;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Number of bytes from the beginning of the disk with a durable copy.
-    pub at_bytes: u64,
+    pub completed_bytes: u64,
     /// Source files of the copy with their state. If one of them was changed since, copying starts
     /// from the beginning.
     pub sources: Vec<SourceFile>,
@@ -29,11 +29,11 @@ pub struct SourceFile {
 }
 
 /// Names of the source files of a job.
-pub(super) struct Sources {
+pub(super) struct SourceFileNames {
     names: Vec<FileName>,
 }
 
-impl Sources {
+impl SourceFileNames {
     pub(super) const fn new(names: Vec<FileName>) -> Self {
         Self { names }
     }
@@ -61,12 +61,12 @@ impl Sources {
             source_file.modified_unix_s.saturating_add(SAME_TIME_S) <= now_unix_s
         };
         let can_be_told = !sources.is_empty() && sources.iter().all(is_old);
-        Ok(can_be_told.then_some(Checkpoint { at_bytes, sources }))
+        Ok(can_be_told.then_some(Checkpoint { completed_bytes: at_bytes, sources }))
     }
 
     /// Returns the position in bytes from which a job continues after a checkpoint; 0 if there is
     /// none or a source was changed since.
-    pub(super) fn resumed_at(
+    pub(super) fn resume_position(
         &self,
         files: &dyn StoreFiles,
         checkpoint: Option<&Checkpoint>,
@@ -75,6 +75,6 @@ impl Sources {
             return Ok(0);
         };
         let is_as_before = self.inspect(files)? == checkpoint.sources;
-        Ok(if is_as_before { checkpoint.at_bytes } else { 0 })
+        Ok(if is_as_before { checkpoint.completed_bytes } else { 0 })
     }
 }

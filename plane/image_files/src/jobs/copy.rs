@@ -6,13 +6,13 @@ use std::sync::Arc;
 use suimon_image::ByteRange;
 use suimon_ports::{FileName, StoreFiles};
 
-use super::checkpoint::Sources;
-use super::made_image::{DraftImage, content_of, reopened};
-use super::still_disk::{Depth, OfflineDisk, RangeLocation};
+use super::checkpoint::SourceFileNames;
+use super::made_image::{DraftImage, content_guid, reopen};
+use super::still_disk::{LayerScope, OfflineDisk, RangeLocation};
 use super::{Checkpoint, DiskJob, JobProgress, STEP_BYTES};
 use crate::{
-    DiskError, DiskKind, DiskPlan, HostInputs, IncompleteImage, LAYERS_READ_MAX, decide,
-    open_layers, open_up_to, parent_of, refuse_too_large,
+    DiskError, DiskKind, DiskPlan, HostInputs, IncompleteImage, LAYERS_READ_MAX, new_image_spec,
+    open_layers, open_up_to, parent_properties, check_free_space,
 };
 
 /// Maximum number of ranges that one step of the job copies, if they have little or no payload.
@@ -23,10 +23,10 @@ const STRETCHES_PER_STEP: usize = 64;
 const GRAIN: usize = 4096;
 
 /// Copies the content of a disk to another one in steps.
-pub(super) struct Copy {
+pub(super) struct DiskCopier {
     pub(super) source: OfflineDisk,
     pub(super) target: OfflineDisk,
-    depth: Depth,
+    depth: LayerScope,
     /// True if the target may read as other data where the source has zeros, so that zeros must be
     /// written.
     zeros_matter: bool,
@@ -35,20 +35,20 @@ pub(super) struct Copy {
     buffer: Vec<u8>,
 }
 
-impl Copy {
+impl DiskCopier {
     /// Creates a copy of the whole content of `source`, parents included, to a target that reads as
     /// zeros.
-    pub(super) fn all_content(source: OfflineDisk, target: OfflineDisk) -> Self {
-        Self::new(source, target, Depth::All, false)
+    pub(super) fn new_all_layers(source: OfflineDisk, target: OfflineDisk) -> Self {
+        Self::new(source, target, LayerScope::All, false)
     }
 
     /// Creates a copy of the content of `source` itself, without parents, over the existing content
     /// of the target or its parents.
-    pub(super) fn own_content(source: OfflineDisk, target: OfflineDisk) -> Self {
-        Self::new(source, target, Depth::Own, true)
+    pub(super) fn new_own_layer(source: OfflineDisk, target: OfflineDisk) -> Self {
+        Self::new(source, target, LayerScope::Own, true)
     }
 
-    fn new(source: OfflineDisk, target: OfflineDisk, depth: Depth, zeros_matter: bool) -> Self {
+    fn new(source: OfflineDisk, target: OfflineDisk, depth: LayerScope, zeros_matter: bool) -> Self {
         let pieces = VecDeque::new();
         Self { source, target, depth, zeros_matter, pieces, offset: 0, buffer: Vec::new() }
     }
@@ -87,7 +87,7 @@ impl Copy {
                 if next.is_empty() {
                     return Ok(true);
                 }
-                self.pieces = self.source.pieces(next, self.depth)?.into();
+                self.pieces = self.source.locate_range(next, self.depth)?.into();
             }
             while let Some((range, location)) = self.pieces.pop_front() {
                 let (current, rest) = split(range, location);
@@ -178,9 +178,9 @@ fn is_zeros(bytes: &[u8]) -> bool {
 /// the disk is unchanged. Otherwise it starts from the beginning.
 pub struct CopyJob {
     files: Arc<dyn StoreFiles>,
-    sources: Sources,
+    sources: SourceFileNames,
     /// Copy in progress; `None` once the images are closed.
-    copy: Option<Copy>,
+    copy: Option<DiskCopier>,
     draft: Option<IncompleteImage>,
     is_reserved: bool,
     /// Modification time of the disk's file, if the new image replaces that file; seconds of Unix
@@ -205,15 +205,15 @@ impl CopyJob {
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
         target.check()?;
-        let kind = target.new_kind();
+        let kind = target.creation_kind();
         if kind == DiskKind::Differencing {
             let allowed = "fixed or dynamic; a converted disk has no parent";
-            return Err(target.refuse("kind", &kind.word(), allowed));
+            return Err(target.invalid_value_error("kind", &kind.as_str(), allowed));
         }
         let exists = crate::exists(files.as_ref(), target)?;
         // The result of the earlier job has its final name already, and no incomplete file exists.
         let is_others = || -> Result<bool, DiskError> {
-            let draft = IncompleteImage::reopen(files, target.named()?, target.unit())?;
+            let draft = IncompleteImage::reopen(files, target.file_name()?, target.io_alignment())?;
             Ok(checkpoint.is_none() || draft.is_some())
         };
         if exists && is_others()? {
@@ -221,24 +221,24 @@ impl CopyJob {
         }
         let reading = DiskPlan { is_read_only: true, ..source.clone() };
         let source = open_up_to(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?;
-        let sources = Sources::new(source.layers.clone());
+        let sources = SourceFileNames::new(source.layer_files.clone());
         let source = OfflineDisk::from(source);
         if exists {
             return Ok(Self::completed(files, sources, source.size()));
         }
-        let size = target.size.unwrap_or(source.size());
+        let size = target.size_bytes.unwrap_or(source.size());
         if size < source.size() {
-            return Err(target.refuse("size", &size, "at least the size of the converted disk"));
+            return Err(target.invalid_value_error("size", &size, "at least the size of the converted disk"));
         }
-        let making = decide(&DiskPlan { size: Some(size), ..target.clone() }, None)?;
-        refuse_too_large(files.as_ref(), &making).map_err(|fault| target.error(fault))?;
-        let resume_at = sources.resumed_at(files.as_ref(), checkpoint)?;
-        let draft_image = match reopened(files, target, (resume_at, size), None, seeds)? {
+        let making = new_image_spec(&DiskPlan { size_bytes: Some(size), ..target.clone() }, None)?;
+        check_free_space(files.as_ref(), &making).map_err(|fault| target.error(fault))?;
+        let resume_at = sources.resume_position(files.as_ref(), checkpoint)?;
+        let draft_image = match reopen(files, target, (resume_at, size), None, seeds)? {
             Some(draft_image) => draft_image,
             None => DraftImage::new(files, target, &making, seeds)?,
         };
-        let DraftImage { draft, image, at: resume_at } = draft_image;
-        let mut copy = Copy::all_content(source, OfflineDisk::from(vec![image]));
+        let DraftImage { draft, image, copied_bytes: resume_at } = draft_image;
+        let mut copy = DiskCopier::new_all_layers(source, OfflineDisk::from(vec![image]));
         copy.set_position(resume_at);
         Ok(Self::new(files, sources, copy, draft, kind, None))
     }
@@ -257,48 +257,48 @@ impl CopyJob {
         plan.check()?;
         let reading = DiskPlan { is_read_only: true, ..plan.clone() };
         let layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?;
-        let name = plan.named()?;
+        let name = plan.file_name()?;
         let Some(top_layer) = layers.first() else {
             return Err(plan.error(suimon_ports::StoreFault::Missing));
         };
-        let kind = top_layer.kind().unwrap_or(plan.new_kind());
+        let kind = top_layer.kind().unwrap_or(plan.creation_kind());
         if kind == DiskKind::Fixed {
             let allowed = "dynamic or differencing; all space of a fixed disk is allocated";
-            return Err(plan.refuse("kind", &kind.word(), allowed));
+            return Err(plan.invalid_value_error("kind", &kind.as_str(), allowed));
         }
-        let parent = layers.get(1).map(|parent| parent_of(files.as_ref(), parent, name));
+        let parent = layers.get(1).map(|parent| parent_properties(files.as_ref(), parent, name));
         let modified = files.status(name)?.modified_unix_s;
-        let shape = top_layer.shape();
+        let shape = top_layer.geometry();
         let compacted = DiskPlan {
             kind: Some(kind),
-            size: Some(shape.size),
+            size_bytes: Some(shape.size_bytes),
             block_bytes: top_layer.block_bytes(),
-            physical_sector: shape.physical_sector,
+            physical_sector_bytes: shape.physical_sector_bytes,
             ..plan.clone()
         };
-        let mut making = decide(&compacted, parent.transpose()?)?;
+        let mut making = new_image_spec(&compacted, parent.transpose()?)?;
         making.identity = top_layer.identity();
-        let sources = Sources::new(layers.iter().map(|layer| layer.name.clone()).collect());
-        let resume_at = sources.resumed_at(files.as_ref(), checkpoint)?;
-        let content = content_of(making.identity);
+        let sources = SourceFileNames::new(layers.iter().map(|layer| layer.name.clone()).collect());
+        let resume_at = sources.resume_position(files.as_ref(), checkpoint)?;
+        let content = content_guid(making.identity);
         let draft_image =
-            match reopened(files, &compacted, (resume_at, shape.size), content, seeds)? {
+            match reopen(files, &compacted, (resume_at, shape.size_bytes), content, seeds)? {
                 Some(draft_image) => draft_image,
                 None => DraftImage::new(files, &compacted, &making, seeds)?,
             };
-        let DraftImage { draft, image, at: resume_at } = draft_image;
+        let DraftImage { draft, image, copied_bytes: resume_at } = draft_image;
         let target = OfflineDisk::from(vec![image]);
         let source = OfflineDisk::from(layers);
         let mut copy = match kind {
-            DiskKind::Differencing => Copy::own_content(source, target),
-            _ => Copy::all_content(source, target),
+            DiskKind::Differencing => DiskCopier::new_own_layer(source, target),
+            _ => DiskCopier::new_all_layers(source, target),
         };
         copy.set_position(resume_at);
         Ok(Self::new(files, sources, copy, draft, kind, Some(modified)))
     }
 
     /// Creates a job that is done, because an earlier job has completed its work.
-    fn completed(files: &Arc<dyn StoreFiles>, sources: Sources, total_bytes: u64) -> Self {
+    fn completed(files: &Arc<dyn StoreFiles>, sources: SourceFileNames, total_bytes: u64) -> Self {
         Self {
             files: Arc::clone(files),
             sources,
@@ -312,8 +312,8 @@ impl CopyJob {
 
     fn new(
         files: &Arc<dyn StoreFiles>,
-        sources: Sources,
-        copy: Copy,
+        sources: SourceFileNames,
+        copy: DiskCopier,
         draft: IncompleteImage,
         kind: DiskKind,
         replaced_unix_s: Option<u64>,
@@ -332,7 +332,7 @@ impl CopyJob {
 
     /// Returns the temporary name of the file that is being written; `None` if the job is done.
     #[must_use]
-    pub fn draft_name(&self) -> Option<&FileName> {
+    pub fn incomplete_name(&self) -> Option<&FileName> {
         self.draft.as_ref().map(IncompleteImage::name)
     }
 
@@ -343,18 +343,18 @@ impl CopyJob {
         if let Some(draft) = self.draft.as_ref().filter(|_| self.is_reserved) {
             self.files.reserve(draft.name())?;
         }
-        self.close().map_err(DiskError::not_ended)
+        self.close().map_err(DiskError::into_close_failed)
     }
 
     fn close(&mut self) -> Result<JobProgress, DiskError> {
-        let Some(Copy { source, target, .. }) = self.copy.take() else { return Ok(self.done) };
+        let Some(DiskCopier { source, target, .. }) = self.copy.take() else { return Ok(self.done) };
         target.close()?;
         let Some(draft) = self.draft.take() else { return Ok(self.done) };
         match self.replaced_unix_s {
             Some(modified) => {
                 // Children of a VHD identify its content by this time.
                 self.files.set_modified(draft.name(), modified)?;
-                draft.replace()?;
+                draft.replace_target()?;
             }
             None => draft.publish()?,
         }
@@ -375,9 +375,9 @@ impl DiskJob for CopyJob {
         self.sources.checkpoint(self.files.as_ref(), durable_at, now_unix_s)
     }
 
-    fn leave(&mut self) {
+    fn keep_for_resume(&mut self) {
         if let Some(draft) = self.draft.take() {
-            draft.leave();
+            draft.keep_for_resume();
         }
     }
 }

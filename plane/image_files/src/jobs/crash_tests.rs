@@ -6,7 +6,7 @@ use suimon_ports::FileName;
 use super::tests::{BASE, Bench, CHILD, MB, compact, convert, kinds, merge, model, plan_of_parent};
 use super::*;
 use crate::open_tests::{name, plan, seeded};
-use crate::{DiskFault, DiskFormat, DiskKind, sweep};
+use crate::{DiskFault, DiskFormat, DiskKind, remove_all_incomplete};
 
 /// Runs a job and simulates a crash after each of its changes to the store. The disk must have its
 /// content after the recovery that precedes the opening of disks, and again after a further run of
@@ -28,7 +28,7 @@ fn crash_everywhere(
         // not synchronised are simulated.
         let modes = if ops - crash_point < 8 { 0..3 } else { crash_point % 3..crash_point % 3 + 1 };
         for mode in modes {
-            let crashed = Bench::with_store(bench.store.crashed(crash_point, || match mode {
+            let crashed = Bench::with_store(bench.store.store_after_crash(crash_point, || match mode {
                 0 => WriteOutcome::Persisted,
                 1 => WriteOutcome::Lost,
                 _ => {
@@ -37,7 +37,7 @@ fn crash_everywhere(
                         [(bits >> 60) as usize % 3]
                 }
             }));
-            sweep(crashed.files.as_ref(), &[]).unwrap();
+            remove_all_incomplete(crashed.files.as_ref(), &[]).unwrap();
             recover_merges(crashed.files.as_ref()).unwrap();
             is_good(&crashed, false);
             match job(&crashed) {

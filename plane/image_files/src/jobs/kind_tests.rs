@@ -11,11 +11,11 @@ const MB: usize = super::tests::MB;
 fn jobs_read_kind_and_parent_from_the_image() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let (bench, top) = Bench::with_child(format);
-        let top = DiskPlan { kind: None, parent: None, size: None, block_bytes: None, ..top };
+        let top = DiskPlan { kind: None, parent: None, size_bytes: None, block_bytes: None, ..top };
         let content = model(&[&BASE, &CHILD], 3 * MB);
         compact(&bench, &top).unwrap();
         assert_eq!(bench.read(&top), content);
-        let child = name(&format!("over.{}", format.word()));
+        let child = name(&format!("over.{}", format.as_str()));
         let snapshot_plan =
             seeded(300, |seeds| snapshot(&bench.files, &top, child, seeds)).unwrap();
         let snapshot_plan = DiskPlan { kind: None, parent: None, ..snapshot_plan };
@@ -24,7 +24,7 @@ fn jobs_read_kind_and_parent_from_the_image() {
             merge(&bench, plan).unwrap();
             bench.files.remove(plan.file.as_ref().unwrap()).unwrap();
         }
-        let base = name(&format!("base.{}", format.word()));
+        let base = name(&format!("base.{}", format.as_str()));
         let base = DiskPlan { file: Some(base), ..top };
         assert_eq!(bench.read(&base), content);
         // A disk without a parent is not merged, and is not assumed to be fixed.
@@ -37,7 +37,7 @@ fn jobs_read_kind_and_parent_from_the_image() {
         let fixed = DiskPlan {
             kind: Some(DiskKind::Fixed),
             file: Some(name("fixed")),
-            size: Some(MB as u64),
+            size_bytes: Some(MB as u64),
             ..base.clone()
         };
         bench.make(&fixed, 500);

@@ -16,7 +16,7 @@ pub(super) struct DraftImage {
     pub(super) draft: IncompleteImage,
     pub(super) image: OpenLayer,
     /// Number of bytes from the beginning of the disk that the image contains already.
-    pub(super) at: u64,
+    pub(super) copied_bytes: u64,
 }
 
 impl DraftImage {
@@ -27,18 +27,18 @@ impl DraftImage {
         making: &NewImageSpec,
         seeds: &mut HostInputs<'_>,
     ) -> Result<Self, DiskError> {
-        let draft = IncompleteImage::new(files, plan.named()?, plan.unit())?;
+        let draft = IncompleteImage::new(files, plan.file_name()?, plan.io_alignment())?;
         let written = write_image(draft.file()?.as_image_file(), making, seeds);
-        written.map_err(|error| DiskError::new(draft.name(), error).or_full())?;
-        let image = open_draft(&draft, plan, content_of(making.identity), seeds)?;
-        Ok(Self { draft, image, at: 0 })
+        written.map_err(|error| DiskError::new(draft.name(), error).normalize_store_full())?;
+        let image = open_draft(&draft, plan, content_guid(making.identity), seeds)?;
+        Ok(Self { draft, image, copied_bytes: 0 })
     }
 }
 
 /// Reopens the incomplete image of an earlier job, which contains the first `resume_at` bytes of a
 /// disk of `size` bytes. Returns `None` if the job must start from the beginning, because there is
 /// none or it is damaged.
-pub(super) fn reopened(
+pub(super) fn reopen(
     files: &Arc<dyn StoreFiles>,
     plan: &DiskPlan,
     (resume_at, size): (u64, u64),
@@ -48,12 +48,12 @@ pub(super) fn reopened(
     if resume_at == 0 {
         return Ok(None);
     }
-    let Some(draft) = IncompleteImage::reopen(files, plan.named()?, plan.unit())? else {
+    let Some(draft) = IncompleteImage::reopen(files, plan.file_name()?, plan.io_alignment())? else {
         return Ok(None);
     };
     match open_draft(&draft, plan, content, seeds) {
-        Ok(image) if image.shape().size == size && resume_at <= size => {
-            Ok(Some(DraftImage { draft, image, at: resume_at }))
+        Ok(image) if image.geometry().size_bytes == size && resume_at <= size => {
+            Ok(Some(DraftImage { draft, image, copied_bytes: resume_at }))
         }
         // Dropping the incomplete image removes it; a new one is created.
         Ok(_) | Err(_) => Ok(None),
@@ -71,7 +71,7 @@ fn open_draft(
     OpenLayer::from_file(Arc::clone(draft.file()?), draft.name(), options, content, seeds)
 }
 
-pub(super) const fn content_of(identity: Identity) -> Option<Guid> {
+pub(super) const fn content_guid(identity: Identity) -> Option<Guid> {
     match identity {
         Identity::Vhdx { content, .. } => Some(content),
         _ => None,

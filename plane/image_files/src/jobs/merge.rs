@@ -12,8 +12,8 @@ use suimon_image::ImageError;
 use suimon_ports::{DiskFile, FileLockMode, FileName, StoreFault, StoreFiles};
 use suimon_vhd::SizeSource;
 
-use super::checkpoint::Sources;
-use super::copy::Copy;
+use super::checkpoint::SourceFileNames;
+use super::copy::DiskCopier;
 use super::{Checkpoint, DiskJob, JobProgress};
 use crate::{
     DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, Identity, IncompleteImage,
@@ -35,10 +35,10 @@ const NOTE_BYTES_MAX: u64 = 20;
 pub struct MergeJob {
     files: Arc<dyn StoreFiles>,
     /// The child's file, the source of the merge.
-    sources: Sources,
+    sources: SourceFileNames,
     merged: DiskPlan,
     /// Copy in progress; `None` once the images are closed.
-    copy: Option<Copy>,
+    copy: Option<DiskCopier>,
     /// Note file beside a VHD parent, open and locked, with the parent's modification time; `None`
     /// for VHDX.
     note: Option<(FileName, Arc<dyn DiskFile>)>,
@@ -68,11 +68,11 @@ impl MergeJob {
         let mut layers = open_layers(files.as_ref(), &reading, LAYERS_READ_MAX, seeds)?.into_iter();
         let (Some(child), Some(parent)) = (layers.next(), layers.next()) else {
             let allowed = "differencing; only a disk with a parent can be merged";
-            return Err(plan.refuse("kind", &plan.new_kind().word(), allowed));
+            return Err(plan.invalid_value_error("kind", &plan.creation_kind().as_str(), allowed));
         };
         let options = plan.layer_options(FileLockMode::Read);
         refuse_siblings(files.as_ref(), &child, &parent, options, seeds)?;
-        let (size, before, identity) = (child.shape().size, parent.shape().size, parent.identity());
+        let (size, before, identity) = (child.geometry().size_bytes, parent.geometry().size_bytes, parent.identity());
         let name = parent.name.clone();
         let merged = DiskPlan {
             kind: Some(parent.kind().unwrap_or(DiskKind::Fixed)),
@@ -87,8 +87,8 @@ impl MergeJob {
             _ => None,
         };
         let total_bytes = size;
-        let sources = Sources::new(vec![child.name.clone()]);
-        let resume_at = sources.resumed_at(files.as_ref(), checkpoint)?.min(size);
+        let sources = SourceFileNames::new(vec![child.name.clone()]);
+        let resume_at = sources.resume_position(files.as_ref(), checkpoint)?.min(size);
         let mut job = Self {
             files: Arc::clone(files),
             sources,
@@ -97,18 +97,18 @@ impl MergeJob {
             note,
             done: JobProgress { done_bytes: total_bytes, total_bytes, is_done: true },
         };
-        let file = files.open(&name, FileLockMode::Write, plan.unit())?;
+        let file = files.open(&name, FileLockMode::Write, plan.io_alignment())?;
         if size > before {
             enlarge(file.as_ref(), plan.format, size, identity, seeds)
-                .map_err(|error| DiskError::new(&name, error).or_full())?;
+                .map_err(|error| DiskError::new(&name, error).normalize_store_full())?;
         }
         let content = match identity {
             Identity::Vhdx { content, .. } => Some(content),
             _ => None,
         };
-        let options = LayerOptions { used: FileLockMode::Write, ..options };
+        let options = LayerOptions { lock_mode: FileLockMode::Write, ..options };
         let target = OpenLayer::from_file(file, &name, options, content, seeds)?;
-        let mut copy = Copy::own_content(vec![child].into(), vec![target].into());
+        let mut copy = DiskCopier::new_own_layer(vec![child].into(), vec![target].into());
         copy.set_position(resume_at);
         job.copy = Some(copy);
         Ok(job)
@@ -116,7 +116,7 @@ impl MergeJob {
 
     /// Returns the plan of the disk after the merge: the parent with its own kind and parent.
     #[must_use]
-    pub const fn merged(&self) -> &DiskPlan {
+    pub const fn merged_plan(&self) -> &DiskPlan {
         &self.merged
     }
 
@@ -143,7 +143,7 @@ impl DiskJob for MergeJob {
             return Ok(copy.progress(false));
         }
         copy.make_durable()?;
-        self.end().map_err(DiskError::not_ended)?;
+        self.end().map_err(DiskError::into_close_failed)?;
         Ok(self.done)
     }
 
@@ -182,7 +182,7 @@ fn refuse_siblings(
             }
             // A writable child that is open has locked its parent. A damaged file, or a file of
             // another format, is not a child.
-            let Ok(file) = files.open(&name, options.used, options.unit) else { continue };
+            let Ok(file) = files.open(&name, options.lock_mode, options.io_alignment) else { continue };
             // The file remains unchanged: redo records of a killed process affect neither it nor
             // its parent's identifiers.
             let Ok(other) = OpenLayer::from_file(file, &name, options, None, seeds) else {
@@ -220,7 +220,7 @@ fn note_name(parent: &FileName) -> Result<FileName, DiskError> {
     parent.with_file_name(&format!(".{last}{NOTE_ENDING}")).map_err(|bad| {
         let value = format!("{last} ({bad})");
         let allowed = "a name that leaves room for 14 bytes";
-        DiskError::new(parent, DiskFault::Plan { field: "parent", value, allowed })
+        DiskError::new(parent, DiskFault::InvalidPlan { field: "parent", value, allowed })
     })
 }
 

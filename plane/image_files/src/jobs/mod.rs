@@ -85,5 +85,5 @@ pub trait DiskJob: Send {
 
     /// Prepares for a later continuation from the last checkpoint: dropping the job then keeps its
     /// incomplete files.
-    fn leave(&mut self) {}
+    fn keep_for_resume(&mut self) {}
 }

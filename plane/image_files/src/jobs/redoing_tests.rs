@@ -3,14 +3,14 @@
 
 use suimon_image::ByteRange;
 use suimon_ports::RedoRecords;
-use suimon_ports::testing::MemoryRecords;
+use suimon_ports::testing::MemoryRedoRecords;
 
 use super::still_disk::OfflineDisk;
 use super::tests::{BASE, Bench, CHILD, Fill, MB, model, run};
 use super::{CheckJob, CopyJob, MergeJob};
 use crate::open_tests::{child, name, plan, recorded};
 use crate::{
-    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, OpenedDisk, RemainingRecords,
+    DiskError, DiskFault, DiskFormat, DiskKind, DiskPlan, HostInputs, OpenedDisk, RemainingRecordPolicy,
     create, discard_remaining_record, open,
 };
 
@@ -19,13 +19,13 @@ const FORMATS: [DiskFormat; 2] = [DiskFormat::Vhd, DiskFormat::Vhdx];
 fn open_disk(
     bench: &Bench,
     plan: &DiskPlan,
-    records: &MemoryRecords,
+    records: &MemoryRedoRecords,
 ) -> Result<OpenedDisk, DiskError> {
     recorded(7000, Some(records), |seeds| open(bench.files.as_ref(), plan, seeds))
 }
 
 /// Writes to a disk and leaves the files in the state in which a killed process leaves them.
-fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRecords) {
+fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &MemoryRedoRecords) {
     let mut disk = OfflineDisk::from(open_disk(bench, plan, records).unwrap());
     for (offset, len, byte) in fills {
         let bytes = vec![*byte; len.div_ceil(512) * 512];
@@ -36,12 +36,12 @@ fn write_and_die(bench: &Bench, plan: &DiskPlan, fills: &[Fill], records: &Memor
 }
 
 /// Creates a disk and its redo record in the state in which a killed process leaves them.
-fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRecords) {
+fn left(format: DiskFormat) -> (Bench, DiskPlan, MemoryRedoRecords) {
     let bench = Bench::new();
     let block_bytes = Some(if format == DiskFormat::Vhd { MB as u64 / 2 } else { MB as u64 });
     let base = DiskPlan { block_bytes, ..plan(format, DiskKind::Dynamic, "base") };
     bench.make(&base, 1);
-    let records = MemoryRecords::default();
+    let records = MemoryRedoRecords::default();
     write_and_die(&bench, &base, &BASE, &records);
     assert_ne!(bench.read(&base), model(&[&BASE], 3 * MB), "the change is in the record only");
     (bench, base, records)
@@ -116,7 +116,7 @@ fn changes_that_another_host_may_have_overwritten_are_not_redone() {
         let content = bench.read(&base);
         let reading = DiskPlan { is_read_only: true, ..base.clone() };
         let taken_over = recorded(100, Some(&records), |seeds| {
-            seeds.left = RemainingRecords::Discard;
+            seeds.remaining_redo_records = RemainingRecordPolicy::Discard;
             open(bench.files.as_ref(), &reading, seeds)
         });
         drop(taken_over.unwrap());
@@ -165,7 +165,7 @@ fn an_image_that_another_program_wrote_to_is_refused_until_the_record_is_removed
         let content = bench.read(&base);
         let bytes = bench.store.files()[&name("base")].clone();
         let error = open_disk(&bench, &base, &records).err().unwrap();
-        let DiskFault::NotRedone { record, .. } = &*error.fault else { panic!("{error}") };
+        let DiskFault::RedoFailed { record, .. } = &*error.fault else { panic!("{error}") };
         assert!(error.to_string().contains(&format!("remove {record}")), "{error}");
         assert_eq!(bench.store.files()[&name("base")], bytes, "{format:?}: nothing was changed");
         records.discard(record.strip_prefix("memory/").unwrap()).unwrap();

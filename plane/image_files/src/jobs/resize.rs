@@ -29,14 +29,14 @@ pub fn resize(
 ) -> Result<u64, DiskError> {
     plan.check()?;
     plan.check_size(size)?;
-    let name = plan.named()?;
+    let name = plan.file_name()?;
     // Opening and closing verifies that the image is as planned, intact, and has its parents.
     let disk = open(files, plan, seeds)?;
-    let (before, kind) = (disk.shape.size, disk.kind);
-    close(disk.spec, &plan.label())?;
+    let (before, kind) = (disk.geometry.size_bytes, disk.kind);
+    close(disk.layer_stack, &plan.label())?;
     if size < before {
         let allowed = "at least the present size; disks cannot shrink";
-        return Err(plan.refuse("size", &size, allowed));
+        return Err(plan.invalid_value_error("size", &size, allowed));
     }
     if size == before {
         return Ok(size);
@@ -44,10 +44,10 @@ pub fn resize(
     if kind == DiskKind::Fixed {
         let (needed, free) = (size - before, files.space()?.free_bytes);
         if free < needed {
-            return Err(plan.error(DiskFault::NoSpace { required: needed, free }));
+            return Err(plan.error(DiskFault::NoSpace { required_bytes: needed, free_bytes: free }));
         }
     }
-    let file = files.open(name, FileLockMode::Write, plan.unit())?;
+    let file = files.open(name, FileLockMode::Write, plan.io_alignment())?;
     let resized = match plan.format {
         DiskFormat::Raw | DiskFormat::PassThrough => file
             .set_len(size)
@@ -59,7 +59,7 @@ pub fn resize(
             suimon_vhdx::resize(file.as_image_file(), size, &seeds.write_guids()).map(|()| size)
         }
     };
-    let resized = resized.map_err(|error| plan.error(error).or_full())?;
+    let resized = resized.map_err(|error| plan.error(error).normalize_store_full())?;
     if kind == DiskKind::Fixed {
         files.reserve(name)?;
     }
@@ -81,20 +81,20 @@ pub fn snapshot(
 ) -> Result<DiskPlan, DiskError> {
     if !matches!(plan.format, DiskFormat::Vhd | DiskFormat::Vhdx) {
         let allowed = "vhd or vhdx; convert the disk first";
-        return Err(plan.refuse("format", &plan.format.word(), allowed));
+        return Err(plan.invalid_value_error("format", &plan.format.as_str(), allowed));
     }
     let of_child = DiskPlan {
         kind: Some(DiskKind::Differencing),
         file: Some(child),
-        size: None,
-        parent: Some(plan.named()?.clone()),
+        size_bytes: None,
+        parent: Some(plan.file_name()?.clone()),
         block_bytes: None,
         is_read_only: false,
         ..plan.clone()
     };
     // The whole chain of parents is intact, and the image is not open for writing.
     let disk = open(files.as_ref(), &DiskPlan { is_read_only: true, ..plan.clone() }, seeds)?;
-    if disk.layers.len() >= LAYERS_MAX {
+    if disk.layer_files.len() >= LAYERS_MAX {
         return Err(plan.error(DiskFault::LayerLimitReached { max: LAYERS_MAX }));
     }
     drop(disk);
@@ -103,7 +103,7 @@ pub fn snapshot(
     match open(files.as_ref(), &DiskPlan { is_read_only: true, ..of_child.clone() }, seeds) {
         Ok(_) => Ok(of_child),
         Err(error) => {
-            let _ = files.remove(of_child.named()?);
+            let _ = files.remove(of_child.file_name()?);
             Err(error)
         }
     }

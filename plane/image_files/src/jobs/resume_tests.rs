@@ -7,7 +7,7 @@ use super::crash_tests::is_of_full_store;
 use super::tests::{Bench, Fill, MB, model, plan_of_parent, run};
 use super::*;
 use crate::open_tests::{child, plan, seeded};
-use crate::{DiskFormat, DiskKind, DiskPlan, incomplete_name, sweep};
+use crate::{DiskFormat, DiskKind, DiskPlan, incomplete_name, remove_all_incomplete};
 
 const NOW: u64 = 1_700_009_999;
 const SIZE: usize = 24 * MB;
@@ -40,7 +40,7 @@ struct Case {
 impl Case {
     fn new(format: DiskFormat, work: Work) -> Self {
         let bench = Bench::new();
-        let base = DiskPlan { size: Some(SIZE as u64), ..plan(format, DiskKind::Dynamic, "base") };
+        let base = DiskPlan { size_bytes: Some(SIZE as u64), ..plan(format, DiskKind::Dynamic, "base") };
         bench.make(&base, 1);
         bench.fill(&base, &BASE);
         let top = child(format, "top", "base");
@@ -64,7 +64,7 @@ impl Case {
         seeded(700, |seeds| -> Result<Box<dyn DiskJob>, DiskError> {
             Ok(match self.work {
                 Work::Convert(..) => {
-                    let target = DiskPlan { size: None, ..self.target() };
+                    let target = DiskPlan { size_bytes: None, ..self.target() };
                     Box::new(CopyJob::convert(files, &self.top, &target, checkpoint, seeds)?)
                 }
                 Work::Compact => Box::new(CopyJob::compact(files, &self.top, checkpoint, seeds)?),
@@ -76,7 +76,7 @@ impl Case {
     /// Performs the recovery that a new process performs before it opens disks.
     fn clear_up(&self) {
         let kept_drafts = [incomplete_name(self.target().file.as_ref().unwrap()).unwrap()];
-        assert!(sweep(self.bench.files.as_ref(), &kept_drafts).unwrap().is_empty());
+        assert!(remove_all_incomplete(self.bench.files.as_ref(), &kept_drafts).unwrap().is_empty());
         recover_merges(self.bench.files.as_ref()).unwrap();
     }
 
@@ -102,7 +102,7 @@ fn cut_off(case: &Case) -> (Box<dyn DiskJob>, Checkpoint, usize) {
     let progress = job.step().unwrap();
     assert!(!progress.is_done, "{:?}", case.work);
     let checkpoint = job.checkpoint(NOW).unwrap().unwrap();
-    assert_eq!(checkpoint.at_bytes, progress.done_bytes);
+    assert_eq!(checkpoint.completed_bytes, progress.done_bytes);
     let durable = case.bench.store.ops().len();
     job.step().unwrap();
     (job, checkpoint, durable)
@@ -120,7 +120,7 @@ fn a_job_interrupted_by_a_crash_continues_from_its_checkpoint() {
             for (nth, crash_point) in
                 (durable..=ops).step_by(((ops - durable) / 3).max(1)).enumerate()
             {
-                let store = case.bench.store.crashed(crash_point, || match nth % 3 {
+                let store = case.bench.store.store_after_crash(crash_point, || match nth % 3 {
                     0 => WriteOutcome::Persisted,
                     1 => WriteOutcome::Lost,
                     _ => {
@@ -134,7 +134,7 @@ fn a_job_interrupted_by_a_crash_continues_from_its_checkpoint() {
                 crashed.assert_content(false);
                 let mut job = crashed.begin(Some(&checkpoint)).unwrap();
                 let first = job.step().unwrap().done_bytes;
-                assert!(first > checkpoint.at_bytes, "{work:?} at {crash_point}: {first}");
+                assert!(first > checkpoint.completed_bytes, "{work:?} at {crash_point}: {first}");
                 run(job.as_mut()).unwrap();
                 drop(job);
                 crashed.assert_content(true);
@@ -150,12 +150,12 @@ fn a_job_that_is_left_continues_and_a_dropped_one_is_reverted() {
         let case = Case::new(DiskFormat::Vhdx, work);
         let before = case.bench.store.files().len();
         let (mut job, checkpoint, _) = cut_off(&case);
-        job.leave();
+        job.keep_for_resume();
         drop(job);
         case.clear_up();
         case.assert_content(false);
         let mut job = case.begin(Some(&checkpoint)).unwrap();
-        assert!(job.step().unwrap().done_bytes > checkpoint.at_bytes);
+        assert!(job.step().unwrap().done_bytes > checkpoint.completed_bytes);
         drop(job);
         assert_eq!(case.bench.store.files().len(), before, "{work:?}");
         case.assert_content(false);
@@ -167,12 +167,12 @@ fn a_job_on_a_disk_changed_meanwhile_starts_from_the_beginning() {
     for work in WORKS {
         let case = Case::new(DiskFormat::Vhdx, work);
         let (mut job, checkpoint, _) = cut_off(&case);
-        job.leave();
+        job.keep_for_resume();
         drop(job);
         case.bench.store.set_time(NOW + 1);
         case.bench.fill(&case.top, &CHILD[..1]);
         let mut job = case.begin(Some(&checkpoint)).unwrap();
-        assert!(job.step().unwrap().done_bytes <= checkpoint.at_bytes, "{work:?}");
+        assert!(job.step().unwrap().done_bytes <= checkpoint.completed_bytes, "{work:?}");
         // The file was changed in this second, and a further change could not be detected.
         assert_eq!(job.checkpoint(NOW + 1).unwrap(), None, "{work:?}");
         run(job.as_mut()).unwrap();
@@ -187,7 +187,7 @@ fn a_damaged_or_missing_incomplete_image_is_created_again() {
         for work in WORKS.into_iter().filter(|work| *work != Work::Merge) {
             let case = Case::new(DiskFormat::Vhd, work);
             let (mut job, checkpoint, _) = cut_off(&case);
-            job.leave();
+            job.keep_for_resume();
             drop(job);
             let draft = incomplete_name(case.target().file.as_ref().unwrap()).unwrap();
             if is_missing {
@@ -198,7 +198,7 @@ fn a_damaged_or_missing_incomplete_image_is_created_again() {
                 file.set_len(4096).unwrap();
             }
             let mut job = case.begin(Some(&checkpoint)).unwrap();
-            assert!(job.step().unwrap().done_bytes <= checkpoint.at_bytes, "{work:?}");
+            assert!(job.step().unwrap().done_bytes <= checkpoint.completed_bytes, "{work:?}");
             run(job.as_mut()).unwrap();
             drop(job);
             case.assert_content(true);

@@ -22,13 +22,13 @@ pub(crate) enum RangeLocation {
     File { layer: usize, offset: u64 },
     /// Unallocated range that reads as zeros.
     Zero,
-    /// In a parent, which was not queried because of [`Depth::Own`].
+    /// In a parent, which was not queried because of [`LayerScope::Own`].
     Parent,
 }
 
 /// Layers that are queried for the location of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Depth {
+pub(crate) enum LayerScope {
     /// Only the disk's own layer.
     Own,
     /// The disk's own layer and all parents.
@@ -43,8 +43,8 @@ pub(crate) struct OfflineDisk {
 
 impl From<OpenedDisk> for OfflineDisk {
     fn from(disk: OpenedDisk) -> Self {
-        let names = disk.layers.iter().map(String::from).collect();
-        Self { layers: disk.spec.layers, names }
+        let names = disk.layer_files.iter().map(String::from).collect();
+        Self { layers: disk.layer_stack.layers, names }
     }
 }
 
@@ -58,19 +58,19 @@ impl From<Vec<OpenLayer>> for OfflineDisk {
 impl OfflineDisk {
     /// Returns the size of the disk in bytes.
     pub(crate) fn size(&self) -> u64 {
-        self.layers.first().map_or(0, |layer| layer.image.disk_geometry().size)
+        self.layers.first().map_or(0, |layer| layer.image.disk_geometry().size_bytes)
     }
 
     /// Returns the length in bytes of the ranges in which jobs process the disk: a whole number of
     /// blocks, at least [`STEP_BYTES`](super::STEP_BYTES).
     pub(crate) fn chunk_bytes(&self) -> u64 {
-        let block = self.layers.first().map_or(0, |layer| layer.image.disk_geometry().block);
+        let block = self.layers.first().map_or(0, |layer| layer.image.disk_geometry().block_bytes);
         block.max(super::STEP_BYTES)
     }
 
     fn error(&self, layer: usize, error: ImageError) -> DiskError {
         let name = self.names.get(layer).map_or("device", String::as_str);
-        DiskError::new(name, error).or_full()
+        DiskError::new(name, error).normalize_store_full()
     }
 
     fn layer(&mut self, number: usize) -> Result<&mut DiskLayer, DiskError> {
@@ -81,15 +81,15 @@ impl OfflineDisk {
     }
 
     /// Returns the locations of a range in ascending order and without gaps.
-    pub(crate) fn pieces(
+    pub(crate) fn locate_range(
         &mut self,
         range: ByteRange,
-        depth: Depth,
+        depth: LayerScope,
     ) -> Result<Vec<(ByteRange, RangeLocation)>, DiskError> {
         let mut located = Vec::new();
         let mut open = vec![(0, range)];
         while let Some((number, range)) = open.pop() {
-            let size = self.layer(number)?.image.disk_geometry().size.max(range.offset());
+            let size = self.layer(number)?.image.disk_geometry().size_bytes.max(range.offset());
             // A parent reads as zeros beyond its end.
             let (inside, after) = range.split_at(size - range.offset());
             let mut extents: Vec<ImageExtent> = Vec::new();
@@ -106,7 +106,7 @@ impl OfflineDisk {
                         located.push((current, RangeLocation::File { layer: number, offset }));
                     }
                     Location::Zero => located.push((current, RangeLocation::Zero)),
-                    Location::Parent if depth == Depth::Own => {
+                    Location::Parent if depth == LayerScope::Own => {
                         located.push((current, RangeLocation::Parent));
                     }
                     Location::Parent => parent_ranges.push((number + 1, current)),

@@ -6,10 +6,10 @@ use suimon_image::ByteRange;
 use suimon_ports::StoreFiles;
 use suimon_ports::testing::MemoryStore;
 
-use super::still_disk::{Depth, OfflineDisk, RangeLocation};
+use super::still_disk::{LayerScope, OfflineDisk, RangeLocation};
 use super::*;
 use crate::open_tests::{child, name, plan, seeded};
-use crate::{DiskFault, DiskFormat, DiskKind, DiskPlan, create, open, sweep};
+use crate::{DiskFault, DiskFormat, DiskKind, DiskPlan, create, open, remove_all_incomplete};
 
 pub(super) const MB: usize = 1 << 20;
 const NOW: u64 = 1_700_000_000;
@@ -70,7 +70,7 @@ impl Bench {
         let mut disk = self.open_offline(&DiskPlan { is_read_only: true, ..plan.clone() });
         let mut bytes = vec![0; disk.size() as usize];
         for (range, location) in
-            disk.pieces(ByteRange::new(0, disk.size()).unwrap(), Depth::All).unwrap()
+            disk.locate_range(ByteRange::new(0, disk.size()).unwrap(), LayerScope::All).unwrap()
         {
             if let RangeLocation::File { layer, offset } = location {
                 let range = range.offset() as usize..range.end() as usize;
@@ -87,11 +87,11 @@ impl Bench {
     /// Creates `base` with its content, and its child `top`.
     pub(super) fn with_child(format: DiskFormat) -> (Self, DiskPlan) {
         let bench = Self::new();
-        let base = plan(format, DiskKind::Dynamic, &format!("base.{}", format.word()));
+        let base = plan(format, DiskKind::Dynamic, &format!("base.{}", format.as_str()));
         bench.make(&base, 1);
         bench.fill(&base, &BASE);
         let top =
-            child(format, &format!("top.{}", format.word()), &format!("base.{}", format.word()));
+            child(format, &format!("top.{}", format.as_str()), &format!("base.{}", format.as_str()));
         bench.make(&top, 100);
         bench.fill(&top, &CHILD);
         bench.store.set_time(NOW + 1000);
@@ -138,7 +138,7 @@ pub(super) fn kinds() -> Vec<DiskPlan> {
         (Vhdx, Dynamic),
     ];
     kinds
-        .map(|(format, kind)| plan(format, kind, &format!("{}-{}", format.word(), kind.word())))
+        .map(|(format, kind)| plan(format, kind, &format!("{}-{}", format.as_str(), kind.as_str())))
         .into()
 }
 
@@ -152,7 +152,7 @@ fn a_disk_converted_to_any_format_and_kind_keeps_its_content() {
         bench.fill(&from, &fills);
         for to in kinds() {
             let to =
-                DiskPlan { size: None, file: Some(name(&format!("new-{}", to.label()))), ..to };
+                DiskPlan { size_bytes: None, file: Some(name(&format!("new-{}", to.label()))), ..to };
             convert(&bench, &from, &to).unwrap();
             let content = model(&[&fills], 3 * MB);
             assert!(bench.read(&to) == content, "{} {}", from.label(), to.label());
@@ -160,13 +160,13 @@ fn a_disk_converted_to_any_format_and_kind_keeps_its_content() {
             assert!(error.to_string().contains("already"), "{error}");
         }
         let sectors =
-            DiskPlan { logical_sector: 4096, ..plan(DiskFormat::Vhdx, DiskKind::Dynamic, "4k") };
-        convert(&bench, &from, &DiskPlan { size: None, ..sectors.clone() }).unwrap();
-        let converted = DiskPlan { size: None, ..plan(DiskFormat::Vhd, DiskKind::Dynamic, "back") };
+            DiskPlan { logical_sector_bytes: 4096, ..plan(DiskFormat::Vhdx, DiskKind::Dynamic, "4k") };
+        convert(&bench, &from, &DiskPlan { size_bytes: None, ..sectors.clone() }).unwrap();
+        let converted = DiskPlan { size_bytes: None, ..plan(DiskFormat::Vhd, DiskKind::Dynamic, "back") };
         convert(&bench, &sectors, &converted).unwrap();
         assert!(bench.read(&converted) == model(&[&fills], 3 * MB));
         assert!(bench.len("new-vhdx-dynamic") < bench.len("new-vhdx-fixed"));
-        assert!(sweep(bench.files.as_ref(), &[]).unwrap().is_empty());
+        assert!(remove_all_incomplete(bench.files.as_ref(), &[]).unwrap().is_empty());
     }
 }
 
@@ -211,7 +211,7 @@ fn compaction_releases_zeros_and_preserves_disk_and_children() {
     bench.make(&fixed, 1);
     assert!(matches!(
         *compact(&bench, &fixed).unwrap_err().fault,
-        DiskFault::Plan { field: "kind", .. }
+        DiskFault::InvalidPlan { field: "kind", .. }
     ));
 }
 
@@ -233,7 +233,7 @@ fn a_disk_grows_and_never_shrinks() {
         for size in [larger - 512, larger + 1, 0, u64::MAX] {
             let error = resized(size).unwrap_err();
             assert!(
-                matches!(*error.fault, DiskFault::Plan { field: "size", .. }),
+                matches!(*error.fault, DiskFault::InvalidPlan { field: "size", .. }),
                 "{size}: {error}"
             );
         }
@@ -267,7 +267,7 @@ fn a_disk_continues_with_a_child_that_is_merged_later() {
     let raw = plan(DiskFormat::Raw, DiskKind::Dynamic, "disk");
     bench.make(&raw, 1);
     let error = seeded(1, |seeds| snapshot(&bench.files, &raw, name("child"), seeds)).unwrap_err();
-    assert!(matches!(*error.fault, DiskFault::Plan { field: "format", .. }), "{error}");
+    assert!(matches!(*error.fault, DiskFault::InvalidPlan { field: "format", .. }), "{error}");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn a_parent_of_others_is_not_merged_into() {
         let (bench, top) = Bench::with_child(format);
         let other = child(
             format,
-            &format!("sub/other.{}", format.word()),
+            &format!("sub/other.{}", format.as_str()),
             top.parent.as_ref().unwrap().as_str(),
         );
         // The parent was last changed when `top` was created.
@@ -307,7 +307,7 @@ fn a_parent_of_others_is_not_merged_into() {
         // A child of the merged image itself prevents the merge, too.
         let own_plan = child(
             format,
-            &format!("sub/own.{}", format.word()),
+            &format!("sub/own.{}", format.as_str()),
             top.file.as_ref().unwrap().as_str(),
         );
         bench.make(&own_plan, 500);

@@ -8,7 +8,7 @@ use suimon_quantity::{CountedNoun, PciAddress};
 
 use super::find;
 use super::status::support;
-use super::users::users;
+use super::users::vf_user_texts;
 use crate::errors::error_code;
 use crate::shared::Shared;
 
@@ -44,7 +44,7 @@ impl Shared {
                 (Ok(properties), None) => check_pf(to, pf, &properties),
             };
             errors.extend(error.map(|(code, field, text)| {
-                ApiError::new(code, text).about(format!("pf/{}", pf.name)).field(field)
+                ApiError::new(code, text).with_resource(format!("pf/{}", pf.name)).with_field(field)
             }));
         }
         errors
@@ -57,21 +57,21 @@ fn check_pf(
     properties: &PfProperties,
 ) -> Option<(ErrorCode, &'static str, String)> {
     let enabled = properties.vfs.len();
-    if pf.vfs > properties.vfs_max {
+    if pf.vf_count > properties.vfs_max {
         let max_vfs = CountedNoun::new(properties.vfs_max, "VF");
         let text = format!("the adapter supports at most {max_vfs}; set fewer");
         return Some((ErrorCode::InvalidValue, "vfs", text));
     }
     let cannot =
         matches!(properties.support, SriovSupport::MissingPfDriver | SriovSupport::NoVfBarSpace);
-    if pf.vfs > 0 && cannot {
+    if pf.vf_count > 0 && cannot {
         let support = support(properties.support);
         let remedy = support.remedy().unwrap_or_default();
         let text = format!("the adapter cannot create VFs now ({support}): {remedy}");
         return Some((ErrorCode::Unsupported, "vfs", text));
     }
-    if usize::from(pf.vfs) != enabled {
-        let users = users(to, properties);
+    if usize::from(pf.vf_count) != enabled {
+        let users = vf_user_texts(to, properties);
         if !users.is_empty() {
             let enabled = CountedNoun::new(enabled, "VF");
             let text = format!(
@@ -82,7 +82,7 @@ fn check_pf(
             return Some((ErrorCode::InUse, "vfs", text));
         }
     }
-    if !pf.vf.is_empty() && properties.device.is_none() {
+    if !pf.vf_settings.is_empty() && properties.device.is_none() {
         let text = "the driver of the adapter has no network device, which is needed to configure \
                     VFs; bind the adapter to its vendor's driver, or remove the settings of VFs";
         return Some((ErrorCode::Unsupported, "vf", text.to_owned()));

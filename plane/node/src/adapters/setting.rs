@@ -132,7 +132,7 @@ const fn link_state(state: VfLinkState) -> ports::VfLinkState {
 }
 
 /// Converts a link state of the port trait to that of the API.
-pub(super) const fn link_state_shown(state: ports::VfLinkState) -> VfLinkState {
+pub(super) const fn to_api_link_state(state: ports::VfLinkState) -> VfLinkState {
     match state {
         ports::VfLinkState::Auto => VfLinkState::Auto,
         ports::VfLinkState::Enable => VfLinkState::Enable,
@@ -141,7 +141,7 @@ pub(super) const fn link_state_shown(state: ports::VfLinkState) -> VfLinkState {
 }
 
 /// Converts a rate in Mbit/s to bits per second. Returns `None` for 0, which means unlimited.
-pub(super) fn bps(mbps: u32) -> Option<u64> {
+pub(super) fn mbps_to_bps(mbps: u32) -> Option<u64> {
     (mbps > 0).then(|| u64::from(mbps) * MBPS)
 }
 

@@ -6,9 +6,9 @@ use suimon_contract::{
 };
 use suimon_ports::{self as ports, PfProperties, VfProperties};
 
-use super::setting::{assigned_mac, bps, link_state_shown};
+use super::setting::{assigned_mac, mbps_to_bps, to_api_link_state};
 use super::steps::first_difference;
-use super::users::user_of;
+use super::users::find_vf_user;
 use super::{find, refers_to};
 use crate::errors::not_found;
 use crate::shared::Shared;
@@ -37,7 +37,7 @@ impl Shared {
         adapter.map(|properties| self.adapter(&desired.config, &properties)).ok_or_else(|| {
             let text = "no SR-IOV adapter has this PCI address, device or name; `suimon vf list` \
                         lists the adapters";
-            ApiError::new(ErrorCode::NotFound, text).about(format!("pf/{name}"))
+            ApiError::new(ErrorCode::NotFound, text).with_resource(format!("pf/{name}"))
         })
     }
 
@@ -74,7 +74,7 @@ impl Shared {
     fn adapter(&self, config: &HostConfig, properties: &PfProperties) -> SriovAdapter {
         let mut adapter = adapter(config, properties);
         for (vf, properties) in adapter.vfs.iter_mut().zip(&properties.vfs) {
-            if let Some(nic) = self.iov.nic_of_vf(properties.address) {
+            if let Some(nic) = self.vf_assignments.nic_of_vf(properties.address) {
                 let vm = config.vm_of_nic(&nic).map(|vm| format!(" of vm/{}", vm.name));
                 vf.used_by = Some(format!("nic/{nic}{}", vm.unwrap_or_default()));
             }
@@ -131,14 +131,14 @@ fn vf_status(config: &HostConfig, vf: &VfProperties) -> VfStatus {
         iommu_group: vf.iommu_group,
         device: vf.device.clone(),
         netns: vf.netns.clone(),
-        used_by: user_of(config, vf),
+        used_by: find_vf_user(config, vf),
         mac: settings.and_then(|settings| assigned_mac(settings.mac)),
         vlan: settings.and_then(|settings| settings.vlan),
         spoof_check: settings.and_then(|settings| settings.spoof_check),
         trust: settings.and_then(|settings| settings.trust),
-        bandwidth_min_bps: settings.and_then(|settings| bps(settings.rate_min_mbps)),
-        bandwidth_max_bps: settings.and_then(|settings| bps(settings.rate_max_mbps)),
-        link_state: settings.and_then(|settings| settings.link_state).map(link_state_shown),
+        bandwidth_min_bps: settings.and_then(|settings| mbps_to_bps(settings.rate_min_mbps)),
+        bandwidth_max_bps: settings.and_then(|settings| mbps_to_bps(settings.rate_max_mbps)),
+        link_state: settings.and_then(|settings| settings.link_state).map(to_api_link_state),
     }
 }
 

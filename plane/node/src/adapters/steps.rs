@@ -7,7 +7,7 @@ use suimon_ports::{DeviceError, DeviceErrorKind, PfProperties, SriovHost, VfProp
 use suimon_quantity::CountedNoun;
 
 use super::setting::{changed_keys, difference, rollback_change};
-use super::users::users;
+use super::users::vf_user_texts;
 use super::{find, texts};
 use crate::control::Controller;
 use crate::errors::error_code;
@@ -58,8 +58,8 @@ impl Controller {
         });
         let to_api_error = |error: DeviceError| {
             ApiError::new(error_code(error.kind), error.detail)
-                .about(format!("pf/{}", pf.name))
-                .field(error.field)
+                .with_resource(format!("pf/{}", pf.name))
+                .with_field(error.field)
         };
         (previous, outcome.map_err(to_api_error))
     }
@@ -98,14 +98,14 @@ impl Controller {
                 Ok(drafts) => {
                     self.drafts.extend(drafts);
                     if self.shared.sriov.record_result(&pf.name, None).is_some() {
-                        self.drafts.push(texts::recovered(pf));
+                        self.drafts.push(texts::pf_recovered_event(pf));
                     }
                 }
                 Err(error) => {
                     let reason = error.detail;
                     let before = self.shared.sriov.record_result(&pf.name, Some(reason.clone()));
                     if before.as_ref() != Some(&reason) {
-                        self.drafts.push(texts::failed(pf, &reason));
+                        self.drafts.push(texts::pf_failed_event(pf, &reason));
                     }
                 }
             }
@@ -116,12 +116,12 @@ impl Controller {
 /// Returns the first difference between an adapter and its configuration, as text.
 pub(super) fn first_difference(properties: &PfProperties, pf: &PfConfig) -> Option<String> {
     let number = properties.vfs.len();
-    if number != usize::from(pf.vfs) {
-        return Some(format!("it has {} instead of {}", CountedNoun::new(number, "VF"), pf.vfs));
+    if number != usize::from(pf.vf_count) {
+        return Some(format!("it has {} instead of {}", CountedNoun::new(number, "VF"), pf.vf_count));
     }
     let by_index: BTreeMap<u16, &VfProperties> =
         properties.vfs.iter().map(|vf| (vf.index, vf)).collect();
-    pf.vf.iter().filter(|vf| is_written(vf)).find_map(|vf| {
+    pf.vf_settings.iter().filter(|vf| is_written(vf)).find_map(|vf| {
         let index = vf.index;
         let Some(current) = by_index.get(&index).and_then(|vf| vf.settings.as_ref()) else {
             return Some(format!("its driver does not report the settings of VF {index}"));
@@ -150,20 +150,20 @@ fn apply(
     let mut properties = find(host.adapters()?, pf)?;
     let mut drafts = Vec::new();
     let number = properties.vfs.len();
-    if number != usize::from(pf.vfs) {
-        let users = users(config, &properties);
+    if number != usize::from(pf.vf_count) {
+        let users = vf_user_texts(config, &properties);
         if !users.is_empty() {
             let detail = format!(
                 "it has {} instead of {}, and the number cannot change while VFs are in use: {}",
                 CountedNoun::new(number, "VF"),
-                pf.vfs,
+                pf.vf_count,
                 users.join("; ")
             );
             return Err(DeviceError { kind: DeviceErrorKind::Busy, field: "vfs", detail });
         }
-        host.set_vf_count(properties.address, pf.vfs)?;
+        host.set_vf_count(properties.address, pf.vf_count)?;
         properties = find(host.adapters()?, pf)?;
-        drafts.push(texts::enabled(pf, &properties, number, properties.vfs.len()));
+        drafts.push(texts::vf_count_changed_event(pf, &properties, number, properties.vfs.len()));
     }
     let previous_vfs = before.map(PfConfig::vf_by_index).unwrap_or_default();
     let desired = pf.vf_by_index();
@@ -175,7 +175,7 @@ fn apply(
         let change = difference(current, vf_config, previous_vfs.get(&vf.index).copied());
         if !change.is_empty() {
             host.change_vf(properties.address, vf.index, &change)?;
-            drafts.push(texts::set(pf, &properties, vf.index, &change));
+            drafts.push(texts::vf_settings_changed_event(pf, &properties, vf.index, &change));
         }
     }
     let properties = find(host.adapters()?, pf)?;

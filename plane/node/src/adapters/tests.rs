@@ -67,7 +67,7 @@ fn an_adapter_is_configured_and_shown_as_read_back() {
     // An equal configuration causes no change of the adapter.
     sriov.settings_applied();
     let mut config = host(TWO_VFS);
-    config.pfs[0].vf.push(VfConfig::new(0));
+    config.pfs[0].vf_settings.push(VfConfig::new(0));
     harness.apply_ok(&config);
     assert_eq!(sriov.settings_applied(), Vec::<String>::new());
 }

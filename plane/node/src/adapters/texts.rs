@@ -12,7 +12,7 @@ fn subject(pf: &PfConfig) -> String {
     format!("pf/{}", pf.name)
 }
 
-pub(super) fn enabled(
+pub(super) fn vf_count_changed_event(
     pf: &PfConfig,
     properties: &PfProperties,
     from: usize,
@@ -29,7 +29,7 @@ pub(super) fn enabled(
         .with("to", to)
 }
 
-pub(super) fn set(
+pub(super) fn vf_settings_changed_event(
     pf: &PfConfig,
     properties: &PfProperties,
     index: u16,
@@ -45,14 +45,14 @@ pub(super) fn set(
     changes.into_iter().fold(draft, |draft, (key, value)| draft.with(key, value))
 }
 
-pub(super) fn failed(pf: &PfConfig, reason: &str) -> EventDraft {
+pub(super) fn pf_failed_event(pf: &PfConfig, reason: &str) -> EventDraft {
     let text = format!(
         "The configuration of the adapter could not be applied and the daemon retries: {reason}"
     );
     EventDraft::new(EventKind::PfFailed, subject(pf), text).with("reason", reason)
 }
 
-pub(super) fn recovered(pf: &PfConfig) -> EventDraft {
+pub(super) fn pf_recovered_event(pf: &PfConfig) -> EventDraft {
     EventDraft::new(
         EventKind::PfRecovered,
         subject(pf),

@@ -7,7 +7,7 @@ use suimon_ports::{PfProperties, VfProperties};
 const VFIO: &str = "vfio-pci";
 
 /// Returns the user of a VF as text that continues "VF 3: "; `None` if no user is detected.
-pub(crate) fn user_of(config: &HostConfig, vf: &VfProperties) -> Option<String> {
+pub(crate) fn find_vf_user(config: &HostConfig, vf: &VfProperties) -> Option<String> {
     let device = vf.device.as_deref();
     if let (Some(device), Some(netns)) = (device, &vf.netns) {
         return Some(format!("its device {device} is in network namespace {netns}"));
@@ -29,7 +29,7 @@ pub(crate) fn user_of(config: &HostConfig, vf: &VfProperties) -> Option<String> 
 }
 
 /// Returns a text for each VF that is in use.
-pub(super) fn users(config: &HostConfig, properties: &PfProperties) -> Vec<String> {
-    let used = properties.vfs.iter().filter_map(|vf| Some((vf.index, user_of(config, vf)?)));
+pub(super) fn vf_user_texts(config: &HostConfig, properties: &PfProperties) -> Vec<String> {
+    let used = properties.vfs.iter().filter_map(|vf| Some((vf.index, find_vf_user(config, vf)?)));
     used.map(|(index, user)| format!("VF {index}: {user}")).collect()
 }

@@ -41,7 +41,7 @@ impl Capture {
             return Err(error);
         }
         operation.begin();
-        operation.step(0, "capturing");
+        operation.report_step(0, "capturing");
         let text = format!("Operation {} captures frames of this port.", operation.id());
         let draft = EventDraft::new(EventKind::CaptureStarted, key, text);
         shared.events.append(vec![draft.with("operation", operation.id())]);
@@ -80,7 +80,7 @@ impl Capture {
         if self.shared.port_id(&self.key) != Some(self.port) {
             let error =
                 ApiError::new(ErrorCode::NotFound, "the port was deleted during the capture");
-            self.end = Some(error.about(self.key.to_string()));
+            self.end = Some(error.with_resource(self.key.to_string()));
             return None;
         }
         let count = self.reader.read(timeout, frames_max, handle_frame);
@@ -94,8 +94,8 @@ impl Capture {
     }
 
     /// Returns the number of frames that were not copied because the buffer was full.
-    pub fn dropped(&self) -> u64 {
-        self.reader.dropped()
+    pub fn dropped_frames(&self) -> u64 {
+        self.reader.dropped_frames()
     }
 
     /// Returns the number of nanoseconds to add to a frame's time stamp to get the time since
@@ -109,7 +109,7 @@ impl Capture {
 impl Drop for Capture {
     fn drop(&mut self) {
         self.shared.captures.leave(self.operation.id());
-        let dropped = self.reader.dropped();
+        let dropped = self.reader.dropped_frames();
         let copied = CountedNoun::with_plural(self.frames, "frame was", "frames were");
         let missed = CountedNoun::with_plural(dropped, "was", "were");
         let text = format!("{copied} captured, {missed} dropped by the capture.");

@@ -328,7 +328,7 @@ fn the_number_of_workers_without_a_cpu_changes_live() {
     for number in [Some(4), Some(2), None] {
         let mut config = initial_host();
         config.host.worker_cpus = None;
-        config.host.floating_workers = number;
+        config.host.unpinned_workers = number;
         assert_eq!(harness.apply(&config).state, OperationState::Succeeded);
         harness.assert_consistent(OTHERS);
     }
@@ -360,9 +360,9 @@ fn missing_devices_are_rejected_before_any_change() {
 #[test]
 fn the_same_state_again_changes_nothing() {
     let harness = started();
-    let last = harness.node.last_events(1, &EventFilter::default()).seen;
+    let last = harness.node.last_events(1, &EventFilter::default()).last_examined;
     harness.apply_ok(&initial_host());
-    assert_eq!(harness.node.last_events(1, &EventFilter::default()).seen, last);
+    assert_eq!(harness.node.last_events(1, &EventFilter::default()).last_examined, last);
     assert_eq!(harness.node.host_status().revision, 1);
 }
 
@@ -406,14 +406,14 @@ fn a_change_is_cancelled_between_its_steps_and_later_changes_are_queued() {
     let gate = harness.devices.hold();
     let running = harness.node.submit(Edit::Apply(Box::new(changed_host()))).unwrap();
     wait_until("a device is being opened", || {
-        let step = harness.node.operation(running.id).unwrap().step;
+        let step = harness.node.operation(running.id).unwrap().current_step;
         step.is_some_and(|step| step == "change nic/replaced")
     });
     // The operation of a queued change reports its validation errors.
     let delete = |nic: &str| Edit::Nic(ResourceEdit::Delete(name(nic)));
     let waiting = harness.node.submit(delete("comes")).unwrap();
     let given_up = harness.node.submit(delete("stays")).unwrap();
-    assert!(waiting.step.unwrap().contains("waiting"));
+    assert!(waiting.current_step.unwrap().contains("waiting"));
     let given_up = harness.node.cancel_operation(given_up.id).unwrap();
     assert_eq!(given_up.state, OperationState::Cancelled);
     harness.node.cancel_operation(running.id);
@@ -421,7 +421,7 @@ fn a_change_is_cancelled_between_its_steps_and_later_changes_are_queued() {
     drop(gate);
     let running = harness.node.wait_operation(running.id, DEADLINE).unwrap();
     assert_eq!(running.state, OperationState::Cancelled, "{running:?}");
-    assert!(running.steps_done < running.steps);
+    assert!(running.steps_done < running.steps_total);
     let waiting = harness.node.wait_operation(waiting.id, DEADLINE).unwrap();
     assert_eq!(waiting.error.unwrap().code, ErrorCode::NotFound);
     assert_eq!(harness.node.config(), initial_host());

@@ -25,9 +25,9 @@ pub(crate) struct ValidatedChange {
     pub(crate) plan: Plan,
     /// Deadline of queries of stores while the plan is made, so that a blocked store delays the
     /// plan only by a bounded time.
-    pub(crate) queried_until: Instant,
+    pub(crate) query_deadline: Instant,
     /// Minimums that exceed the capacity of their stores. Empty unless the change is forced.
-    pub(crate) forced: Vec<ApiError>,
+    pub(crate) forced_errors: Vec<ApiError>,
     /// Options with which the change was requested.
     pub(crate) options: ChangeOptions,
 }

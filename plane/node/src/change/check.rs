@@ -10,12 +10,12 @@ use crate::disks::{
     RequiredDisk, check_minimums_fit, plan_deadline, required_disks, required_sockets,
 };
 use crate::ports::{
-    RequiredPorts, assign_addresses, device_error, required_ports, resource_of, socket_of,
+    RequiredPorts, assign_addresses, device_error, required_ports, exclusive_resource, created_socket,
     uplink_spec,
 };
 use crate::shared::Shared;
 use crate::state::StoredState;
-use crate::transaction::{ExclusiveResource, clean};
+use crate::transaction::{ExclusiveResource, normalize_path};
 use crate::{ChangeOptions, Edit, PortKey};
 
 impl Shared {
@@ -29,20 +29,20 @@ impl Shared {
         options: ChangeOptions,
     ) -> Result<ValidatedChange, Vec<ApiError>> {
         let current = self.desired();
-        let mut config = edit.candidate(&current.config)?;
+        let mut config = edit.apply_to(&current.config)?;
         assign_addresses(&mut config, &current.config, &self.disks.dependencies.random);
         validate(&config)?;
         validate_change(&current.config, &config)?;
-        let errors = self.check_cluster(&current.config, &config, options.force);
+        let errors = self.check_cluster(&current.config, &config, options.forces_minimums);
         if !errors.is_empty() {
             return Err(errors);
         }
-        let forced = check_minimums_fit(&current.config, &config, &self.disks.measured());
-        if !forced.is_empty() && !options.force {
+        let forced = check_minimums_fit(&current.config, &config, &self.disks.measurements());
+        if !forced.is_empty() && !options.forces_minimums {
             return Err(forced);
         }
         let mut errors = self.check_vms_stopped(edit, &current.config, &config);
-        errors.extend(self.check_vms_stay(edit, &current.config, &config));
+        errors.extend(self.check_migrating_vms_unchanged(edit, &current.config, &config));
         if !errors.is_empty() {
             return Err(errors);
         }
@@ -71,18 +71,18 @@ impl Shared {
         }
         let mut plan = Plan::between(&current.config, &config);
         self.add_power_notes(&current.config, &config, &mut plan);
-        let images = self.disks.images_before(edit.created_image(options));
-        images.note(&required_disks(&current.config), &disks, &mut plan);
+        let images = self.disks.images_before(edit.disk_of_created_image(options));
+        images.add_creation_note(&required_disks(&current.config), &disks, &mut plan);
         let queried_until = plan_deadline();
         let before = required_disks(&current.config);
-        self.disks.plan_kinds((&before, &disks), &mut plan, queried_until);
+        self.disks.add_kind_changes((&before, &disks), &mut plan, queried_until);
         let file_text = match edit {
             Edit::ApplyFile { text, .. } => Some(text.clone()),
             _ => current.file_text.clone(),
         };
         let revision = current.revision.saturating_add(1);
         let state = StoredState { revision, config, file_text };
-        Ok(ValidatedChange { state, required, disks, images, plan, queried_until, forced, options })
+        Ok(ValidatedChange { state, required, disks, images, plan, query_deadline: queried_until, forced_errors: forced, options })
     }
 
     /// Returns an error for each disk whose missing image file would fail the change. Queries
@@ -93,7 +93,7 @@ impl Shared {
         }
         let before = required_disks(&self.desired().config);
         let disks = (&before, &change.disks);
-        self.disks.check_images_exist(disks, &change.images, change.queried_until)
+        self.disks.check_images_exist(disks, &change.images, change.query_deadline)
     }
 
     /// Returns errors for CPUs and devices that do not exist or cannot be used.
@@ -108,18 +108,18 @@ impl Shared {
         let before = required_ports(from);
         // Resources held by the node's own ports and disks are available: the change closes them
         // first.
-        let mut claimed: BTreeSet<ExclusiveResource> = before.values().map(resource_of).collect();
+        let mut claimed: BTreeSet<ExclusiveResource> = before.values().map(exclusive_resource).collect();
         let mut listened: BTreeSet<ExclusiveResource> =
-            before.values().filter(|spec| is_listening(spec)).map(resource_of).collect();
+            before.values().filter(|spec| is_listening(spec)).map(exclusive_resource).collect();
         let disks = required_disks(from);
-        claimed.extend(disks.values().flat_map(RequiredDisk::claims));
+        claimed.extend(disks.values().flat_map(RequiredDisk::exclusive_resources));
         listened.extend(
-            required_sockets(&disks).iter().map(|path| ExclusiveResource::Socket(clean(path))),
+            required_sockets(&disks).iter().map(|path| ExclusiveResource::Socket(normalize_path(path))),
         );
         for (key, spec) in devices_to_probe(from, to, &before, required) {
             // A probe would connect to the socket, which the NIC or disk that listens there would
             // take for a VM.
-            if is_listening(&spec) && listened.contains(&resource_of(&spec)) {
+            if is_listening(&spec) && listened.contains(&exclusive_resource(&spec)) {
                 continue;
             }
             if self.is_in_new_vm_folder(to, &spec) {
@@ -127,7 +127,7 @@ impl Shared {
             }
             match self.devices.probe(&spec) {
                 Err(e)
-                    if e.kind == DeviceErrorKind::Busy && claimed.contains(&resource_of(&spec)) => {
+                    if e.kind == DeviceErrorKind::Busy && claimed.contains(&exclusive_resource(&spec)) => {
                 }
                 Err(error) => errors.push(device_error(&key, &error)),
                 Ok(()) => {}
@@ -138,7 +138,7 @@ impl Shared {
 
     /// Returns true if the device is a socket in a VM's folder; the change creates this folder.
     fn is_in_new_vm_folder(&self, to: &HostConfig, spec: &PortDeviceSpec) -> bool {
-        let folder = socket_of(spec).and_then(|socket| socket.parent().map(clean));
+        let folder = created_socket(spec).and_then(|socket| socket.parent().map(normalize_path));
         let of_vm = |vm: &VmConfig| Some(to.host.vm_folder_path(&vm.name)) == folder;
         folder.is_some() && to.vms.iter().any(of_vm)
     }
@@ -149,7 +149,7 @@ impl Shared {
             .map(|cpu| {
                 let text =
                     format!("the daemon cannot use CPU {cpu}; it can use {}", cpu_list(&self.cpus));
-                ApiError::new(ErrorCode::DeviceMissing, text).about("host").field("worker_cpus")
+                ApiError::new(ErrorCode::DeviceMissing, text).with_resource("host").with_field("worker_cpus")
             })
             .collect()
     }

@@ -53,11 +53,11 @@ pub enum Edit {
     /// Adds, changes or deletes the access to another node.
     Node(ResourceEdit<NodeConfig>),
     /// Adds the VM of an incoming migration, with its NICs, disks and QoS policies.
-    Arrive(Arc<IncomingMigrationRequest>),
+    CreateIncomingVm(Arc<IncomingMigrationRequest>),
     /// Deletes a VM that was migrated to another node, with its NICs and disks.
-    Depart(Name),
+    DeleteMigratedVm(Name),
     /// Adopts the QoS policies of the cluster.
-    Adopt {
+    AdoptClusterPolicies {
         /// Complete list of the cluster's policies.
         policies: Vec<QosPolicyConfig>,
         /// Policies deleted from the cluster. Policies that disks use remain.
@@ -69,9 +69,9 @@ pub enum Edit {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChangeOptions {
     /// Permits minimums that exceed the capacity of stores.
-    pub force: bool,
+    pub forces_minimums: bool,
     /// Deletes the files of deleted disks.
-    pub with_file: bool,
+    pub deletes_files: bool,
     /// Keeps disks that cannot be opened as failed, and retries them. Otherwise a disk that cannot
     /// be opened fails the change. True only when the host file is applied at the start of the
     /// daemon.
@@ -141,9 +141,9 @@ impl Edit {
             Self::Vm(edit) => format!("vm {}", edit.verb()),
             Self::Pf(edit) => format!("pf {}", edit.verb()),
             Self::Node(edit) => format!("node {}", edit.verb()),
-            Self::Arrive(_) => "vm arrive".to_owned(),
-            Self::Depart(_) => "vm depart".to_owned(),
-            Self::Adopt { .. } => "qos policy adopt".to_owned(),
+            Self::CreateIncomingVm(_) => "vm arrive".to_owned(),
+            Self::DeleteMigratedVm(_) => "vm depart".to_owned(),
+            Self::AdoptClusterPolicies { .. } => "qos policy adopt".to_owned(),
         }
     }
 
@@ -154,7 +154,7 @@ impl Edit {
     }
 
     /// Returns the disk whose missing image file the change creates on request.
-    pub(crate) fn created_image(&self, options: ChangeOptions) -> Option<Name> {
+    pub(crate) fn disk_of_created_image(&self, options: ChangeOptions) -> Option<Name> {
         match self {
             Self::Disk(ResourceEdit::Put(name, _) | ResourceEdit::Patch(name, _)) => {
                 options.creates_image.then(|| name.clone())
@@ -179,9 +179,9 @@ impl Edit {
             Self::Vm(edit) => edit.subject(),
             Self::Pf(edit) => edit.subject(),
             Self::Node(edit) => edit.subject(),
-            Self::Arrive(request) => format!("vm/{}", request.vm.name),
-            Self::Depart(vm) => format!("vm/{vm}"),
-            Self::Adopt { .. } => "cluster".to_owned(),
+            Self::CreateIncomingVm(request) => format!("vm/{}", request.vm.name),
+            Self::DeleteMigratedVm(vm) => format!("vm/{vm}"),
+            Self::AdoptClusterPolicies { .. } => "cluster".to_owned(),
         }
     }
 
@@ -190,7 +190,7 @@ impl Edit {
     /// # Errors
     /// The change does not fit the current state: the resource exists or is missing, is in use, or
     /// the patch is invalid.
-    pub(crate) fn candidate(&self, current: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
+    pub(crate) fn apply_to(&self, current: &HostConfig) -> Result<HostConfig, Vec<ApiError>> {
         let mut config = current.clone();
         match self {
             Self::Reload => {}
@@ -210,9 +210,9 @@ impl Edit {
             Self::Vm(edit) => edit.apply(&mut config)?,
             Self::Pf(edit) => edit.apply(&mut config)?,
             Self::Node(edit) => edit.apply(&mut config)?,
-            Self::Arrive(request) => arrive(request, &mut config)?,
-            Self::Depart(vm) => depart(vm, &mut config),
-            Self::Adopt { policies, deleted } => adopt(policies, deleted, &mut config),
+            Self::CreateIncomingVm(request) => arrive(request, &mut config)?,
+            Self::DeleteMigratedVm(vm) => depart(vm, &mut config),
+            Self::AdoptClusterPolicies { policies, deleted } => adopt(policies, deleted, &mut config),
         }
         Ok(config)
     }
@@ -235,7 +235,7 @@ fn arrive(
                 let text = "the policy of this name has other limits on the source node of the \
                             VM; set the same limits on both nodes";
                 let error = ApiError::new(ErrorCode::AlreadyExists, text);
-                errors.push(error.about(format!(
+                errors.push(error.with_resource(format!(
                     "{}/{}",
                     ResourceKind::QosPolicy.noun(),
                     policy.name
@@ -320,7 +320,7 @@ impl ClusterEdit {
             Self::Init(_) if cluster.is_some() => {
                 let text =
                     "the host is a node of a cluster; leave it first (`suimon cluster leave`)";
-                Err(vec![ApiError::new(ErrorCode::AlreadyExists, text).about("cluster")])
+                Err(vec![ApiError::new(ErrorCode::AlreadyExists, text).with_resource("cluster")])
             }
             Self::Init(new_cluster) | Self::Put(new_cluster) => Ok(Some(new_cluster.clone())),
             Self::Patch(patch) => patch_cluster(cluster, patch).map(Some).map_err(|errors| {
@@ -394,7 +394,7 @@ impl<T: Resource> ResourceEdit<T> {
             "a {} of this name exists already; choose another name, or change the existing one",
             T::KIND.noun()
         );
-        ApiError::new(ErrorCode::AlreadyExists, text).about(self.subject()).field("name")
+        ApiError::new(ErrorCode::AlreadyExists, text).with_resource(self.subject()).with_field("name")
     }
 
     fn in_use(&self, users: &[String]) -> ApiError {
@@ -404,7 +404,7 @@ impl<T: Resource> ResourceEdit<T> {
                 format!("{} refer to this resource; change or delete them first", users.join(", "))
             }
         };
-        ApiError::new(ErrorCode::InUse, text).about(self.subject())
+        ApiError::new(ErrorCode::InUse, text).with_resource(self.subject())
     }
 
     fn same_name(&self, resource: &T) -> Result<(), Vec<ApiError>> {
@@ -417,7 +417,7 @@ impl<T: Resource> ResourceEdit<T> {
             self.name(),
             resource.name()
         );
-        Err(vec![ApiError::new(ErrorCode::InvalidValue, text).about(self.subject()).field("name")])
+        Err(vec![ApiError::new(ErrorCode::InvalidValue, text).with_resource(self.subject()).with_field("name")])
     }
 }
 

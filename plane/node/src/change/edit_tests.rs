@@ -23,14 +23,14 @@ fn current() -> HostConfig {
 }
 
 fn edit_error(edit: &Edit) -> ApiError {
-    edit.candidate(&current()).unwrap_err().remove(0)
+    edit.apply_to(&current()).unwrap_err().remove(0)
 }
 
 #[test]
 fn keys_are_patched_and_removed() {
     let patch = |text: &str| {
         let edit = Edit::Nic(ResourceEdit::Patch(name("web"), text.as_bytes().to_vec()));
-        edit.candidate(&current()).map(|config| config.nics[0].clone())
+        edit.apply_to(&current()).map(|config| config.nics[0].clone())
     };
     let nic = patch(r#"{"vlan": null, "offload": {"segmentation": false}}"#).unwrap();
     assert_eq!(nic.vlan, None);
@@ -73,7 +73,7 @@ fn with_team() -> HostConfig {
 #[test]
 fn a_member_and_a_team_that_a_switch_uses_are_not_deleted() {
     let refuse = |edit: Edit, config: &HostConfig| {
-        let error = edit.candidate(config).unwrap_err().remove(0);
+        let error = edit.apply_to(config).unwrap_err().remove(0);
         assert_eq!(error.code, ErrorCode::InUse);
         error.message
     };
@@ -89,9 +89,9 @@ fn a_member_and_a_team_that_a_switch_uses_are_not_deleted() {
         "team/both refers to this resource; change or delete team/both first"
     );
     config.switches.clear();
-    assert!(team().candidate(&config).unwrap().teams.is_empty());
+    assert!(team().apply_to(&config).unwrap().teams.is_empty());
     config.teams.clear();
-    assert_eq!(delete_left().candidate(&config).unwrap().uplinks.len(), 1);
+    assert_eq!(delete_left().apply_to(&config).unwrap().uplinks.len(), 1);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn keys_of_a_team_and_its_vmq_are_patched() {
     let patch = |text: &str| {
         let edit = Edit::Team(ResourceEdit::Patch(name("both"), text.as_bytes().to_vec()));
         assert_eq!((edit.kind(), edit.subject()), ("team set".to_owned(), "team/both".to_owned()));
-        edit.candidate(&with_team()).map(|config| config.teams[0].clone())
+        edit.apply_to(&with_team()).map(|config| config.teams[0].clone())
     };
     let text = r#"{"mode": "lacp", "lacp_timer": "fast", "vmq": {"max_processors": 2}}"#;
     let team = patch(text).unwrap();

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use suimon_contract::{ErrorCode, EventFilter, EventKind, Health, HostConfig, OperationState};
 use suimon_ports::{
-    CpuAffinity, DeviceNotice, FaultKind, NegotiatedFeatures, PortDeviceSpec, PortFault, StateStore,
+    CpuAffinity, DeviceNotice, FaultKind, NegotiatedFeatures, PortDeviceSpec, QueueFault, StateStore,
 };
 use suimon_quantity::{Direction, QueueId};
 use suimon_switch::SwitchNotice;
@@ -130,13 +130,13 @@ fn a_queue_fault_affects_only_its_port() {
     let other: Vec<_> = ports.values().filter(|id| **id != web).copied().collect();
     let queue = |index| QueueId { port: web, direction: Direction::Ingress, index };
     // vhost-user NICs report ring faults as device notices and stay open: the fault has no effect.
-    let fault = PortFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 9".to_owned() };
+    let fault = QueueFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 9".to_owned() };
     let of_vm = QueueId { port: vm, direction: Direction::Ingress, index: 0 };
     harness.plane.notify(SwitchNotice::QueueFault { queue: of_vm, fault });
     // Faults of both queues of a device are one failure.
     for index in 0..2 {
         let fault =
-            PortFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 7".to_owned() };
+            QueueFault { kind: FaultKind::ProtocolViolation, detail: "descriptor 7".to_owned() };
         harness.plane.notify(SwitchNotice::QueueFault { queue: queue(index), fault });
     }
     wait_until("NicRecovered is emitted", || !harness.events(3009).is_empty());
@@ -174,7 +174,7 @@ fn a_lost_device_is_reopened_and_the_reason_is_reported() {
     let vm = ports[r#"Socket("/run/vm.sock")"#];
     let web = *ports.values().find(|id| **id != vm).unwrap();
     let reason = "network namespace blue was deleted".to_owned();
-    harness.devices.notify(web, DeviceNotice::Lost { reason });
+    harness.devices.notify(web, DeviceNotice::DeviceLost { reason });
     wait_until("NicRecovered is emitted", || !harness.events(3009).is_empty());
     let failed = harness.wait_events(3008, 1);
     assert_eq!(failed[0].subject, "nic/web");
@@ -204,20 +204,20 @@ fn an_uplink_takes_the_next_device_of_its_name_without_waiting_for_a_retry() {
     // A new device has the name before the loss of the former device is handled.
     harness.devices.set_index("eth0", 7);
     let reason = "device eth0 was renamed to old".to_owned();
-    harness.devices.notify(uplink, DeviceNotice::Lost { reason });
+    harness.devices.notify(uplink, DeviceNotice::DeviceLost { reason });
     harness.wait_events(4007, 1);
     wait_until("the device is in service", || health() == Health::Up);
     // The device is deleted; a new device appears later.
     harness.devices.set_missing("eth0", true);
     let reason = "device eth0 was deleted".to_owned();
-    harness.devices.notify(uplink, DeviceNotice::Lost { reason });
+    harness.devices.notify(uplink, DeviceNotice::DeviceLost { reason });
     wait_until("the device has failed", || health() == Health::Failed);
     harness.devices.set_index("eth0", 8);
     harness.devices.set_missing("eth0", false);
     wait_until("the device is in service", || health() == Health::Up);
     // The same device fails: the retry happens later.
     let reason = "device eth0 refuses the socket".to_owned();
-    harness.devices.notify(uplink, DeviceNotice::Lost { reason });
+    harness.devices.notify(uplink, DeviceNotice::DeviceLost { reason });
     wait_until("the device has failed", || health() == Health::Failed);
     std::thread::sleep(std::time::Duration::from_secs(1));
     assert_eq!(health(), Health::Failed);

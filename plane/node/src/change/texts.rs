@@ -8,9 +8,9 @@ use crate::events::EventDraft;
 
 /// Returns the events of a committed change: one for each step of the plan, then one for the
 /// change.
-pub(crate) fn planned_events(change: &ValidatedChange, edit: &Edit) -> Vec<EventDraft> {
+pub(crate) fn change_committed_events(change: &ValidatedChange, edit: &Edit) -> Vec<EventDraft> {
     let mut drafts: Vec<EventDraft> = change.plan.steps.iter().filter_map(step_event).collect();
-    drafts.extend(change.forced.iter().map(|error| {
+    drafts.extend(change.forced_errors.iter().map(|error| {
         let subject = error.resource.as_deref().unwrap_or("host");
         let text = format!(
             "A forced change made the minimums on the store exceed 90 % of its capacity: {}",
@@ -34,7 +34,7 @@ pub(crate) fn planned_events(change: &ValidatedChange, edit: &Edit) -> Vec<Event
 }
 
 /// Returns the event of a change that was rolled back.
-pub(crate) fn change_failed(edit: &Edit, error: &ApiError) -> EventDraft {
+pub(crate) fn change_rolled_back_event(edit: &Edit, error: &ApiError) -> EventDraft {
     let text = format!(
         "The change ({}) failed and was rolled back; the former configuration is in effect: \
          {error}",
@@ -108,7 +108,7 @@ fn step_event(step: &PlanStep) -> Option<EventDraft> {
     let text = format!("{} {predicate}.", step.resource);
     let mut draft = EventDraft::new(event, &step.resource, text).with("action", step.action);
     for change in &step.changes {
-        let value = change.to.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
+        let value = change.new_value.as_ref().map_or_else(|| "default".to_owned(), ToString::to_string);
         draft = draft.with(&change.field, value);
     }
     Some(draft)

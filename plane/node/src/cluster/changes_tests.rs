@@ -36,7 +36,7 @@ fn pair(cluster: &FakeCluster) -> (Harness, Harness) {
 }
 
 fn force() -> ChangeOptions {
-    ChangeOptions { force: true, ..ChangeOptions::default() }
+    ChangeOptions { forces_minimums: true, ..ChangeOptions::default() }
 }
 
 fn apply_forced(node: &Harness, text: &str) {
@@ -263,7 +263,7 @@ fn query(node: &Harness, from: &HostConfig, to: &HostConfig) -> Result<(), ApiEr
     let shared = node.node.shared();
     let operation = shared.operations.add("apply", "host", true).unwrap();
     let edit = Edit::Apply(Box::new(to.clone()));
-    let result = shared.query_cluster(&edit, (from, to), false, &operation);
+    let result = shared.prepare_cluster_change(&edit, (from, to), false, &operation);
     operation.withdraw();
     result.map(drop)
 }

@@ -17,7 +17,7 @@ pub fn cluster_prefix(cluster: &Name) -> String {
 }
 
 /// Connector to the stores of clusters.
-pub trait ClusterStores: Send + Sync {
+pub trait ClusterStoreConnector: Send + Sync {
     /// Connects to the store of a cluster. Calls on the returned store time out after
     /// [`CLUSTER_TIMEOUT`]; all keys begin with [`cluster_prefix`]. Blocks until the store has
     /// answered once.

@@ -1,9 +1,9 @@
-//! Minimums of disks on a shared store, and which of them are in effect ([`Coverage`]). Minimums in
+//! Minimums of disks on a shared store, and which of them are in effect ([`ReservationCoverage`]). Minimums in
 //! effect are stored on the host, so that they are in effect again after a restart.
 
 use std::collections::BTreeMap;
 
-use suimon_cluster_qos::Coverage;
+use suimon_cluster_qos::ReservationCoverage;
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 
 /// Minimums in IOPS by holder: `disk/NAME`, or `qos_policy/NAME` for disks that share one.
@@ -48,7 +48,7 @@ pub(super) fn minimums_in_effect(
     reserved_iops: u64,
     before: &Minimums,
 ) -> Minimums {
-    let coverage = Coverage::new(reserved_iops, desired.values().copied());
+    let coverage = ReservationCoverage::new(reserved_iops, desired.values().copied());
     let covered_minimum = |(name, min): (&String, &u64)| {
         let previous_minimum = before.get(name).copied().unwrap_or_default();
         (name.clone(), coverage.minimum_in_effect(*min, previous_minimum))

@@ -62,7 +62,7 @@ pub(super) fn start(
 ) -> std::io::Result<(JoinHandle<()>, JoinHandle<()>)> {
     let tasks = Arc::new(Tasks::default());
     let context = SessionContext {
-        stores: Arc::clone(&shared.cluster.stores),
+        connector: Arc::clone(&shared.cluster.stores),
         state: shared.store.clone(),
         random: Arc::clone(&shared.disks.dependencies.random),
         inbox: Arc::clone(&shared.cluster.inbox),
@@ -176,14 +176,14 @@ impl Driver {
     }
 
     fn run(&mut self) {
-        self.follow_desired();
+        self.apply_desired_state();
         if self.config.is_none() {
             self.remove_former_records();
         }
         loop {
             self.poll();
             let messages = self.shared.cluster.inbox.wait(self.pause());
-            if messages.stops {
+            if messages.is_stop_requested {
                 break;
             }
             self.handle_input(messages);
@@ -210,7 +210,7 @@ impl Driver {
         let now = self.now();
         if let (Link::Trying { at: Some(retry_at) }, Some(config)) = (&self.link, &self.config) {
             if *retry_at <= now && self.may_join() {
-                let begin = Task::Begin(Box::new(config.clone()));
+                let begin = Task::BeginSession(Box::new(config.clone()));
                 self.has_left = false;
                 self.link = Link::Trying { at: None };
                 self.begin_session();
@@ -226,7 +226,7 @@ impl Driver {
         if matches!(self.link, Link::Up { .. }) && now >= self.tended + TEND {
             self.tended = now;
             self.tasks.push(self.session, Task::RenewLease);
-            self.withdraw_remaining();
+            self.withdraw_unshared_stores();
             self.read_ignored_members();
         }
         for store in self.stores.values_mut() {
@@ -234,7 +234,7 @@ impl Driver {
         }
         self.check_identities(now);
         self.write_heartbeats(now);
-        self.elect(now);
+        self.start_elections(now);
         self.execute();
         self.continue_release();
         self.adopt_policies(now);
@@ -243,7 +243,7 @@ impl Driver {
         }
         self.report_reachability();
         self.show(now);
-        self.leave_if_given_back();
+        self.leave_if_reservations_returned();
         self.write_drafts();
     }
 
@@ -275,7 +275,7 @@ impl Driver {
     /// Publishes the state of cluster and stores for status queries.
     fn show(&self, now: Time) {
         let mut view = self.shared.cluster.view();
-        view.show(now, &self.stores, &self.members, &self.alive);
+        view.update(now, &self.stores, &self.members, &self.alive);
         view.policies = self.policies.keys();
         view.store = match &self.link {
             Link::Up { store } => Some(Arc::clone(store)),
@@ -301,17 +301,17 @@ impl NameLookup<'_> {
     }
 }
 
-impl events::Names for NameLookup<'_> {
-    fn node(&self, node: NodeId) -> String {
+impl events::ClusterNames for NameLookup<'_> {
+    fn node_name(&self, node: NodeId) -> String {
         self.name_of(node)
     }
 
-    fn disk(&self, node: NodeId, disk: suimon_cluster_qos::DiskKey) -> String {
+    fn disk_name(&self, node: NodeId, disk: suimon_cluster_qos::DiskKey) -> String {
         let disk_name = self.shared.cluster.view().names.get(&(node, disk)).cloned();
         disk_name.unwrap_or_else(|| format!("{:016x}", disk.0))
     }
 
-    fn policy(&self, policy: suimon_cluster_qos::PolicyKey) -> String {
+    fn policy_name(&self, policy: suimon_cluster_qos::PolicyKey) -> String {
         let policy_entry =
             self.policies.policies.iter().find(|(_, (record, _))| record.key == policy);
         policy_entry

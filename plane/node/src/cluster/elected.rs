@@ -8,6 +8,6 @@ use crate::cluster::policies::ReadPolicies;
 pub(super) struct ElectedLeaderState {
     pub(super) term: Term,
     /// Grants that leaders of former terms have written.
-    pub(super) records: Vec<(NodeId, NodeGrant)>,
+    pub(super) recorded_grants: Vec<(NodeId, NodeGrant)>,
     pub(super) policies: ReadPolicies,
 }

@@ -1,8 +1,8 @@
 //! Events of the cluster.
 
 use suimon_cluster_qos::{
-    AdmissionCheck, Cause, DiskKey, ExternalUser, MemberNotice, NodeId, Notice, OverGuaranteeDisk,
-    PolicyKey, UnmetDisk,
+    AdmissionCheck, UnmetMinimumCause, DiskKey, ExternalUser, MemberNotice, NodeId, Notice, OverGuaranteeDisk,
+    PolicyKey, DiskBelowMinimum,
 };
 use suimon_contract::{EventKind, Name};
 use suimon_ports::StateStoreError;
@@ -10,10 +10,10 @@ use suimon_ports::StateStoreError;
 use crate::events::EventDraft;
 
 /// Lookup of the names of nodes, disks and policies.
-pub(super) trait Names {
-    fn node(&self, node: NodeId) -> String;
-    fn disk(&self, node: NodeId, disk: DiskKey) -> String;
-    fn policy(&self, policy: PolicyKey) -> String;
+pub(super) trait ClusterNames {
+    fn node_name(&self, node: NodeId) -> String;
+    fn disk_name(&self, node: NodeId, disk: DiskKey) -> String;
+    fn policy_name(&self, policy: PolicyKey) -> String;
 }
 
 fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> EventDraft {
@@ -22,7 +22,7 @@ fn of_store(kind: EventKind, store: &Name, text: impl Into<String>) -> EventDraf
 
 /// Returns the event of a record of this host that cannot be saved. `record`: `reservation` or
 /// `minimums`.
-pub(super) fn not_saved(store: &Name, record: &str, error: &StateStoreError) -> EventDraft {
+pub(super) fn record_not_saved_event(store: &Name, record: &str, error: &StateStoreError) -> EventDraft {
     let text = format!(
         "The new {record} of this host on the store cannot be saved. The former one is in effect \
          until the state directory can be written; the daemon retries. {error}"
@@ -42,18 +42,18 @@ pub(super) fn policies_not_saved(error: &StateStoreError) -> EventDraft {
     EventDraft::new(EventKind::RecordNotSaved, "cluster", text)
         .with("record", "policies")
         .with("reason", error)
-        .repeated()
+        .rate_limited()
 }
 
 /// Returns the event for a notice of this host's cluster member about a shared store.
 pub(super) fn member_event(store: &Name, notice: MemberNotice, reserved_iops: u64) -> EventDraft {
     let draft = match notice {
-        MemberNotice::Leased => of_store(
+        MemberNotice::LeaseObtained => of_store(
             EventKind::SharedLeaseHeld,
             store,
             "This host holds a lease of spare IOPS on the store again.",
         ),
-        MemberNotice::Lapsed => of_store(
+        MemberNotice::LeaseExpired => of_store(
             EventKind::SharedLeaseLapsed,
             store,
             format!(
@@ -77,20 +77,20 @@ pub(super) fn member_event(store: &Name, notice: MemberNotice, reserved_iops: u6
                  of Suimon on all nodes."
             ),
         )
-        .repeated(),
+        .rate_limited(),
     };
     draft.with("reserved_iops", reserved_iops)
 }
 
 /// Returns the event of a leader's notice.
-pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> EventDraft {
+pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn ClusterNames) -> EventDraft {
     match notice {
-        Notice::Refused { node, admission } => {
-            reservation_refused(store, names.node(*node), admission)
+        Notice::ReservationRefused { node, admission } => {
+            reservation_refused(store, names.node_name(*node), admission)
         }
         Notice::MinimumUnmet(unmet) => minimum_unmet(store, unmet, names),
         Notice::MinimumMet { node, disk } => {
-            let (disk, node) = (names.disk(*node, *disk), names.node(*node));
+            let (disk, node) = (names.disk_name(*node, *disk), names.node_name(*node));
             let text =
                 format!("Disk {disk} on node {node} gets its minimum again, or has less demand.");
             of_store(EventKind::SharedMinimumMet, store, text).with("node", node).with("disk", disk)
@@ -98,12 +98,12 @@ pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> 
         Notice::ExternalLoad {
             delivered_iops,
             capacity_iops,
-            strangers: external_users,
-            silent,
+            external_users,
+            silent_nodes: silent,
         } => {
             let external_users: Vec<_> =
                 external_users.iter().map(|user| user.name.clone()).collect();
-            let silent: Vec<_> = silent.iter().map(|node| names.node(*node)).collect();
+            let silent: Vec<_> = silent.iter().map(|node| names.node_name(*node)).collect();
             external_load(store, *delivered_iops, *capacity_iops)
                 .with("seen_on_it", external_users.join(", "))
                 .with("silent_nodes", silent.join(", "))
@@ -115,7 +115,7 @@ pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> 
         ),
         Notice::ExternalUserDetected(user) => external_user_detected(store, user),
         Notice::NodeSilent { node, reserved_iops } => {
-            let node = names.node(*node);
+            let node = names.node_name(*node);
             let text = format!(
                 "Node {node} has stopped sending reports; its reservation of {reserved_iops} IOPS \
                  is kept. Check the node. If it will not return, make sure that it is switched off, \
@@ -126,7 +126,7 @@ pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> 
                 .with("reserved_iops", reserved_iops)
         }
         Notice::Unaccounted { node, reserved_iops, known_iops } => {
-            let node = names.node(*node);
+            let node = names.node_name(*node);
             let text = format!(
                 "Node {node} holds a reservation of {reserved_iops} IOPS, of which the cluster \
                  has recorded {known_iops}; the leader counts all of it from now on. If the node \
@@ -136,12 +136,12 @@ pub(super) fn leader_event(store: &Name, notice: &Notice, names: &dyn Names) -> 
             of_store(EventKind::NodeUnaccounted, store, text).with("node", node)
         }
         Notice::OtherVersion { node, version } => {
-            let node = names.node(*node);
+            let node = names.node_name(*node);
             let text = format!(
                 "Node {node} has cluster protocol version {version}. Run the same version of \
                  Suimon on all nodes."
             );
-            of_store(EventKind::NodeOfOtherVersion, store, text).with("node", node).repeated()
+            of_store(EventKind::NodeOfOtherVersion, store, text).with("node", node).rate_limited()
         }
         Notice::PolicyInUse { policy, node } => {
             of_policy(EventKind::SharedPolicyInUse, store, (*policy, *node), names)
@@ -188,9 +188,9 @@ fn of_policy(
     kind: EventKind,
     store: &Name,
     (policy, node): (PolicyKey, NodeId),
-    names: &dyn Names,
+    names: &dyn ClusterNames,
 ) -> EventDraft {
-    let (policy, node) = (names.policy(policy), names.node(node));
+    let (policy, node) = (names.policy_name(policy), names.node_name(node));
     let predicate = if kind == EventKind::SharedPolicyInUse {
         "the cluster deleted it, and it stays in effect until these disks get another policy, or none"
     } else {
@@ -201,25 +201,25 @@ fn of_policy(
     of_store(kind, store, text).with("policy", policy).with("node", node)
 }
 
-fn minimum_unmet(store: &Name, unmet: &UnmetDisk, names: &dyn Names) -> EventDraft {
-    let (disk, node) = (names.disk(unmet.node, unmet.disk), names.node(unmet.node));
+fn minimum_unmet(store: &Name, unmet: &DiskBelowMinimum, names: &dyn ClusterNames) -> EventDraft {
+    let (disk, node) = (names.disk_name(unmet.node, unmet.disk), names.node_name(unmet.node));
     let (cause, reason) = match unmet.cause {
-        Cause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),
-        Cause::OtherNodes => ("other-nodes", "other nodes have not reduced their use yet"),
-        Cause::OwnNode => ("own-node", "other disks of its node use it"),
-        Cause::ExternalLoad => ("foreign-load", "the store delivers less than its capacity"),
-        Cause::StoreLatency => {
+        UnmetMinimumCause::NotAdmitted => ("not-admitted", "the minimums exceed the capacity of the store"),
+        UnmetMinimumCause::OtherNodes => ("other-nodes", "other nodes have not reduced their use yet"),
+        UnmetMinimumCause::OtherDisksOnNode => ("own-node", "other disks of its node use it"),
+        UnmetMinimumCause::ExternalLoad => ("foreign-load", "the store delivers less than its capacity"),
+        UnmetMinimumCause::StoreLatency => {
             ("store-latency", "the latency of the store is too high for so few requests in flight")
         }
     };
     let aggressor = |over_guarantee_disk: &OverGuaranteeDisk| {
         let (disk, node) = (
-            names.disk(over_guarantee_disk.node, over_guarantee_disk.disk),
-            names.node(over_guarantee_disk.node),
+            names.disk_name(over_guarantee_disk.node, over_guarantee_disk.disk),
+            names.node_name(over_guarantee_disk.node),
         );
         format!("{disk} on {node} {} IOPS", over_guarantee_disk.delivered_iops)
     };
-    let aggressors: Vec<String> = unmet.aggressors.iter().map(aggressor).collect();
+    let aggressors: Vec<String> = unmet.disks_over_guarantee.iter().map(aggressor).collect();
     let first = aggressors
         .first()
         .map_or_else(String::new, |text| format!("; most above its own guarantee: {text}"));
@@ -227,17 +227,17 @@ fn minimum_unmet(store: &Name, unmet: &UnmetDisk, names: &dyn Names) -> EventDra
         "Disk {disk} on node {node} has missed its minimum for {} s: guaranteed {} IOPS, demand \
          {} IOPS, delivered {} IOPS; {reason}{first}. Check LIMITED BY in `suimon qos flows`; \
          lower minimums, or move disks to another store.",
-        unmet.lasting.as_secs(),
+        unmet.unmet_for.as_secs(),
         unmet.guaranteed_iops,
-        unmet.demanded_iops,
+        unmet.demand_iops,
         unmet.delivered_iops
     );
     of_store(EventKind::SharedMinimumUnmet, store, text)
         .with("node", node)
         .with("disk", disk)
-        .with("lasting_s", unmet.lasting.as_secs())
+        .with("lasting_s", unmet.unmet_for.as_secs())
         .with("entitled_iops", unmet.guaranteed_iops)
-        .with("demanded_iops", unmet.demanded_iops)
+        .with("demanded_iops", unmet.demand_iops)
         .with("delivered_iops", unmet.delivered_iops)
         .with("cause", cause)
         .with("aggressors", aggressors.join(", "))

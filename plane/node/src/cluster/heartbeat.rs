@@ -34,7 +34,7 @@ pub(super) struct Heartbeat {
     /// Number of the daemon's start.
     pub(super) incarnation: u64,
     /// Counter, increased by each heartbeat.
-    pub(super) number: u64,
+    pub(super) sequence_number: u64,
     /// Delivered rate of the node's disks in normalised operations per second.
     pub(super) delivered_iops: u64,
     /// Rate that the node may use without a lease, in normalised operations per second.
@@ -45,16 +45,16 @@ pub(super) struct Heartbeat {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub(super) enum HeartbeatError {
     #[error("the name of a heartbeat file has {0} parts instead of 6")]
-    Parts(usize),
+    WrongPartCount(usize),
     #[error("`{0}` in the name of a heartbeat file is not a valid name of a {1}")]
-    Name(String, &'static str),
+    InvalidName(String, &'static str),
     #[error("`{0}` in the name of a heartbeat file is not a number ({1})")]
-    Number(String, &'static str),
+    InvalidNumber(String, &'static str),
 }
 
 impl fmt::Display for Heartbeat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cluster, node, incarnation, number, delivered_iops, reserved_iops } = self;
+        let Self { cluster, node, incarnation, sequence_number: number, delivered_iops, reserved_iops } = self;
         write!(
             f,
             "{cluster}@{node}@{incarnation}@{number}@{delivered_iops}@{reserved_iops}{ENDING}"
@@ -67,22 +67,22 @@ impl Heartbeat {
         let text = file.strip_suffix(ENDING).unwrap_or(file);
         let parts: Vec<&str> = text.split(BETWEEN).collect();
         let [cluster, node, incarnation, number, delivered, reserved] = parts[..] else {
-            return Err(HeartbeatError::Parts(parts.len()));
+            return Err(HeartbeatError::WrongPartCount(parts.len()));
         };
         let name = |text: &str, part_name| {
-            text.parse::<Name>().map_err(|_| HeartbeatError::Name(text.to_owned(), part_name))
+            text.parse::<Name>().map_err(|_| HeartbeatError::InvalidName(text.to_owned(), part_name))
         };
         // Digits only, so that each heartbeat has exactly one name.
         let count = |text: &str, part_name| {
             let is_digits = text.bytes().all(|byte| byte.is_ascii_digit());
             let number = text.parse::<u64>().ok().filter(|_| is_digits);
-            number.ok_or_else(|| HeartbeatError::Number(text.to_owned(), part_name))
+            number.ok_or_else(|| HeartbeatError::InvalidNumber(text.to_owned(), part_name))
         };
         Ok(Self {
             cluster: name(cluster, "cluster")?,
             node: name(node, "node")?,
             incarnation: count(incarnation, "start")?,
-            number: count(number, "beat")?,
+            sequence_number: count(number, "beat")?,
             delivered_iops: count(delivered, "IOPS")?,
             reserved_iops: count(reserved, "reserved IOPS")?,
         })
@@ -98,7 +98,7 @@ impl Heartbeat {
 ///
 /// # Errors
 /// Fails if the store's file system reports an error.
-pub(super) fn exchange(
+pub(super) fn exchange_heartbeats(
     files: &dyn StoreFiles,
     own_heartbeat: &Heartbeat,
 ) -> Result<Vec<Heartbeat>, StoreFileError> {
@@ -201,7 +201,7 @@ mod tests {
             cluster: name(cluster),
             node: name(node),
             incarnation: 3,
-            number,
+            sequence_number: number,
             delivered_iops: 500,
             reserved_iops: 2064,
         }
@@ -210,10 +210,10 @@ mod tests {
     #[test]
     fn nodes_see_each_other_and_each_has_one_file() {
         let files = MemoryStore::default();
-        assert_eq!(exchange(&files, &beat("lab", "n1", 1)).unwrap(), []);
-        assert_eq!(exchange(&files, &beat("lab", "n.2", 7)).unwrap(), [beat("lab", "n1", 1)]);
-        assert_eq!(exchange(&files, &beat("lab", "n1", 2)).unwrap(), [beat("lab", "n.2", 7)]);
-        assert_eq!(exchange(&files, &beat("lab", "n1", 2)).unwrap(), [beat("lab", "n.2", 7)]);
+        assert_eq!(exchange_heartbeats(&files, &beat("lab", "n1", 1)).unwrap(), []);
+        assert_eq!(exchange_heartbeats(&files, &beat("lab", "n.2", 7)).unwrap(), [beat("lab", "n1", 1)]);
+        assert_eq!(exchange_heartbeats(&files, &beat("lab", "n1", 2)).unwrap(), [beat("lab", "n.2", 7)]);
+        assert_eq!(exchange_heartbeats(&files, &beat("lab", "n1", 2)).unwrap(), [beat("lab", "n.2", 7)]);
         assert_eq!(files.names(ENDING).unwrap().len(), 2);
         remove_heartbeat(&files, &beat("lab", "n1", 9)).unwrap();
         assert_eq!(files.names(ENDING).unwrap().len(), 1);
@@ -235,7 +235,7 @@ mod tests {
         for name in odd {
             files.create(&FileName::new(name).unwrap(), 1).unwrap();
         }
-        assert_eq!(exchange(&files, &beat("lab", "n1", 1)).unwrap(), []);
+        assert_eq!(exchange_heartbeats(&files, &beat("lab", "n1", 1)).unwrap(), []);
         let parse_error = |text: &str| Heartbeat::parse(text).unwrap_err().to_string();
         assert_eq!(parse_error(odd[0]), "the name of a heartbeat file has 5 parts instead of 6");
         assert_eq!(
@@ -263,7 +263,7 @@ mod tests {
             let name = beat("lab", &format!("n{node}"), 1).to_string();
             files.create(&FileName::new(&name).unwrap(), 1).unwrap();
         }
-        let others = exchange(&files, &beat("lab", "own", 1)).unwrap();
+        let others = exchange_heartbeats(&files, &beat("lab", "own", 1)).unwrap();
         assert_eq!(others.len(), BEATS_MAX);
         let mut seen_nodes = SeenNodes::default();
         seen_nodes.handle(Time::ZERO, others);

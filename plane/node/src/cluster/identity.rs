@@ -13,7 +13,7 @@ use suimon_ports::{
     StoreFiles,
 };
 
-use super::values::{read, write};
+use super::values::{decode_entry, encode_value};
 
 const ENDING: &str = ".suimon-cluster";
 /// Number of attempts if other nodes mark the store at the same time.
@@ -89,7 +89,7 @@ pub(super) fn check(
     for _ in 0..TRIES {
         let view = known_identity.store.read(&known_identity.key).map_err(of_store)?;
         let entry = view.entries.iter().find(|entry| entry.key == known_identity.key);
-        let record = entry.and_then(read::<StoreRecord>).map(|record| record.identity);
+        let record = entry.and_then(decode_entry::<StoreRecord>).map(|record| record.identity);
         let marks = marks(&files.names(ENDING).map_err(of_files)?);
         match compare(cluster.as_str(), record.as_deref(), &marks) {
             Verdict::Right => return Ok(None),
@@ -98,9 +98,9 @@ pub(super) fn check(
                 if let Some(mismatch) = known_identity.full().map_err(of_store)? {
                     return Ok(Some(mismatch));
                 }
-                let record = write(&StoreRecord { identity });
+                let record = encode_value(&StoreRecord { identity });
                 let change = ClusterChange::Put(known_identity.key.clone(), record, None);
-                let is_new = ClusterCondition::Absent(known_identity.key.clone());
+                let is_new = ClusterCondition::KeyAbsent(known_identity.key.clone());
                 known_identity.store.commit(&[is_new], &[change]).map_err(of_store)?;
             }
             Verdict::Mark => {

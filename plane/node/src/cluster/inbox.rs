@@ -58,14 +58,14 @@ pub(super) struct Messages {
     pub(super) keys: BTreeMap<String, KeyState>,
     pub(super) results: Vec<TaskResult>,
     /// True if the desired state may have changed.
-    pub(super) is_changed: bool,
+    pub(super) is_desired_state_changed: bool,
     /// `true`: give back all reservations and leave; `false`: stay a node.
     pub(super) leave_request: Option<bool>,
     /// Stores that a change stops sharing.
-    pub(super) releasing: Option<ReleaseRequest>,
+    pub(super) release_request: Option<ReleaseRequest>,
     /// Requests to reserve minimums.
     pub(super) requests: ReservationRequests,
-    pub(super) stops: bool,
+    pub(super) is_stop_requested: bool,
 }
 
 impl Inbox {
@@ -94,11 +94,11 @@ impl Inbox {
                 .filter(|(answer_session, _)| is_current(*answer_session))
                 .map(|(_, answer)| answer)
                 .collect(),
-            is_changed: std::mem::take(&mut pending.is_changed),
+            is_desired_state_changed: std::mem::take(&mut pending.is_changed),
             leave_request: pending.leaves.take(),
-            releasing: pending.releasing.take(),
+            release_request: pending.releasing.take(),
             requests: std::mem::take(&mut pending.requests),
-            stops: pending.stops,
+            is_stop_requested: pending.stops,
         }
     }
 
@@ -115,7 +115,7 @@ impl Inbox {
     }
 
     /// Adds keys that this node has written, as if the watch had reported them.
-    pub(super) fn handle_written(&self, keys: Vec<(String, KeyState)>) {
+    pub(super) fn push_written_keys(&self, keys: Vec<(String, KeyState)>) {
         self.change(|pending| {
             for (key, key_state) in keys {
                 let known_state = pending.keys.get(&key);
@@ -135,29 +135,29 @@ impl Inbox {
         self.change(|pending| pending.is_changed = true);
     }
 
-    pub(super) fn leave(&self) {
+    pub(super) fn request_leave(&self) {
         self.change(|pending| pending.leaves = Some(true));
     }
 
-    pub(super) fn stay(&self) {
+    pub(super) fn cancel_leave(&self) {
         self.change(|pending| pending.leaves = Some(false));
     }
 
     /// Requests that reservations on stores are given back. Replaces the former request, whose
     /// stores stay shared.
-    pub(super) fn release(&self, releasing: ReleaseRequest) {
+    pub(super) fn request_release(&self, releasing: ReleaseRequest) {
         self.change(|pending| pending.releasing = Some(releasing));
     }
 
     /// Queues a request for a reservation on a store; `None` withdraws the store's request.
     /// Replaces a request that the driver has not read yet.
-    pub(super) fn request(&self, store: Name, request: Option<ReservationRequest>) {
+    pub(super) fn request_reservation(&self, store: Name, request: Option<ReservationRequest>) {
         self.change(|pending| {
             pending.requests.insert(store, request);
         });
     }
 
-    pub(super) fn stop(&self) {
+    pub(super) fn request_stop(&self) {
         self.change(|pending| pending.stops = true);
     }
 
@@ -230,7 +230,7 @@ fn without_long_value(short_key: &str, entry: ClusterEntry) -> ClusterEntry {
 }
 
 impl ClusterObserver for KeyObserver {
-    fn snapshot(&self, view: ClusterView) {
+    fn handle_snapshot(&self, view: ClusterView) {
         let removed: Vec<String> = {
             let known_keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
             let current: BTreeSet<&str> =
@@ -244,11 +244,11 @@ impl ClusterObserver for KeyObserver {
         self.record(view.revision, removed.chain(current_entries));
     }
 
-    fn changed(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>) {
+    fn handle_changes(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>) {
         self.record(revision, changes);
     }
 
-    fn interrupted(&self, error: &ClusterStoreError) {
+    fn handle_interruption(&self, error: &ClusterStoreError) {
         tracing::debug!(%error, "messages of the cluster are dropped for now");
     }
 }
@@ -266,9 +266,9 @@ mod tests {
         for revision in 0..10_000 {
             let key = format!("/suimon/lab/reports/san/{}", revision % 3);
             let (value, created, modified) = (vec![0; 100], 1, revision);
-            let entry = ClusterEntry { key: key.clone(), value, created, modified };
+            let entry = ClusterEntry { key: key.clone(), value, created_revision: created, modified_revision: modified };
             let is_removed = revision % 7 == 0;
-            observer.changed(revision, vec![(key, (!is_removed).then_some(entry))]);
+            observer.handle_changes(revision, vec![(key, (!is_removed).then_some(entry))]);
         }
         assert!(observer.keys.lock().unwrap().len() <= 3);
         let keys = inbox.wait(Duration::ZERO).keys;
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(keys["reports/san/0"].revision, 9999);
         // Keys of a session that has ended are dropped.
         inbox.begin_session(2);
-        observer.changed(10_000, vec![("/suimon/lab/reports/san/9".to_owned(), None)]);
+        observer.handle_changes(10_000, vec![("/suimon/lab/reports/san/9".to_owned(), None)]);
         assert!(inbox.wait(Duration::ZERO).keys.is_empty());
     }
 
@@ -289,25 +289,25 @@ mod tests {
         let put = |name: &str, bytes: usize| {
             let key = format!("/suimon/lab/members/{name}");
             let (value, created, modified) = (vec![b'x'; bytes], 1, 1);
-            let entry = ClusterEntry { key: key.clone(), value, created, modified };
+            let entry = ClusterEntry { key: key.clone(), value, created_revision: created, modified_revision: modified };
             (key, Some(entry))
         };
-        observer.changed(1, vec![put(&"n".repeat(300), 10)]);
+        observer.handle_changes(1, vec![put(&"n".repeat(300), 10)]);
         assert!(inbox.wait(Duration::ZERO).keys.is_empty(), "no name is that long");
         for number in 0..2 * KEYS_MAX {
-            observer.changed(1, vec![put(&format!("n{number}"), 10)]);
+            observer.handle_changes(1, vec![put(&format!("n{number}"), 10)]);
         }
         assert_eq!(observer.keys.lock().unwrap().len(), KEYS_MAX);
         assert_eq!(inbox.wait(Duration::ZERO).keys.len(), KEYS_MAX);
-        observer.changed(2, vec![put("n0", 2 * VALUE_BYTES_MAX)]);
+        observer.handle_changes(2, vec![put("n0", 2 * VALUE_BYTES_MAX)]);
         let keys = inbox.wait(Duration::ZERO).keys;
         assert!(keys["members/n0"].entry.as_ref().unwrap().value.is_empty());
         let removal = ("/suimon/lab/members/n1".to_owned(), None);
-        observer.changed(3, vec![removal, put("later", 10)]);
+        observer.handle_changes(3, vec![removal, put("later", 10)]);
         let keys = inbox.wait(Duration::ZERO).keys;
         assert!(keys["members/n1"].entry.is_none() && keys.contains_key("members/later"));
         // The driver may have read an ignored key itself.
-        observer.changed(4, vec![(format!("/suimon/lab/members/n{KEYS_MAX}"), None)]);
+        observer.handle_changes(4, vec![(format!("/suimon/lab/members/n{KEYS_MAX}"), None)]);
         assert_eq!(inbox.wait(Duration::ZERO).keys.len(), 1);
     }
 
@@ -317,16 +317,16 @@ mod tests {
         let inbox = Inbox::default();
         let store: Name = "san".parse().unwrap();
         inbox.begin_session(1);
-        inbox.push_result(1, TaskResult::Removed);
-        inbox.push_result_any_session(TaskResult::Beaten {
+        inbox.push_result(1, TaskResult::NodeRemoved);
+        inbox.push_result_any_session(TaskResult::HeartbeatWritten {
             store: store.clone(),
             heartbeats: Ok(Vec::new()),
         });
         inbox.begin_session(2);
-        inbox.push_result(1, TaskResult::Removed);
-        inbox.push_result_any_session(TaskResult::Looked { store, session: 1, mismatch: Ok(None) });
+        inbox.push_result(1, TaskResult::NodeRemoved);
+        inbox.push_result_any_session(TaskResult::IdentityChecked { store, session: 1, mismatch: Ok(None) });
         let answers = inbox.wait(Duration::ZERO).results;
         assert_eq!(answers.len(), 2);
-        assert!(answers.iter().all(|result| !matches!(result, TaskResult::Removed)));
+        assert!(answers.iter().all(|result| !matches!(result, TaskResult::NodeRemoved)));
     }
 }

@@ -32,7 +32,8 @@ pub(super) struct MemberRecord {
     /// Number of the node in the cluster.
     pub(super) id: NodeId,
     /// Identity of the host: 128 random bits, created once.
-    pub(super) host: String,
+    #[serde(rename = "host")]
+    pub(super) host_id: String,
     /// Number of the daemon's last start.
     pub(super) incarnation: u64,
     /// Version of the node's daemon.
@@ -41,9 +42,9 @@ pub(super) struct MemberRecord {
 
 impl MemberRecord {
     /// Shortens texts that are longer than any that a daemon writes.
-    pub(super) fn shortened(mut self) -> Self {
+    pub(super) fn into_shortened(mut self) -> Self {
         const CHARS_MAX: usize = 256;
-        for text in [&mut self.host, &mut self.version] {
+        for text in [&mut self.host_id, &mut self.version] {
             if let Some((end, _)) = text.char_indices().nth(CHARS_MAX) {
                 text.truncate(end);
             }
@@ -108,7 +109,7 @@ pub(super) fn disk_key(store: &Name, disk: &str) -> DiskKey {
 
 #[cfg(test)]
 mod tests {
-    use suimon_cluster_qos::{Demand, NodeLoad, ReportId, VERSION};
+    use suimon_cluster_qos::{Demand, NodeLoad, ReportId, PROTOCOL_VERSION};
 
     use super::*;
 
@@ -118,17 +119,17 @@ mod tests {
         let load = NodeLoad::default();
         let id = ReportId { incarnation: 1, number: 2 };
         let report = LoadReport {
-            version: VERSION,
+            version: PROTOCOL_VERSION,
             node: NodeId(1),
             id,
             acknowledged: None,
             reserved_iops: 0,
-            takes_leases: true,
+            applies_leases: true,
             load,
             demand: Demand::default(),
             policies: Vec::new(),
-            largest: Vec::new(),
-            unmet: Vec::new(),
+            disks_over_guarantee: Vec::new(),
+            disks_below_guarantee: Vec::new(),
         };
         let report_with_capacity = |capacity_iops| NodeReport {
             report: report.clone(),

@@ -6,15 +6,15 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, HostConfig, Name};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterKvStore, ClusterStoreError,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore, ClusterStoreError,
 };
 
 use super::keys::{
     ALIVE, GRANTS, MEMBERS, MemberRecord, REPORTS, grants_prefix, parse_grant_key, parse_report_key,
 };
 use super::policy_changes::PolicyChanges;
-use super::releasing::{RELEASE_POLL_INTERVAL, RELEASE_TIMEOUT, released};
-use super::values::read;
+use super::releasing::{RELEASE_POLL_INTERVAL, RELEASE_TIMEOUT, unshared_stores};
+use super::values::decode_entry;
 use super::{cluster_prefix, shared_stores};
 use crate::errors::no_cluster;
 use crate::operations::OperationHandle;
@@ -22,7 +22,7 @@ use crate::shared::Shared;
 use crate::{ClusterEdit, Edit};
 
 fn cluster_error(code: ErrorCode, text: impl Into<String>) -> ApiError {
-    ApiError::new(code, text).about("cluster")
+    ApiError::new(code, text).with_resource("cluster")
 }
 
 /// Returns the error for a store that a change stops sharing while it has disks.
@@ -34,8 +34,8 @@ fn unlimited(to: &HostConfig, store: &Name) -> Option<ApiError> {
          first, or use `suimon store set {store} --shared=false --force`",
         disks.join(", ")
     );
-    let error = ApiError::new(ErrorCode::InUse, text).about(format!("store/{store}"));
-    (!disks.is_empty()).then(|| error.field("shared"))
+    let error = ApiError::new(ErrorCode::InUse, text).with_resource(format!("store/{store}"));
+    (!disks.is_empty()).then(|| error.with_field("shared"))
 }
 
 /// Makes changes in several transactions.
@@ -104,13 +104,13 @@ impl Shared {
                     "is `{own_name}`; leave that cluster first (`suimon cluster leave`), which \
                      releases this host's reservations"
                 );
-                errors.push(cluster_error(ErrorCode::InUse, text).field(field));
+                errors.push(cluster_error(ErrorCode::InUse, text).with_field(field));
             }
         };
         refuse("name", &before.name, &after.name);
         refuse("node", &before.node, &after.node);
         if !force {
-            errors.extend(released(from, to).iter().filter_map(|store| unlimited(to, store)));
+            errors.extend(unshared_stores(from, to).iter().filter_map(|store| unlimited(to, store)));
         }
         errors
     }
@@ -129,7 +129,7 @@ impl Shared {
     /// # Errors
     /// Fails if a step fails or `operation` is cancelled. With `force`, failures of joining,
     /// leaving and giving back are ignored.
-    pub(crate) fn query_cluster(
+    pub(crate) fn prepare_cluster_change(
         &self,
         edit: &Edit,
         (from, to): (&HostConfig, &HostConfig),
@@ -137,14 +137,14 @@ impl Shared {
         operation: &OperationHandle,
     ) -> Result<Vec<String>, ApiError> {
         let policies = self.check_with_cluster(edit, (from, to), force)?;
-        let pending = self.query_leaders(from, to);
+        let pending = self.request_reservations(from, to);
         let result = pending.and_then(|pending| {
             operation.check_cancelled()?;
             let forced = |error| if force { Ok(()) } else { Err(error) };
             if from.cluster.is_some() && to.cluster.is_none() {
                 self.return_reservations().or_else(forced)?;
             } else {
-                self.release_stores(released(from, to)).or_else(forced)?;
+                self.release_stores(unshared_stores(from, to)).or_else(forced)?;
             }
             policies.as_ref().map_or(Ok(()), |changes| self.commit_policies(changes))?;
             Ok(pending)
@@ -206,7 +206,7 @@ impl Shared {
 
     pub(super) fn return_reservations(&self) -> Result<(), ApiError> {
         self.cluster.view().has_left = false;
-        self.cluster.inbox.leave();
+        self.cluster.inbox.request_leave();
         let deadline = Instant::now() + RELEASE_TIMEOUT;
         while Instant::now() < deadline {
             if self.cluster.view().has_left {
@@ -214,7 +214,7 @@ impl Shared {
             }
             std::thread::sleep(RELEASE_POLL_INTERVAL);
         }
-        self.cluster.inbox.stay();
+        self.cluster.inbox.cancel_leave();
         let text = "the reservations of this host were not released in time; retry when etcd and the leaders respond (`suimon cluster status`), or leave with --force and run `suimon cluster remove` on another node";
         Err(cluster_error(ErrorCode::HostError, text))
     }
@@ -250,11 +250,11 @@ impl Shared {
         };
         let alive = format!("{root}{ALIVE}{node}");
         let conditions = [
-            ClusterCondition::Unmodified(key.clone(), entry.modified),
-            ClusterCondition::Absent(alive),
+            ClusterCondition::KeyUnmodifiedSince(key.clone(), entry.modified_revision),
+            ClusterCondition::KeyAbsent(alive),
         ];
         let mut changes = Vec::new();
-        if let Some(member) = read::<MemberRecord>(&entry) {
+        if let Some(member) = decode_entry::<MemberRecord>(&entry) {
             let reports = store.read(&format!("{root}{REPORTS}")).map_err(failed)?.entries;
             let member_reports = reports.into_iter().filter(|entry| {
                 let short = entry.key.strip_prefix(&root).and_then(parse_report_key);
@@ -267,7 +267,7 @@ impl Shared {
             changes.extend(grants.map(|entry| ClusterChange::Remove(entry.key)));
         }
         match store.commit(&conditions, &[ClusterChange::Remove(key)]).map_err(failed)? {
-            ClusterCommit::Committed(_) => {
+            ClusterCommitResult::Committed(_) => {
                 // Leaders forget the node with its record; its reports and grants are not read any
                 // more.
                 remove_all(store.as_ref(), &changes).map_err(|error| {
@@ -277,7 +277,7 @@ impl Shared {
                     ))
                 })
             }
-            ClusterCommit::ConditionFailed => {
+            ClusterCommitResult::ConditionFailed => {
                 let text = format!(
                     "node `{node}` is running; run `suimon cluster leave` there, or shut it down \
                      first"

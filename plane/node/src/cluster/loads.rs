@@ -7,7 +7,7 @@ use suimon_cluster_qos::{DiskKey, DiskLoad, PolicyKey};
 use suimon_contract::{HostConfig, Name, QosPolicyKind};
 use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage::StoreView;
-use suimon_storage_qos::{DiskFlow, DiskQosCounters, DiskRates};
+use suimon_storage_qos::{DiskQosStatus, DiskQosCounters, DiskRates};
 
 use super::keys::disk_key;
 use crate::disks::Disks;
@@ -22,7 +22,7 @@ const REPEATED_MAX: Duration = Duration::from_secs(5);
 
 /// Recent samples of a store's disks.
 #[derive(Default)]
-pub(super) struct Loads {
+pub(super) struct LoadSamples {
     samples: VecDeque<(Time, BTreeMap<DiskId, DiskQosCounters>)>,
     /// Rates of the last sample.
     rates: BTreeMap<DiskId, DiskRates>,
@@ -37,7 +37,7 @@ pub(super) struct ReportedLoad {
     pub(super) latency_ns: u64,
 }
 
-impl Loads {
+impl LoadSamples {
     /// Samples all disks of a store: configured ones, and copies in progress.
     pub(super) fn sample(
         &mut self,
@@ -47,9 +47,9 @@ impl Loads {
         views: &[StoreView],
     ) -> ReportedLoad {
         let of_store = || views.iter().filter(move |view| view.store == id);
-        let flows: BTreeMap<DiskId, &DiskFlow> =
+        let flows: BTreeMap<DiskId, &DiskQosStatus> =
             of_store().flat_map(|view| &view.flows).map(|flow| (flow.disk, flow)).collect();
-        let latency = |view: &StoreView| (view.is_current, view.status.latency_ns);
+        let latency = |view: &StoreView| (view.is_current, view.status.mean_latency_ns);
         let latency_ns = of_store().map(latency).max().map_or(0, |(_, latency_ns)| latency_ns);
         let is_in_service = || {
             let mut of_store = config.disks.iter().filter(|disk| disk.store == *store);
@@ -71,7 +71,7 @@ impl Loads {
                 delivered_iops: 0,
                 waits_for_grant: false,
                 waits_for_store: false,
-                is_busy: false,
+                is_fully_utilised: false,
             };
             if let Some(rates) = rates.get(&disk) {
                 set_rates(&mut load, rates);
@@ -130,7 +130,7 @@ fn known_counters<'a>(
     let reporters = views.clone().filter(|view| !view.flows.is_empty());
     let is_current = reporters.map(|view| view.is_current).max();
     let is_known = is_current.unwrap_or_else(|| !is_in_service());
-    let flows = views.flat_map(|view| &view.flows).map(|flow| (flow.disk, flow.done));
+    let flows = views.flat_map(|view| &view.flows).map(|flow| (flow.disk, flow.counters));
     is_known.then(|| flows.collect())
 }
 
@@ -147,7 +147,7 @@ fn set_rates(load: &mut DiskLoad, rates: &DiskRates) {
     load.delivered_iops = rates.delivered_iops;
     load.waits_for_grant = rates.waits_for_cap;
     load.waits_for_store = rates.waits_for_device;
-    load.is_busy = rates.is_busy;
+    load.is_fully_utilised = rates.is_fully_utilised;
 }
 
 /// Disk on a store, with the limits in effect.
@@ -166,7 +166,7 @@ struct Limited {
 fn limits(
     (disks, config, policies): (&Disks, &HostConfig, &BTreeMap<Name, PolicyKey>),
     store: &Name,
-    flows: &BTreeMap<DiskId, &DiskFlow>,
+    flows: &BTreeMap<DiskId, &DiskQosStatus>,
 ) -> Vec<Limited> {
     let store_disks = || config.disks.iter().filter(|disk| disk.store == *store);
     let mut limited_flows: Vec<_> = store_disks()
@@ -200,11 +200,11 @@ fn limits(
             }
         })
         .collect();
-    let copied = flows.values().filter(|flow| suimon_storage::copied_disk(flow.disk).is_some());
+    let copied = flows.values().filter(|flow| suimon_storage::disk_of_copy(flow.disk).is_some());
     limited_flows.extend(copied.filter_map(|flow| {
         Some(Limited {
             disk: flow.disk,
-            name: disks.user_name(flow.disk)?,
+            name: disks.disk_or_copy_name(flow.disk)?,
             policy: None,
             min_iops: 0,
             max_iops: None,
@@ -218,18 +218,18 @@ fn limits(
 mod tests {
     use suimon_quantity::WorkerId;
     use suimon_storage_engine::{StoreRole, WorkerStoreStatus};
-    use suimon_storage_qos::{Delivery, Limits, LimitsOwner};
+    use suimon_storage_qos::{DeliveryStats, Limits, LimitsOwner};
 
     use super::*;
 
     const DISK: DiskId = DiskId(3);
 
     /// Returns the demand after each of these samples, which are taken in the usual interval.
-    fn demands(loads: &mut Loads, begin: u32, samples: &[Option<u64>]) -> Vec<u64> {
+    fn demands(loads: &mut LoadSamples, begin: u32, samples: &[Option<u64>]) -> Vec<u64> {
         let demand = |(index, demanded): (u32, &Option<u64>)| {
             let now = Time::from_ns(1 << 40) + index * SAMPLE_INTERVAL;
             let counters = demanded.map(|demanded| {
-                let counters = DiskQosCounters { demanded, ..DiskQosCounters::default() };
+                let counters = DiskQosCounters { demanded_operations: demanded, ..DiskQosCounters::default() };
                 BTreeMap::from([(DISK, counters)])
             });
             loads.rates(now, counters).get(&DISK).map_or(0, |rates| rates.demanded_iops)
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn rates_are_repeated_for_a_limited_time_while_no_worker_responds() {
-        let mut loads = Loads::default();
+        let mut loads = LoadSamples::default();
         let first = demands(&mut loads, 0, &[Some(0), Some(500), Some(1000), None, None]);
         assert_eq!(first, [0, 1000, 1000, 1000, 1000]);
         // The rate over the whole time, when the worker proceeds.
@@ -251,12 +251,12 @@ mod tests {
 
     #[test]
     fn the_time_of_the_repetition_does_not_depend_on_the_number_of_samples() {
-        let mut loads = Loads::default();
+        let mut loads = LoadSamples::default();
         demands(&mut loads, 0, &[Some(0), Some(500)]);
-        let demands_after = |loads: &mut Loads, begin| demands(loads, begin, &[None]);
+        let demands_after = |loads: &mut LoadSamples, begin| demands(loads, begin, &[None]);
         assert_eq!(demands_after(&mut loads, 11), [1000]);
         assert_eq!(demands_after(&mut loads, 12), [0]);
-        let mut loads = Loads::default();
+        let mut loads = LoadSamples::default();
         demands(&mut loads, 0, &[Some(0), Some(500)]);
         for _ in 0..100 {
             assert_eq!(demands_after(&mut loads, 2), [1000]);
@@ -266,10 +266,10 @@ mod tests {
     #[test]
     fn counters_that_begin_again_give_no_rate() {
         let samples = [Some(5000), Some(5500), None, None, Some(10), Some(20)];
-        assert_eq!(demands(&mut Loads::default(), 0, &samples), [0, 1000, 1000, 1000, 0, 0]);
-        let mut loads = Loads::default();
-        let delivered = |loads: &mut Loads, index: u32, delivered: u64| {
-            let counters = DiskQosCounters { delivered, ..DiskQosCounters::default() };
+        assert_eq!(demands(&mut LoadSamples::default(), 0, &samples), [0, 1000, 1000, 1000, 0, 0]);
+        let mut loads = LoadSamples::default();
+        let delivered = |loads: &mut LoadSamples, index: u32, delivered: u64| {
+            let counters = DiskQosCounters { delivered_operations: delivered, ..DiskQosCounters::default() };
             let now = Time::from_ns(1 << 40) + index * SAMPLE_INTERVAL;
             let rates = loads.rates(now, Some(BTreeMap::from([(DISK, counters)])));
             rates.get(&DISK).map(|rates| rates.delivered_iops)
@@ -284,35 +284,35 @@ mod tests {
     /// Returns the view of a worker with this number of delivered operations of the disk; without
     /// the disk if it is `None`.
     fn view(delivered: Option<u64>, is_current: bool) -> StoreView {
-        let flow = |delivered| DiskFlow {
+        let flow = |delivered| DiskQosStatus {
             disk: DISK,
-            holder: LimitsOwner::Disk(DISK),
+            owner: LimitsOwner::Disk(DISK),
             limits: Limits::default(),
             waiting: 0,
             in_flight: 0,
-            done: DiskQosCounters { delivered, ..DiskQosCounters::default() },
-            short: Delivery::default(),
-            long: Delivery::default(),
+            counters: DiskQosCounters { delivered_operations: delivered, ..DiskQosCounters::default() },
+            short: DeliveryStats::default(),
+            long: DeliveryStats::default(),
         };
         let status = WorkerStoreStatus {
             role: StoreRole::Shared,
             waiting: 0,
             in_flight_of_worker: 0,
-            in_flight: 0,
-            depth: 8,
-            latency_ns: 1,
+            in_flight_of_all_workers: 0,
+            depth_limit: 8,
+            mean_latency_ns: 1,
             estimate: None,
         };
         let (worker, at) = (WorkerId(0), Time::ZERO);
         let flows = delivered.map(flow).into_iter().collect();
-        StoreView { store: StoreId(0), worker, status, at, flows, is_current }
+        StoreView { store: StoreId(0), worker, status, read_at: at, flows, is_current }
     }
 
     #[test]
     fn counters_are_unknown_only_while_the_worker_with_the_disks_does_not_respond() {
         let delivered_of = |views: &[StoreView], is_in_service| {
             let counters = known_counters(views.iter(), || is_in_service)?;
-            Some(counters.values().map(|counters| counters.delivered).collect::<Vec<_>>())
+            Some(counters.values().map(|counters| counters.delivered_operations).collect::<Vec<_>>())
         };
         assert_eq!(delivered_of(&[view(Some(5), true), view(None, false)], true), Some(vec![5]));
         // The other worker leaves the store.

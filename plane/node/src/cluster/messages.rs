@@ -14,13 +14,13 @@ use crate::cluster::policies::ReadPolicies;
 /// Task for the thread that accesses etcd.
 pub(super) enum Task {
     /// End the former session, and join this cluster.
-    Begin(Box<ClusterConfig>),
+    BeginSession(Box<ClusterConfig>),
     /// Write a report for a store's leader.
     Report { store: Name, report: Vec<u8> },
     /// Take part in the election of a store's leader.
     Elect { store: Name },
     /// Store the leader's grants in etcd.
-    Write { store: Name, term: Term, grants: Vec<(NodeId, NodeGrant)>, forgotten: Vec<NodeId> },
+    WriteGrants { store: Name, term: Term, grants: Vec<(NodeId, NodeGrant)>, forgotten: Vec<NodeId> },
     /// Resign as a store's leader.
     Resign { store: Name, term: Term },
     /// Remove the node's records of a store that it does not share any more.
@@ -34,12 +34,12 @@ pub(super) enum Task {
     /// Delete the node's records and leave the cluster.
     Leave { stores: Vec<Name> },
     /// End the session without leaving the cluster.
-    End,
+    EndSession,
 }
 
 impl Task {
     /// Returns true if this task, once executed, makes another one unnecessary.
-    pub(super) fn makes_redundant(&self, other: &Self) -> bool {
+    pub(super) fn supersedes(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::RenewLease, Self::RenewLease) | (Self::ReadMembers, Self::ReadMembers) => true,
             (Self::Resign { store, term }, Self::Resign { store: other_store, term: other }) => {
@@ -64,25 +64,25 @@ pub(super) struct MemberKeys {
 
 /// Result of a [`Task`].
 pub(super) enum TaskResult {
-    Begun {
+    SessionBegun {
         store: Arc<dyn ClusterKvStore>,
         member: MemberRecord,
         policies: ReadPolicies,
     },
-    NotBegun {
+    SessionFailed {
         is_refused: bool,
         detail: String,
     },
     Elected {
         store: Name,
         term: Term,
-        records: Vec<(NodeId, NodeGrant)>,
+        recorded_grants: Vec<(NodeId, NodeGrant)>,
         policies: ReadPolicies,
     },
     NotElected {
         store: Name,
     },
-    Written {
+    GrantsWritten {
         store: Name,
         term: Term,
         is_written: bool,
@@ -91,9 +91,9 @@ pub(super) enum TaskResult {
     MembersRead(Option<MemberKeys>),
     /// The node was removed from the cluster: its name or record belongs to another host, or its
     /// record does not exist.
-    Removed,
+    NodeRemoved,
     /// The session has ended. `failure`: reason if the node's records could not be removed.
-    Ended {
+    SessionEnded {
         failure: Option<String>,
     },
     /// The cluster has not taken a policy of this host.
@@ -102,19 +102,19 @@ pub(super) enum TaskResult {
         reason: String,
     },
     /// Result of removing the node's records of a store.
-    Withdrawn {
+    StoreWithdrawn {
         store: Name,
         is_done: bool,
     },
     /// Result of checking a store's identity in session `session`. `mismatch` is `Ok(None)` if the
     /// store is the cluster's, and an error if the check failed.
-    Looked {
+    IdentityChecked {
         store: Name,
         session: u64,
         mismatch: Result<Option<IdentityMismatch>, String>,
     },
     /// Result of writing a heartbeat to a store: heartbeats of the other nodes.
-    Beaten {
+    HeartbeatWritten {
         store: Name,
         heartbeats: Result<Vec<Heartbeat>, String>,
     },

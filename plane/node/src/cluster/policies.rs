@@ -12,13 +12,13 @@ use suimon_cluster_qos::{
     AdmissionCheck, NodeGrant, NodeId, POLICIES_MAX, PolicyKey, PolicyLimits, SharedStoreCapacity,
 };
 use suimon_contract::{ApiError, ErrorCode, HostConfig, Name, QosPolicyConfig, validate_qos};
-use suimon_ports::{ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterKvStore};
+use suimon_ports::{ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore};
 
 use super::keys::{
     GRANTS, MEMBERS, MemberRecord, NEXT_POLICY, NodeReport, POLICIES, REPORTS, parse_grant_key,
     parse_report_key,
 };
-use super::values::{read, write};
+use super::values::{decode_entry, encode_value};
 
 /// Number of attempts if other nodes write the same keys.
 const TRIES: usize = 5;
@@ -83,7 +83,7 @@ pub(super) fn decode_policy(
         tracing::warn!(key = entry.key, "the value of an etcd key is too long for a policy");
         return None;
     }
-    let record = read::<PolicyRecord>(entry)?;
+    let record = decode_entry::<PolicyRecord>(entry)?;
     let is_right = record.config.name == name && record.config.shared && is_valid(&record.config);
     if !is_right {
         tracing::warn!(
@@ -91,7 +91,7 @@ pub(super) fn decode_policy(
             "the value of an etcd key is not the record of its policy and is ignored"
         );
     }
-    is_right.then_some((name, (record, entry.modified)))
+    is_right.then_some((name, (record, entry.modified_revision)))
 }
 
 /// Returns true if a host accepts the policy.
@@ -108,7 +108,7 @@ pub(super) fn shared_policies(config: &HostConfig) -> impl Iterator<Item = &QosP
 /// Access to the policies of a cluster.
 pub(super) struct PolicyStore<'a> {
     pub(super) store: &'a dyn ClusterKvStore,
-    pub(super) root: String,
+    pub(super) key_prefix: String,
 }
 
 /// Changes of policies, made in one transaction.
@@ -123,11 +123,11 @@ pub(super) struct Transaction {
 impl Transaction {
     /// Adds the condition that a key is unchanged since it was read. `entry`: the entry that was
     /// read, or `None` if the key did not exist.
-    pub(super) fn expect(&mut self, key: &str, entry: Option<&ClusterEntry>) {
+    pub(super) fn expect_unchanged(&mut self, key: &str, entry: Option<&ClusterEntry>) {
         let key = key.to_owned();
         self.conditions.push(match entry {
-            Some(entry) => ClusterCondition::Unmodified(key, entry.modified),
-            None => ClusterCondition::Absent(key),
+            Some(entry) => ClusterCondition::KeyUnmodifiedSince(key, entry.modified_revision),
+            None => ClusterCondition::KeyAbsent(key),
         });
     }
 }
@@ -146,8 +146,8 @@ impl PolicyStore<'_> {
         Ok(view.entries.into_iter().find(|entry| entry.key == key))
     }
 
-    pub(super) fn key_of(&self, policy: &Name) -> String {
-        format!("{}{POLICIES}{policy}", self.root)
+    pub(super) fn record_key(&self, policy: &Name) -> String {
+        format!("{}{POLICIES}{policy}", self.key_prefix)
     }
 
     /// Adds a policy, unless a policy of that name exists. A record that nodes ignore, because it is
@@ -158,11 +158,11 @@ impl PolicyStore<'_> {
     /// same keys repeatedly, or the cluster has no room for a further policy.
     pub(super) fn add(&self, config: &QosPolicyConfig) -> Result<(), ApiError> {
         let result = self.commit_with(|transaction| {
-            let entry = self.entry(&self.key_of(&config.name))?;
+            let entry = self.entry(&self.record_key(&config.name))?;
             let is_ignored =
                 |entry: &ClusterEntry| decode_policy(config.name.as_str(), entry).is_none();
             if entry.as_ref().is_none_or(is_ignored) {
-                self.put(transaction, config, entry.as_ref(), None)?;
+                self.add_write(transaction, config, entry.as_ref(), None)?;
             }
             self.check_count(transaction)
         });
@@ -174,18 +174,18 @@ impl PolicyStore<'_> {
     ///
     /// # Errors
     /// The cluster does not respond.
-    pub(super) fn put(
+    pub(super) fn add_write(
         &self,
         transaction: &mut Transaction,
         config: &QosPolicyConfig,
         entry: Option<&ClusterEntry>,
         number: Option<PolicyKey>,
     ) -> Result<(), ApiError> {
-        let key = self.key_of(&config.name);
-        transaction.expect(&key, entry);
+        let key = self.record_key(&config.name);
+        transaction.expect_unchanged(&key, entry);
         let number = number.map_or_else(|| self.next_number(transaction), Ok)?;
         let record = PolicyRecord { key: number, config: config.clone() };
-        transaction.changes.push(ClusterChange::Put(key, write(&record), None));
+        transaction.changes.push(ClusterChange::Put(key, encode_value(&record), None));
         Ok(())
     }
 
@@ -193,10 +193,10 @@ impl PolicyStore<'_> {
         let number = match transaction.next {
             Some(number) => number,
             None => {
-                let key = format!("{}{NEXT_POLICY}", self.root);
+                let key = format!("{}{NEXT_POLICY}", self.key_prefix);
                 let entry = self.entry(&key)?;
-                transaction.expect(&key, entry.as_ref());
-                entry.as_ref().and_then(read::<u32>).unwrap_or(1)
+                transaction.expect_unchanged(&key, entry.as_ref());
+                entry.as_ref().and_then(decode_entry::<u32>).unwrap_or(1)
             }
         };
         transaction.next = Some(number + 1);
@@ -210,10 +210,10 @@ impl PolicyStore<'_> {
     /// # Errors
     /// [`ErrorCode::Conflict`] if there would be more; or the cluster does not respond.
     pub(super) fn check_count(&self, transaction: &Transaction) -> Result<(), ApiError> {
-        let prefix = format!("{}{POLICIES}", self.root);
+        let prefix = format!("{}{POLICIES}", self.key_prefix);
         let mut new_keys = transaction.conditions.iter().filter_map(|condition| match condition {
-            ClusterCondition::Absent(key) => Some(key),
-            ClusterCondition::Created(..) | ClusterCondition::Unmodified(..) => None,
+            ClusterCondition::KeyAbsent(key) => Some(key),
+            ClusterCondition::KeyCreatedAt(..) | ClusterCondition::KeyUnmodifiedSince(..) => None,
         });
         if !new_keys.any(|key| key.starts_with(&prefix)) {
             return Ok(());
@@ -256,8 +256,8 @@ impl PolicyStore<'_> {
                 return Ok(None);
             }
             if let Some(next) = next {
-                let key = format!("{}{NEXT_POLICY}", self.root);
-                changes.push(ClusterChange::Put(key, write(&next), None));
+                let key = format!("{}{NEXT_POLICY}", self.key_prefix);
+                changes.push(ClusterChange::Put(key, encode_value(&next), None));
             }
             let max_changes = self.store.changes_max();
             if changes.len().max(conditions.len()) > max_changes {
@@ -268,7 +268,7 @@ impl PolicyStore<'_> {
                 return Err(ApiError::new(ErrorCode::InvalidValue, text));
             }
             let commit = self.store.commit(&conditions, &changes);
-            if let ClusterCommit::Committed(revision) =
+            if let ClusterCommitResult::Committed(revision) =
                 commit.map_err(|error| Self::store_error(&error))?
             {
                 return Ok(Some((revision, changes)));
@@ -279,7 +279,7 @@ impl PolicyStore<'_> {
     }
 
     fn entries_below(&self, prefix: &str) -> Result<Vec<ClusterEntry>, ApiError> {
-        let view = self.store.read(&format!("{}{prefix}", self.root));
+        let view = self.store.read(&format!("{}{prefix}", self.key_prefix));
         view.map_err(|error| Self::store_error(&error)).map(|view| view.entries)
     }
 
@@ -289,9 +289,9 @@ impl PolicyStore<'_> {
     ///
     /// # Errors
     /// Fails if a store has no room.
-    pub(super) fn check_raise(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
+    pub(super) fn check_minimum_increase(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
         let Some(before) =
-            self.entry(&self.key_of(&policy.name))?.as_ref().and_then(read::<PolicyRecord>)
+            self.entry(&self.record_key(&policy.name))?.as_ref().and_then(decode_entry::<PolicyRecord>)
         else {
             // The policy is new, so that no disk uses it.
             return Ok(());
@@ -303,8 +303,8 @@ impl PolicyStore<'_> {
         }
         let mut capabilities = BTreeMap::new();
         for entry in &self.entries_below(REPORTS)? {
-            let report_key = entry.key.strip_prefix(&self.root).and_then(parse_report_key);
-            let Some(((store, _), node_report)) = report_key.zip(read::<NodeReport>(entry)) else {
+            let report_key = entry.key.strip_prefix(&self.key_prefix).and_then(parse_report_key);
+            let Some(((store, _), node_report)) = report_key.zip(decode_entry::<NodeReport>(entry)) else {
                 continue;
             };
             let Some(iops) = node_report.capacity_iops else { continue };
@@ -316,8 +316,8 @@ impl PolicyStore<'_> {
         let grants = self.entries_below(GRANTS)?;
         for (store, capacity_iops) in capabilities {
             let reserved = grants.iter().filter_map(|entry| {
-                let (_, grant_store) = parse_grant_key(entry.key.strip_prefix(&self.root)?)?;
-                (grant_store == store).then(|| read::<NodeGrant>(entry)).flatten()
+                let (_, grant_store) = parse_grant_key(entry.key.strip_prefix(&self.key_prefix)?)?;
+                (grant_store == store).then(|| decode_entry::<NodeGrant>(entry)).flatten()
             });
             let reserved_iops = reserved.map(|grant| grant.store.reserved_iops).sum();
             let capability = SharedStoreCapacity::Declared(capacity_iops);
@@ -339,7 +339,7 @@ impl PolicyStore<'_> {
 
     /// Returns the name of another node whose disks use the policy according to its last report,
     /// and the name of the store; `None` if there is no such node.
-    pub(super) fn user(
+    pub(super) fn find_other_user(
         &self,
         policy: PolicyKey,
         own_node: &str,
@@ -348,14 +348,14 @@ impl PolicyStore<'_> {
             .entries_below(MEMBERS)?
             .iter()
             .filter_map(|entry| {
-                let name = entry.key.strip_prefix(&self.root)?.strip_prefix(MEMBERS)?;
-                Some((read::<MemberRecord>(entry)?.id, name.to_owned()))
+                let name = entry.key.strip_prefix(&self.key_prefix)?.strip_prefix(MEMBERS)?;
+                Some((decode_entry::<MemberRecord>(entry)?.id, name.to_owned()))
             })
             .collect();
         Ok(self.entries_below(REPORTS)?.iter().find_map(|entry| {
-            let (store, node) = parse_report_key(entry.key.strip_prefix(&self.root)?)?;
+            let (store, node) = parse_report_key(entry.key.strip_prefix(&self.key_prefix)?)?;
             let node = members.get(&node).filter(|node| *node != own_node)?;
-            let node_report: NodeReport = read(entry)?;
+            let node_report: NodeReport = decode_entry(entry)?;
             let uses_policy = node_report.report.policies.iter().any(|load| load.policy == policy);
             uses_policy.then(|| (node.clone(), store.to_owned()))
         }))

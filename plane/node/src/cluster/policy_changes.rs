@@ -10,7 +10,7 @@ use suimon_ports::{ClusterChange, ClusterEntry, ClusterKvStore};
 use super::cluster_prefix;
 use super::inbox::KeyState;
 use super::policies::{PolicyRecord, PolicyStore, Transaction, shared_policies};
-use super::values::read;
+use super::values::decode_entry;
 use crate::shared::Shared;
 
 /// Changes of shared policies by a change on this node.
@@ -28,7 +28,7 @@ pub(super) struct PolicyChanges {
 
 impl PolicyChanges {
     fn store(&self) -> PolicyStore<'_> {
-        PolicyStore { store: self.store.as_ref(), root: self.root.clone() }
+        PolicyStore { store: self.store.as_ref(), key_prefix: self.root.clone() }
     }
 
     /// Checks the changes without making them.
@@ -38,7 +38,7 @@ impl PolicyChanges {
     fn check(&self) -> Result<(), ApiError> {
         let policy_store = self.store();
         for (_, policy) in &self.changed {
-            policy_store.check_raise(policy).map_err(|error| policy_error(&policy.name, error))?;
+            policy_store.check_minimum_increase(policy).map_err(|error| policy_error(&policy.name, error))?;
         }
         self.fill(&policy_store, &mut Transaction::default())
     }
@@ -60,7 +60,7 @@ impl PolicyChanges {
                 ClusterChange::Put(key, value, _) => {
                     // The creation revision of a policy is not used.
                     let (created, modified) = (revision, revision);
-                    (key.clone(), Some(ClusterEntry { key, value, created, modified }))
+                    (key.clone(), Some(ClusterEntry { key, value, created_revision: created, modified_revision: modified }))
                 }
                 ClusterChange::Remove(key) => (key, None),
             };
@@ -109,15 +109,15 @@ impl PolicyChanges {
             );
             Err(ApiError::new(ErrorCode::Conflict, text))
         };
-        let policy_entry = policy_store.entry(&policy_store.key_of(&policy.name))?;
-        match policy_entry.as_ref().and_then(read::<PolicyRecord>) {
+        let policy_entry = policy_store.entry(&policy_store.record_key(&policy.name))?;
+        match policy_entry.as_ref().and_then(decode_entry::<PolicyRecord>) {
             Some(record) if record.config == *policy => Ok(()),
             Some(record) if before == Some(&record.config) => {
-                policy_store.put(transaction, policy, policy_entry.as_ref(), Some(record.key))
+                policy_store.add_write(transaction, policy, policy_entry.as_ref(), Some(record.key))
             }
             Some(_) => refuse(if before.is_some() { "changed" } else { "created" }),
             None if before.is_some() && self.known.contains(&policy.name) => refuse("deleted"),
-            None => policy_store.put(transaction, policy, policy_entry.as_ref(), None),
+            None => policy_store.add_write(transaction, policy, policy_entry.as_ref(), None),
         }
     }
 
@@ -127,11 +127,11 @@ impl PolicyChanges {
         transaction: &mut Transaction,
         name: &Name,
     ) -> Result<(), ApiError> {
-        let key = policy_store.key_of(name);
+        let key = policy_store.record_key(name);
         let Some(policy_entry) = policy_store.entry(&key)? else { return Ok(()) };
-        let record = read::<PolicyRecord>(&policy_entry);
+        let record = decode_entry::<PolicyRecord>(&policy_entry);
         let user =
-            record.map(|record| policy_store.user(record.key, self.node.as_str())).transpose()?;
+            record.map(|record| policy_store.find_other_user(record.key, self.node.as_str())).transpose()?;
         if let Some((node, store)) = user.flatten() {
             let text = format!(
                 "disks of node `{node}` on store {store} have this policy; change or delete them \
@@ -140,14 +140,14 @@ impl PolicyChanges {
             );
             return Err(ApiError::new(ErrorCode::InUse, text));
         }
-        transaction.expect(&key, Some(&policy_entry));
+        transaction.expect_unchanged(&key, Some(&policy_entry));
         transaction.changes.push(ClusterChange::Remove(key));
         Ok(())
     }
 }
 
 fn policy_error(policy: &Name, error: ApiError) -> ApiError {
-    error.about(format!("{}/{policy}", ResourceKind::QosPolicy.noun()))
+    error.with_resource(format!("{}/{policy}", ResourceKind::QosPolicy.noun()))
 }
 
 impl Shared {
@@ -195,7 +195,7 @@ impl Shared {
     /// Makes changes of shared policies. The cluster thread receives them before this host is
     /// changed, so that it does not take older ones over.
     pub(super) fn commit_policies(&self, changes: &PolicyChanges) -> Result<(), ApiError> {
-        self.cluster.inbox.handle_written(changes.commit()?);
+        self.cluster.inbox.push_written_keys(changes.commit()?);
         Ok(())
     }
 }

@@ -32,7 +32,8 @@ const PAGE: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct HostRecord {
     /// 128 random bits in hexadecimal.
-    pub(super) host: String,
+    #[serde(rename = "host")]
+    pub(super) host_id: String,
     /// Number of the daemon's last start, higher than all before.
     pub(super) incarnation: u64,
 }
@@ -49,7 +50,7 @@ pub(super) fn begin_incarnation(
         stored.map(|value| decode(CLUSTER, SELF, &value)).transpose()?;
     let mut record = known_record.unwrap_or_else(|| {
         let host = random().iter().map(|byte| format!("{byte:02x}")).collect();
-        HostRecord { host, incarnation: 0 }
+        HostRecord { host_id: host, incarnation: 0 }
     });
     record.incarnation = record.incarnation.max(at_least).saturating_add(1);
     store.commit(&[(CLUSTER, SELF.to_owned(), Some(encode(SELF, &record)?))])?;
@@ -57,7 +58,7 @@ pub(super) fn begin_incarnation(
 }
 
 /// Removes the records of all clusters except `current`. The host has left those.
-pub(super) fn remove_others(
+pub(super) fn remove_other_clusters(
     state: &dyn StateStore,
     current: Option<&Name>,
 ) -> Result<(), StateStoreError> {
@@ -145,7 +146,8 @@ pub(super) fn save_minimums_in_effect(
 /// Known shared policies of the host's cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredPolicies {
-    pub(super) all: Vec<PolicyRecord>,
+    #[serde(rename = "all")]
+    pub(super) policies: Vec<PolicyRecord>,
     /// Deleted policies that the desired state may still contain.
     pub(super) deleted: BTreeSet<Name>,
 }

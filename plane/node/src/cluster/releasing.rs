@@ -24,18 +24,18 @@ pub(super) enum ReleasePhase {
     #[default]
     None,
     /// Reports contain no disks, so that the leader reduces the reservation to 0.
-    GivesBack,
+    ReturningReservation,
     /// The node's report and grant are being removed.
-    Withdraws,
+    RemovingRecords,
     /// The node has no records of the store in the cluster.
-    Withdrawn,
+    RecordsRemoved,
 }
 
 impl ReleasePhase {
     /// Returns true if the node must not write reports on the store: they would recreate the record
     /// that is being removed.
     pub(super) const fn suppresses_reports(self) -> bool {
-        matches!(self, Self::Withdraws | Self::Withdrawn)
+        matches!(self, Self::RemovingRecords | Self::RecordsRemoved)
     }
 }
 
@@ -58,7 +58,7 @@ impl ReleaseRequest {
 }
 
 /// Returns the shared stores that a change deletes or stops sharing.
-pub(super) fn released(from: &HostConfig, to: &HostConfig) -> BTreeSet<Name> {
+pub(super) fn unshared_stores(from: &HostConfig, to: &HostConfig) -> BTreeSet<Name> {
     let remaining = shared_stores(to);
     let removed = shared_stores(from).into_keys().filter(|name| !remaining.contains_key(*name));
     removed.cloned().collect()

@@ -83,11 +83,11 @@ impl ReservationRequest {
     /// request has ended.
     pub(super) fn handle_grant(&mut self, grant: &NodeGrant) -> bool {
         if self.is_answered
-            || self.requested_at.is_none_or(|requested_at| grant.answers < requested_at)
+            || self.requested_at.is_none_or(|requested_at| grant.answered_report < requested_at)
         {
             return false;
         }
-        if let Some(promises) = grant.refused {
+        if let Some(promises) = grant.refusal {
             self.slot.report(ReservationResponse::Refused(promises));
             return true;
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use suimon_cluster_qos::{NodeGrant, NodeId, Term};
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode, Name, QosPolicyConfig};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterKvStore, ClusterLease,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterElectionResult, ClusterKvStore, ClusterLease,
     ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterWatch, StateStore,
 };
 
@@ -21,10 +21,10 @@ use super::keys::{
 use super::messages::MemberKeys;
 use super::policies::{PolicyStore, ReadPolicies, decode_policies};
 use super::records::begin_incarnation;
-use super::{ClusterStores, cluster_prefix};
+use super::{ClusterStoreConnector, cluster_prefix};
 use crate::RandomSource;
 use crate::cluster::elected::ElectedLeaderState;
-use crate::cluster::values::{read, write};
+use crate::cluster::values::{decode_entry, encode_value};
 
 /// Duration of the node's lease: the time after which a dead node, or a dead leader, is detected.
 const LEASE: Duration = Duration::from_secs(5);
@@ -33,7 +33,7 @@ const TRIES: usize = 5;
 
 /// Dependencies of a session: connectors, state store, random numbers, inbox, version.
 pub(super) struct SessionContext {
-    pub(super) stores: Arc<dyn ClusterStores>,
+    pub(super) connector: Arc<dyn ClusterStoreConnector>,
     pub(super) state: Arc<dyn StateStore>,
     pub(super) random: RandomSource,
     pub(super) inbox: Arc<Inbox>,
@@ -87,13 +87,13 @@ impl Session {
         config: &ClusterConfig,
     ) -> Result<(Self, ReadPolicies), JoinError> {
         let refusal = |detail: String| JoinError { is_refused: true, detail };
-        let store = context.stores.connect(config).map_err(|error| JoinError {
+        let store = context.connector.connect(config).map_err(|error| JoinError {
             is_refused: !may_pass(error.code),
             detail: error.message,
         })?;
         let root = cluster_prefix(&config.name);
         let (member, written) = register(context, store.as_ref(), &root, &config.node)?;
-        let lease = store.lease(LEASE)?;
+        let lease = store.grant_lease(LEASE)?;
         let inbox = &context.inbox;
         let mut watches = Vec::new();
         for prefix in [MEMBERS, ALIVE, LEADERS, POLICIES, &grants_prefix(member.id)] {
@@ -130,29 +130,29 @@ impl Session {
     /// Returns the value of the node's keys: node name, host identity and number of the daemon's
     /// start.
     fn owner(&self) -> String {
-        format!("{} {} {}", self.node, self.member.host, self.member.incarnation)
+        format!("{} {} {}", self.node, self.member.host_id, self.member.incarnation)
     }
 
     /// Writes the node's `alive/` key, bound to its lease. Returns false if another host uses the
     /// node's name.
     fn take_name(&self) -> Result<bool, ClusterStoreError> {
         let key = self.key(&format!("{ALIVE}{}", self.node));
-        match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
-            ClusterElection::Elected(_) => Ok(true),
-            ClusterElection::OtherLeader(owner, created) if self.is_earlier_start(&owner) => {
+        match self.store.campaign(&key, self.owner().as_bytes(), self.lease.as_ref())? {
+            ClusterElectionResult::Elected(_) => Ok(true),
+            ClusterElectionResult::OtherLeader(owner, created) if self.is_earlier_start(&owner) => {
                 // The earlier process has ended: this one owns its state directory.
-                let condition = [ClusterCondition::Created(key.clone(), created)];
+                let condition = [ClusterCondition::KeyCreatedAt(key.clone(), created)];
                 self.store.commit(&condition, &[ClusterChange::Remove(key.clone())])?;
                 let election =
-                    self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())?;
-                Ok(matches!(election, ClusterElection::Elected(_)))
+                    self.store.campaign(&key, self.owner().as_bytes(), self.lease.as_ref())?;
+                Ok(matches!(election, ClusterElectionResult::Elected(_)))
             }
-            ClusterElection::OtherLeader(..) => Ok(false),
+            ClusterElectionResult::OtherLeader(..) => Ok(false),
         }
     }
 
     fn is_earlier_start(&self, owner: &[u8]) -> bool {
-        let prefix = format!("{} {} ", self.node, self.member.host);
+        let prefix = format!("{} {} ", self.node, self.member.host_id);
         owner.starts_with(prefix.as_bytes())
     }
 
@@ -161,11 +161,11 @@ impl Session {
         let key = self.key(&report_key(store, self.member.id));
         let change = ClusterChange::Put(key, report, None);
         let commit = self.store.commit(&[self.is_member()], &[change])?;
-        Ok(matches!(commit, ClusterCommit::Committed(_)))
+        Ok(matches!(commit, ClusterCommitResult::Committed(_)))
     }
 
     fn is_member(&self) -> ClusterCondition {
-        ClusterCondition::Unmodified(self.key(&format!("{MEMBERS}{}", self.node)), self.written)
+        ClusterCondition::KeyUnmodifiedSince(self.key(&format!("{MEMBERS}{}", self.node)), self.written)
     }
 
     /// Takes part in the election of a store's leader. `None` if another node is elected.
@@ -174,27 +174,27 @@ impl Session {
         store: &Name,
     ) -> Result<Option<ElectedLeaderState>, ClusterStoreError> {
         let key = self.key(&format!("{LEADERS}{store}"));
-        let term = match self.store.elect(&key, self.owner().as_bytes(), self.lease.as_ref())? {
-            ClusterElection::Elected(term) => Term(term),
-            ClusterElection::OtherLeader(owner, created) if self.is_earlier_start(&owner) => {
-                let condition = [ClusterCondition::Created(key.clone(), created)];
+        let term = match self.store.campaign(&key, self.owner().as_bytes(), self.lease.as_ref())? {
+            ClusterElectionResult::Elected(term) => Term(term),
+            ClusterElectionResult::OtherLeader(owner, created) if self.is_earlier_start(&owner) => {
+                let condition = [ClusterCondition::KeyCreatedAt(key.clone(), created)];
                 self.store.commit(&condition, &[ClusterChange::Remove(key)])?;
                 return Ok(None);
             }
-            ClusterElection::OtherLeader(..) => return Ok(None),
+            ClusterElectionResult::OtherLeader(..) => return Ok(None),
         };
         let view = self.store.read(&self.key(GRANTS))?;
         let records = view.entries.iter().filter_map(|entry| {
             let (node, grant_store) = parse_grant_key(entry.key.strip_prefix(&self.root)?)?;
             let grant =
-                (grant_store == store.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
+                (grant_store == store.as_str()).then(|| decode_entry::<NodeGrant>(entry)).flatten()?;
             Some((node, grant))
         });
         let records = records.collect();
         let observer = KeyObserver::new(&self.inbox, self.number, &self.root);
         let watch = self.store.watch(&self.key(&format!("{REPORTS}{store}/")), observer)?;
         self.led_stores.insert(store.clone(), (term, watch));
-        Ok(Some(ElectedLeaderState { term, records, policies: self.policies()? }))
+        Ok(Some(ElectedLeaderState { term, recorded_grants: records, policies: self.policies()? }))
     }
 
     /// Returns the present keys of members and of running nodes.
@@ -218,7 +218,7 @@ impl Session {
 
     /// Adds a policy to the cluster, unless a policy of that name exists.
     pub(super) fn add_policy(&self, policy: &QosPolicyConfig) -> Result<(), ApiError> {
-        let policy_store = PolicyStore { store: self.store.as_ref(), root: self.root.clone() };
+        let policy_store = PolicyStore { store: self.store.as_ref(), key_prefix: self.root.clone() };
         policy_store.add(policy)
     }
 
@@ -231,15 +231,15 @@ impl Session {
         grants: &[(NodeId, NodeGrant)],
         node_ids: &[NodeId],
     ) -> Result<bool, ClusterStoreError> {
-        let fence = [ClusterCondition::Created(self.key(&format!("{LEADERS}{store}")), term.0)];
+        let fence = [ClusterCondition::KeyCreatedAt(self.key(&format!("{LEADERS}{store}")), term.0)];
         let puts = grants.iter().map(|(node, grant)| {
-            ClusterChange::Put(self.key(&grant_key(*node, store)), write(grant), None)
+            ClusterChange::Put(self.key(&grant_key(*node, store)), encode_value(grant), None)
         });
         let removes =
             node_ids.iter().map(|node| ClusterChange::Remove(self.key(&grant_key(*node, store))));
         let changes: Vec<ClusterChange> = puts.chain(removes).collect();
         for chunk in changes.chunks(self.store.changes_max().saturating_sub(1).max(1)) {
-            if self.store.commit(&fence, chunk)? == ClusterCommit::ConditionFailed {
+            if self.store.commit(&fence, chunk)? == ClusterCommitResult::ConditionFailed {
                 return Ok(false);
             }
         }
@@ -255,7 +255,7 @@ impl Session {
         }
         self.resigned.insert(store.clone(), term);
         let key = self.key(&format!("{LEADERS}{store}"));
-        let is_ours = [ClusterCondition::Created(key.clone(), term.0)];
+        let is_ours = [ClusterCondition::KeyCreatedAt(key.clone(), term.0)];
         self.store.commit(&is_ours, &[ClusterChange::Remove(key)])?;
         self.resigned.remove(store);
         Ok(())
@@ -267,7 +267,7 @@ impl Session {
         if self.lease.remaining() == Duration::ZERO {
             // Elections are bound to the former lease. It is replaced only when a new lease exists,
             // because the former one may turn out to be valid.
-            self.lease = self.store.lease(LEASE)?;
+            self.lease = self.store.grant_lease(LEASE)?;
             self.led_stores.clear();
             self.resigned.clear();
         }
@@ -283,7 +283,7 @@ impl Session {
         let keys = [report_key(store, self.member.id), grant_key(self.member.id, store)];
         let changes = keys.map(|key| ClusterChange::Remove(self.key(&key)));
         let commit = self.store.commit(&[self.is_member()], &changes)?;
-        Ok(matches!(commit, ClusterCommit::Committed(_)))
+        Ok(matches!(commit, ClusterCommitResult::Committed(_)))
     }
 
     /// Resigns all elections and removes the `alive/` key, so that other nodes need not wait until
@@ -327,13 +327,13 @@ fn register(
         let mut changes = Vec::new();
         let id = match &view_entry {
             Some(entry) => {
-                let known_member: MemberRecord = read(entry).ok_or_else(|| {
+                let known_member: MemberRecord = decode_entry(entry).ok_or_else(|| {
                     refusal(format!(
                         "the value of etcd key {key} cannot be read: another version has written \
                          it, or it is damaged"
                     ))
                 })?;
-                if known_member.host != host.host {
+                if known_member.host_id != host.host_id {
                     return Err(refusal(format!(
                         "node `{node}` is another host; give this host another name, or, if that \
                          host is switched off and will not return, run `suimon cluster remove \
@@ -344,26 +344,26 @@ fn register(
                     at_least = known_member.incarnation;
                     continue;
                 }
-                conditions.push(ClusterCondition::Unmodified(key.clone(), entry.modified));
+                conditions.push(ClusterCondition::KeyUnmodifiedSince(key.clone(), entry.modified_revision));
                 known_member.id
             }
             None => {
                 let next = store.read(&next_key)?;
                 let next = next.entries.into_iter().find(|entry| entry.key == next_key);
-                conditions.push(ClusterCondition::Absent(key.clone()));
+                conditions.push(ClusterCondition::KeyAbsent(key.clone()));
                 conditions.push(match &next {
-                    Some(entry) => ClusterCondition::Unmodified(next_key.clone(), entry.modified),
-                    None => ClusterCondition::Absent(next_key.clone()),
+                    Some(entry) => ClusterCondition::KeyUnmodifiedSince(next_key.clone(), entry.modified_revision),
+                    None => ClusterCondition::KeyAbsent(next_key.clone()),
                 });
-                let id = next.as_ref().and_then(read::<u32>).unwrap_or(1);
-                changes.push(ClusterChange::Put(next_key.clone(), write(&(id + 1)), None));
+                let id = next.as_ref().and_then(decode_entry::<u32>).unwrap_or(1);
+                changes.push(ClusterChange::Put(next_key.clone(), encode_value(&(id + 1)), None));
                 NodeId(id)
             }
         };
-        let (host, incarnation) = (host.host, host.incarnation);
-        let record = MemberRecord { id, host, incarnation, version: context.version.clone() };
-        changes.push(ClusterChange::Put(key.clone(), write(&record), None));
-        if let ClusterCommit::Committed(revision) = store.commit(&conditions, &changes)? {
+        let (host, incarnation) = (host.host_id, host.incarnation);
+        let record = MemberRecord { id, host_id: host, incarnation, version: context.version.clone() };
+        changes.push(ClusterChange::Put(key.clone(), encode_value(&record), None));
+        if let ClusterCommitResult::Committed(revision) = store.commit(&conditions, &changes)? {
             return Ok((record, revision));
         }
     }

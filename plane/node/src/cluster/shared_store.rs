@@ -18,14 +18,14 @@ use suimon_cluster_qos::{
 };
 use suimon_contract::Name;
 use suimon_quantity::{StoreId, Time};
-use suimon_recording::{MemberInitialState, Recorded, Sink};
+use suimon_recording::{MemberInitialState, Recorded, RecordSink};
 
 pub(super) use self::actions::StoreAction;
-use self::actions::{of_member, remove_superseded};
+use self::actions::{from_member_action, remove_superseded};
 use super::covered::Minimums;
 use super::heartbeat::SeenNodes;
 use super::identity::IdentityMismatch;
-use super::loads::Loads;
+use super::loads::LoadSamples;
 use super::releasing::ReleasePhase;
 use super::reservation_requests::ReservationRequest;
 use crate::state::ReportedFailure;
@@ -42,7 +42,7 @@ pub(super) struct SharedStore {
     terms: Parameters,
     member: Recorded<Member>,
     allocator: Recorded<Allocator>,
-    sink: Option<Arc<dyn Sink>>,
+    sink: Option<Arc<dyn RecordSink>>,
     /// Durable rates that the host may use without a lease.
     pub(super) durable: DurableState,
     /// Pending request to reserve minimums.
@@ -54,7 +54,7 @@ pub(super) struct SharedStore {
     applied: TimedRateLimit,
     /// This node's shares of the limits of policies that span nodes.
     pub(super) policy_caps: Vec<PolicyCap>,
-    pub(super) loads: Loads,
+    pub(super) load_samples: LoadSamples,
     pub(super) names: BTreeMap<DiskKey, String>,
     /// Capacity according to this host's configuration or measurement; `None`: unknown.
     pub(super) capacity: Option<SharedStoreCapacity>,
@@ -73,7 +73,7 @@ pub(super) struct SharedStore {
     /// True while an election of this node is in progress.
     pub(super) is_candidate: bool,
     /// Time of the next attempt to be elected.
-    pub(super) elect_at: Time,
+    pub(super) next_election_at: Time,
     /// Delay of elections after the store has lost its leader.
     candidacy: Candidacy,
     /// True once a check has read the store's identity.
@@ -81,13 +81,13 @@ pub(super) struct SharedStore {
     /// Reason why the store is not the one registered in the cluster under its name.
     pub(super) mismatch: Option<IdentityMismatch>,
     /// Time of the next check of the store's identity.
-    pub(super) next_poll_at: Time,
+    pub(super) next_identity_check_at: Time,
     /// True while a check of the store's identity is in progress.
     pub(super) is_identity_check_running: bool,
     /// Nodes whose heartbeats were read from the store.
     pub(super) heartbeats: SeenNodes,
     /// Time at which this node's next heartbeat is due.
-    pub(super) heartbeat_at: Time,
+    pub(super) next_heartbeat_at: Time,
     /// True while a heartbeat is being written.
     pub(super) is_heartbeat_write_running: bool,
     /// Progress of giving back what is reserved, if a change stops sharing the store.
@@ -113,7 +113,7 @@ pub(super) struct SharedStore {
     /// Failure to save [`SharedStore::durable`].
     unsaved_reservation: ReportedFailure,
     /// Failure to save [`SharedStore::minimums_in_effect`].
-    pub(super) unsaved_minimums: ReportedFailure,
+    pub(super) minimums_save_failure: ReportedFailure,
 }
 
 impl SharedStore {
@@ -123,14 +123,14 @@ impl SharedStore {
         now: Time,
         (name, id): (Name, StoreId),
         (durable, covered): (DurableState, Minimums),
-        sink: Option<Arc<dyn Sink>>,
+        sink: Option<Arc<dyn RecordSink>>,
     ) -> Self {
         let terms = Parameters::default();
         let birth =
-            MemberInitialState { terms, node: NodeId(0), incarnation: 0, durable: durable.clone() };
+            MemberInitialState { parameters: terms, node: NodeId(0), incarnation: 0, durable: durable.clone() };
         let begins = (now, name.as_str());
-        let (member, actions) = Recorded::member(sink.as_ref(), begins, birth);
-        let allocator = Recorded::leader(sink.as_ref(), begins, terms);
+        let (member, actions) = Recorded::record_member(sink.as_ref(), begins, birth);
+        let allocator = Recorded::record_allocator(sink.as_ref(), begins, terms);
         let applied = member.cap();
         Self {
             name,
@@ -144,7 +144,7 @@ impl SharedStore {
             minimums_in_effect: covered,
             applied,
             policy_caps: Vec::new(),
-            loads: Loads::default(),
+            load_samples: LoadSamples::default(),
             names: BTreeMap::new(),
             capacity: None,
             normalization_bytes: 0,
@@ -154,14 +154,14 @@ impl SharedStore {
             other_normalization: BTreeMap::new(),
             leader: None,
             is_candidate: false,
-            elect_at: now,
+            next_election_at: now,
             candidacy: Candidacy::default(),
             is_identity_checked: false,
             mismatch: None,
-            next_poll_at: now,
+            next_identity_check_at: now,
             is_identity_check_running: false,
             heartbeats: SeenNodes::default(),
-            heartbeat_at: now,
+            next_heartbeat_at: now,
             is_heartbeat_write_running: false,
             release: ReleasePhase::default(),
             delivered_iops: 0,
@@ -170,32 +170,32 @@ impl SharedStore {
             leaderless_since: None,
             is_at_floor: false,
             is_unmeasured_reported: false,
-            todo: actions.into_iter().map(of_member).collect(),
+            todo: actions.into_iter().map(from_member_action).collect(),
             leads: VecDeque::new(),
             unsaved_reservation: ReportedFailure::default(),
-            unsaved_minimums: ReportedFailure::default(),
+            minimums_save_failure: ReportedFailure::default(),
         }
     }
 
     /// Begins a membership with this node number. Leases of a former number end; reservations
     /// remain.
-    pub(super) fn begin(&mut self, now: Time, node: NodeId, incarnation: u64) {
+    pub(super) fn begin_membership(&mut self, now: Time, node: NodeId, incarnation: u64) {
         let (terms, durable) = (self.terms, self.durable.clone());
-        let birth = MemberInitialState { terms, node, incarnation, durable };
+        let birth = MemberInitialState { parameters: terms, node, incarnation, durable };
         let (sink, begins) = (self.sink.as_ref(), (now, self.name.as_str()));
-        let (member, actions) = Recorded::member(sink, begins, birth);
-        self.allocator = Recorded::leader(sink, begins, terms);
+        let (member, actions) = Recorded::record_member(sink, begins, birth);
+        self.allocator = Recorded::record_allocator(sink, begins, terms);
         self.member = member;
         self.leads.clear();
-        (self.leader, self.is_candidate, self.elect_at) = (None, false, now);
+        (self.leader, self.is_candidate, self.next_election_at) = (None, false, now);
         self.reported_capacities.clear();
         self.reports.clear();
-        self.todo = actions.into_iter().map(of_member).collect();
-        (self.is_identity_checked, self.next_poll_at, self.heartbeat_at) = (false, now, now);
+        self.todo = actions.into_iter().map(from_member_action).collect();
+        (self.is_identity_checked, self.next_identity_check_at, self.next_heartbeat_at) = (false, now, now);
         (self.leaderless_since, self.is_at_floor) = (None, false);
-        if self.release == ReleasePhase::Withdraws {
+        if self.release == ReleasePhase::RemovingRecords {
             // The result of the former session is not received.
-            self.release = ReleasePhase::GivesBack;
+            self.release = ReleasePhase::ReturningReservation;
         }
     }
 
@@ -208,7 +208,7 @@ impl SharedStore {
             format!(
                 "the capacity of the store is unknown, so its disks get {} IOPS together and \
                  no guarantees here; measure it with `suimon store measure {name}`",
-                self.terms.floor_iops
+                self.terms.base_reservation_iops
             )
         };
         let mismatch_reason = self.mismatch.as_ref().map(|mismatch| mismatch.reason.clone());
@@ -225,8 +225,8 @@ impl SharedStore {
     /// a store whose capacity no node knows would otherwise wait for ever, because the store can
     /// have no leader. More than the floor would take reserved rates from nodes that have lost
     /// their leader.
-    pub(super) fn follow_leader(&mut self, now: Time) {
-        let is_led = self.leader.is_some() || self.leads().is_some();
+    pub(super) fn update_floor(&mut self, now: Time) {
+        let is_led = self.leader.is_some() || self.leader_term().is_some();
         if is_led || !self.takes_part() {
             (self.leaderless_since, self.is_at_floor) = (None, false);
             return;
@@ -252,16 +252,16 @@ impl SharedStore {
     /// Processes a change of the leader.
     pub(super) fn handle_leader(&mut self, now: Time, leader: Option<(String, Term)>) {
         if leader.is_none() && self.leader.is_some() {
-            self.candidacy.handle_vacant(now);
+            self.candidacy.handle_leader_absent(now);
         }
         self.leader = leader;
     }
 
     /// Returns true if this node may request its election.
     pub(super) fn may_be_candidate(&self, now: Time) -> bool {
-        self.leads().is_none()
+        self.leader_term().is_none()
             && !self.is_candidate
-            && self.elect_at <= now
+            && self.next_election_at <= now
             && (self.leader.is_some() || self.candidacy.campaign_at() <= now)
     }
 
@@ -276,7 +276,7 @@ impl SharedStore {
     pub(super) fn cap(&self) -> TimedRateLimit {
         let mut cap = self.applied;
         if self.is_at_floor {
-            cap.reserved_iops = cap.reserved_iops.max(self.terms.floor_iops);
+            cap.reserved_iops = cap.reserved_iops.max(self.terms.base_reservation_iops);
         }
         cap
     }
@@ -284,7 +284,7 @@ impl SharedStore {
     /// Returns the part of the reservation that minimums of disks may use. The floor is for disks
     /// without a minimum.
     pub(super) fn minimums_max_iops(&self) -> u64 {
-        self.cap().reserved_iops.saturating_sub(self.terms.floor_iops)
+        self.cap().reserved_iops.saturating_sub(self.terms.base_reservation_iops)
     }
 
     /// Returns true if nothing is reserved for this host, and that is in effect.
@@ -301,7 +301,7 @@ impl SharedStore {
 
     fn handle_member(&mut self, now: Time, event: MemberEvent) {
         let actions = self.member.handle(now, event);
-        self.todo.extend(actions.into_iter().map(of_member));
+        self.todo.extend(actions.into_iter().map(from_member_action));
     }
 
     /// Processes a sample of the disks' load.
@@ -322,13 +322,13 @@ impl SharedStore {
     }
 
     /// Returns true if a notice must be reported. The end of a lease without demand is not.
-    pub(super) fn must_report(&mut self, notice: MemberNotice) -> bool {
+    pub(super) fn take_is_reportable(&mut self, notice: MemberNotice) -> bool {
         match notice {
-            MemberNotice::Lapsed => {
+            MemberNotice::LeaseExpired => {
                 self.is_lapse_reported |= self.wants_more;
                 self.wants_more
             }
-            MemberNotice::Leased => std::mem::take(&mut self.is_lapse_reported),
+            MemberNotice::LeaseObtained => std::mem::take(&mut self.is_lapse_reported),
             MemberNotice::ClockSlow | MemberNotice::OtherVersion(_) => true,
         }
     }
@@ -342,7 +342,7 @@ impl SharedStore {
     pub(super) fn handle_deadlines(&mut self, now: Time) {
         if self.member.next_deadline().is_some_and(|deadline| deadline <= now) {
             let actions = self.member.handle_deadline(now);
-            self.todo.extend(actions.into_iter().map(of_member));
+            self.todo.extend(actions.into_iter().map(from_member_action));
         }
         if self.allocator.next_deadline().is_some_and(|deadline| deadline <= now) {
             self.leads.extend(self.allocator.handle_deadline(now));
@@ -352,14 +352,14 @@ impl SharedStore {
     /// Returns the next pending action of the member.
     pub(super) fn poll_member(&mut self) -> Option<StoreAction> {
         let action = self.todo.pop_front();
-        if let Some(StoreAction::Apply(limit, _)) = &action {
+        if let Some(StoreAction::ApplyLimits(limit, _)) = &action {
             self.applied = *limit;
         }
         action
     }
 
     /// Flushes recorded inputs and decisions to the recorder.
-    pub(super) fn flush_records(&mut self) {
+    pub(super) fn flush_recording(&mut self) {
         self.member.flush();
         self.allocator.flush();
     }
@@ -387,6 +387,6 @@ const fn pending_minimum_load(min_iops: u64) -> DiskLoad {
         delivered_iops: 0,
         waits_for_grant: false,
         waits_for_store: false,
-        is_busy: false,
+        is_fully_utilised: false,
     }
 }

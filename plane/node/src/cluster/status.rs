@@ -5,8 +5,8 @@ mod queries;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use suimon_cluster_qos::{DiskKey, NamedDisk, NodeId, PolicyCap, PolicyKey, Term, TimedRateLimit};
-use suimon_contract::{ClusterAggressor, ClusterCap, ClusterDisk, ClusterHeartbeat, Name};
+use suimon_cluster_qos::{DiskKey, ReportedDisk, NodeId, PolicyCap, PolicyKey, Term, TimedRateLimit};
+use suimon_contract::{DiskOverGuarantee, ClusterCap, ClusterDisk, ClusterHeartbeat, Name};
 use suimon_ports::ClusterKvStore;
 use suimon_quantity::Time;
 
@@ -62,7 +62,7 @@ struct StoreSnapshot {
 }
 
 impl PublishedClusterStatus {
-    pub(super) fn show(
+    pub(super) fn update(
         &mut self,
         now: Time,
         stores: &BTreeMap<Name, SharedStore>,
@@ -133,17 +133,17 @@ struct Reported {
 impl Reported {
     fn disks(&self, view: &PublishedClusterStatus, reports: &[Self]) -> Vec<ClusterDisk> {
         let report = &self.reported.report;
-        let mut named_disks: BTreeMap<DiskKey, (&NamedDisk, bool)> = BTreeMap::new();
-        named_disks.extend(report.largest.iter().map(|disk| (disk.disk, (disk, false))));
-        named_disks.extend(report.unmet.iter().map(|disk| (disk.disk, (disk, true))));
-        let cluster_disk = |(disk, is_unmet): (&NamedDisk, bool)| ClusterDisk {
+        let mut named_disks: BTreeMap<DiskKey, (&ReportedDisk, bool)> = BTreeMap::new();
+        named_disks.extend(report.disks_over_guarantee.iter().map(|disk| (disk.disk, (disk, false))));
+        named_disks.extend(report.disks_below_guarantee.iter().map(|disk| (disk.disk, (disk, true))));
+        let cluster_disk = |(disk, is_unmet): (&ReportedDisk, bool)| ClusterDisk {
             node: view.name_of(self.node),
             store: self.store.clone(),
             disk: self.disk_name(disk.disk),
             guaranteed_iops: disk.guaranteed_iops,
-            demand_iops: disk.demanded_iops,
+            demand_iops: disk.demand_iops,
             delivered_iops: disk.delivered_iops,
-            aggressors: is_unmet.then(|| aggressors(view, &self.store, reports)),
+            disks_over_guarantee: is_unmet.then(|| aggressors(view, &self.store, reports)),
         };
         named_disks.into_values().map(cluster_disk).collect()
     }
@@ -159,18 +159,18 @@ fn aggressors(
     view: &PublishedClusterStatus,
     store: &str,
     reports: &[Reported],
-) -> Vec<ClusterAggressor> {
+) -> Vec<DiskOverGuarantee> {
     let of_store = reports.iter().filter(|report| report.store == store);
-    let mut disks: Vec<ClusterAggressor> = of_store
-        .flat_map(|report| report.reported.report.largest.iter().map(move |disk| (report, disk)))
-        .map(|(report, disk)| ClusterAggressor {
+    let mut disks: Vec<DiskOverGuarantee> = of_store
+        .flat_map(|report| report.reported.report.disks_over_guarantee.iter().map(move |disk| (report, disk)))
+        .map(|(report, disk)| DiskOverGuarantee {
             node: view.name_of(report.node),
             disk: report.disk_name(disk.disk),
             delivered_iops: disk.delivered_iops,
             guaranteed_iops: disk.guaranteed_iops,
         })
         .collect();
-    let excess = |aggressor: &ClusterAggressor| {
+    let excess = |aggressor: &DiskOverGuarantee| {
         aggressor.delivered_iops.saturating_sub(aggressor.guaranteed_iops)
     };
     disks.sort_by_key(|aggressor| std::cmp::Reverse(excess(aggressor)));
@@ -184,7 +184,7 @@ fn on_store(heartbeat: &Heartbeat, age: std::time::Duration) -> ClusterHeartbeat
     ClusterHeartbeat {
         cluster: heartbeat.cluster.clone(),
         node: heartbeat.node.clone(),
-        is_other_cluster: false,
+        is_from_other_cluster: false,
         delivered_iops: heartbeat.delivered_iops,
         reserved_iops: heartbeat.reserved_iops,
         age_ms: milliseconds(age),
@@ -192,14 +192,14 @@ fn on_store(heartbeat: &Heartbeat, age: std::time::Duration) -> ClusterHeartbeat
 }
 
 fn displayed(cap: &TimedRateLimit, now: Time) -> ClusterCap {
-    let lease = cap.leased.filter(|(_, until)| *until > now);
+    let lease = cap.leased_iops_until.filter(|(_, until)| *until > now);
     ClusterCap {
         iops: cap.iops_at(now),
         reserved_iops: cap.reserved_iops,
         leased_iops: lease.map(|(iops, _)| iops),
-        lease_ms: lease.map(|(_, until)| milliseconds(until.since(now))),
-        fallback_iops: cap.later.map(|(iops, _)| iops),
-        fallback_ms: cap.later.map(|(_, starts_at)| milliseconds(starts_at.since(now))),
+        lease_remaining_ms: lease.map(|(_, until)| milliseconds(until.since(now))),
+        fallback_iops: cap.next_iops_from.map(|(iops, _)| iops),
+        time_to_fallback_ms: cap.next_iops_from.map(|(_, starts_at)| milliseconds(starts_at.since(now))),
     }
 }
 

@@ -5,7 +5,7 @@ use suimon_ports::{ClusterChange, ClusterKvStore, StoreFiles};
 use suimon_quantity::{DiskId, StoreId, Time, TimedRateLimit, WorkerId};
 use suimon_storage::StoreView;
 use suimon_storage_engine::{StoreRole, WorkerStoreStatus};
-use suimon_storage_qos::{Delivery, DiskFlow, DiskQosCounters, Limits, LimitsOwner};
+use suimon_storage_qos::{DeliveryStats, DiskQosStatus, DiskQosCounters, Limits, LimitsOwner};
 
 use crate::testing::{
     DISK_STORE, FakeCluster, FakeDisks, Faults, Harness, MemoryStore, host, name, wait_until,
@@ -57,34 +57,34 @@ pub(super) fn cap_now(node: &Harness) -> u64 {
 pub(super) fn load(node: &Harness, iops: u64) {
     let seconds = node.plane_now().as_ns() / 1_000_000;
     let done_count = iops * seconds / 1000;
-    let flow = DiskFlow {
+    let flow = DiskQosStatus {
         disk: DiskId(0),
-        holder: LimitsOwner::Disk(DiskId(0)),
+        owner: LimitsOwner::Disk(DiskId(0)),
         limits: Limits::default(),
         waiting: 32,
         in_flight: 1,
-        done: DiskQosCounters {
-            demanded: done_count,
-            delivered: done_count,
+        counters: DiskQosCounters {
+            demanded_operations: done_count,
+            delivered_operations: done_count,
             ..DiskQosCounters::default()
         },
-        short: Delivery::default(),
-        long: Delivery::default(),
+        short: DeliveryStats::default(),
+        long: DeliveryStats::default(),
     };
     let status = WorkerStoreStatus {
         role: StoreRole::Sole,
         waiting: 32,
         in_flight_of_worker: 1,
-        in_flight: 1,
-        depth: 8,
-        latency_ns: 100_000,
+        in_flight_of_all_workers: 1,
+        depth_limit: 8,
+        mean_latency_ns: 100_000,
         estimate: None,
     };
     let view = StoreView {
         store: StoreId(0),
         worker: WorkerId(0),
         status,
-        at: Time::ZERO,
+        read_at: Time::ZERO,
         flows: vec![flow],
         is_current: true,
     };

@@ -18,13 +18,13 @@ impl Shared {
     }
 
     /// Notifies the driver that the desired state has changed.
-    pub(crate) fn follow_cluster(&self) {
+    pub(crate) fn notify_cluster_driver(&self) {
         self.cluster.inbox.wake();
     }
 
     /// Stops and joins the threads of the cluster. Leases of this host expire.
     pub(crate) fn stop_cluster(&self) {
-        self.cluster.inbox.stop();
+        self.cluster.inbox.request_stop();
         for thread in std::mem::take(&mut *self.cluster.threads()) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the cluster panicked");

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use suimon_ports::ClusterEntry;
 
 /// Returns the value of an entry; `None` if it is invalid.
-pub(super) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
+pub(super) fn decode_entry<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
     serde_json::from_slice(&entry.value)
         .inspect_err(|error| {
             tracing::warn!(key = entry.key, %error, "the value of an etcd key cannot be read");
@@ -14,6 +14,6 @@ pub(super) fn read<T: DeserializeOwned>(entry: &ClusterEntry) -> Option<T> {
 }
 
 /// Serializes a value. Plain values cannot fail.
-pub(super) fn write<T: Serialize>(value: &T) -> Vec<u8> {
+pub(super) fn encode_value<T: Serialize>(value: &T) -> Vec<u8> {
     serde_json::to_vec(value).unwrap_or_default()
 }

@@ -28,7 +28,7 @@ impl Tasks {
     /// the tasks of earlier ones, except the one that leaves the cluster.
     pub(super) fn push(&self, session: u64, task: Task) {
         let mut queue = self.queue();
-        if matches!(task, Task::Begin(_) | Task::End) {
+        if matches!(task, Task::BeginSession(_) | Task::EndSession) {
             let is_retained = |task_session: u64, task: &Task| {
                 task_session == session || matches!(task, Task::Leave { .. })
             };
@@ -51,7 +51,7 @@ impl Tasks {
         if queue
             .tasks
             .iter()
-            .any(|(task_session, queued)| *task_session == session && queued.makes_redundant(&task))
+            .any(|(task_session, queued)| *task_session == session && queued.supersedes(&task))
         {
             return;
         }
@@ -81,21 +81,21 @@ pub(super) fn run(context: &SessionContext, tasks: &Tasks) {
     let mut current: Option<(u64, Session)> = None;
     while let Some((number, task)) = tasks.next() {
         let answer = match task {
-            Task::Begin(config) => {
+            Task::BeginSession(config) => {
                 end(&mut current);
                 match Session::begin(context, number, &config) {
                     Ok((session, policies)) => {
                         let (store, member) = (Arc::clone(&session.store), session.member.clone());
                         current = Some((number, session));
-                        Some(TaskResult::Begun { store, member, policies })
+                        Some(TaskResult::SessionBegun { store, member, policies })
                     }
-                    Err(error) => Some(TaskResult::NotBegun {
+                    Err(error) => Some(TaskResult::SessionFailed {
                         is_refused: error.is_refused,
                         detail: error.detail,
                     }),
                 }
             }
-            Task::End => {
+            Task::EndSession => {
                 end(&mut current);
                 None
             }
@@ -123,7 +123,7 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
     match task {
         Task::Report { store, report: value } => match session.report(&store, value) {
             Ok(true) => None,
-            Ok(false) => Some(TaskResult::Removed),
+            Ok(false) => Some(TaskResult::NodeRemoved),
             Err(error) => {
                 tracing::debug!(
                     %store,
@@ -134,7 +134,7 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
             }
         },
         Task::Elect { store } => Some(elect(session, store)),
-        Task::Write { store, term, grants, forgotten: forgotten_nodes } => {
+        Task::WriteGrants { store, term, grants, forgotten: forgotten_nodes } => {
             let written = session.write(&store, term, &grants, &forgotten_nodes);
             if let Err(error) = &written {
                 tracing::debug!(
@@ -144,7 +144,7 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
                 );
             }
             let is_written = written.unwrap_or(false);
-            Some(TaskResult::Written { store, term, is_written })
+            Some(TaskResult::GrantsWritten { store, term, is_written })
         }
         Task::Resign { store, term } => {
             if let Err(error) = session.resign(&store, term) {
@@ -157,17 +157,17 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
             None
         }
         Task::Withdraw { store } => match session.withdraw(&store) {
-            Ok(true) => Some(TaskResult::Withdrawn { store, is_done: true }),
-            Ok(false) => Some(TaskResult::Removed),
+            Ok(true) => Some(TaskResult::StoreWithdrawn { store, is_done: true }),
+            Ok(false) => Some(TaskResult::NodeRemoved),
             Err(error) => {
                 tracing::debug!(%store, %error, "cannot remove records from etcd yet");
-                Some(TaskResult::Withdrawn { store, is_done: false })
+                Some(TaskResult::StoreWithdrawn { store, is_done: false })
             }
         },
         Task::AddPolicy(policy) => add_policy(session, &policy),
         Task::RenewLease => match session.renew() {
             Ok(true) => None,
-            Ok(false) => Some(TaskResult::Removed),
+            Ok(false) => Some(TaskResult::NodeRemoved),
             Err(error) => {
                 tracing::debug!(%error, "cannot renew the lease in etcd");
                 None
@@ -182,9 +182,9 @@ fn execute(session: &mut Session, task: Task) -> Option<TaskResult> {
         }
         Task::Leave { stores } => {
             let failure = session.leave(&stores).err().map(|error| error.to_string());
-            Some(TaskResult::Ended { failure })
+            Some(TaskResult::SessionEnded { failure })
         }
-        Task::Begin(_) | Task::End => None,
+        Task::BeginSession(_) | Task::EndSession => None,
     }
 }
 
@@ -199,8 +199,8 @@ fn add_policy(session: &Session, policy: &QosPolicyConfig) -> Option<TaskResult>
 
 fn elect(session: &mut Session, store: Name) -> TaskResult {
     match session.elect(&store) {
-        Ok(Some(ElectedLeaderState { term, records, policies })) => {
-            TaskResult::Elected { store, term, records, policies }
+        Ok(Some(ElectedLeaderState { term, recorded_grants: records, policies })) => {
+            TaskResult::Elected { store, term, recorded_grants: records, policies }
         }
         Ok(None) => TaskResult::NotElected { store },
         Err(error) => {
@@ -243,15 +243,15 @@ mod tests {
         .unwrap();
         let store: Name = "san".parse().unwrap();
         for session in 1..=100 {
-            tasks.push(session, Task::End);
-            tasks.push(session, Task::Begin(Box::new(config.clone())));
+            tasks.push(session, Task::EndSession);
+            tasks.push(session, Task::BeginSession(Box::new(config.clone())));
             tasks.push(session, Task::Elect { store: store.clone() });
             tasks.push(session, Task::Resign { store: store.clone(), term: Term(session) });
         }
         assert_eq!(tasks.queue().tasks.len(), 4);
         // Only this task removes the node from the cluster.
         tasks.push(100, Task::Leave { stores: Vec::new() });
-        tasks.push(101, Task::End);
+        tasks.push(101, Task::EndSession);
         let queued: Vec<u64> = std::iter::from_fn(|| tasks.queue().tasks.pop_front())
             .map(|(session, _)| session)
             .collect();

@@ -26,7 +26,7 @@ impl MeasuredStore {
         Self {
             path: store.path.clone(),
             normalization_bytes: store.normalization_bytes,
-            depth_max: store.depth_max,
+            depth_max: store.queue_depth_max,
             measurement,
         }
     }
@@ -35,12 +35,12 @@ impl MeasuredStore {
     /// queue depth.
     fn matches(&self, store: &StoreConfig) -> bool {
         (&self.path, self.normalization_bytes, self.depth_max)
-            == (&store.path, store.normalization_bytes, store.depth_max)
+            == (&store.path, store.normalization_bytes, store.queue_depth_max)
     }
 }
 
 /// Returns the measurement of a store; `None` if there is none for its present configuration.
-pub(crate) fn measured_of<'a>(
+pub(crate) fn find_measurement<'a>(
     store: &StoreConfig,
     measured: &'a MeasuredStores,
 ) -> Option<&'a StoreMeasurement> {
@@ -55,7 +55,7 @@ pub(crate) fn capacity(store: &StoreConfig, measured: &MeasuredStores) -> Capaci
     match store.capacity_iops {
         None => Capacity::Unknown,
         Some(StoreCapacity::Declared(iops)) => Capacity::Declared(iops),
-        Some(StoreCapacity::Measured(_)) => measured_of(store, measured)
+        Some(StoreCapacity::Measured(_)) => find_measurement(store, measured)
             .map_or(Capacity::Unknown, |measured_store| Capacity::Measured(measured_store.iops)),
     }
 }
@@ -66,7 +66,7 @@ pub(crate) fn measured_latency(
     store: &StoreConfig,
     measured: &MeasuredStores,
 ) -> Option<MeasuredLatency> {
-    let figures = measured_of(store, measured)?.patterns.iter();
+    let figures = find_measurement(store, measured)?.pattern_results.iter();
     let latencies = figures.filter_map(|figure| {
         let latency_ns = (u64::from(figure.depth) * 1_000_000_000).checked_div(figure.iops)?;
         Some(MeasuredLatency { depth: figure.depth, latency_ns })

@@ -90,7 +90,7 @@ impl ImageTask {
         } else {
             return Ok(());
         };
-        Err(ApiError::new(ErrorCode::Conflict, text).about(&self.label).field("file"))
+        Err(ApiError::new(ErrorCode::Conflict, text).with_resource(&self.label).with_field("file"))
     }
 
     /// Returns an image in the store whose parent is `image`, if the disk was not in service with

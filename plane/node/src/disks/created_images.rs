@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 use suimon_contract::{ApiError, ErrorCode};
 use suimon_image::FileError;
-use suimon_image_files::{ContentMark, DiskFormat};
+use suimon_image_files::{ContentFingerprint, DiskFormat};
 use suimon_ports::{
     DiskFile, FileId, FileLockMode, FileName, FileTime, StateStore, StateStoreError,
     StoreFileError, StoreFiles,
@@ -78,7 +78,7 @@ pub(super) struct CreatedImage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RecordedContent {
-    /// Summary of the content ([`ContentMark`]).
+    /// Summary of the content ([`ContentFingerprint`]).
     Known { pages: u64, digest: u64, is_vhdx: bool },
     /// The content could not be determined.
     Unknown,
@@ -130,18 +130,18 @@ impl WrittenState {
     }
 }
 
-impl From<Option<ContentMark>> for RecordedContent {
-    fn from(mark: Option<ContentMark>) -> Self {
+impl From<Option<ContentFingerprint>> for RecordedContent {
+    fn from(mark: Option<ContentFingerprint>) -> Self {
         let to_known =
-            |ContentMark { pages, digest, is_vhdx }| Self::Known { pages, digest, is_vhdx };
+            |ContentFingerprint { nonzero_pages: pages, digest, is_vhdx }| Self::Known { pages, digest, is_vhdx };
         mark.map_or(Self::Unknown, to_known)
     }
 }
 
 impl RecordedContent {
-    const fn mark(self) -> Option<ContentMark> {
+    const fn mark(self) -> Option<ContentFingerprint> {
         match self {
-            Self::Known { pages, digest, is_vhdx } => Some(ContentMark { pages, digest, is_vhdx }),
+            Self::Known { pages, digest, is_vhdx } => Some(ContentFingerprint { nonzero_pages: pages, digest, is_vhdx }),
             Self::Unknown => None,
         }
     }
@@ -173,7 +173,7 @@ impl CreatedImage {
     }
 
     /// Adds the content of the file; `None` if it could not be determined.
-    fn with_content(self, mark: Option<ContentMark>) -> Self {
+    fn with_content(self, mark: Option<ContentFingerprint>) -> Self {
         Self { content: Some(mark.into()), ..self }
     }
 
@@ -201,7 +201,7 @@ impl CreatedImage {
         &self,
         id: Option<FileId>,
         written: Option<WrittenState>,
-        has_content: impl FnOnce(ContentMark) -> Option<bool>,
+        has_content: impl FnOnce(ContentFingerprint) -> Option<bool>,
     ) -> FileComparison {
         let Some(id) = id else { return FileComparison::Unknown };
         if self.inode != 0 && id.inode != self.inode {
@@ -233,7 +233,7 @@ impl CreatedImage {
     /// Compares an open, locked file with the record. Blocks on the file system.
     pub(super) fn compare_file(&self, file: &dyn DiskFile) -> FileComparison {
         let written = WrittenState::of(file).ok();
-        self.compare(file.properties().id, written, |mark| mark.is_of(file))
+        self.compare(file.properties().id, written, |mark| mark.matches(file))
     }
 
     fn save(&self) -> Result<StoreChange, StateStoreError> {
@@ -302,7 +302,7 @@ impl CreatedImages {
 
     /// Deletes the records of images that did not get their name before the daemon was killed.
     /// `swept`: incomplete images that were removed when the store was opened.
-    pub(super) fn forget_unnamed(&self, store: &Path, files: &dyn StoreFiles, swept: &[FileName]) {
+    pub(super) fn delete_unnamed_records(&self, store: &Path, files: &dyn StoreFiles, swept: &[FileName]) {
         let records: Vec<CreatedImage> =
             self.lock().values().filter(|record| record.store == store).cloned().collect();
         for record in records {

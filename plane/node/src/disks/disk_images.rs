@@ -27,20 +27,20 @@ const NOT_RECONNECTED: &str = "the VM is paused or has not started the disk's de
                                access to the disk until it is stopped and started";
 
 /// Time limit for all queries of images for one plan.
-pub(super) const PLAN_LIMIT: Duration = Duration::from_secs(2);
+pub(super) const PLAN_QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Images of disks before a change, and the image that the change creates on request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DiskImages {
     /// Disks that have had no image yet.
-    pub(crate) new: BTreeSet<Name>,
+    pub(crate) new_disks: BTreeSet<Name>,
     /// Disk whose missing image the change creates.
-    pub(crate) created: Option<Name>,
+    pub(crate) disk_of_created_image: Option<Name>,
     /// True if that disk has failed and is therefore opened again, even if its configuration does
     /// not change.
-    pub(crate) is_reopened: bool,
+    pub(crate) is_created_disk_reopened: bool,
     /// True if a VM is connected to that disk and has not started the device.
-    pub(crate) is_stopped: bool,
+    pub(crate) is_vm_of_created_disk_stopped: bool,
 }
 
 /// Image files that disks had before a change, by path.
@@ -56,7 +56,7 @@ impl EarlierImages<'_> {
     /// Returns whether a disk that the change opens counts as new; `None` if the change does not
     /// alter that.
     pub(super) fn is_new(&self, name: &Name, required: &RequiredDisk) -> Option<bool> {
-        if self.images.created.as_ref() == Some(name) {
+        if self.images.disk_of_created_image.as_ref() == Some(name) {
             return Some(true);
         }
         // A renamed disk, or one that takes over the file of another.
@@ -74,7 +74,7 @@ impl DiskImages {
     /// Returns the image files that the disks `before` a change have.
     pub(super) fn earlier_images<'c>(&'c self, before: &'c RequiredDisks) -> EarlierImages<'c> {
         let mut disks: BTreeMap<PathBuf, (&Name, Option<&Name>)> = BTreeMap::new();
-        for (name, disk) in before.iter().filter(|(name, _)| !self.new.contains(*name)) {
+        for (name, disk) in before.iter().filter(|(name, _)| !self.new_disks.contains(*name)) {
             let (_, second) = disks.entry(disk.image_path()).or_insert((name, None));
             second.get_or_insert(name);
         }
@@ -92,20 +92,20 @@ impl DiskImages {
     }
 
     pub(super) fn is_reopened(&self, name: &Name) -> bool {
-        self.is_reopened && self.created.as_ref() == Some(name)
+        self.is_created_disk_reopened && self.disk_of_created_image.as_ref() == Some(name)
     }
 
     /// Adds to the disk's step in `plan` that its missing image file is created on request.
-    pub(crate) fn note(&self, before: &RequiredDisks, after: &RequiredDisks, plan: &mut Plan) {
-        let Some(name) = &self.created else { return };
+    pub(crate) fn add_creation_note(&self, before: &RequiredDisks, after: &RequiredDisks, plan: &mut Plan) {
+        let Some(name) = &self.disk_of_created_image else { return };
         let (Some(old), Some(required)) = (before.get(name), after.get(name)) else { return };
-        if !self.is_reopened && old.image_path() == required.image_path() {
+        if !self.is_created_disk_reopened && old.image_path() == required.image_path() {
             return;
         }
         let resource = format!("{}/{name}", ResourceKind::Disk.noun());
         let mut note =
             format!("creates {} if the file is missing", required.new_image_description());
-        if self.is_stopped {
+        if self.is_vm_of_created_disk_stopped {
             note = format!("{note}; {NOT_RECONNECTED}");
         }
         match plan.steps.iter_mut().find(|step| step.resource == resource) {
@@ -131,7 +131,7 @@ struct PlanQueries<'d> {
 
 /// Returns the time until which stores are queried for a plan that begins now.
 pub(crate) fn plan_deadline() -> Instant {
-    Instant::now() + PLAN_LIMIT
+    Instant::now() + PLAN_QUERY_TIMEOUT
 }
 
 impl PlanQueries<'_> {
@@ -142,7 +142,7 @@ impl PlanQueries<'_> {
     ) -> Result<T, ApiError> {
         let remaining = self.until.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
-            let limit = PLAN_LIMIT.as_secs();
+            let limit = PLAN_QUERY_TIMEOUT.as_secs();
             let text = format!("stores have not responded within {limit} s; check their devices");
             return Err(ApiError::new(ErrorCode::HostError, text));
         }
@@ -183,7 +183,7 @@ impl PlanQueries<'_> {
 impl Disks {
     /// Adds the changes of kinds that result from other images to the steps of disks. Blocks until
     /// `until` if stores do not respond.
-    pub(crate) fn plan_kinds(
+    pub(crate) fn add_kind_changes(
         &self,
         (from, to): (&RequiredDisks, &RequiredDisks),
         plan: &mut Plan,
@@ -220,7 +220,7 @@ impl Disks {
         let earlier = images.earlier_images(from);
         let mut errors = Vec::new();
         for (name, required) in to.iter().filter(|(name, disk)| images.opens(name, disk, from)) {
-            let is_new = earlier.is_new(name, required).unwrap_or(images.new.contains(name));
+            let is_new = earlier.is_new(name, required).unwrap_or(images.new_disks.contains(name));
             let label = format!("disk/{name}");
             let error = match is_new {
                 true => unknown_size_error(&label, required),
@@ -245,7 +245,7 @@ fn set_kinds(step: &mut PlanStep, from: DiskKind, to: DiskKind) {
         return;
     }
     let value = |kind: DiskKind| serde_json::to_value(kind).ok();
-    let change = FieldChange { field: "kind".to_owned(), from: value(from), to: value(to) };
+    let change = FieldChange { field: "kind".to_owned(), old_value: value(from), new_value: value(to) };
     let precedes = |change: &FieldChange| BEFORE_KIND.contains(&change.field.as_str());
     let index = step.changes.iter().rposition(precedes).map_or(0, |last| last + 1);
     step.changes.insert(index, change);

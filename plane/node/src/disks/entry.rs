@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_contract::{ApiError, ErrorCode, Name, StorageState};
 use suimon_image::DiskGeometry;
-use suimon_image_files::Freeing;
+use suimon_image_files::DiscardSupport;
 use suimon_ports::{DeviceError, DiskDevice, FileId, FileName, StoreFiles};
 use suimon_quantity::DiskId;
 use suimon_storage::PlaneError;
 
 use super::file_work::OpenResult;
 use super::required::RequiredDisk;
-use super::store_threads::StoreWork;
+use super::store_threads::PendingStoreOperation;
 use crate::errors::error_code;
 use crate::retry::RetryState;
 
@@ -25,7 +25,7 @@ pub(crate) struct DiskEntry {
     /// VMs whose guests currently shut down or release the disk and therefore must complete their
     /// writes. Lock order: before `state`; held while the full-store policy is set in the storage
     /// plane.
-    pub(super) awaited_by: Mutex<BTreeSet<Name>>,
+    pub(super) vms_awaiting_writes: Mutex<BTreeSet<Name>>,
     /// True if the disk has had no image yet. Only then a missing image file is created
     /// (`new_disks.rs`). An attempt to open the disk uses the value from its beginning.
     is_new: AtomicBool,
@@ -48,21 +48,21 @@ pub(crate) struct DiskState {
     pub(crate) generation: u64,
     pub(crate) retry: RetryState,
     /// Space that requests can free, of the images that were opened last.
-    pub(crate) freeing: Freeing,
+    pub(crate) discard_support: DiscardSupport,
     /// True if a flush has failed since the disk was opened. Its metadata is checked when it is
     /// opened.
     pub(crate) has_failed_flush: bool,
     /// True while a change opens the disk whose missing image it creates on request.
     pub(crate) is_image_requested: bool,
     /// Job on the disk's file, for which the disk is out of service.
-    pub(crate) work: Option<CurrentJob>,
+    pub(crate) job: Option<CurrentJob>,
     /// Migration of the disk's VM between this node and another; `None` without a migration.
-    pub(crate) moving: Option<DiskMigrationState>,
+    pub(crate) migration: Option<DiskMigrationState>,
 }
 
 /// Pending attempt to open a disk.
 pub(crate) struct PendingOpen {
-    pub(crate) work: StoreWork<OpenResult>,
+    pub(crate) operation: PendingStoreOperation<OpenResult>,
     /// True if an event has reported that the store does not respond.
     pub(crate) is_reported: bool,
 }
@@ -71,7 +71,7 @@ pub(crate) struct PendingOpen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CurrentJob {
     /// Number of the operation that runs the job.
-    pub(crate) operation: u64,
+    pub(crate) operation_id: u64,
     /// Name of the job, such as `check` or `compact`.
     pub(crate) verb: &'static str,
 }
@@ -84,7 +84,7 @@ pub(crate) enum DiskMigrationState {
     /// In service on this node, while the contents of the other node's disk are copied to it.
     CopyIn,
     /// On a store that both nodes share. In service on this node until the handover.
-    HandoverOut,
+    HandoverPending,
     /// On a store that both nodes share, and closed here for the handover. The other node may have
     /// the file open.
     HandedOver,
@@ -96,11 +96,11 @@ pub(crate) enum DiskMigrationState {
 pub(crate) struct OpenDisk {
     /// Kind of the disk's own image; `None` while the other node of a migration has the image open.
     pub(crate) kind: Option<suimon_image_files::DiskKind>,
-    pub(crate) shape: DiskGeometry,
+    pub(crate) geometry: DiskGeometry,
     pub(crate) files: Arc<dyn StoreFiles>,
     /// Names of the image files in the store: the disk's own image, its parent, and so on. Empty
     /// for a block device.
-    pub(crate) layers: Vec<FileName>,
+    pub(crate) layer_files: Vec<FileName>,
     /// vhost-user front-end for the VM.
     pub(crate) device: Option<Box<dyn DiskDevice>>,
     /// Identity of the image file if it was created when the disk was opened.
@@ -115,15 +115,15 @@ impl DiskEntry {
             opening: None,
             generation: 0,
             retry: RetryState::default(),
-            freeing: Freeing { can_discard: true, can_zero_fast: false },
+            discard_support: DiscardSupport { can_discard: true, can_zero_fast: false },
             has_failed_flush: false,
             is_image_requested: false,
-            work: None,
-            moving: None,
+            job: None,
+            migration: None,
         };
         let (awaited_by, is_new) = (Mutex::default(), AtomicBool::new(false));
         let checks_children = AtomicBool::new(false);
-        Self { name, id, awaited_by, is_new, checks_children, state: Mutex::new(state) }
+        Self { name, id, vms_awaiting_writes: awaited_by, is_new, checks_children, state: Mutex::new(state) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, DiskState> {
@@ -160,13 +160,13 @@ impl DiskEntry {
 
     /// Returns true if another node owns the file during a migration. This node must neither open
     /// nor remove the file.
-    pub(crate) fn is_away(&self) -> bool {
-        self.lock().moving.is_some_and(DiskMigrationState::is_away)
+    pub(crate) fn is_owned_by_other_node(&self) -> bool {
+        self.lock().migration.is_some_and(DiskMigrationState::is_owned_by_other_node)
     }
 }
 
 impl DiskMigrationState {
-    pub(crate) const fn is_away(self) -> bool {
+    pub(crate) const fn is_owned_by_other_node(self) -> bool {
         matches!(self, Self::HandedOver | Self::AwaitingHandover)
     }
 
@@ -175,7 +175,7 @@ impl DiskMigrationState {
         match self {
             Self::CopyOut => "its VM is migrating to another node, to which the disk is copied",
             Self::CopyIn => "its VM is migrating from another node, from which the disk is copied",
-            Self::HandoverOut => {
+            Self::HandoverPending => {
                 "its VM is migrating to another node, to which the disk is handed over"
             }
             Self::HandedOver => {
@@ -191,21 +191,21 @@ impl DiskMigrationState {
 impl DiskState {
     /// Returns the state of the disk in the API, and the reason unless it is ready.
     pub(crate) fn condition(&self) -> (StorageState, Option<String>) {
-        if let Some(CurrentJob { operation, verb }) = &self.work {
+        if let Some(CurrentJob { operation_id: operation, verb }) = &self.job {
             let text = format!("out of service for operation {operation} (disk {verb})");
-            return (StorageState::Working, Some(text));
+            return (StorageState::OperationInProgress, Some(text));
         }
-        if let Some(moving) = self.moving.filter(|moving| moving.is_away()) {
-            return (StorageState::Away, Some(moving.description().to_owned()));
+        if let Some(moving) = self.migration.filter(|moving| moving.is_owned_by_other_node()) {
+            return (StorageState::OpenOnOtherNode, Some(moving.description().to_owned()));
         }
-        if let Some(opening) = self.opening.as_ref().filter(|opening| opening.work.is_stalled()) {
+        if let Some(opening) = self.opening.as_ref().filter(|opening| opening.operation.is_stalled()) {
             let text = format!(
                 "the store has not responded for {} s; the disk opens when it responds",
-                opening.work.elapsed().as_secs()
+                opening.operation.elapsed().as_secs()
             );
             return (StorageState::Stalled, Some(text));
         }
-        if let Some(failure) = &self.retry.now {
+        if let Some(failure) = &self.retry.current_failure {
             return (StorageState::Failed, Some(failure.reason.clone()));
         }
         match self.open {
@@ -215,13 +215,13 @@ impl DiskState {
     }
 }
 
-pub(crate) fn offer_error(entry: &DiskEntry, table: &str, error: &DeviceError) -> ApiError {
+pub(crate) fn disk_device_error(entry: &DiskEntry, table: &str, error: &DeviceError) -> ApiError {
     ApiError::new(error_code(error.kind), error.detail.clone())
-        .about(entry.label())
-        .field(format!("{table}.{}", error.field))
+        .with_resource(entry.label())
+        .with_field(format!("{table}.{}", error.field))
 }
 
 /// Converts an error of the storage plane about a disk into an API error.
 pub(super) fn plane_error(entry: &DiskEntry, error: &PlaneError) -> ApiError {
-    ApiError::new(ErrorCode::HostError, error.to_string()).about(entry.label())
+    ApiError::new(ErrorCode::HostError, error.to_string()).with_resource(entry.label())
 }

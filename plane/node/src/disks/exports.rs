@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use suimon_ports::{
-    DeviceError, DiskDevices, DiskExports, DiskListener, DiskQueue, ExportedDisk, NbdAddress,
+    DeviceError, DiskDeviceFactory, DiskExports, NbdListener, DiskQueue, ExportedDisk, NbdAddress,
     NbdNotice, NbdServerSpec,
 };
 use suimon_quantity::DiskId;
@@ -16,7 +16,7 @@ use crate::command::Command;
 /// Open NBD servers by address. Servers are shared: several disks may be exported by one.
 pub(crate) struct Exports {
     plane: Arc<dyn DiskPlane>,
-    devices: Arc<dyn DiskDevices>,
+    devices: Arc<dyn DiskDeviceFactory>,
     servers: Mutex<BTreeMap<NbdAddress, Server>>,
 }
 
@@ -24,7 +24,7 @@ struct Server {
     spec: NbdServerSpec,
     offered: Arc<ServerExports>,
     /// Listener; dropping it closes the socket.
-    listener: Box<dyn DiskListener>,
+    listener: Box<dyn NbdListener>,
 }
 
 /// Exports of one server, queried by the listener for each client.
@@ -47,7 +47,7 @@ struct Refusals {
 }
 
 impl Exports {
-    pub(crate) fn new(plane: Arc<dyn DiskPlane>, devices: Arc<dyn DiskDevices>) -> Self {
+    pub(crate) fn new(plane: Arc<dyn DiskPlane>, devices: Arc<dyn DiskDeviceFactory>) -> Self {
         Self { plane, devices, servers: Mutex::default() }
     }
 
@@ -66,7 +66,7 @@ impl Exports {
         let mut servers = self.lock();
         if let Some(open) = servers.get_mut(&spec.address()) {
             if open.spec != *spec {
-                open.listener.change(spec)?;
+                open.listener.replace_access_rules(spec)?;
                 open.spec = spec.clone();
             }
             open.offered.lock().insert(exported.name.clone(), (disk, exported));
@@ -104,7 +104,7 @@ impl Exports {
     pub(crate) fn reload(&self) -> Vec<(NbdAddress, DeviceError)> {
         let servers = self.lock();
         let reloaded = servers.iter().filter_map(|(address, server)| {
-            let error = server.listener.change(&server.spec).err()?;
+            let error = server.listener.replace_access_rules(&server.spec).err()?;
             Some((address.clone(), error))
         });
         reloaded.collect()
@@ -154,7 +154,7 @@ impl DiskExports for ServerExports {
         let mut refusals = self.refusals();
         let last = match notice {
             NbdNotice::Refused { .. } => Some(&mut refusals.refused),
-            NbdNotice::Limited { .. } => Some(&mut refusals.limited),
+            NbdNotice::LimitReached { .. } => Some(&mut refusals.limited),
             NbdNotice::ExportFailed { .. } => None,
         };
         if let Some(last) = last {

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
-use suimon_image_files::{self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecords};
-use suimon_image_files::{DiskSpec, jobs};
+use suimon_image_files::{self, DiskError, DiskFault, HostInputs, OpenedDisk, RemainingRecordPolicy};
+use suimon_image_files::{LayerStack, jobs};
 use suimon_ports::{FileId, RedoRecords, StoreFiles};
 
 use super::children::{ClosedDisk, ParentCache};
@@ -27,10 +27,10 @@ pub(crate) struct ImageTask {
     pub(super) required: RequiredDisk,
     pub(super) stores: Arc<OpenStores>,
     pub(super) random: RandomSource,
-    pub(super) records: Option<Arc<dyn RedoRecords>>,
-    pub(super) remaining_redo_records: RemainingRecords,
+    pub(super) redo_records: Option<Arc<dyn RedoRecords>>,
+    pub(super) remaining_redo_records: RemainingRecordPolicy,
     /// True if metadata is checked when the images are opened.
-    pub(super) verifies: bool,
+    pub(super) verifies_metadata: bool,
     pub(super) clock: UnixClock,
     /// True if the disk has had no image yet (`new_disks.rs`).
     pub(super) is_new: bool,
@@ -39,7 +39,7 @@ pub(crate) struct ImageTask {
     pub(super) checks_children: bool,
     /// True if a change creates the image on request. The image is then recorded until the change
     /// is complete.
-    pub(super) is_requested: bool,
+    pub(super) is_creation_requested: bool,
     /// Records of images that were created on request.
     pub(super) created: Arc<CreatedImages>,
     /// True if an attempt to open the disk has found its image file.
@@ -53,7 +53,7 @@ pub(crate) struct ImageTask {
 
 /// Opened images of a disk that is not in service yet.
 pub(crate) struct OpenedImages {
-    pub(super) work: ImageTask,
+    pub(super) task: ImageTask,
     pub(super) files: Arc<dyn StoreFiles>,
     pub(super) images: OpenedDisk,
     /// Image file that this attempt has created; `None` if it existed before.
@@ -66,7 +66,7 @@ pub(crate) struct CreatedFile {
     /// removed.
     pub(super) id: Option<FileId>,
     /// Dropped when the disk is in service, or when the file is removed.
-    pub(super) unsettled: ReservedFile,
+    pub(super) reservation: ReservedFile,
 }
 
 /// Failed attempt to open a disk.
@@ -85,9 +85,9 @@ type FoundImages = (Arc<dyn StoreFiles>, OpenedDisk, Option<CreatedFile>);
 impl OpenedImages {
     /// Closes the images, and removes the file if it was created by this attempt.
     pub(super) fn undo(self) {
-        self.work.close_images(self.images.spec);
+        self.task.close_images(self.images.layer_stack);
         if let Some(created) = self.created_file {
-            self.work.roll_back_creation(&self.files, created.id);
+            self.task.roll_back_creation(&self.files, created.id);
         }
     }
 
@@ -132,7 +132,7 @@ impl ImageTask {
     pub(super) fn open(mut self) -> OpenResult {
         match self.open_or_make() {
             Ok((files, images, created)) => {
-                Ok(OpenedImages { work: self, files, images, created_file: created })
+                Ok(OpenedImages { task: self, files, images, created_file: created })
             }
             Err(error) => Err(Box::new(OpenFailure { error, has_file: self.has_file })),
         }
@@ -156,16 +156,16 @@ impl ImageTask {
     fn make_file(&mut self, files: &Arc<dyn StoreFiles>) -> Result<Option<CreatedFile>, ApiError> {
         let plan = self.required.plan();
         let Some(file) = &plan.file else { return Ok(None) };
-        let (unsettled, store) = (&self.stores.unsettled, &self.required.store.path);
+        let (unsettled, store) = (&self.stores.reserved_files, &self.required.store.path);
         // Before the file is searched for, so that one of another attempt is not found.
         let unsettled_file = match self.is_new {
-            true => Some(unsettled.add_new(store, file).ok_or_else(|| self.is_unsettled())?),
+            true => Some(unsettled.add_new(store, file).ok_or_else(|| self.file_reserved_error())?),
             false => None,
         };
         let failed = |error: DiskError| self.to_api_error(&error);
         if suimon_image_files::exists(files.as_ref(), &plan).map_err(failed)? {
             if unsettled_file.is_none() && unsettled.contains(store, file) {
-                return Err(self.is_unsettled());
+                return Err(self.file_reserved_error());
             }
             if !self.remove_created(files, file, unsettled_file.is_some())? {
                 self.has_file = true;
@@ -179,48 +179,48 @@ impl ImageTask {
             return Err(error);
         }
         let image = self
-            .with_seeds(|seeds| suimon_image_files::create_unnamed(files, &plan, seeds))
+            .with_host_inputs(|seeds| suimon_image_files::create_unnamed(files, &plan, seeds))
             .map_err(failed)?;
         let id = image.id();
-        let recorded = match self.is_requested {
+        let recorded = match self.is_creation_requested {
             true => Some(self.record_created(file, image.file().map_err(failed)?)?),
             false => None,
         };
         if let Err(error) = image.publish() {
-            recorded.iter().for_each(|record| self.forget_created(record));
+            recorded.iter().for_each(|record| self.delete_created_record(record));
             return Err(failed(error));
         }
         let text = format!("The image file {} was created.", plan.label());
         let draft = EventDraft::new(EventKind::DiskFileMade, &self.label, text);
         self.drafts.push(draft.with("file", plan.label()));
-        Ok(Some(CreatedFile { id, unsettled }))
+        Ok(Some(CreatedFile { id, reservation: unsettled }))
     }
 
-    pub(super) fn is_unsettled(&self) -> ApiError {
+    pub(super) fn file_reserved_error(&self) -> ApiError {
         let text = format!(
             "the image file {} is being created or removed by an earlier operation; repeat this one \
              when the store responds",
             self.required.image_path().display()
         );
-        ApiError::new(ErrorCode::DeviceBusy, text).about(&self.label).field("file")
+        ApiError::new(ErrorCode::DeviceBusy, text).with_resource(&self.label).with_field("file")
     }
 
     /// Reserves the disk's image file, which is about to be removed, so that no disk opens it until
     /// the returned value is dropped. Returns `None` for a block device.
     pub(super) fn reserve_for_removal(&self) -> Option<ReservedFile> {
         let file = self.required.plan().file?;
-        Some(self.stores.unsettled.add(&self.required.store.path, &file))
+        Some(self.stores.reserved_files.add(&self.required.store.path, &file))
     }
 
     /// Opens the images. Extends the disk first if it is smaller than desired, for example after a
     /// daemon exit during a resize; a read-only disk is not extended.
     fn open_extended(&mut self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let opened = self.open_images(files)?;
-        let before = opened.shape.size;
+        let before = opened.geometry.size_bytes;
         let larger =
             required_size(&self.required, before).filter(|_| !self.required.config.read_only);
         let Some(size) = larger else { return Ok(opened) };
-        self.close_images(opened.spec);
+        self.close_images(opened.layer_stack);
         self.resize(files, before, size)?;
         self.open_images(files)
     }
@@ -229,13 +229,13 @@ impl ImageTask {
     pub(super) fn open_images(&self, files: &Arc<dyn StoreFiles>) -> Result<OpenedDisk, ApiError> {
         let plan = self.required.plan();
         let open =
-            || self.with_seeds(|seeds| suimon_image_files::open(files.as_ref(), &plan, seeds));
+            || self.with_host_inputs(|seeds| suimon_image_files::open(files.as_ref(), &plan, seeds));
         let opened = match open() {
             Err(error) if self.has_recovered_merge(files, &error) => open(),
             opened => opened,
         };
         let opened = opened.map_err(|error| self.to_api_error(&error))?;
-        if let Some(error) = &opened.unrecorded {
+        if let Some(error) = &opened.redo_record_error {
             tracing::warn!(
                 disk = %self.label,
                 %error,
@@ -243,9 +243,9 @@ impl ImageTask {
                  by a commit",
             );
         }
-        if self.verifies {
+        if self.verifies_metadata {
             if let Err(error) = suimon_image_files::verify_metadata(&opened, &plan) {
-                self.close_images(opened.spec);
+                self.close_images(opened.layer_stack);
                 return Err(self.to_api_error(&error));
             }
         }
@@ -267,16 +267,16 @@ impl ImageTask {
     }
 
     /// Discards the redo records that a killed daemon has left for the disk's image.
-    pub(super) fn discard_remaining(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
+    pub(super) fn discard_remaining_redo(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let plan = self.required.plan();
-        self.with_seeds(|seeds| {
+        self.with_host_inputs(|seeds| {
             suimon_image_files::discard_remaining_record(files.as_ref(), &plan, seeds)
         })
         .map_err(|error| self.to_api_error(&error))
     }
 
     /// Closes the images of a disk that is not in service.
-    pub(super) fn close_images(&self, spec: DiskSpec) {
+    pub(super) fn close_images(&self, spec: LayerStack) {
         close_images(spec, &self.label);
     }
 
@@ -288,8 +288,8 @@ impl ImageTask {
         size: u64,
     ) -> Result<(), ApiError> {
         let plan = self.required.plan();
-        let resized = self.with_seeds(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
-        let size = resized.map_err(|error| self.to_api_error(&error).field("size_bytes"))?;
+        let resized = self.with_host_inputs(|seeds| jobs::resize(files.as_ref(), &plan, size, seeds));
+        let size = resized.map_err(|error| self.to_api_error(&error).with_field("size_bytes"))?;
         let text = format!("The size of the disk is {size} bytes now; it was {before} bytes.");
         let draft = EventDraft::new(EventKind::DiskResized, &self.label, text);
         self.drafts.push(draft.with("size_bytes", size).with("size_bytes_before", before));
@@ -318,14 +318,14 @@ impl ImageTask {
             matching
         });
         match removed {
-            Ok(FileComparison::Same) => self.forget_removed(),
+            Ok(FileComparison::Same) => self.delete_record_of_removed_image(),
             Ok(FileComparison::Other) => {
                 tracing::warn!(
                     disk = %self.label,
                     %file,
                     "the file that the failed change has created was replaced or written since, and is kept"
                 );
-                self.forget_removed();
+                self.delete_record_of_removed_image();
             }
             Ok(FileComparison::Unknown) => tracing::warn!(
                 disk = %self.label,
@@ -348,7 +348,7 @@ impl ImageTask {
     /// Removes the file of a closed disk, its redo record, and the record that it was created.
     fn try_remove_file(&self, files: &Arc<dyn StoreFiles>) -> Result<(), ApiError> {
         let Some(file) = self.required.plan().file else { return Ok(()) };
-        if let Err(error) = self.discard_remaining(files) {
+        if let Err(error) = self.discard_remaining_redo(files) {
             tracing::warn!(
                 disk = %self.label,
                 %error,
@@ -356,18 +356,18 @@ impl ImageTask {
             );
         }
         files.remove(&file).map_err(|error| store_file_error(&self.label, &error))?;
-        self.forget_removed();
+        self.delete_record_of_removed_image();
         Ok(())
     }
 
-    pub(super) fn with_seeds<T>(&self, run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
+    pub(super) fn with_host_inputs<T>(&self, run: impl FnOnce(&mut HostInputs<'_>) -> T) -> T {
         let now_unix_s = self.now_unix_s();
-        let records = self.records.as_deref();
+        let records = self.redo_records.as_deref();
         run(&mut HostInputs {
             random: &mut || (self.random)(),
             now_unix_s,
-            records,
-            left: self.remaining_redo_records,
+            redo_records: records,
+            remaining_redo_records: self.remaining_redo_records,
         })
     }
 
@@ -377,7 +377,7 @@ impl ImageTask {
 }
 
 /// Closes the images of the disk `label`, which is not in service. Failures are logged only.
-pub(super) fn close_images(spec: DiskSpec, label: &str) {
+pub(super) fn close_images(spec: LayerStack, label: &str) {
     if let Err(error) = suimon_image_files::close(spec, label) {
         tracing::warn!(%error, "cannot close a disk cleanly; its state is as after a crash");
     }

@@ -6,10 +6,10 @@ use suimon_contract::{
     EventKind, Name, QosDelivery, QosFlowStatus, QosLimitingFactor, QosTimeShare,
 };
 use suimon_quantity::{DiskId, StoreId};
-use suimon_storage::{StoreView, copied_disk};
+use suimon_storage::{StoreView, disk_of_copy};
 use suimon_storage_qos::{
-    CapacityLow, Delivery, DiskFlow, LimitingFactor, LimitsOwner, QueueCause, StoreEvent,
-    TimeShare, Unmet, UnmetReason,
+    CapacityLow, DeliveryStats, DiskQosStatus, LimitingFactor, LimitsOwner, QueueCause, StoreEvent,
+    TimeShare, UnmetMinimum, UnmetReason,
 };
 
 use super::Disks;
@@ -26,11 +26,11 @@ impl Disks {
         flows.collect()
     }
 
-    fn flow(&self, (store, stale): (StoreId, bool), view: &DiskFlow) -> Option<QosFlowStatus> {
+    fn flow(&self, (store, stale): (StoreId, bool), view: &DiskQosStatus) -> Option<QosFlowStatus> {
         Some(QosFlowStatus {
             disk: self.disk_name(view.disk)?,
             store: self.store_name(store)?,
-            holder: self.holder(view.holder),
+            holder: self.holder(view.owner),
             limits: limits_status(&view.limits),
             queued: view.waiting,
             in_flight: view.in_flight,
@@ -41,8 +41,8 @@ impl Disks {
     }
 
     /// Returns the user of a store with this number: a disk, or the copy of a disk.
-    pub(crate) fn user_name(&self, number: DiskId) -> Option<String> {
-        match copied_disk(number) {
+    pub(crate) fn disk_or_copy_name(&self, number: DiskId) -> Option<String> {
+        match disk_of_copy(number) {
             None => Some(self.disk_name(number)?.to_string()),
             Some(disk) => Some(format!("the mirror of {}", self.disk_name(disk)?)),
         }
@@ -65,7 +65,7 @@ impl Disks {
         let store = self.store_name(store)?;
         match event {
             StoreEvent::MinimumUnmet(unmet) => Some(self.unmet(&store, unmet)),
-            StoreEvent::MinimumMet { holder, lasted: duration } => {
+            StoreEvent::MinimumMet { owner: holder, unmet_for: duration } => {
                 let text = format!(
                     "After {} s, the minimum is met again, or there are requests for less than half \
                      of the time.",
@@ -75,7 +75,7 @@ impl Disks {
                 Some(draft.with("store", store).with("lasted_s", duration.as_secs()))
             }
             StoreEvent::CapacityLow(low) => Some(Self::too_little(&store, low)),
-            StoreEvent::CapacitySufficient { lasted: duration, estimate_iops, needed_iops } => {
+            StoreEvent::CapacitySufficient { low_for: duration, estimate_iops, needed_iops } => {
                 let text = format!(
                     "The store delivers {estimate_iops} IOPS again, after {} s; the minimums \
                      require {needed_iops} IOPS.",
@@ -96,20 +96,20 @@ impl Disks {
              require a capacity of {} IOPS, of which they may use 90 %: not all can be met at once. \
              Lower minimums, or move disks to another store; `suimon store measure {store}` measures \
              the capacity.",
-            low.lasting.as_secs(),
+            low.low_for.as_secs(),
             low.estimate_iops,
             low.reserved_iops,
             low.needed_iops
         );
         EventDraft::new(EventKind::CapabilityLow, format!("store/{store}"), text)
-            .with("lasting_s", low.lasting.as_secs())
+            .with("lasting_s", low.low_for.as_secs())
             .with("estimate_iops", low.estimate_iops)
             .with("promised_iops", low.reserved_iops)
             .with("needed_iops", low.needed_iops)
     }
 
-    fn unmet(&self, store: &Name, unmet: &Unmet) -> EventDraft {
-        let (cause, reason, remedy) = match unmet.shortfall {
+    fn unmet(&self, store: &Name, unmet: &UnmetMinimum) -> EventDraft {
+        let (cause, reason, remedy) = match unmet.reason {
             UnmetReason::OtherDisks => (
                 "other-disks",
                 "other disks use the capacity of the store",
@@ -135,20 +135,20 @@ impl Disks {
             .displaced_by
             .iter()
             .filter_map(|recipient| {
-                Some(format!("{} {}", self.user_name(recipient.disk)?, recipient.delivered_iops))
+                Some(format!("{} {}", self.disk_or_copy_name(recipient.disk)?, recipient.delivered_iops))
             })
             .collect();
         let text = format!(
             "The minimum has not been met for {} s: guaranteed {} IOPS, demand {} IOPS, delivered \
              {} IOPS; {reason}. {remedy}.",
-            unmet.lasting.as_secs(),
+            unmet.unmet_for.as_secs(),
             unmet.guaranteed_iops,
             unmet.demanded_iops,
             unmet.delivered_iops
         );
-        EventDraft::new(EventKind::MinimumUnmet, self.holder(unmet.holder), text)
+        EventDraft::new(EventKind::MinimumUnmet, self.holder(unmet.owner), text)
             .with("store", store)
-            .with("lasting_s", unmet.lasting.as_secs())
+            .with("lasting_s", unmet.unmet_for.as_secs())
             .with("entitled_iops", unmet.guaranteed_iops)
             .with("demanded_iops", unmet.demanded_iops)
             .with("delivered_iops", unmet.delivered_iops)
@@ -159,28 +159,28 @@ impl Disks {
     }
 }
 
-fn delivery(delivery_status: &Delivery) -> QosDelivery {
+fn delivery(delivery_status: &DeliveryStats) -> QosDelivery {
     let queued = QueueCause::ALL
         .into_iter()
-        .map(|cause| (cause_name(cause).to_owned(), delivery_status.waits.ns(cause)));
+        .map(|cause| (cause_name(cause).to_owned(), delivery_status.queue_time.ns(cause)));
     let latency = delivery_status.device_latency_ns();
     QosDelivery {
         window_ns: delivery_status.window_ns,
-        guaranteed_iops: delivery_status.per_second(delivery_status.guaranteed),
-        demand_iops: delivery_status.per_second(delivery_status.demanded),
-        delivered_iops: delivery_status.per_second(delivery_status.delivered),
+        guaranteed_iops: delivery_status.per_second(delivery_status.guaranteed_operations),
+        demand_iops: delivery_status.per_second(delivery_status.demanded_operations),
+        delivered_iops: delivery_status.per_second(delivery_status.delivered_operations),
         queued_ns: queued.filter(|(_, ns)| *ns > 0).collect(),
         limited_by: delivery_status.time_shares().into_iter().map(time_share).collect(),
         queue_depth_milli: delivery_status.queue_depth_milli(),
         device_latency_ns: latency.map(|(found_ns, _)| found_ns),
-        device_own_latency_ns: latency.map(|(_, own_ns)| own_ns),
+        device_baseline_latency_ns: latency.map(|(_, own_ns)| own_ns),
     }
 }
 
 const fn time_share(share: TimeShare) -> QosTimeShare {
     let factor = match share.factor {
-        LimitingFactor::OwnMaximum => QosLimitingFactor::OwnMaximum,
-        LimitingFactor::OwnBandwidth => QosLimitingFactor::OwnBandwidth,
+        LimitingFactor::OwnMaximum => QosLimitingFactor::DiskMaximum,
+        LimitingFactor::OwnBandwidth => QosLimitingFactor::DiskBandwidth,
         LimitingFactor::SharedPolicy => QosLimitingFactor::SharedPolicy,
         LimitingFactor::StoreCap => QosLimitingFactor::StoreCap,
         LimitingFactor::OthersMinimums => QosLimitingFactor::OthersMinimums,
@@ -189,8 +189,8 @@ const fn time_share(share: TimeShare) -> QosTimeShare {
         LimitingFactor::Flushes => QosLimitingFactor::Flushes,
         LimitingFactor::Metadata => QosLimitingFactor::Metadata,
         LimitingFactor::Discards => QosLimitingFactor::Discards,
-        LimitingFactor::Unmeasured => QosLimitingFactor::Unmeasured,
-        LimitingFactor::Worker => QosLimitingFactor::Worker,
+        LimitingFactor::Unmeasured => QosLimitingFactor::OverlappingDiscard,
+        LimitingFactor::WorkerNotScheduled => QosLimitingFactor::WorkerNotScheduled,
         LimitingFactor::QueueDepth => QosLimitingFactor::QueueDepth,
         LimitingFactor::ClientIdle => QosLimitingFactor::ClientIdle,
         LimitingFactor::DeviceService => QosLimitingFactor::Device,

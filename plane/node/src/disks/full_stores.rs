@@ -14,7 +14,7 @@ use suimon_contract::{
     StoreConfig,
 };
 use suimon_ports::StoreSpace;
-use suimon_storage_engine::FullView;
+use suimon_storage_engine::FullStoreView;
 
 pub(crate) use self::control::QueuedWrites;
 
@@ -115,15 +115,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn full_status(full: &FullView) -> DiskFullStatus {
+pub(super) fn full_status(full: &FullStoreView) -> DiskFullStatus {
     DiskFullStatus {
         queued_requests: full.queued as u64,
-        lasts_ms: u64::try_from(full.duration.as_millis()).unwrap_or(u64::MAX),
+        full_for_ms: u64::try_from(full.full_for.as_millis()).unwrap_or(u64::MAX),
     }
 }
 
-pub(super) fn full_reason(config: &DiskConfig, full: &FullView) -> String {
-    let (store, seconds) = (&config.store, full.duration.as_secs());
+pub(super) fn full_reason(config: &DiskConfig, full: &FullStoreView) -> String {
+    let (store, seconds) = (&config.store, full.full_for.as_secs());
     match full.queued {
         0 => format!("store {store} is full, and requests that need space fail; free space on it"),
         queued => format!(
@@ -135,10 +135,10 @@ pub(super) fn full_reason(config: &DiskConfig, full: &FullView) -> String {
 
 /// Adds the time for which requests of a disk were queued for space to the limiting factors of its
 /// flow.
-pub(super) fn limit_by_full_store(flow: &mut QosFlowStatus, full: &FullView) {
+pub(super) fn add_full_store_factor(flow: &mut QosFlowStatus, full: &FullStoreView) {
     if full.queued > 0 {
-        limit(&mut flow.last_5_s, Duration::from_secs(5), full.duration);
-        limit(&mut flow.last_5_min, Duration::from_secs(300), full.duration);
+        limit(&mut flow.last_5_s, Duration::from_secs(5), full.full_for);
+        limit(&mut flow.last_5_min, Duration::from_secs(300), full.full_for);
     }
 }
 

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{ByteSize, DiskOnFull, EventKind, HostConfig, StorageState};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
-use suimon_storage_engine::FullPolicy;
+use suimon_storage_engine::FullStorePolicy;
 
 use crate::testing::{DISK_STORE, Harness, host, wait_until};
 
@@ -35,8 +35,8 @@ fn a_disk_on_a_full_store_is_shown_and_reported_until_there_is_space() {
     assert_eq!(status.state, StorageState::Full);
     let reason = status.reason.unwrap();
     assert!(reason.contains("full for 2 s") && reason.contains("queued (3)"), "{reason}");
-    let full = status.full.unwrap();
-    assert_eq!((full.queued_requests, full.lasts_ms), (3, 2000));
+    let full = status.store_full.unwrap();
+    assert_eq!((full.queued_requests, full.full_for_ms), (3, 2000));
     harness.disks.fill(None);
     let event = harness.wait_event(EventKind::DiskHasSpace.id());
     assert_eq!(event.fields["lasted_s"], "2");
@@ -84,14 +84,14 @@ fn the_full_store_policy_changes_while_the_disk_is_in_service() {
     let harness = Harness::with_store();
     let mut config = one_disk();
     harness.apply_ok(&config);
-    let wait = |seconds| FullPolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) };
+    let wait = |seconds| FullStorePolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) };
     assert_eq!(harness.disks.full_policies(), [wait(7)]);
     config.disks[0].full_wait_s = 0;
     harness.apply_ok(&config);
     assert_eq!(harness.disks.full_policies(), [wait(0)]);
     config.disks[0].on_full = DiskOnFull::Error;
     harness.apply_ok(&config);
-    assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
+    assert_eq!(harness.disks.full_policies(), [FullStorePolicy::FAIL_AT_ONCE]);
     let (requests, _) = harness.disks.served_counts();
     assert_eq!(requests, 1);
     harness.disks.fill(Some(0));

@@ -17,18 +17,18 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use suimon_contract::{ApiError, DiskHandedOver, ErrorCode, Name, ResourceKind, StorageState};
+use suimon_contract::{ApiError, HandedOverDisk, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_image::DiskGeometry;
-use suimon_image_files::DiskSpec;
-use suimon_image_files::RemainingRecords;
-use suimon_storage::{NotResumed, PlaneError};
+use suimon_image_files::LayerStack;
+use suimon_image_files::RemainingRecordPolicy;
+use suimon_storage::{ResumeDiskError, PlaneError};
 
 use super::entry::{DiskEntry, DiskMigrationState, OpenDisk};
 use super::file_work::OpenedImages;
-use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
-use super::notices::disk_failed;
+use super::left_locks::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
+use super::notices::disk_failed_event;
 use super::opening::{OpenError, disk_error};
-use super::store_threads::EVENTUAL_TIMEOUT;
+use super::store_threads::OPTIONAL_RESULT_TIMEOUT;
 use super::work::check_idle;
 use crate::control::Controller;
 use crate::disks::entry::plane_error;
@@ -54,7 +54,7 @@ impl OutgoingDisk {
         {
             let mut state = entry.lock();
             let text = match state.condition() {
-                (StorageState::Ready, _) if state.work.is_some() || state.moving.is_some() => Some(
+                (StorageState::Ready, _) if state.job.is_some() || state.migration.is_some() => Some(
                     "another job on the disk is in progress (`suimon operation list`); retry when \
                      it has ended"
                         .to_owned(),
@@ -65,16 +65,16 @@ impl OutgoingDisk {
                 }
             };
             if let Some(text) = text {
-                return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+                return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
             }
-            state.moving = Some(DiskMigrationState::HandoverOut);
+            state.migration = Some(DiskMigrationState::HandoverPending);
         }
         Ok(Self { shared: Arc::clone(shared), entry })
     }
 
     /// Suspends the disk and closes its file. The VM must be paused. When this function returns,
     /// all requests have completed and are durable. Other clients see a pause. Blocks until the
-    /// store responds, at most [`EVENTUAL_TIMEOUT`](super::store_threads::EVENTUAL_TIMEOUT) for
+    /// store responds, at most [`OPTIONAL_RESULT_TIMEOUT`](super::store_threads::OPTIONAL_RESULT_TIMEOUT) for
     /// closing.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl OutgoingDisk {
         let plane = &self.shared.disks.dependencies.plane;
         let spec = plane.suspend_disk(self.entry.id);
         let spec = spec.map_err(|error| plane_error(&self.entry, &error))?;
-        self.entry.lock().moving = Some(DiskMigrationState::HandedOver);
+        self.entry.lock().migration = Some(DiskMigrationState::HandedOver);
         self.shared.close_now(&self.entry, spec)
     }
 
@@ -95,11 +95,11 @@ impl OutgoingDisk {
     /// Fails if the disk cannot be opened. The caller must have it retried
     /// ([`Controller::return_disk`]).
     pub(crate) fn reclaim(&self) -> Result<(), ApiError> {
-        if !self.entry.is_away() {
+        if !self.entry.is_owned_by_other_node() {
             return Ok(());
         }
         let opened = self.shared.open_suspended(&self.entry, None);
-        self.entry.lock().moving = Some(DiskMigrationState::HandoverOut);
+        self.entry.lock().migration = Some(DiskMigrationState::HandoverPending);
         opened
     }
 
@@ -111,21 +111,21 @@ impl OutgoingDisk {
 impl Drop for OutgoingDisk {
     fn drop(&mut self) {
         let mut state = self.entry.lock();
-        if state.moving == Some(DiskMigrationState::HandoverOut) {
-            state.moving = None;
+        if state.migration == Some(DiskMigrationState::HandoverPending) {
+            state.migration = None;
         }
     }
 }
 
 impl Shared {
     /// Returns the guest-visible properties of a disk in service, for the destination.
-    pub(crate) fn handed_over(&self, disk: &Name) -> Option<DiskHandedOver> {
-        let shape = self.disks.find(disk)?.lock().open.as_ref().map(|open| open.shape)?;
-        Some(DiskHandedOver {
+    pub(crate) fn handover_properties(&self, disk: &Name) -> Option<HandedOverDisk> {
+        let shape = self.disks.find(disk)?.lock().open.as_ref().map(|open| open.geometry)?;
+        Some(HandedOverDisk {
             name: disk.clone(),
-            size_bytes: shape.size,
-            logical_sector: shape.logical_sector,
-            physical_sector: shape.physical_sector,
+            size_bytes: shape.size_bytes,
+            logical_sector_bytes: shape.logical_sector_bytes,
+            physical_sector_bytes: shape.physical_sector_bytes,
         })
     }
 
@@ -139,12 +139,12 @@ impl Shared {
         let entry = self.disks.find(disk).ok_or_else(|| not_found(ResourceKind::Disk, disk))?;
         let geometry = {
             let state = entry.lock();
-            let is_awaited = state.moving == Some(DiskMigrationState::AwaitingHandover);
-            state.open.as_ref().filter(|_| is_awaited).map(|open| open.shape)
+            let is_awaited = state.migration == Some(DiskMigrationState::AwaitingHandover);
+            state.open.as_ref().filter(|_| is_awaited).map(|open| open.geometry)
         };
         let Some(geometry) = geometry else {
             let text = "no migration to this host waits for the disk: it ended or was cancelled";
-            return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+            return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
         };
         self.open_suspended(&entry, Some(geometry))
     }
@@ -165,7 +165,7 @@ impl Shared {
     /// Makes the disk an ordinary disk of this node. Called when the VM runs here.
     pub(crate) fn accept_incoming(&self, disk: &Name) {
         if let Some(entry) = self.disks.find(disk) {
-            entry.lock().moving = None;
+            entry.lock().migration = None;
         }
     }
 
@@ -174,13 +174,13 @@ impl Shared {
     pub(crate) fn clear_handover(&self, disk: &Name) -> bool {
         let Some(entry) = self.disks.find(disk) else { return false };
         let mut state = entry.lock();
-        let was_away = state.moving.is_some_and(DiskMigrationState::is_away);
-        state.moving = None;
+        let was_away = state.migration.is_some_and(DiskMigrationState::is_owned_by_other_node);
+        state.migration = None;
         was_away
     }
 
     /// Closes images in a store thread, and returns the result.
-    fn close_now(&self, entry: &DiskEntry, spec: DiskSpec) -> Result<(), ApiError> {
+    fn close_now(&self, entry: &DiskEntry, spec: LayerStack) -> Result<(), ApiError> {
         let label = entry.label();
         let close = move || {
             suimon_image_files::close(spec, &label).map_err(|error| disk_error(&label, &error))
@@ -189,7 +189,7 @@ impl Shared {
     }
 
     /// Opens the images of a suspended disk and resumes it. `geometry`: guest-visible properties
-    /// that the disk must have. Retries while the image is locked, at most [`LOCK_RELEASE_MAX`].
+    /// that the disk must have. Retries while the image is locked, at most [`LOCK_RELEASE_TIMEOUT`].
     fn open_suspended(
         &self,
         entry: &DiskEntry,
@@ -197,7 +197,7 @@ impl Shared {
     ) -> Result<(), ApiError> {
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
         let open = || self.try_to_open_suspended(entry, geometry);
-        until_unlocked(Instant::now() + LOCK_RELEASE_MAX, is_busy, open)
+        retry_until_unlocked(Instant::now() + LOCK_RELEASE_TIMEOUT, is_busy, open)
     }
 
     fn try_to_open_suspended(
@@ -205,43 +205,43 @@ impl Shared {
         entry: &DiskEntry,
         geometry: Option<DiskGeometry>,
     ) -> Result<(), ApiError> {
-        let mut work = self.file_work(entry);
+        let mut work = self.image_task(entry);
         let required = work.required.clone();
         if geometry.is_some() {
             // The other node may have overwritten the blocks that redo records of this node refer
             // to.
-            work.remaining_redo_records = RemainingRecords::Discard;
+            work.remaining_redo_records = RemainingRecordPolicy::Discard;
         }
         let open = move || {
             let files = work.files()?;
             let images = work.open_images(&files)?;
-            Ok(OpenedImages { work, files, images, created_file: None })
+            Ok(OpenedImages { task: work, files, images, created_file: None })
         };
         let OpenedImages { files, images, .. } =
             self.with_store(entry, open, OpenedImages::undo_late_open::<ApiError>)??;
-        let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
-        let sees = |shape: &DiskGeometry| (shape.size, shape.logical_sector, shape.physical_sector);
+        let suimon_image_files::OpenedDisk { layer_stack: spec, kind, geometry: shape, layer_files: layers, .. } = images;
+        let sees = |shape: &DiskGeometry| (shape.size_bytes, shape.logical_sector_bytes, shape.physical_sector_bytes);
         if geometry.is_some_and(|geometry| sees(&geometry) != sees(&shape)) {
             self.close_images(entry, &required, spec);
             let text = format!(
                 "the image file has {} bytes, logical sectors of {} and physical sectors of {} \
                  bytes, which differ from those of the disk in the running guest; restore the file \
                  that the guest used",
-                shape.size, shape.logical_sector, shape.physical_sector
+                shape.size_bytes, shape.logical_sector_bytes, shape.physical_sector_bytes
             );
-            return Err(ApiError::new(ErrorCode::HostError, text).about(entry.label()));
+            return Err(ApiError::new(ErrorCode::HostError, text).with_resource(entry.label()));
         }
-        entry.lock().freeing = spec.freeing();
+        entry.lock().discard_support = spec.discard_support();
         let resumed = self.disks.dependencies.plane.resume_disk(entry.id, spec);
-        if let Err(NotResumed { error, spec }) = resumed {
+        if let Err(ResumeDiskError { error, spec }) = resumed {
             if let Some(spec) = spec {
                 self.close_images(entry, &required, spec);
             }
             return Err(plane_error(entry, &error));
         }
         if let Some(open) = &mut entry.lock().open {
-            (open.kind, open.shape) = (Some(kind), shape);
-            (open.files, open.layers) = (files, layers);
+            (open.kind, open.geometry) = (Some(kind), shape);
+            (open.files, open.layer_files) = (files, layers);
         }
         Ok(())
     }
@@ -260,12 +260,12 @@ impl Controller {
             state.generation += 1;
             (state.required.clone(), state.generation)
         };
-        let work = self.shared.file_work(entry);
+        let work = self.shared.image_task(entry);
         let files = self.shared.with_store(entry, move || work.files(), drop)??;
         let disks = &self.shared.disks;
         let store = disks.store_id(&required.config.store);
         let added =
-            disks.dependencies.plane.add_disk(entry.id, DiskSpec { layers: Vec::new() }, store);
+            disks.dependencies.plane.add_disk(entry.id, LayerStack { layers: Vec::new() }, store);
         disks.apply_full_policy(entry);
         added.map_err(|refused| plane_error(entry, &refused.error))?;
         let device = self
@@ -273,7 +273,7 @@ impl Controller {
             .inspect_err(|_| self.detach(entry, &required))?;
         let layers = Vec::new();
         entry.lock().open =
-            Some(OpenDisk { kind: None, shape, files, layers, device, created_file_id: None });
+            Some(OpenDisk { kind: None, geometry: shape, files, layer_files: layers, device, created_file_id: None });
         Ok(())
     }
 
@@ -285,17 +285,17 @@ impl Controller {
             Some(reason) => {
                 // The front-end stays open until the retry: the VM has just resumed and may be
                 // starting the device (see `fail_disk`).
-                self.drafts.push(disk_failed(&entry, &reason));
+                self.drafts.push(disk_failed_event(&entry, &reason));
                 entry.lock().retry.fail(Instant::now(), self.devices.retry_first, reason);
                 return;
             }
             None if entry.lock().open.is_some() => return,
-            None => match self.open_disk_eventually(&entry, EVENTUAL_TIMEOUT) {
+            None => match self.open_disk_with_timeout(&entry, OPTIONAL_RESULT_TIMEOUT) {
                 Err(OpenError::Failed(error)) => error.to_string(),
                 Ok(()) | Err(OpenError::Pending) => return,
             },
         };
-        self.drafts.push(disk_failed(&entry, &reason));
+        self.drafts.push(disk_failed_event(&entry, &reason));
         self.fail_disk(&entry, reason);
     }
 }

@@ -15,7 +15,7 @@ impl Disks {
     /// # Errors
     /// The store has not responded to an earlier request.
     pub(crate) fn check_store_responds(&self, store: &Path) -> Result<(), ApiError> {
-        self.threads.check(store)
+        self.threads.check_responds(store)
     }
 
     /// Returns the files of a store. Blocks while the store does not respond.
@@ -37,7 +37,7 @@ impl Disks {
                 .open
                 .as_ref()
                 .filter(|open_disk| open_disk.kind != Some(suimon_image_files::DiskKind::Fixed))?;
-            (state.required.store.path.clone(), open.files.clone(), open.layers.clone())
+            (state.required.store.path.clone(), open.files.clone(), open.layer_files.clone())
         };
         let query = move || {
             let statuses = layers.iter().filter_map(|name| files.status(name).ok());
@@ -56,7 +56,7 @@ impl Disks {
     }
 
     /// Empties the cache of parents. Called after an image was linked to another parent.
-    pub(crate) fn forget_known_parents(&self) {
+    pub(crate) fn clear_parent_cache(&self) {
         self.known_parents.clear();
     }
 
@@ -65,19 +65,19 @@ impl Disks {
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] with the disk.
-    pub(crate) fn check_not_moving(&self, store: &Path, file: &FileName) -> Result<(), ApiError> {
+    pub(crate) fn check_not_migrating(&self, store: &Path, file: &FileName) -> Result<(), ApiError> {
         for entry in self.all() {
             let state = entry.lock();
-            let Some(moving) = state.moving.filter(|_| state.required.store.path == store) else {
+            let Some(moving) = state.migration.filter(|_| state.required.store.path == store) else {
                 continue;
             };
-            let mut layers = state.open.iter().flat_map(|open| &open.layers);
+            let mut layers = state.open.iter().flat_map(|open| &open.layer_files);
             if state.required.plan().file.as_ref() == Some(file)
                 || layers.any(|layer| layer == file)
             {
                 let text =
                     format!("{file} belongs to disk {}: {}", entry.name, moving.description());
-                return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+                return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
             }
         }
         Ok(())

@@ -10,10 +10,10 @@ use suimon_image_files::jobs::{
 };
 use suimon_image_files::{DiskError, DiskFault, DiskPlan};
 use suimon_ports::{StoreFault, StoreFiles};
-use suimon_storage_engine::FULL_RETRY_EVERY;
+use suimon_storage_engine::FULL_STORE_RETRY_INTERVAL;
 
 use super::file_work::ImageTask;
-use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
+use super::left_locks::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use super::required::{disk_format, disk_kind, file_name};
 use super::work::DiskFileJob;
 use crate::operations::OperationHandle;
@@ -33,19 +33,19 @@ const STOP_EVERY: Duration = Duration::from_millis(50);
 #[derive(Default)]
 pub(super) struct JobState {
     /// True if the daemon is stopping; the job then writes a checkpoint and ends.
-    pub(super) stop: AtomicBool,
+    pub(super) is_stopping: AtomicBool,
     /// Last checkpoint that is not recorded yet.
     checkpoint: Mutex<Option<Checkpoint>>,
 }
 
 impl JobState {
-    pub(super) fn report(&self, checkpoint: Option<Checkpoint>) {
+    pub(super) fn set_checkpoint(&self, checkpoint: Option<Checkpoint>) {
         if checkpoint.is_some() {
             *self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner) = checkpoint;
         }
     }
 
-    pub(super) fn take(&self) -> Option<Checkpoint> {
+    pub(super) fn take_checkpoint(&self) -> Option<Checkpoint> {
         self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
@@ -65,7 +65,7 @@ impl From<ApiError> for JobFailure {
 }
 
 /// Result of a completed job.
-pub(super) enum Done {
+pub(super) enum CompletedJob {
     Checked(CheckReport),
     Copied,
     /// The disk has this configuration from now on.
@@ -86,7 +86,7 @@ impl Job {
         checkpoint: Option<&Checkpoint>,
     ) -> Result<Self, DiskError> {
         let plan = work.required.plan();
-        work.with_seeds(|seeds| match verb {
+        work.with_host_inputs(|seeds| match verb {
             DiskFileJob::Check => {
                 CheckJob::begin(files.as_ref(), &plan, seeds).map(|job| Self::Check(Box::new(job)))
             }
@@ -105,7 +105,7 @@ impl Job {
     }
 
     /// Resumes a job from a checkpoint of a former daemon. Retries while the images are locked by
-    /// that process, at most [`LOCK_RELEASE_MAX`].
+    /// that process, at most [`LOCK_RELEASE_TIMEOUT`].
     fn resume(
         verb: &DiskFileJob,
         work: &ImageTask,
@@ -115,7 +115,7 @@ impl Job {
         let is_busy =
             |error: &DiskError| matches!(*error.fault, DiskFault::Store(StoreFault::InUse { .. }));
         let begin = || Self::begin(verb, work, files, Some(checkpoint));
-        until_unlocked(Instant::now() + LOCK_RELEASE_MAX, is_busy, begin)
+        retry_until_unlocked(Instant::now() + LOCK_RELEASE_TIMEOUT, is_busy, begin)
     }
 
     fn as_dyn(&mut self) -> &mut dyn DiskJob {
@@ -126,11 +126,11 @@ impl Job {
         }
     }
 
-    fn into_done(self) -> Done {
+    fn into_done(self) -> CompletedJob {
         match self {
-            Self::Check(job) => Done::Checked(job.into_report()),
-            Self::Copy(_) => Done::Copied,
-            Self::Merge(job) => Done::Merged(job.merged().clone()),
+            Self::Check(job) => CompletedJob::Checked(job.into_report()),
+            Self::Copy(_) => CompletedJob::Copied,
+            Self::Merge(job) => CompletedJob::Merged(job.merged_plan().clone()),
         }
     }
 }
@@ -149,7 +149,7 @@ pub(super) fn run(
     operation: &OperationHandle,
     stop: &AtomicBool,
     mut save: impl FnMut(Option<Checkpoint>),
-) -> Result<Done, JobFailure> {
+) -> Result<CompletedJob, JobFailure> {
     let hold_up = RetryHold { verb, work, operation, stop };
     let mut job = begin(checkpoint, &hold_up)?;
     let (mut checkpoint_at, mut progress) = (Instant::now(), None);
@@ -166,7 +166,7 @@ pub(super) fn run(
             checkpoint_at = Instant::now();
         }
         if is_stopping {
-            job.as_dyn().leave();
+            job.as_dyn().keep_for_resume();
             return Err(JobFailure::Interrupted);
         }
         match job.as_dyn().step() {
@@ -226,8 +226,8 @@ impl RetryHold<'_> {
             "{verb}: store {store} is full; free space on it, then the operation continues \
              ({done_mib} of {total} MiB)"
         );
-        self.operation.progress(done_mib, total, &text);
-        let until = Instant::now() + FULL_RETRY_EVERY;
+        self.operation.report_progress(done_mib, total, &text);
+        let until = Instant::now() + FULL_STORE_RETRY_INTERVAL;
         while Instant::now() < until
             && !self.operation.is_cancelled()
             && !self.stop.load(Ordering::Acquire)
@@ -253,7 +253,7 @@ fn wait_for_store(
         if stop.load(Ordering::Acquire) {
             return Err(JobFailure::Interrupted);
         }
-        operation.step(0, &format!("waiting for the store, which failed: {error}"));
+        operation.report_step(0, &format!("waiting for the store, which failed: {error}"));
         std::thread::sleep(STORE_EVERY);
     }
 }
@@ -268,7 +268,7 @@ fn converted(plan: &DiskPlan, request: &ConvertDiskRequest) -> DiskPlan {
         format: disk_format(request.format),
         kind: Some(disk_kind(kind)),
         file: file_name(&request.file),
-        size: None,
+        size_bytes: None,
         parent: None,
         is_read_only: false,
         block_bytes: None,
@@ -279,7 +279,7 @@ fn converted(plan: &DiskPlan, request: &ConvertDiskRequest) -> DiskPlan {
 fn show(operation: &OperationHandle, verb: &str, progress: JobProgress) {
     let (done_mib, total) = in_mib(progress);
     let text = format!("{verb}: {done_mib} of {total} MiB");
-    operation.progress(done_mib.min(total), total, &text);
+    operation.report_progress(done_mib.min(total), total, &text);
 }
 
 fn in_mib(progress: JobProgress) -> (usize, usize) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use super::entry::DiskEntry;
-use super::job_thread::{Done, JobFailure, JobState};
+use super::job_thread::{CompletedJob, JobFailure, JobState};
 use super::unfinished::JobRecord;
 use crate::operations::OperationHandle;
 
@@ -25,5 +25,5 @@ pub(crate) struct RunningJob {
 
 struct Ended {
     operation: OperationHandle,
-    result: Result<Done, JobFailure>,
+    result: Result<CompletedJob, JobFailure>,
 }

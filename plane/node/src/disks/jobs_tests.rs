@@ -125,10 +125,10 @@ fn changes_proceed_during_a_long_job_which_can_be_cancelled() {
     larger.disks[0].size_bytes = Some("64 TiB".parse().unwrap());
     harness.apply_ok(&larger);
     let operation = begin(&harness, convert("copy.vhdx")).unwrap();
-    let step = || harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
+    let step = || harness.node.operation(operation.id).unwrap().current_step.unwrap_or_default();
     wait_until("the operation shows the step convert", || step().starts_with("convert: "));
     let status = harness.node.disk("data").unwrap();
-    assert_eq!(status.state, StorageState::Working);
+    assert_eq!(status.state, StorageState::OperationInProgress);
     assert!(status.reason.unwrap().contains("disk convert"));
 
     let error = begin(&harness, DiskFileJob::Check).unwrap_err();
@@ -188,7 +188,7 @@ fn a_host_file_from_before_a_snapshot_does_not_revert_the_disk() {
     past.disks[0].read_only = true;
     harness.apply_ok(&past);
     harness.apply_ok(&snapshot_config);
-    let force = ChangeOptions { force: true, ..ChangeOptions::default() };
+    let force = ChangeOptions { forces_minimums: true, ..ChangeOptions::default() };
     let edit = || Edit::Apply(Box::new(config()));
     assert!(harness.node.submit_with(edit(), force).is_err(), "--force is for minimums");
     harness.change(Edit::Disk(ResourceEdit::Delete(name("data"))));

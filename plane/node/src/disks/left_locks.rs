@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 /// Time for which locks are waited for. The kernel releases the files of a killed process's
 /// io_uring, and their locks, some time after the process has ended. An attempt to open a failed
 /// disk holds its locks for less time.
-pub(crate) const LOCK_RELEASE_MAX: Duration = Duration::from_secs(3);
+pub(crate) const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(3);
 const AGAIN_EVERY: Duration = Duration::from_millis(20);
 
 /// Repeats `attempt` until it succeeds, fails with an error for which `is_busy` returns false, or
 /// `deadline` has passed. Returns the last result. Sleeps between attempts.
-pub(crate) fn until_unlocked<T, E>(
+pub(crate) fn retry_until_unlocked<T, E>(
     deadline: Instant,
     is_busy: impl Fn(&E) -> bool,
     mut attempt: impl FnMut() -> Result<T, E>,

@@ -7,12 +7,12 @@ mod setting;
 use std::collections::{BTreeMap, BTreeSet};
 
 use suimon_contract::{
-    ApiError, ByteSize, DiskConfig, DiskQos, ErrorCode, HostConfig, Name, QosPolicyConfig,
+    ApiError, ByteSize, DiskConfig, QosLimits, ErrorCode, HostConfig, Name, QosPolicyConfig,
     QosPolicyKind, StoreCapacity, StoreConfig, StoreReservations,
 };
 use suimon_quantity::{ByteRate, DiskId, Iops};
 use suimon_storage_qos::{
-    AdmissionError, AdmittedMinimums, Burst, Capacity, Limits, LimitsSource, Normalization,
+    AdmissionError, MinimumsCheck, Burst, Capacity, Limits, LimitsSource, Normalization,
     PolicyId, PolicyKind, PolicySpec, Proposal, Store, StoreSpec, Weight,
 };
 
@@ -62,7 +62,7 @@ fn required(
     let policies = config.qos_policies.iter().filter(|policy| used.contains(&policy.name));
     let spanning = policies.clone().filter(|policy| is_shared && policy.spans_nodes());
     PublishedStore {
-        spanning: spanning.map(|policy| disks.policy_id(&policy.name)).collect(),
+        spanning_policies: spanning.map(|policy| disks.policy_id(&policy.name)).collect(),
         spec: Some(store_spec(store)),
         capacity: capacity(store, measured),
         latency: measured_latency(store, measured),
@@ -100,12 +100,12 @@ fn proposals(
     let mut proposals = Vec::new();
     for (policy, spec) in &required.policies {
         if published.policies.get(policy) != Some(spec) {
-            proposals.push(Proposal::Policy(*policy, *spec));
+            proposals.push(Proposal::SetPolicy(*policy, *spec));
         }
     }
     for (disk, assignment) in &required.disks {
         if published.disks.get(disk) != Some(assignment) {
-            proposals.push(Proposal::Disk(*disk, *assignment));
+            proposals.push(Proposal::SetDisk(*disk, *assignment));
         }
     }
     if removes {
@@ -127,7 +127,7 @@ pub(crate) fn check_minimums_fit(
     measured: &MeasuredStores,
 ) -> Vec<ApiError> {
     let before = all_reservations(from, measured).into_iter();
-    let before: BTreeMap<&Name, AdmittedMinimums> =
+    let before: BTreeMap<&Name, MinimumsCheck> =
         before.map(|(store, promises)| (&store.name, promises)).collect();
     let mut errors = Vec::new();
     for (store, promises) in all_reservations(to, measured) {
@@ -137,11 +137,11 @@ pub(crate) fn check_minimums_fit(
             promises.minimums_iops > previous.minimums_iops
                 || promises.admissible_iops() < previous.admissible_iops()
         });
-        if promises.fit() || !is_more || promises.minimums_iops == 0 {
+        if promises.is_admissible() || !is_more || promises.minimums_iops == 0 {
             continue;
         }
         let text = refusal(store, promises);
-        errors.push(ApiError::new(ErrorCode::Overcommitted, text).about(format!("store/{name}")));
+        errors.push(ApiError::new(ErrorCode::Overcommitted, text).with_resource(format!("store/{name}")));
     }
     errors
 }
@@ -155,18 +155,18 @@ pub(crate) fn store_reservations(
     reservations
         .map(|(store, promises)| StoreReservations {
             store: store.name.clone(),
-            minimums: promises.minimums,
+            minimum_count: promises.minimum_count,
             minimums_iops: promises.minimums_iops,
             capacity_iops: promises.capacity.iops(),
             reservable_iops: promises.admissible_iops(),
-            fits: promises.fit(),
-            text: if promises.fit() { promises.to_string() } else { refusal(store, promises) },
+            fits: promises.is_admissible(),
+            explanation: if promises.is_admissible() { promises.to_string() } else { refusal(store, promises) },
         })
         .collect()
 }
 
 /// Returns the error text for minimums that exceed the capacity, with the remedy.
-fn refusal(store: &StoreConfig, promises: AdmittedMinimums) -> String {
+fn refusal(store: &StoreConfig, promises: MinimumsCheck) -> String {
     let text = AdmissionError::Overcommitted(promises).to_string();
     let is_due = store.capacity_iops == Some(StoreCapacity::MEASURED)
         && promises.capacity == Capacity::Unknown;
@@ -180,26 +180,26 @@ fn refusal(store: &StoreConfig, promises: AdmittedMinimums) -> String {
 fn all_reservations<'a>(
     config: &'a HostConfig,
     measured: &MeasuredStores,
-) -> Vec<(&'a StoreConfig, AdmittedMinimums)> {
+) -> Vec<(&'a StoreConfig, MinimumsCheck)> {
     let numbers: BTreeMap<&Name, u32> =
         config.qos_policies.iter().map(|policy| &policy.name).zip(0..).collect();
     let of_store = |store: &'a StoreConfig| {
         let mut scheduler_store = Store::new(capacity(store, measured));
         let policies = config.qos_policies.iter().zip(0..);
         let policies =
-            policies.map(|(policy, id)| Proposal::Policy(PolicyId(id), policy_spec(policy)));
+            policies.map(|(policy, id)| Proposal::SetPolicy(PolicyId(id), policy_spec(policy)));
         let disks = config.disks.iter().zip(0..).filter(|(disk, _)| disk.store == store.name);
         let disks = disks.map(|(disk, id)| {
             let policy = disk.qos_policy.as_ref().and_then(|policy| numbers.get(policy));
             let own_limits = || LimitsSource::Own(limits(&disk.qos));
             let assignment =
                 policy.map_or_else(own_limits, |id| LimitsSource::Policy(PolicyId(*id)));
-            Proposal::Disk(DiskId(id), assignment)
+            Proposal::SetDisk(DiskId(id), assignment)
         });
         let proposals: Vec<Proposal> = policies.chain(disks).collect();
         // Validation has rejected contradictory limits.
-        let _ = scheduler_store.propose(&proposals, true);
-        (store, scheduler_store.admitted())
+        let _ = scheduler_store.apply(&proposals, true);
+        (store, scheduler_store.minimums_check())
     };
     config.stores.iter().map(of_store).collect()
 }
@@ -208,7 +208,7 @@ pub(super) fn store_spec(store: &StoreConfig) -> StoreSpec {
     let normalization = u32::try_from(store.normalization_bytes.bytes()).ok();
     StoreSpec {
         normalization: normalization.and_then(Normalization::new).unwrap_or_default(),
-        depth_max: store.depth_max,
+        depth_max: store.queue_depth_max,
         waiting_max: WAITING_MAX,
         ..StoreSpec::default()
     }
@@ -224,7 +224,7 @@ fn policy_spec(policy: &QosPolicyConfig) -> PolicySpec {
     }
 }
 
-fn limits(qos: &DiskQos) -> Limits {
+fn limits(qos: &QosLimits) -> Limits {
     Limits {
         min_iops: qos.min_iops.and_then(Iops::new),
         max_iops: qos.max_iops.and_then(Iops::new),
@@ -239,8 +239,8 @@ fn limits(qos: &DiskQos) -> Limits {
 }
 
 /// Converts limits in effect to the API type.
-pub(crate) fn limits_status(limits: &Limits) -> DiskQos {
-    DiskQos {
+pub(crate) fn limits_status(limits: &Limits) -> QosLimits {
+    QosLimits {
         min_iops: limits.min_iops.map(Iops::per_second),
         max_iops: limits.max_iops.map(Iops::per_second),
         max_bytes_per_s: limits.max_bandwidth.map(|rate| ByteSize::new(rate.bytes_per_second())),

@@ -4,12 +4,12 @@ use std::io;
 
 use suimon_contract::{
     ApiError, ErrorCode, Name, StoreCapacity, StoreConfig, StoreMeasurement, StorePattern,
-    StorePatternFigure,
+    StorePatternResult,
 };
 use suimon_image_files::DiskFault;
 use suimon_ports::{StoreFault, StoreFileError};
 use suimon_quantity::CountedNoun;
-use suimon_storage::measure::{MeasureError, Measured, Pattern};
+use suimon_storage::measure::{MeasureError, MeasurementResult, Pattern};
 use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 
 use super::opening::fault_code;
@@ -20,9 +20,9 @@ pub(super) fn to_measurement(
     shared: &Shared,
     store: &StoreConfig,
     seconds: u64,
-    measured: &Measured,
+    measured: &MeasurementResult,
 ) -> StoreMeasurement {
-    let patterns = measured.results.iter().map(|figure| StorePatternFigure {
+    let patterns = measured.results.iter().map(|figure| StorePatternResult {
         pattern: match figure.pattern {
             Pattern::Read => StorePattern::RandomRead,
             Pattern::Write => StorePattern::RandomWrite,
@@ -37,10 +37,10 @@ pub(super) fn to_measurement(
         iops: measured.iops(),
         measured_unix_ms: (shared.clock)(),
         seconds,
-        patterns: patterns.collect(),
+        pattern_results: patterns.collect(),
         file_bytes: measured.file_bytes,
-        direct: measured.is_direct,
-        others_iops: shared
+        is_direct_io: measured.is_direct,
+        other_load_iops: shared
             .store(store.name.as_str())
             .map_or(0, |store_status| store_status.delivered_iops),
     }
@@ -49,32 +49,32 @@ pub(super) fn to_measurement(
 /// Returns the lines of a measurement's report.
 pub(super) fn report_lines(store: &StoreConfig, measurement: &StoreMeasurement) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for figure in &measurement.patterns {
+    for figure in &measurement.pattern_results {
         lines.push(format!(
             "{}: {} IOPS with {} in flight; median latency {} µs, 99th percentile {} µs",
-            figure.pattern.word(),
+            figure.pattern.display_name(),
             figure.iops,
             CountedNoun::new(figure.depth, "request"),
             figure.latency_ns_p50 / 1000,
             figure.latency_ns_p99 / 1000
         ));
     }
-    if measurement.patterns.len() == 1 {
+    if measurement.pattern_results.len() == 1 {
         lines.push(
             "block devices are measured without writes, so the write latency is unknown".into(),
         );
     }
-    if !measurement.direct {
+    if !measurement.is_direct_io {
         lines.push(
             "requests went through the page cache, because the store does not support direct I/O"
                 .into(),
         );
     }
-    if measurement.others_iops > 0 {
+    if measurement.other_load_iops > 0 {
         lines.push(format!(
             "disks of the store used {} IOPS during the measurement: the results are what they \
              left",
-            measurement.others_iops
+            measurement.other_load_iops
         ));
     }
     let permitted_iops = u128::from(measurement.iops) * u128::from(MINIMUMS_PERCENT_MAX) / 100;
@@ -96,7 +96,7 @@ pub(super) fn report_lines(store: &StoreConfig, measurement: &StoreMeasurement) 
 pub(super) fn measure_error(store: &Name, error: &MeasureError) -> ApiError {
     let code = match error {
         MeasureError::Store(StoreFileError { fault, .. }) => store_code(fault),
-        MeasureError::Sweep(worker_end) => match worker_end.fault.as_ref() {
+        MeasureError::RemoveOldFile(worker_end) => match worker_end.fault.as_ref() {
             DiskFault::Store(fault) => store_code(fault),
             _ => ErrorCode::HostError,
         },
@@ -106,7 +106,7 @@ pub(super) fn measure_error(store: &Name, error: &MeasureError) -> ApiError {
         ErrorCode::PermissionDenied => ": a measurement writes to a file of its own in the store",
         _ => "",
     };
-    ApiError::new(code, format!("{error}{hint}")).about(format!("store/{store}"))
+    ApiError::new(code, format!("{error}{hint}")).with_resource(format!("store/{store}"))
 }
 
 fn store_code(fault: &StoreFault) -> ErrorCode {

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread::JoinHandle;
 
 use suimon_contract::{ApiError, StoreConfig};
-use suimon_storage::measure::Measured;
+use suimon_storage::measure::MeasurementResult;
 
 pub(crate) use self::state::StoreInMeasurement;
 use super::entry::DiskEntry;
@@ -29,5 +29,5 @@ pub(crate) struct RunningMeasurement {
 
 struct Ended {
     operation: OperationHandle,
-    result: Result<Measured, ApiError>,
+    result: Result<MeasurementResult, ApiError>,
 }

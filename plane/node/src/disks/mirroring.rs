@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use suimon_contract::{ApiError, ErrorCode, Name, ResourceKind, StorageState};
 use suimon_image::DiskGeometry;
-use suimon_image_files::Freeing;
+use suimon_image_files::DiscardSupport;
 use suimon_ports::{
     DeviceError, DiskClient, DiskExports, DiskQueue, ExportedDisk, NbdLimits, NbdNotice,
 };
@@ -53,24 +53,24 @@ impl MirrorMark {
         let shape = {
             let mut state = entry.lock();
             let shape = match (state.condition(), &state.open) {
-                ((StorageState::Ready, _), Some(open)) => open.shape,
+                ((StorageState::Ready, _), Some(open)) => open.geometry,
                 ((_, reason), _) => {
                     let text =
                         format!("the disk is not in service: {}", reason.unwrap_or_default());
-                    return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+                    return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
                 }
             };
             if mode == DiskMigrationState::CopyIn && state.required.config.read_only {
                 let text = "the disk is read-only and cannot be the destination of a copy";
-                return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+                return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
             }
             // Another thread may have marked the disk since `check_idle`.
-            if state.work.is_some() || state.moving.is_some() {
+            if state.job.is_some() || state.migration.is_some() {
                 let text = "another job on the disk is in progress (`suimon operation list`); \
                             retry when it has ended";
-                return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+                return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
             }
-            state.moving = Some(mode);
+            state.migration = Some(mode);
             shape
         };
         Ok((Self { shared: Arc::clone(shared), entry, is_begun: false }, shape))
@@ -100,7 +100,7 @@ impl MirrorMark {
     }
 
     fn device_error(&self, error: DeviceError) -> ApiError {
-        ApiError::new(error_code(error.kind), error.detail).about(self.entry.label())
+        ApiError::new(error_code(error.kind), error.detail).with_resource(self.entry.label())
     }
 }
 
@@ -109,7 +109,7 @@ impl Drop for MirrorMark {
         if let Err(error) = self.end() {
             tracing::warn!(%error, "the mirror of a disk ends later");
         }
-        self.entry.lock().moving = None;
+        self.entry.lock().migration = None;
     }
 }
 
@@ -124,13 +124,13 @@ struct MirrorExport {
 
 impl MirrorExport {
     fn new(marked: &MirrorMark, shape: DiskGeometry, is_read_only: bool) -> Arc<Self> {
-        let Freeing { can_discard, can_zero_fast } = marked.entry.lock().freeing;
+        let DiscardSupport { can_discard, can_zero_fast } = marked.entry.lock().discard_support;
         let exported = ExportedDisk {
             name: marked.entry.name.to_string(),
-            bytes: shape.size,
-            sector_bytes: shape.logical_sector,
+            size_bytes: shape.size_bytes,
+            sector_bytes: shape.logical_sector_bytes,
             is_read_only,
-            limits: NbdLimits::EXPORT,
+            limits: NbdLimits::EXPORT_DEFAULT,
             can_discard,
             can_zero_fast,
         };
@@ -238,7 +238,7 @@ impl DiskMirror {
         stream: OwnedFd,
     ) -> Result<Self, ApiError> {
         let (mut marked, shape) = MirrorMark::new(shared, disk, DiskMigrationState::CopyOut)?;
-        let dirty = Arc::new(DirtyMap::new(shape.size));
+        let dirty = Arc::new(DirtyMap::new(shape.size_bytes));
         // From here on, all writes are marked in the dirty map.
         marked.begin(Some(Arc::clone(&dirty)))?;
         let offer = MirrorExport::new(&marked, shape, true);
@@ -297,7 +297,7 @@ impl DiskMirror {
         let Some(mirror) = &self.mirror else { return Ok(()) };
         let under_way = || {
             let requests = self.marked.plane().in_flight(self.marked.entry.id);
-            requests.map_err(|error| MirrorError::Ended(error.to_string()))
+            requests.map_err(|error| MirrorError::ConnectionClosed(error.to_string()))
         };
         let finished = mirror.finish(until, under_way);
         finished.map_err(|error| mirror_error(&self.marked.entry, &error))
@@ -313,9 +313,9 @@ impl Drop for DiskMirror {
 
 fn mirror_error(entry: &DiskEntry, error: &MirrorError) -> ApiError {
     let text = format!("the disk could not be copied to the other node: {error}");
-    ApiError::new(ErrorCode::HostError, text).about(entry.label())
+    ApiError::new(ErrorCode::HostError, text).with_resource(entry.label())
 }
 
 fn host_error(entry: &DiskEntry, error: &std::io::Error) -> ApiError {
-    ApiError::new(ErrorCode::HostError, error.to_string()).about(entry.label())
+    ApiError::new(ErrorCode::HostError, error.to_string()).with_resource(entry.label())
 }

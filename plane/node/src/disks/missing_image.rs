@@ -30,17 +30,17 @@ pub(super) fn missing_image_error(label: &str, required: &RequiredDisk) -> ApiEr
         path.display(),
         required.new_image_description()
     );
-    ApiError::new(ErrorCode::NotFound, text).about(label).field("file")
+    ApiError::new(ErrorCode::NotFound, text).with_resource(label).with_field("file")
 }
 
 /// Returns the error that the image file of a disk is missing and cannot be created, because its
 /// size is unknown; `None` if the disk has a size or a parent.
 pub(super) fn unknown_size_error(label: &str, required: &RequiredDisk) -> Option<ApiError> {
     let plan = required.plan();
-    if plan.size.is_some() || plan.parent.is_some() {
+    if plan.size_bytes.is_some() || plan.parent.is_some() {
         return None;
     }
     let text =
         format!("the store has no file {}; to create it, set size_bytes of the disk", plan.label());
-    Some(ApiError::new(ErrorCode::NotFound, text).about(label).field("size_bytes"))
+    Some(ApiError::new(ErrorCode::NotFound, text).with_resource(label).with_field("size_bytes"))
 }

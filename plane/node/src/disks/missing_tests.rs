@@ -361,10 +361,10 @@ fn a_disk_with_a_pending_retry_is_opened_anew_on_request() {
     let disks = &harness.node.shared().disks;
     let entry = disks.find(&name("boot")).unwrap();
     assert!(entry.lock().opening.is_some());
-    assert!(disks.images_before(Some(name("boot"))).is_reopened);
+    assert!(disks.images_before(Some(name("boot"))).is_created_disk_reopened);
     files.set_stalled(false);
     wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);
-    assert!(!disks.images_before(Some(name("boot"))).is_reopened);
+    assert!(!disks.images_before(Some(name("boot"))).is_created_disk_reopened);
 }
 
 /// An attempt that began before the request must not create the image after it.
@@ -374,9 +374,9 @@ fn an_attempt_uses_the_state_at_its_beginning() {
     assert_missing(&harness, "boot", "/srv/fast/boot.raw");
     let shared = harness.node.shared();
     let entry = shared.disks.find(&name("boot")).unwrap();
-    let earlier = shared.file_work(&entry);
+    let earlier = shared.image_task(&entry);
     entry.set_new(true);
-    let later = shared.file_work(&entry);
+    let later = shared.image_task(&entry);
     let unopened = earlier.open().err().unwrap();
     assert!(unopened.error.message.contains("is missing") && !unopened.has_file);
     entry.set_new(false);
@@ -391,7 +391,7 @@ fn an_attempt_uses_the_state_at_its_beginning() {
 fn a_file_that_is_about_to_be_removed_is_not_opened() {
     let harness = with_data();
     let disks = &harness.node.shared().disks;
-    let removed = disks.stores.unsettled.add(DISK_STORE.as_ref(), &file("boot.raw"));
+    let removed = disks.stores.reserved_files.add(DISK_STORE.as_ref(), &file("boot.raw"));
     let operation = set(&harness, "boot", r#"{"serial": "S1"}"#, false);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
     assert_eq!(operation.error.unwrap().code, ErrorCode::DeviceBusy);

@@ -8,7 +8,7 @@ use suimon_contract::{
     NbdStatus,
 };
 use suimon_image::DiskGeometry;
-use suimon_image_files::Freeing;
+use suimon_image_files::DiscardSupport;
 use suimon_ports::{
     ExportedDisk, NbdAddress, NbdClient, NbdLimits, NbdServerSpec, NbdTcpAccess, NbdTlsFiles,
     NbdTransport, NbdUnixAccess,
@@ -20,7 +20,7 @@ use super::entry::DiskEntry;
 use super::required::{RequiredDisk, RequiredDisks};
 use crate::Edit;
 use crate::control::Controller;
-use crate::disks::entry::offer_error;
+use crate::disks::entry::disk_device_error;
 use crate::errors::error_code;
 
 /// Returns the specifications of the servers that export a disk.
@@ -36,15 +36,15 @@ pub(crate) fn server_specs(nbd: &DiskNbd) -> Vec<NbdServerSpec> {
             certificate,
             key,
             client_ca: nbd.tls_client_ca.clone(),
-            clients: list(&nbd.tls_clients),
+            client_names: list(&nbd.tls_clients),
         });
-        let addresses = list(&nbd.addresses);
+        let addresses = list(&nbd.allowed_networks);
         // Validation accepts only networks and addresses.
         let network = |text: &String| {
             text.parse().ok().or_else(|| Some(text.parse::<std::net::IpAddr>().ok()?.into()))
         };
         let addresses = addresses.iter().filter_map(network).collect();
-        let access = NbdTcpAccess { tls, addresses, is_plaintext: nbd.plaintext };
+        let access = NbdTcpAccess { tls, allowed_networks: addresses, allows_plaintext: nbd.allows_plaintext };
         NbdServerSpec::Tcp { address, access }
     });
     unix.into_iter().chain(tcp).collect()
@@ -56,7 +56,7 @@ fn export_limits(nbd: Option<&DiskNbd>) -> NbdLimits {
     let nbd = nbd.unwrap_or(&default);
     NbdLimits {
         connections_max: nbd.effective_connections_max(),
-        buffer_max_bytes: nbd.effective_buffer_max_bytes(),
+        buffer_bytes_max: nbd.effective_buffer_max_bytes(),
     }
 }
 
@@ -64,11 +64,11 @@ fn export_limits(nbd: Option<&DiskNbd>) -> NbdLimits {
 fn host_limits(host: &HostSection) -> (NbdLimits, NbdLimits) {
     let of_host = NbdLimits {
         connections_max: host.effective_nbd_connections_max(),
-        buffer_max_bytes: host.effective_nbd_buffer_max_bytes(),
+        buffer_bytes_max: host.effective_nbd_buffer_max_bytes(),
     };
     let of_peer = NbdLimits {
         connections_max: host.effective_nbd_peer_connections_max(),
-        buffer_max_bytes: host.effective_nbd_peer_buffer_max_bytes(),
+        buffer_bytes_max: host.effective_nbd_peer_buffer_max_bytes(),
     };
     (of_host, of_peer)
 }
@@ -77,7 +77,7 @@ fn host_limits(host: &HostSection) -> (NbdLimits, NbdLimits) {
 /// controllers. The socket is in the VM's directory, whose files belong to the VM's group. Only
 /// processes of that group and the daemon are admitted.
 fn emulated_spec(required: &RequiredDisk) -> Option<NbdServerSpec> {
-    let socket = required.emulated.clone()?;
+    let socket = required.emulator_socket.clone()?;
     Some(NbdServerSpec::Unix { socket, access: NbdUnixAccess::default() })
 }
 
@@ -109,7 +109,7 @@ impl Disks {
                 if let Err(error) = self.dependencies.devices.probe_nbd(&spec) {
                     let field = format!("nbd.{}", error.field);
                     let error = ApiError::new(error_code(error.kind), error.detail);
-                    errors.push(error.about(format!("disk/{name}")).field(field));
+                    errors.push(error.with_resource(format!("disk/{name}")).with_field(field));
                 }
                 checked.push(spec);
             }
@@ -130,10 +130,10 @@ impl Disks {
         let connections: Vec<DiskNbdClient> = disk_clients.map(connection).collect();
         let limits = export_limits(nbd);
         DiskNbdStatus {
-            clients: u32::try_from(clients).unwrap_or(u32::MAX),
+            connection_count: u32::try_from(clients).unwrap_or(u32::MAX),
             connections_max: limits.connections_max,
             buffer_bytes: connections.iter().map(|client| client.buffer_bytes).sum(),
-            buffer_max_bytes: limits.buffer_max_bytes,
+            buffer_max_bytes: limits.buffer_bytes_max,
             connections,
         }
     }
@@ -157,10 +157,10 @@ impl Disks {
             connections: usage.host.connections,
             connections_max: usage.host.limits.connections_max,
             buffer_bytes: usage.host.buffer_bytes,
-            buffer_max_bytes: usage.host.limits.buffer_max_bytes,
+            buffer_max_bytes: usage.host.limits.buffer_bytes_max,
             peer_connections_max: of_peer.connections_max,
-            peer_buffer_max_bytes: of_peer.buffer_max_bytes,
-            shortages: usage.delayed_requests,
+            peer_buffer_max_bytes: of_peer.buffer_bytes_max,
+            buffer_shortages: usage.delayed_requests,
             peers: peers.collect(),
         }
     }
@@ -188,11 +188,11 @@ impl Controller {
         let nbd_specs = nbd_specs.into_iter().map(|spec| (spec, "nbd"));
         for (spec, key) in nbd_specs.chain(emulated_spec(required).map(|spec| (spec, "controller")))
         {
-            let Freeing { can_discard, can_zero_fast } = entry.lock().freeing;
+            let DiscardSupport { can_discard, can_zero_fast } = entry.lock().discard_support;
             let exported = ExportedDisk {
                 name: entry.name.to_string(),
-                bytes: shape.size,
-                sector_bytes: shape.logical_sector,
+                size_bytes: shape.size_bytes,
+                sector_bytes: shape.logical_sector_bytes,
                 is_read_only: required.config.read_only,
                 limits: export_limits(required.config.nbd.as_ref()),
                 can_discard,
@@ -200,8 +200,8 @@ impl Controller {
             };
             let exports = &self.shared.disks.exports;
             let is_vm_qemu = key == "controller";
-            let offered = exports.add(&spec, entry.id, exported, is_vm_qemu, &self.devices.notices);
-            offered.map_err(|error| offer_error(entry, key, &error))?;
+            let offered = exports.add(&spec, entry.id, exported, is_vm_qemu, &self.devices.commands);
+            offered.map_err(|error| disk_device_error(entry, key, &error))?;
         }
         Ok(())
     }
@@ -262,7 +262,7 @@ impl Controller {
             };
             let text =
                 format!("the NBD server at {location} keeps its former settings: {}", error.detail);
-            ApiError::new(error_code(error.kind), text).field(format!("nbd.{}", error.field))
+            ApiError::new(error_code(error.kind), text).with_field(format!("nbd.{}", error.field))
         });
         let errors: Vec<ApiError> = errors.collect();
         if errors.is_empty() { Ok(()) } else { Err(crate::errors::summarize(errors)) }

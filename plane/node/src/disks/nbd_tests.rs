@@ -146,7 +146,7 @@ fn limits_on_connections_change_live_and_are_shown() {
     harness.apply_ok(&shared(""));
     let (host, peer, of_a) = harness.disks.nbd_limits("a");
     // The defaults of the configuration are those of servers without one.
-    assert_eq!((host, peer, of_a), (NbdLimits::HOST, NbdLimits::PEER, Some(NbdLimits::EXPORT)));
+    assert_eq!((host, peer, of_a), (NbdLimits::HOST_DEFAULT, NbdLimits::PEER_DEFAULT, Some(NbdLimits::EXPORT_DEFAULT)));
     let servers = harness.disks.servers().1;
     let mut after = shared("");
     after.host.nbd_buffer_max_bytes = Some(ByteSize::new(3 << 20));
@@ -155,16 +155,16 @@ fn limits_on_connections_change_live_and_are_shown() {
     (nbd.connections_max, nbd.buffer_max_bytes) = (Some(2), Some(ByteSize::new(2 << 20)));
     harness.apply_ok(&after);
     let (host, peer, of_a) = harness.disks.nbd_limits("a");
-    assert_eq!(host, NbdLimits { buffer_max_bytes: 3 << 20, ..NbdLimits::HOST });
-    assert_eq!(peer, NbdLimits { connections_max: 7, ..NbdLimits::PEER });
-    assert_eq!(of_a, Some(NbdLimits { connections_max: 2, buffer_max_bytes: 2 << 20 }));
+    assert_eq!(host, NbdLimits { buffer_bytes_max: 3 << 20, ..NbdLimits::HOST_DEFAULT });
+    assert_eq!(peer, NbdLimits { connections_max: 7, ..NbdLimits::PEER_DEFAULT });
+    assert_eq!(of_a, Some(NbdLimits { connections_max: 2, buffer_bytes_max: 2 << 20 }));
     let exports = harness.disks.exports_at("/run/nbd.sock");
     assert_eq!(exports.iter().map(|export| Some(export.limits)).collect::<Vec<_>>(), [of_a]);
     assert!(harness.disks.servers().1 >= servers, "servers continue");
     let status = harness.node.disk("a").unwrap().nbd.unwrap();
     assert_eq!((status.connections_max, status.buffer_max_bytes), (2, 2 << 20));
     let host = harness.node.host_status().nbd;
-    assert_eq!((host.buffer_max_bytes, host.peer_connections_max, host.shortages), (3 << 20, 7, 3));
+    assert_eq!((host.buffer_max_bytes, host.peer_connections_max, host.buffer_shortages), (3 << 20, 7, 3));
     assert_eq!(host.peers[0].peer, "user 107");
 }
 
@@ -203,7 +203,7 @@ fn clients_are_shown_and_rejected_ones_are_reported() {
         harness.disks.notify(ADDRESS, refusal.clone());
     }
     let (peer, reason) = ("192.0.2.67:9".to_owned(), "its export is full".to_owned());
-    harness.disks.notify(ADDRESS, NbdNotice::Limited { peer, reason });
+    harness.disks.notify(ADDRESS, NbdNotice::LimitReached { peer, reason });
     let reason = "the name is too long".to_owned();
     harness.disks.notify("/run/nbd.sock", NbdNotice::ExportFailed { disk: "a".to_owned(), reason });
     let events = || harness.events(EventKind::NbdClientRefused.id());

@@ -43,7 +43,7 @@ fn clear(name: &Name) -> StoreChange {
 impl Controller {
     /// Returns the new disks among these. A disk can stop being new at any time, when an attempt to
     /// open it finds its file.
-    pub(crate) fn present_new_disks(&self, required: &RequiredDisks) -> BTreeSet<Name> {
+    pub(crate) fn new_disks_among(&self, required: &RequiredDisks) -> BTreeSet<Name> {
         let disks = self.shared.disks.all().into_iter();
         let new = disks.filter(|entry| entry.is_new() && required.contains_key(&entry.name));
         new.map(|entry| entry.name.clone()).collect()
@@ -66,7 +66,7 @@ impl Controller {
     /// Restores the records of the desired state `from` after a change was rolled back. A failure
     /// is logged: a disk whose record is missing counts as not new.
     pub(super) fn restore_new_disks(&mut self, from: &suimon_contract::HostConfig) {
-        let new = self.present_new_disks(&required_disks(from));
+        let new = self.new_disks_among(&required_disks(from));
         let restored = self.new_disk_changes(&new).and_then(|changes| match changes.len() {
             0 => Ok(()),
             _ => self.store.commit(&changes),
@@ -82,14 +82,14 @@ impl Controller {
     ///
     /// # Errors
     /// The record cannot be deleted. The disk must then not be put into service.
-    pub(super) fn end_new_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
+    pub(super) fn mark_not_new(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
         if !self.new_disks.contains(&entry.name) {
             return Ok(false);
         }
         let result = self.store.commit(&[clear(&entry.name)]);
         // While the node starts, a change that cannot be written is deferred without an error.
         let result = result.and_then(|()| self.shared.store.failure().map_or(Ok(()), Err));
-        result.map_err(|error| store_error(&error).about(entry.label()))?;
+        result.map_err(|error| store_error(&error).with_resource(entry.label()))?;
         self.new_disks.remove(&entry.name);
         Ok(true)
     }
@@ -111,11 +111,11 @@ impl Controller {
 
     /// Deletes the record of a disk that could not be opened but has an image file. A failure is
     /// logged; the next failed attempt deletes the record.
-    pub(super) fn end_new_disk_if_found(&mut self, entry: &DiskEntry) {
+    pub(super) fn mark_not_new_if_file_exists(&mut self, entry: &DiskEntry) {
         if entry.is_new() {
             return;
         }
-        if let Err(error) = self.end_new_disk(entry) {
+        if let Err(error) = self.mark_not_new(entry) {
             tracing::warn!(disk = %entry.name, %error, "cannot record that the disk has an image");
         }
     }

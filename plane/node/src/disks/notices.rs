@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use suimon_contract::{DiskOnFull, EventKind};
-use suimon_ports::{DeviceNotice, FaultKind, PortFault};
+use suimon_ports::{DeviceNotice, FaultKind, QueueFault};
 use suimon_quantity::{CountedNoun, DiskId};
 use suimon_storage::{PlaneNotice, QueueKey};
-use suimon_storage_engine::FullChange;
+use suimon_storage_engine::SpaceChange;
 
 use super::entry::DiskEntry;
 use super::opening::OpenError;
@@ -28,12 +28,12 @@ impl Controller {
         let label = entry.label();
         let draft = match notice {
             DeviceNotice::FeaturesCommitted(negotiated) => {
-                self.devices.negotiated_features.set_named(&label, negotiated);
+                self.devices.negotiated_features.set_features(&label, negotiated);
                 return;
             }
-            DeviceNotice::Lost { reason } => {
+            DeviceNotice::DeviceLost { reason } => {
                 self.fail_disk(&entry, reason.clone());
-                self.drafts.push(disk_failed(&entry, &reason));
+                self.drafts.push(disk_failed_event(&entry, &reason));
                 return;
             }
             DeviceNotice::LinkUp => EventDraft::new(
@@ -55,17 +55,17 @@ impl Controller {
                     .with("features", format!("{features:#x}"))
                     .with("queues", queue_pairs)
             }
-            DeviceNotice::Violation { detail } => violation(&entry, &detail),
+            DeviceNotice::ProtocolViolation { detail } => violation(&entry, &detail),
             DeviceNotice::LinkChanged(_) => return,
         };
-        self.drafts.push(draft.repeated());
+        self.drafts.push(draft.rate_limited());
     }
 
-    fn handle_queue_fault(&mut self, disk: DiskId, queue: QueueKey, fault: &PortFault) {
+    fn handle_queue_fault(&mut self, disk: DiskId, queue: QueueKey, fault: &QueueFault) {
         let Some(entry) = self.shared.disks.find_id(disk) else { return };
         let draft = match (queue, fault.kind) {
             (_, FaultKind::Disconnected) => return,
-            (queue, FaultKind::Host) => queue_failed(&entry, queue, &fault.detail),
+            (queue, FaultKind::SystemCallFailed) => queue_failed(&entry, queue, &fault.detail),
             (QueueKey::Ring(_), _) => violation(&entry, &fault.detail),
             (QueueKey::Mirror, _) => {
                 let detail = format!(
@@ -78,7 +78,7 @@ impl Controller {
                 violation(&entry, &format!("NBD client: {}", fault.detail))
             }
         };
-        self.drafts.push(draft.repeated());
+        self.drafts.push(draft.rate_limited());
     }
 
     pub(crate) fn handle_storage_notice(&mut self, notice: PlaneNotice) {
@@ -100,9 +100,9 @@ impl Controller {
                 if suppressed > 0 {
                     draft = draft.with("failed_before", suppressed);
                 }
-                self.drafts.push(draft.repeated());
+                self.drafts.push(draft.rate_limited());
             }
-            PlaneNotice::DiskStall { disk, stalls, waited: stalled_for } => {
+            PlaneNotice::DiskStall { disk, is_beginning: stalls, stalled_for } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
                 let store = entry.lock().required.config.store.clone();
                 let (kind, text) = if stalls {
@@ -122,9 +122,9 @@ impl Controller {
                 self.drafts
                     .push(draft.with("store", store).with("waited_s", stalled_for.as_secs()));
             }
-            PlaneNotice::DiskFull { disk, change, lasted: duration } => {
+            PlaneNotice::DiskSpaceChange { disk, change, full_for: duration } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
-                self.drafts.push(full_event(&entry, change, duration).repeated());
+                self.drafts.push(full_event(&entry, change, duration).rate_limited());
             }
             PlaneNotice::FlushFailed { disk, detail } => {
                 let Some(entry) = self.shared.disks.find_id(disk) else { return };
@@ -136,7 +136,7 @@ impl Controller {
                 // The disk may have been opened again since the notice.
                 if !self.shared.disks.dependencies.plane.has_disk(disk) {
                     let reason = format!("the disk could not be moved to another worker: {reason}");
-                    self.drafts.push(disk_failed(&entry, &reason));
+                    self.drafts.push(disk_failed_event(&entry, &reason));
                     self.fail_disk(&entry, reason);
                 }
             }
@@ -157,7 +157,7 @@ impl Controller {
             if !entry.lock().retry.is_due(now) || !self.close_failed_disk(&entry) {
                 continue;
             }
-            match self.open_disk_eventually(&entry, STATUS_TIMEOUT) {
+            match self.open_disk_with_timeout(&entry, STATUS_TIMEOUT) {
                 Ok(()) => {
                     let text = "The disk is in service again.";
                     self.drafts.push(EventDraft::new(
@@ -171,7 +171,7 @@ impl Controller {
                 Err(OpenError::Pending) => {}
                 Err(OpenError::Failed(error)) => {
                     tracing::debug!(disk = %entry.name, %error, "retry failed");
-                    self.end_new_disk_if_found(&entry);
+                    self.mark_not_new_if_file_exists(&entry);
                     self.fail_disk(&entry, error.to_string());
                 }
             }
@@ -180,31 +180,31 @@ impl Controller {
 }
 
 /// Returns the event that a disk's store is full, or that this is not the case any more.
-fn full_event(entry: &DiskEntry, change: FullChange, duration: Duration) -> EventDraft {
+fn full_event(entry: &DiskEntry, change: SpaceChange, duration: Duration) -> EventDraft {
     let (store, on_full) = {
         let required = &entry.lock().required;
         (required.config.store.clone(), required.config.on_full)
     };
     let (kind, text) = match (change, on_full) {
-        (FullChange::Full, DiskOnFull::Wait) => {
+        (SpaceChange::Full, DiskOnFull::Wait) => {
             let text = format!(
                 "Store {store} is full. Requests of the disk that need space are queued until \
                  there is space. Free space on the store, or move disks to another one."
             );
             (EventKind::DiskFull, text)
         }
-        (FullChange::Full, DiskOnFull::Error) => {
+        (SpaceChange::Full, DiskOnFull::Error) => {
             let text = format!(
                 "Store {store} is full. Requests of the disk that need space fail, because \
                  `on_full` is `error`. Free space on the store, or move disks to another one."
             );
             (EventKind::DiskFull, text)
         }
-        (FullChange::HasSpace, _) => (
+        (SpaceChange::HasSpace, _) => (
             EventKind::DiskHasSpace,
             format!("Store {store} has space for requests of the disk again."),
         ),
-        (FullChange::NotNeeded, _) => {
+        (SpaceChange::NoLongerObserved, _) => {
             let text = format!(
                 "For 10 s no request of the disk has found store {store} full, and none is \
                  queued. The store may still be full."
@@ -231,7 +231,7 @@ fn flush_failed(entry: &DiskEntry, detail: String) -> EventDraft {
 }
 
 /// Returns the event that a disk has failed and is retried.
-pub(crate) fn disk_failed(entry: &DiskEntry, reason: &str) -> EventDraft {
+pub(crate) fn disk_failed_event(entry: &DiskEntry, reason: &str) -> EventDraft {
     let text = format!("The disk failed and the daemon retries: {reason}");
     EventDraft::new(EventKind::DiskFailed, entry.label(), text).with("reason", reason)
 }
@@ -254,7 +254,7 @@ fn queue_failed(entry: &DiskEntry, queue: QueueKey, detail: &str) -> EventDraft 
 }
 
 /// Returns the event that a disk is not open because its store does not respond.
-pub(super) fn opening_stalled(entry: &DiskEntry) -> EventDraft {
+pub(super) fn opening_stalled_event(entry: &DiskEntry) -> EventDraft {
     let store = entry.lock().required.config.store.clone();
     let text = format!(
         "Store {store} does not respond; the disk opens when it responds. Check the device of the \

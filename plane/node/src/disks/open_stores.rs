@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreSource};
+use suimon_ports::{FileName, StoreFileError, StoreFiles, StoreOpener};
 
 use super::created_images::CreatedImages;
 use super::unsettled_files::ReservedFiles;
@@ -15,20 +15,20 @@ type Slot = Arc<Mutex<Option<Arc<dyn StoreFiles>>>>;
 
 /// Open stores, and unfinished images that must not be removed from them.
 pub(crate) struct OpenStores {
-    source: Arc<dyn StoreSource>,
+    source: Arc<dyn StoreOpener>,
     slots: Mutex<BTreeMap<PathBuf, Slot>>,
     /// Unfinished images of jobs that will be resumed, with the paths of their stores.
     kept: Mutex<Vec<(PathBuf, FileName)>>,
     /// Records of images that were created on request.
     created: Arc<CreatedImages>,
     /// Image files that no disk may open.
-    pub(super) unsettled: ReservedFiles,
+    pub(super) reserved_files: ReservedFiles,
 }
 
 impl OpenStores {
-    pub(super) fn new(source: Arc<dyn StoreSource>, created: Arc<CreatedImages>) -> Self {
+    pub(super) fn new(source: Arc<dyn StoreOpener>, created: Arc<CreatedImages>) -> Self {
         let (slots, kept, unsettled) = <_>::default();
-        Self { source, slots, kept, created, unsettled }
+        Self { source, slots, kept, created, reserved_files: unsettled }
     }
 
     /// Protects an unfinished image from removal when its store is opened.
@@ -72,7 +72,7 @@ impl OpenStores {
             self.lock_kept().clone().into_iter().filter(|(kept_path, _)| kept_path == path);
         let kept_files: Vec<FileName> = kept_files.map(|(_, name)| name).collect();
         let swept = remove_remains(path, files.as_ref(), &kept_files);
-        self.created.forget_unnamed(path, files.as_ref(), &swept);
+        self.created.delete_unnamed_records(path, files.as_ref(), &swept);
         *open = Some(files.clone());
         Ok(files)
     }
@@ -114,7 +114,7 @@ impl OpenStores {
 /// interrupted by a crash. Returns the removed images. Failures are logged only.
 fn remove_remains(path: &Path, files: &dyn StoreFiles, kept_files: &[FileName]) -> Vec<FileName> {
     let store = path.display();
-    let removed = suimon_image_files::sweep(files, kept_files).unwrap_or_else(|error| {
+    let removed = suimon_image_files::remove_all_incomplete(files, kept_files).unwrap_or_else(|error| {
         tracing::warn!(%store, %error, "incomplete images may be left");
         Vec::new()
     });

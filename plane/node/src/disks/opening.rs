@@ -7,24 +7,24 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{ApiError, ErrorCode, EventKind};
 use suimon_image::DiskGeometry;
-use suimon_image_files::DiskSpec;
-use suimon_image_files::RemainingRecords;
+use suimon_image_files::LayerStack;
+use suimon_image_files::RemainingRecordPolicy;
 use suimon_ports::{DeviceNotice, DiskObserver, FileId, StoreFiles};
 use suimon_quantity::DiskId;
-use suimon_storage::NotServed;
+use suimon_storage::AddDiskError;
 
 pub(super) use self::errors::fault_code;
 pub(crate) use self::errors::{OpenError, disk_error, store_file_error};
 use super::entry::{DiskEntry, OpenDisk, PendingOpen};
 use super::file_work::{ImageTask, OpenFailure, OpenResult, OpenedImages, close_images};
-use super::notices::{disk_failed, opening_stalled};
+use super::notices::{disk_failed_event, opening_stalled_event};
 use super::required::RequiredDisk;
-use super::store_threads::{NoResult, STORE_TIMEOUT};
+use super::store_threads::{StoreOperationError, STORE_TIMEOUT};
 use super::unsettled_files::ReservedFile;
 use super::work::has_stopped_vm;
 use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
-use crate::disks::entry::{offer_error, plane_error};
+use crate::disks::entry::{disk_device_error, plane_error};
 use crate::events::EventDraft;
 use crate::shared::Shared;
 
@@ -46,16 +46,16 @@ impl Controller {
     pub(crate) fn open_disk(&mut self, entry: &DiskEntry) -> Result<bool, ApiError> {
         match self.begin_opening(entry, STORE_TIMEOUT) {
             Ok(opened) => self.attach(entry, opened_by(entry, opened)?),
-            Err(unanswered) => Err(unanswered.abandon().about(entry.label())),
+            Err(unanswered) => Err(unanswered.abandon().with_resource(entry.label())),
         }
     }
 
     /// Opens a closed disk, and waits `timeout` for its store. If the store responds later,
-    /// [`Self::end_openings`] completes the attempt.
+    /// [`Self::poll_openings`] completes the attempt.
     ///
     /// # Errors
     /// [`OpenError::Pending`] if the store has not responded yet, otherwise the failure.
-    pub(crate) fn open_disk_eventually(
+    pub(crate) fn open_disk_with_timeout(
         &mut self,
         entry: &DiskEntry,
         timeout: Duration,
@@ -65,10 +65,10 @@ impl Controller {
                 .and_then(|opened| self.attach(entry, opened))
                 .map(|_| ())
                 .map_err(OpenError::Failed),
-            Err(NoResult::Never(error)) => Err(OpenError::Failed(error.about(entry.label()))),
-            Err(NoResult::Late(work)) => {
-                entry.lock().retry.now = None;
-                self.go_on_opening(entry, PendingOpen { work, is_reported: false });
+            Err(StoreOperationError::Failed(error)) => Err(OpenError::Failed(error.with_resource(entry.label()))),
+            Err(StoreOperationError::TimedOut(work)) => {
+                entry.lock().retry.current_failure = None;
+                self.go_on_opening(entry, PendingOpen { operation: work, is_reported: false });
                 Err(OpenError::Pending)
             }
         }
@@ -78,14 +78,14 @@ impl Controller {
         &self,
         entry: &DiskEntry,
         timeout: Duration,
-    ) -> Result<OpenResult, NoResult<OpenResult>> {
-        if let Some(moving) = entry.lock().moving.filter(|moving| moving.is_away()) {
+    ) -> Result<OpenResult, StoreOperationError<OpenResult>> {
+        if let Some(moving) = entry.lock().migration.filter(|moving| moving.is_owned_by_other_node()) {
             let error =
-                ApiError::new(ErrorCode::Conflict, moving.description()).about(entry.label());
-            return Err(NoResult::Never(error));
+                ApiError::new(ErrorCode::Conflict, moving.description()).with_resource(entry.label());
+            return Err(StoreOperationError::Failed(error));
         }
         let siblings = self.shared.disks.closed_siblings(entry);
-        let work = ImageTask { closed_disks: siblings, ..self.shared.file_work(entry) };
+        let work = ImageTask { closed_disks: siblings, ..self.shared.image_task(entry) };
         let store = work.required.store.path.clone();
         let threads = &self.shared.disks.threads;
         let opened =
@@ -97,27 +97,27 @@ impl Controller {
     /// Stores an attempt to open a disk that is still pending. Emits an event, once per attempt,
     /// when the store counts as stalled.
     fn go_on_opening(&mut self, entry: &DiskEntry, mut opening: PendingOpen) {
-        if opening.work.is_stalled() && !opening.is_reported {
+        if opening.operation.is_stalled() && !opening.is_reported {
             opening.is_reported = true;
-            self.drafts.push(opening_stalled(entry));
+            self.drafts.push(opening_stalled_event(entry));
         }
         entry.lock().opening = Some(opening);
     }
 
     /// Completes pending attempts whose store has responded. Called by the control thread after
     /// every command and timeout.
-    pub(crate) fn end_openings(&mut self) {
+    pub(crate) fn poll_openings(&mut self) {
         for entry in self.shared.disks.all() {
             let opening = entry.lock().opening.take();
             let Some(opening) = opening else { continue };
-            let PendingOpen { work, is_reported } = opening;
+            let PendingOpen { operation: work, is_reported } = opening;
             let opened = match work.wait(Duration::ZERO) {
                 Ok(opened) => opened_by(&entry, opened),
-                Err(NoResult::Late(work)) => {
-                    self.go_on_opening(&entry, PendingOpen { work, is_reported });
+                Err(StoreOperationError::TimedOut(work)) => {
+                    self.go_on_opening(&entry, PendingOpen { operation: work, is_reported });
                     continue;
                 }
-                Err(NoResult::Never(error)) => Err(error.about(entry.label())),
+                Err(StoreOperationError::Failed(error)) => Err(error.with_resource(entry.label())),
             };
             match opened.and_then(|opened| self.attach(&entry, opened)) {
                 Ok(_) => {
@@ -132,8 +132,8 @@ impl Controller {
                 }
                 Err(error) => {
                     let reason = error.to_string();
-                    self.end_new_disk_if_found(&entry);
-                    self.drafts.push(disk_failed(&entry, &reason));
+                    self.mark_not_new_if_file_exists(&entry);
+                    self.drafts.push(disk_failed_event(&entry, &reason));
                     self.fail_disk(&entry, reason);
                 }
             }
@@ -152,12 +152,12 @@ impl Controller {
             state.generation += 1;
             (state.required.clone(), state.generation)
         };
-        if required != opened.work.required {
+        if required != opened.task.required {
             self.reclaim(opened);
             let text = "the disk was changed while its store did not respond";
-            return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+            return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
         }
-        let was_recorded = match self.end_new_disk(entry) {
+        let was_recorded = match self.mark_not_new(entry) {
             Ok(was_recorded) => was_recorded,
             Err(error) => {
                 self.reclaim(opened);
@@ -166,13 +166,13 @@ impl Controller {
         };
         entry.set_new(false);
         let disks = &self.shared.disks;
-        let OpenedImages { mut work, files, images, created_file: created } = opened;
-        let suimon_image_files::OpenedDisk { spec, kind, shape, layers, .. } = images;
+        let OpenedImages { task: mut work, files, images, created_file: created } = opened;
+        let suimon_image_files::OpenedDisk { layer_stack: spec, kind, geometry: shape, layer_files: layers, .. } = images;
         let store = disks.store_id(&required.config.store);
-        entry.lock().freeing = spec.freeing();
+        entry.lock().discard_support = spec.discard_support();
         let id = created.as_ref().and_then(|created| created.id);
         let added = disks.dependencies.plane.add_disk(entry.id, spec, store);
-        let added = added.map_err(|NotServed { error, spec }| {
+        let added = added.map_err(|AddDiskError { error, spec }| {
             if let Some(spec) = spec {
                 self.shared.close_images(entry, &required, spec);
             }
@@ -192,14 +192,14 @@ impl Controller {
                 let mut state = entry.lock();
                 let kind = Some(kind);
                 state.open =
-                    Some(OpenDisk { kind, shape, files, layers, device, created_file_id: id });
-                state.retry.now = None;
+                    Some(OpenDisk { kind, geometry: shape, files, layer_files: layers, device, created_file_id: id });
+                state.retry.current_failure = None;
                 state.has_failed_flush = false;
                 Ok(created.is_some())
             }
             Err(error) => {
                 if let Some(created) = created {
-                    self.remove_created(entry, &files, created.id, Some(created.unsettled));
+                    self.remove_created(entry, &files, created.id, Some(created.reservation));
                     self.mark_new_again(entry, was_recorded);
                 }
                 Err(error)
@@ -209,7 +209,7 @@ impl Controller {
 
     /// Closes images that are not needed, in a store thread.
     fn reclaim(&self, opened: OpenedImages) {
-        let store = opened.work.required.store.path.clone();
+        let store = opened.task.required.store.path.clone();
         self.shared.disks.threads.run_eventually(&store, move || opened.undo());
     }
 
@@ -226,13 +226,13 @@ impl Controller {
         let device = match required.vhost_user(shape, negotiated) {
             None => None,
             Some(spec) => {
-                let (owner, commands) = (DeviceOwner::Disk(entry.id), self.devices.notices.clone());
-                let late_notices = self.shared.late_notices.clone();
+                let (owner, commands) = (DeviceOwner::Disk(entry.id), self.devices.commands.clone());
+                let late_notices = self.shared.unannounced_notices.clone();
                 let notices = DeviceNotices::new(owner, generation, commands, late_notices);
                 let observer = Arc::new(NoticeSender(notices));
                 let opened =
                     parts.devices.open(entry.id, &spec, parts.plane.queue_host(), observer);
-                Some(opened.map_err(|error| offer_error(entry, "vhost_user", &error))?)
+                Some(opened.map_err(|error| disk_device_error(entry, "vhost_user", &error))?)
             }
         };
         self.export_nbd(entry, required, shape)?;
@@ -250,11 +250,11 @@ impl Controller {
 
     /// Takes a disk out of service and cancels a pending attempt to open it. The caller must close
     /// the returned images.
-    pub(super) fn begin_close(&self, entry: &DiskEntry) -> Option<DiskSpec> {
+    pub(super) fn begin_close(&self, entry: &DiskEntry) -> Option<LayerStack> {
         let (open, opening, required) = {
             let mut state = entry.lock();
             state.generation += 1;
-            state.retry.now = None;
+            state.retry.current_failure = None;
             (state.open.take(), state.opening.take(), state.required.clone())
         };
         drop(opening);
@@ -272,7 +272,7 @@ impl Controller {
         }
     }
 
-    fn take(&self, entry: &DiskEntry, required: &RequiredDisk) -> Option<DiskSpec> {
+    fn take(&self, entry: &DiskEntry, required: &RequiredDisk) -> Option<LayerStack> {
         self.remove_nbd_exports(entry, required);
         self.remove_emulated_export(entry, required);
         match self.shared.disks.dependencies.plane.take_disk(entry.id) {
@@ -322,7 +322,7 @@ impl Controller {
         created: Option<FileId>,
         unsettled: Option<ReservedFile>,
     ) {
-        let (work, files) = (self.shared.file_work(entry), files.clone());
+        let (work, files) = (self.shared.image_task(entry), files.clone());
         let store = work.required.store.path.clone();
         let unsettled = unsettled.or_else(|| work.reserve_for_removal());
         self.shared.disks.threads.run_eventually(&store, move || {
@@ -345,7 +345,7 @@ fn opened_by(entry: &DiskEntry, opened: OpenResult) -> Result<OpenedImages, ApiE
 }
 
 impl Shared {
-    pub(super) fn file_work(&self, entry: &DiskEntry) -> ImageTask {
+    pub(super) fn image_task(&self, entry: &DiskEntry) -> ImageTask {
         let (required, verifies, is_requested) = {
             let state = entry.lock();
             (state.required.clone(), state.has_failed_flush, state.is_image_requested)
@@ -353,15 +353,15 @@ impl Shared {
         ImageTask {
             label: entry.label(),
             required,
-            verifies,
+            verifies_metadata: verifies,
             stores: self.disks.stores.clone(),
             random: self.disks.dependencies.random.clone(),
-            records: self.disks.dependencies.records.clone(),
-            remaining_redo_records: RemainingRecords::Redo,
+            redo_records: self.disks.dependencies.redo_records.clone(),
+            remaining_redo_records: RemainingRecordPolicy::Redo,
             clock: self.clock.clone(),
             is_new: entry.is_new(),
             checks_children: entry.checks_children(),
-            is_requested,
+            is_creation_requested: is_requested,
             created: self.disks.created_images.clone(),
             has_file: false,
             closed_disks: Vec::new(),
@@ -372,7 +372,7 @@ impl Shared {
 
     /// Closes the images of a disk that is not in service, in a store thread. If the store does not
     /// respond, they are closed when it does.
-    pub(super) fn close_images(&self, entry: &DiskEntry, required: &RequiredDisk, spec: DiskSpec) {
+    pub(super) fn close_images(&self, entry: &DiskEntry, required: &RequiredDisk, spec: LayerStack) {
         let label = entry.label();
         let threads = &self.disks.threads;
         if !threads.run_eventually(&required.store.path, move || close_images(spec, &label)) {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use suimon_contract::ApiError;
 use suimon_image_files::OpenedDisk;
 use suimon_ports::StoreFiles;
-use suimon_storage::{NotResumed, PlaneError};
+use suimon_storage::{ResumeDiskError, PlaneError};
 
 use super::entry::DiskEntry;
 use super::file_work::{ImageTask, OpenedImages, close_images};
-use super::notices::disk_failed;
+use super::notices::disk_failed_event;
 use super::store_threads::STORE_TIMEOUT;
 use crate::control::Controller;
 use crate::disks::entry::plane_error;
@@ -35,7 +35,7 @@ impl Controller {
         let files = files.ok_or_else(|| plane_error(entry, &PlaneError::NoSuchDisk))?;
         let plane = self.shared.disks.dependencies.plane.clone();
         let spec = plane.suspend_disk(entry.id).map_err(|error| plane_error(entry, &error))?;
-        let mut work = self.shared.file_work(entry);
+        let mut work = self.shared.image_task(entry);
         let (label, of_store) = (entry.label(), files.clone());
         let result = self.shared.with_store(
             entry,
@@ -50,7 +50,7 @@ impl Controller {
             Ok(()) => result,
             Err(error) => {
                 let reason = error.to_string();
-                self.drafts.push(disk_failed(entry, &reason));
+                self.drafts.push(disk_failed_event(entry, &reason));
                 self.fail_disk(entry, reason);
                 // The first error is the cause.
                 result.and(Err(error))
@@ -70,7 +70,7 @@ impl Shared {
     ) -> Result<T, ApiError> {
         let store = entry.lock().required.store.path.clone();
         let result = self.disks.threads.run(&store, STORE_TIMEOUT, work, take_back);
-        result.map_err(|unanswered| unanswered.abandon().about(entry.label()))
+        result.map_err(|unanswered| unanswered.abandon().with_resource(entry.label()))
     }
 
     /// Opens the images of a suspended disk as currently configured, and resumes the disk.
@@ -79,17 +79,17 @@ impl Shared {
         entry: &DiskEntry,
         files: &Arc<dyn StoreFiles>,
     ) -> Result<(), ApiError> {
-        let (work, of_store) = (self.file_work(entry), files.clone());
+        let (work, of_store) = (self.image_task(entry), files.clone());
         let required = work.required.clone();
         let open = move || {
             let images = work.open_images(&of_store)?;
-            Ok(OpenedImages { work, files: of_store, images, created_file: None })
+            Ok(OpenedImages { task: work, files: of_store, images, created_file: None })
         };
         let opened = self.with_store(entry, open, OpenedImages::undo_late_open::<ApiError>)??;
-        let OpenedDisk { spec, kind, shape, layers, .. } = opened.images;
-        entry.lock().freeing = spec.freeing();
+        let OpenedDisk { layer_stack: spec, kind, geometry: shape, layer_files: layers, .. } = opened.images;
+        entry.lock().discard_support = spec.discard_support();
         let resumed = self.disks.dependencies.plane.resume_disk(entry.id, spec);
-        if let Err(NotResumed { error, spec }) = resumed {
+        if let Err(ResumeDiskError { error, spec }) = resumed {
             if let Some(spec) = spec {
                 self.close_images(entry, &required, spec);
             }
@@ -98,7 +98,7 @@ impl Shared {
         let mut state = entry.lock();
         state.has_failed_flush = false;
         if let Some(open) = &mut state.open {
-            (open.kind, open.shape, open.layers) = (Some(kind), shape, layers);
+            (open.kind, open.geometry, open.layer_files) = (Some(kind), shape, layers);
         }
         Ok(())
     }

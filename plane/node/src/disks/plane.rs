@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
 use suimon_storage::{
-    DiskView, NotResumed, NotServed, PlaneError, PlaneNotice, StoragePlane, StoreView,
+    DiskView, ResumeDiskError, AddDiskError, PlaneError, PlaneNotice, StoragePlane, StoreView,
 };
-use suimon_storage_engine::{DirtyMap, FullPolicy};
+use suimon_storage_engine::{DirtyMap, FullStorePolicy};
 use suimon_storage_qos::{
     AdmissionError, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal, StoreSpec,
 };
@@ -25,7 +25,7 @@ pub trait DiskPlane: Send + Sync {
     ///
     /// # Errors
     /// Fails if no worker can serve the disk. The caller must close the returned images.
-    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), NotServed>;
+    fn add_disk(&self, disk: DiskId, spec: LayerStack, store: StoreId) -> Result<(), AddDiskError>;
 
     /// Adds a store, or replaces the specification of one without disks in service.
     ///
@@ -60,7 +60,7 @@ pub trait DiskPlane: Send + Sync {
     ///
     /// # Errors
     /// Returns the reason of the rejection; nothing was changed.
-    fn propose(
+    fn change_limits(
         &self,
         store: StoreId,
         proposals: &[Proposal],
@@ -80,27 +80,27 @@ pub trait DiskPlane: Send + Sync {
     /// # Errors
     /// Fails if the disk is not in service, or if its store does not complete requests. In the
     /// second case, the disk is closed as soon as the store responds.
-    fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
+    fn take_disk(&self, disk: DiskId) -> Result<LayerStack, PlaneError>;
 
     /// Suspends a disk: returns its images and files, of which the caller must close the first.
     /// Queues stay attached.
     ///
     /// # Errors
     /// Fails if the disk is not in service, or cannot be made durable; then it stays in service.
-    fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
+    fn suspend_disk(&self, disk: DiskId) -> Result<LayerStack, PlaneError>;
 
     /// Takes the images and files of a disk that is to be reopened. Those of a disk whose flush has
     /// failed are taken as they are.
     ///
     /// # Errors
     /// The disk is not in service, or continues because its writes could not be made durable.
-    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError>;
+    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<LayerStack, PlaneError>;
 
     /// Resumes a suspended disk with these images.
     ///
     /// # Errors
     /// Fails if the files cannot be used; the disk stays suspended.
-    fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed>;
+    fn resume_disk(&self, disk: DiskId, spec: LayerStack) -> Result<(), ResumeDiskError>;
 
     /// Attaches an NBD client's connection to a disk. Returns its number among the disk's clients.
     ///
@@ -115,7 +115,7 @@ pub trait DiskPlane: Send + Sync {
     fn attach_vm_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError>;
 
     /// Sets whether requests of a disk are queued or fail if its store is full, and for how long.
-    fn set_full_policy(&self, disk: DiskId, policy: FullPolicy);
+    fn set_full_policy(&self, disk: DiskId, policy: FullStorePolicy);
 
     /// Closes the connections of a disk's NBD clients; its VM stays connected.
     fn detach_clients(&self, disk: DiskId);
@@ -160,7 +160,7 @@ impl DiskPlane for StoragePlane {
         Arc::new(self.clone())
     }
 
-    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), NotServed> {
+    fn add_disk(&self, disk: DiskId, spec: LayerStack, store: StoreId) -> Result<(), AddDiskError> {
         Self::add_disk(self, disk, spec, Some(store))
     }
 
@@ -192,13 +192,13 @@ impl DiskPlane for StoragePlane {
         Self::block_policy(self, store, policy);
     }
 
-    fn propose(
+    fn change_limits(
         &self,
         store: StoreId,
         proposals: &[Proposal],
         force: bool,
     ) -> Result<(), AdmissionError> {
-        Self::propose(self, store, proposals, force)
+        Self::apply_proposals(self, store, proposals, force)
     }
 
     fn stores(&self) -> Vec<StoreView> {
@@ -209,19 +209,19 @@ impl DiskPlane for StoragePlane {
         Self::announce_removal(self, disk);
     }
 
-    fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
-        Self::take_disk(self, disk)
+    fn take_disk(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
+        Self::remove_disk(self, disk)
     }
 
-    fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+    fn suspend_disk(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
         Self::suspend_disk(self, disk)
     }
 
-    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
         Self::suspend_disk_to_reopen(self, disk)
     }
 
-    fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
+    fn resume_disk(&self, disk: DiskId, spec: LayerStack) -> Result<(), ResumeDiskError> {
         Self::resume_disk(self, disk, spec)
     }
 
@@ -230,11 +230,11 @@ impl DiskPlane for StoragePlane {
     }
 
     fn attach_vm_client(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError> {
-        Self::attach_vm_client(self, disk, queue)
+        Self::attach_emulated_disk_client(self, disk, queue)
     }
 
-    fn set_full_policy(&self, disk: DiskId, policy: FullPolicy) {
-        if let Err(error) = Self::set_full_policy(self, disk, policy) {
+    fn set_full_policy(&self, disk: DiskId, policy: FullStorePolicy) {
+        if let Err(error) = Self::set_full_store_policy(self, disk, policy) {
             tracing::debug!(?disk, %error, "requests fail at once if the store is full");
         }
     }
@@ -252,7 +252,7 @@ impl DiskPlane for StoragePlane {
     }
 
     fn in_flight(&self, disk: DiskId) -> Result<usize, PlaneError> {
-        Self::in_flight(self, disk)
+        Self::requests_in_flight(self, disk)
     }
 
     fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError> {

@@ -10,11 +10,11 @@ use super::entry::DiskEntry;
 use super::required::RequiredDisks;
 use super::steps::DiskStep;
 use super::work::has_stopped_vm;
-use crate::transaction::Acquired;
+use crate::transaction::AcquiredResources;
 
 /// Adds the resources that the transition from the first to the second set of disks acquires.
-pub(crate) fn acquire_disks(
-    acquired: &mut Acquired,
+pub(crate) fn add_disk_resources(
+    acquired: &mut AcquiredResources,
     before: &RequiredDisks,
     after: &RequiredDisks,
 ) {
@@ -22,7 +22,7 @@ pub(crate) fn acquire_disks(
         match before.get(name) {
             Some(old) if old == required => continue,
             Some(old) if old.can_change_live(required) => {}
-            _ => acquired.add_exclusive(required.claims()),
+            _ => acquired.add_exclusive(required.exclusive_resources()),
         }
         acquired.add_shared_sockets(required.nbd_socket());
     }
@@ -36,12 +36,12 @@ impl Disks {
         let new = new.map(|entry| entry.name.clone()).collect();
         let has_failed = |entry: &Arc<DiskEntry>| {
             let state = entry.lock();
-            (state.retry.now.is_some() || state.opening.is_some()) && state.work.is_none()
+            (state.retry.current_failure.is_some() || state.opening.is_some()) && state.job.is_none()
         };
         let of_created = created.as_ref().and_then(|name| self.find(name));
         let is_reopened = of_created.as_ref().is_some_and(has_failed);
         let is_stopped = of_created.is_some_and(|entry| has_stopped_vm(&entry.lock()));
-        DiskImages { new, created, is_reopened, is_stopped }
+        DiskImages { new_disks: new, disk_of_created_image: created, is_created_disk_reopened: is_reopened, is_vm_of_created_disk_stopped: is_stopped }
     }
 }
 
@@ -51,14 +51,14 @@ impl Disks {
 pub(crate) fn disk_steps(
     (from, before): (&HostConfig, &RequiredDisks),
     (to, after): (&HostConfig, &RequiredDisks),
-    acquired: &Acquired,
+    acquired: &AcquiredResources,
     images: &DiskImages,
 ) -> Vec<DiskStep> {
     let mut steps = Vec::new();
     let has_limits = (&from.stores, &from.qos_policies, &from.disks)
         != (&to.stores, &to.qos_policies, &to.disks);
     if has_limits {
-        steps.push(DiskStep::Limits(Box::new(to.clone())));
+        steps.push(DiskStep::SetLimits(Box::new(to.clone())));
     }
     let earlier = images.earlier_images(before);
     for (name, required) in after {
@@ -66,7 +66,7 @@ pub(crate) fn disk_steps(
             Some(old) if old == required && !images.is_reopened(name) => continue,
             Some(old) if !images.opens(name, required, before) => {
                 if old.is_nbd_acquired(acquired) {
-                    steps.push(DiskStep::Withdraw(name.clone(), required.clone()));
+                    steps.push(DiskStep::RemoveExports(name.clone(), required.clone()));
                 }
                 steps.push(DiskStep::Change(name.clone(), required.clone()));
                 continue;

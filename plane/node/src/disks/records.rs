@@ -10,11 +10,11 @@ use suimon_ports::{StateStore, StateStoreError};
 use super::MeasuredStore;
 use crate::state::{StoreChange, decode, encode, path_key, scan_all};
 
-pub(crate) const DOOMED: &str = "doomed";
+pub(crate) const DELETIONS_TABLE: &str = "doomed";
 
-pub(crate) const DISK_WORK: &str = "disk_work";
+pub(crate) const DISK_JOBS_TABLE: &str = "disk_work";
 
-pub(crate) const MEASURED: &str = "measured";
+pub(crate) const MEASUREMENTS_TABLE: &str = "measured";
 
 /// File that is being created for a disk, or that no disk uses.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +36,8 @@ pub(crate) fn load_deletion_records(
     store: &dyn StateStore,
 ) -> Result<Vec<DeletionRecord>, StateStoreError> {
     let mut files = Vec::new();
-    scan_all(store, DOOMED, &mut |key, value| {
-        files.push(decode(DOOMED, key, value)?);
+    scan_all(store, DELETIONS_TABLE, &mut |key, value| {
+        files.push(decode(DELETIONS_TABLE, key, value)?);
         Ok(())
     })?;
     Ok(files)
@@ -46,34 +46,34 @@ pub(crate) fn load_deletion_records(
 pub(crate) fn save_deletion_record(
     record: &DeletionRecord,
 ) -> Result<StoreChange, StateStoreError> {
-    Ok((DOOMED, path_key(&record.path()), Some(encode(DOOMED, record)?)))
+    Ok((DELETIONS_TABLE, path_key(&record.path()), Some(encode(DELETIONS_TABLE, record)?)))
 }
 
 pub(crate) fn clear_deletion_record(record: &DeletionRecord) -> StoreChange {
-    (DOOMED, path_key(&record.path()), None)
+    (DELETIONS_TABLE, path_key(&record.path()), None)
 }
 
 /// Reads the measured capacities of stores.
-pub(crate) fn load_measured(
+pub(crate) fn load_measurements(
     store: &dyn StateStore,
 ) -> Result<BTreeMap<Name, MeasuredStore>, StateStoreError> {
     let mut stores = BTreeMap::new();
-    scan_all(store, MEASURED, &mut |key, value| {
+    scan_all(store, MEASUREMENTS_TABLE, &mut |key, value| {
         if let Ok(name) = key.parse::<Name>() {
-            stores.insert(name, decode(MEASURED, key, value)?);
+            stores.insert(name, decode(MEASUREMENTS_TABLE, key, value)?);
         }
         Ok(())
     })?;
     Ok(stores)
 }
 
-pub(crate) fn save_measured(
+pub(crate) fn save_measurement(
     name: &Name,
     measured: &MeasuredStore,
 ) -> Result<StoreChange, StateStoreError> {
-    Ok((MEASURED, name.to_string(), Some(encode(MEASURED, measured)?)))
+    Ok((MEASUREMENTS_TABLE, name.to_string(), Some(encode(MEASUREMENTS_TABLE, measured)?)))
 }
 
-pub(crate) fn clear_measured(name: &Name) -> StoreChange {
-    (MEASURED, name.to_string(), None)
+pub(crate) fn clear_measurement(name: &Name) -> StoreChange {
+    (MEASUREMENTS_TABLE, name.to_string(), None)
 }

@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, EventKind, Name, ResourceKind};
 use super::DiskFileJob;
 use super::entry::DiskEntry;
 use super::file_work::close_images;
-use super::notices::disk_failed;
+use super::notices::disk_failed_event;
 use crate::control::Controller;
 use crate::disks::entry::plane_error;
 use crate::errors::not_found;
@@ -34,7 +34,7 @@ impl Controller {
             }
             Err(error) => {
                 let reason = error.to_string();
-                self.drafts.push(disk_failed(&entry, &reason));
+                self.drafts.push(disk_failed_event(&entry, &reason));
                 self.fail_disk(&entry, reason);
                 Err(error)
             }
@@ -48,7 +48,7 @@ impl Controller {
         let spec = plane.suspend_disk_to_reopen(entry.id);
         let spec = spec.map_err(|error| plane_error(entry, &error))?;
         let has_failed_flush =
-            spec.layers.first().is_some_and(|layer| layer.file.failed_flush().is_some());
+            spec.layers.first().is_some_and(|layer| layer.file.first_flush_error().is_some());
         // The plane may have reported it only just now.
         entry.lock().has_failed_flush |= has_failed_flush;
         let label = entry.label();

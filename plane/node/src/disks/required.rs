@@ -10,9 +10,9 @@ use suimon_contract::{
 };
 use suimon_image::DiskGeometry;
 use suimon_ports::{FileName, NegotiatedFeatures, VhostUserDiskSpec, VhostUserMode};
-use suimon_storage_engine::FullPolicy;
+use suimon_storage_engine::FullStorePolicy;
 
-use crate::transaction::{Acquired, ExclusiveResource, clean};
+use crate::transaction::{AcquiredResources, ExclusiveResource, normalize_path};
 
 /// Configured disk and its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct RequiredDisk {
     pub(crate) vm: Option<Name>,
     /// Socket by which the VM's QEMU is an NBD client of the disk; `None` unless QEMU emulates the
     /// disk's controller.
-    pub(crate) emulated: Option<PathBuf>,
+    pub(crate) emulator_socket: Option<PathBuf>,
 }
 
 pub(crate) type RequiredDisks = BTreeMap<Name, RequiredDisk>;
@@ -36,7 +36,7 @@ pub(crate) fn required_disks(config: &HostConfig) -> RequiredDisks {
         let store = store(&disk.store)?.clone();
         let emulated = config.emulated_disk_socket(disk);
         let vm = config.vm_of_disk(&disk.name).map(|vm| vm.name.clone());
-        Some((disk.name.clone(), RequiredDisk { config: disk.clone(), store, vm, emulated }))
+        Some((disk.name.clone(), RequiredDisk { config: disk.clone(), store, vm, emulator_socket: emulated }))
     });
     required.collect()
 }
@@ -82,7 +82,7 @@ impl RequiredDisk {
     pub(super) fn image_path(&self) -> PathBuf {
         #[cfg(test)]
         IMAGE_PATHS.set(IMAGE_PATHS.get() + 1);
-        clean(&self.config.path_in(&self.store))
+        normalize_path(&self.config.path_in(&self.store))
     }
 
     /// Returns true if the disk can change to this configuration while it is in service.
@@ -91,10 +91,10 @@ impl RequiredDisk {
     }
 
     /// Returns the full-store policy: whether requests are queued or fail if the store is full.
-    pub(crate) fn full_policy(&self) -> FullPolicy {
+    pub(crate) fn full_policy(&self) -> FullStorePolicy {
         match self.config.on_full {
-            DiskOnFull::Error => FullPolicy::ERROR,
-            DiskOnFull::Wait => FullPolicy {
+            DiskOnFull::Error => FullStorePolicy::FAIL_AT_ONCE,
+            DiskOnFull::Wait => FullStorePolicy {
                 ring_wait: None,
                 client_wait: Duration::from_secs(self.config.full_wait_s.into()),
             },
@@ -102,30 +102,30 @@ impl RequiredDisk {
     }
 
     /// Returns the file and sockets that only this disk may use.
-    pub(crate) fn claims(&self) -> BTreeSet<ExclusiveResource> {
+    pub(crate) fn exclusive_resources(&self) -> BTreeSet<ExclusiveResource> {
         let file = match self.config.effective_file() {
             Some(file) => self.store.path.join(file.as_str()),
             None => self.store.path.clone(),
         };
         let vhost_user = self.config.vhost_user.as_ref().map(|vhost_user| &vhost_user.socket);
-        let sockets = vhost_user.into_iter().chain(&self.emulated);
-        let sockets = sockets.map(|socket| ExclusiveResource::Socket(clean(socket)));
-        std::iter::once(ExclusiveResource::File(clean(&file))).chain(sockets).collect()
+        let sockets = vhost_user.into_iter().chain(&self.emulator_socket);
+        let sockets = sockets.map(|socket| ExclusiveResource::Socket(normalize_path(socket)));
+        std::iter::once(ExclusiveResource::File(normalize_path(&file))).chain(sockets).collect()
     }
 
     /// Returns the Unix socket on which the disk is exported by NBD. Other disks may share it.
     pub(crate) fn nbd_socket(&self) -> Option<PathBuf> {
-        self.config.nbd.as_ref()?.socket.as_deref().map(clean)
+        self.config.nbd.as_ref()?.socket.as_deref().map(normalize_path)
     }
 
     /// Returns true if the disk holds a resource that a change acquires, so that a removed disk
     /// must be closed first.
-    pub(crate) fn uses_any(&self, acquired: &Acquired) -> bool {
-        self.claims().iter().any(|claim| acquired.contains(claim)) || self.is_nbd_acquired(acquired)
+    pub(crate) fn uses_any(&self, acquired: &AcquiredResources) -> bool {
+        self.exclusive_resources().iter().any(|claim| acquired.contains(claim)) || self.is_nbd_acquired(acquired)
     }
 
     /// Returns true if another port or disk will hold the disk's NBD socket exclusively.
-    pub(crate) fn is_nbd_acquired(&self, acquired: &Acquired) -> bool {
+    pub(crate) fn is_nbd_acquired(&self, acquired: &AcquiredResources) -> bool {
         self.nbd_socket()
             .is_some_and(|path| acquired.contains_exclusive(&ExclusiveResource::Socket(path)))
     }
@@ -133,7 +133,7 @@ impl RequiredDisk {
     /// Returns the socket files that opening the disk creates.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         let nbd = self.config.nbd.as_ref().and_then(|nbd| nbd.socket.clone());
-        self.vhost_user_socket().into_iter().chain(nbd).chain(self.emulated.clone()).collect()
+        self.vhost_user_socket().into_iter().chain(nbd).chain(self.emulator_socket.clone()).collect()
     }
 
     fn vhost_user_socket(&self) -> Option<PathBuf> {
@@ -153,11 +153,11 @@ impl RequiredDisk {
             format: disk_format(config.format),
             kind: config.required_kind().map(disk_kind),
             file: config.effective_file().as_ref().and_then(file_name),
-            size: config.size_bytes.map(suimon_contract::ByteSize::bytes),
+            size_bytes: config.size_bytes.map(suimon_contract::ByteSize::bytes),
             parent: config.parent.as_ref().and_then(file_name),
             is_read_only: config.read_only,
-            logical_sector: config.logical_sector,
-            physical_sector: config.physical_sector.max(config.logical_sector),
+            logical_sector_bytes: config.logical_sector_bytes,
+            physical_sector_bytes: config.physical_sector_bytes.max(config.logical_sector_bytes),
             block_bytes: config.block_bytes.map(suimon_contract::ByteSize::bytes),
         }
     }
@@ -177,9 +177,9 @@ impl RequiredDisk {
                 SocketMode::Client => VhostUserMode::Client,
             },
             queues: vhost_user.queues,
-            bytes: shape.size,
-            sector_bytes: shape.logical_sector,
-            physical_sector_bytes: shape.physical_sector.max(shape.logical_sector),
+            size_bytes: shape.size_bytes,
+            sector_bytes: shape.logical_sector_bytes,
+            physical_sector_bytes: shape.physical_sector_bytes.max(shape.logical_sector_bytes),
             serial: self.config.effective_serial(),
             is_read_only: self.config.read_only,
             negotiated,

@@ -7,13 +7,13 @@ use suimon_contract::{ErrorCode, HostConfig, Name};
 use suimon_ports::StateStoreError;
 
 use super::entry::{DiskEntry, DiskMigrationState};
-use super::left_locks::{LOCK_RELEASE_MAX, until_unlocked};
+use super::left_locks::{LOCK_RELEASE_TIMEOUT, retry_until_unlocked};
 use super::new_disks::load_new_disks;
-use super::notices::disk_failed;
+use super::notices::disk_failed_event;
 use super::opening::OpenError;
-use super::records::load_measured;
+use super::records::load_measurements;
 use super::required::{RequiredDisks, required_sockets};
-use super::store_threads::EVENTUAL_TIMEOUT;
+use super::store_threads::OPTIONAL_RESULT_TIMEOUT;
 use super::unchecked_disks::load_unchecked_disks;
 use crate::control::Controller;
 
@@ -32,13 +32,13 @@ impl Controller {
         self.unchecked_disks = load_unchecked_disks(self.store.as_ref())?;
         self.load_created_images()?;
         self.remove_created_images(&required);
-        self.shared.disks.set_measured(load_measured(self.store.as_ref())?);
+        self.shared.disks.set_measurements(load_measurements(self.store.as_ref())?);
         if let Err(error) = self.shared.disks.set_limits(config, true) {
             tracing::error!(%error, "limits are not as configured");
         }
         let sockets = required_sockets(&required);
         self.shared.disks.set_required(required.clone());
-        let deadline = Instant::now() + LOCK_RELEASE_MAX;
+        let deadline = Instant::now() + LOCK_RELEASE_TIMEOUT;
         for (name, required) in required {
             let is_unfinished = self.unfinished.contains_key(&name);
             let moving = moving_disks.get(&name).copied();
@@ -48,23 +48,23 @@ impl Controller {
             entry.set_checks_children(is_unchecked);
             entry.set_new(is_new);
             if moving.is_some() || is_unfinished {
-                entry.lock().moving = moving;
+                entry.lock().migration = moving;
                 continue;
             }
             if let Err(OpenError::Failed(error)) = self.open_left_disk(&entry, deadline) {
                 let reason = error.to_string();
-                self.end_new_disk_if_found(&entry);
-                self.drafts.push(disk_failed(&entry, &reason));
+                self.mark_not_new_if_file_exists(&entry);
+                self.drafts.push(disk_failed_event(&entry, &reason));
                 self.fail_disk(&entry, reason);
             }
         }
-        self.devices.created.note_sockets(sockets)
+        self.devices.created.record_socket_identities(sockets)
     }
 
     /// Opens a disk whose images may still be locked by a process that was killed. Retries until
     /// the deadline.
     fn open_left_disk(&mut self, entry: &DiskEntry, deadline: Instant) -> Result<(), OpenError> {
         let is_busy = |error: &OpenError| matches!(error, OpenError::Failed(error) if error.code == ErrorCode::DeviceBusy);
-        until_unlocked(deadline, is_busy, || self.open_disk_eventually(entry, EVENTUAL_TIMEOUT))
+        retry_until_unlocked(deadline, is_busy, || self.open_disk_with_timeout(entry, OPTIONAL_RESULT_TIMEOUT))
     }
 }

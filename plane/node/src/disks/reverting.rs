@@ -12,7 +12,7 @@ use suimon_ports::FileName;
 
 use super::Disks;
 use super::required::{RequiredDisk, RequiredDisks, file_name};
-use crate::transaction::clean;
+use crate::transaction::normalize_path;
 
 impl Disks {
     /// Returns an error for each disk whose file the change replaces by a parent of the image of
@@ -50,7 +50,7 @@ impl Disks {
             let parents: Vec<FileName> = layers.into_iter().skip(1).chain(parent).collect();
             parents
                 .into_iter()
-                .map(move |parent| (clean(&disk.store.path.join(parent.as_str())), disk))
+                .map(move |parent| (normalize_path(&disk.store.path.join(parent.as_str())), disk))
         });
         parents.collect()
     }
@@ -58,7 +58,7 @@ impl Disks {
     /// Returns the files of a disk's image and of its parents; `None` if the disk is not open.
     fn layers(&self, name: &Name) -> Option<Vec<FileName>> {
         let entry = self.find(name)?;
-        let layers = entry.lock().open.as_ref().map(|open| open.layers.clone());
+        let layers = entry.lock().open.as_ref().map(|open| open.layer_files.clone());
         layers.filter(|layers| !layers.is_empty())
     }
 }
@@ -79,7 +79,7 @@ fn refusal(name: &Name, after: &RequiredDisk, child: &RequiredDisk) -> ApiError 
          delete the disk first (suimon disk delete {disk}), and delete `{image}` or move it out of \
          the store"
     );
-    ApiError::new(ErrorCode::Conflict, text).about(format!("disk/{name}")).field("file")
+    ApiError::new(ErrorCode::Conflict, text).with_resource(format!("disk/{name}")).with_field("file")
 }
 
 fn unknown(name: &Name) -> ApiError {
@@ -88,5 +88,5 @@ fn unknown(name: &Name) -> ApiError {
          the new file is one of them. Repair the disk (suimon disk show {name} has the reason), \
          or delete it first (suimon disk delete {name})"
     );
-    ApiError::new(ErrorCode::Conflict, text).about(format!("disk/{name}")).field("file")
+    ApiError::new(ErrorCode::Conflict, text).with_resource(format!("disk/{name}")).with_field("file")
 }

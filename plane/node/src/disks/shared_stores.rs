@@ -6,22 +6,22 @@ use std::path::PathBuf;
 use suimon_contract::{
     ApiError, ErrorCode, HostConfig, Name, ResourceKind, StoreConfig, StoreToken,
 };
-use suimon_image_files::{MarkFault, StoreMarker};
+use suimon_image_files::{StoreMarkerFault, StoreMarker};
 
 use super::opening::{disk_error, store_file_error};
-use super::store_threads::{NoResult, STORE_TIMEOUT, StoreThreads};
+use super::store_threads::{StoreOperationError, STORE_TIMEOUT, StoreThreads};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
 /// Locked mark file in a store, checked by another node. Dropping it removes the file, in a store
 /// thread.
-pub(crate) struct ReservedMark {
+pub(crate) struct CreatedStoreMarker {
     mark: Option<StoreMarker>,
     store: PathBuf,
     threads: StoreThreads,
 }
 
-impl Drop for ReservedMark {
+impl Drop for CreatedStoreMarker {
     fn drop(&mut self) {
         let mark = self.mark.take();
         self.threads.run_eventually(&self.store, move || drop(mark));
@@ -38,7 +38,7 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if there is no such store, or it does not respond or cannot be written.
-    pub(crate) fn mark_stores(&self, stores: &[StoreToken]) -> Result<Vec<ReservedMark>, ApiError> {
+    pub(crate) fn create_store_markers(&self, stores: &[StoreToken]) -> Result<Vec<CreatedStoreMarker>, ApiError> {
         let desired = self.desired();
         let mark = |store_token: &StoreToken| {
             let (label, path) = (
@@ -54,9 +54,9 @@ impl Shared {
                 StoreMarker::make(&files, &token).map_err(|error| disk_error(&mark_label, &error))
             };
             let threads = &self.disks.threads;
-            let result = threads.run(&path, STORE_TIMEOUT, make, drop).map_err(NoResult::abandon);
-            let mark = result.map_err(|error| error.about(&label))??;
-            Ok(ReservedMark { mark: Some(mark), store: path, threads: threads.clone() })
+            let result = threads.run(&path, STORE_TIMEOUT, make, drop).map_err(StoreOperationError::abandon);
+            let mark = result.map_err(|error| error.with_resource(&label))??;
+            Ok(CreatedStoreMarker { mark: Some(mark), store: path, threads: threads.clone() })
         };
         stores.iter().map(mark).collect()
     }
@@ -67,7 +67,7 @@ impl Shared {
     /// # Errors
     /// Fails if a store is not the same or not shared, or locks on its files do not hold between
     /// the nodes.
-    pub(crate) fn check_marks(
+    pub(crate) fn check_store_markers(
         &self,
         config: &HostConfig,
         stores: &[StoreToken],
@@ -77,8 +77,8 @@ impl Shared {
         for store_token in stores {
             let store = find(config, &store_token.store)?;
             let refuse = |code, text: String| {
-                let error = ApiError::new(code, text).about(format!("store/{}", store_token.store));
-                Err(error.field("shared"))
+                let error = ApiError::new(code, text).with_resource(format!("store/{}", store_token.store));
+                Err(error.with_field("shared"))
             };
             if !store.shared {
                 let text = format!(
@@ -94,9 +94,9 @@ impl Shared {
             let result =
                 self.disks.query_store(&store.path, move |files| StoreMarker::check(files, &token));
             let path = store.path.display();
-            match result.map_err(|error| error.about(format!("store/{}", store_token.store)))? {
+            match result.map_err(|error| error.with_resource(format!("store/{}", store_token.store)))? {
                 Ok(()) => {}
-                Err(MarkFault::Missing) => {
+                Err(StoreMarkerFault::Missing) => {
                     let text = format!(
                         "{path} is not the same directory as on node {source_node}, whose test \
                          file is missing on node {host_name}; mount the same file system on both \
@@ -104,7 +104,7 @@ impl Shared {
                     );
                     return refuse(ErrorCode::Conflict, text);
                 }
-                Err(MarkFault::NotLocked) => {
+                Err(StoreMarkerFault::NotLocked) => {
                     let text = format!(
                         "{path} is the same directory as on node {source_node}, but file locks are \
                          not effective between the nodes, so both could write to one disk; mount \
@@ -112,7 +112,7 @@ impl Shared {
                     );
                     return refuse(ErrorCode::Unsupported, text);
                 }
-                Err(MarkFault::Store(error)) => {
+                Err(StoreMarkerFault::Store(error)) => {
                     return refuse(ErrorCode::HostError, error.to_string());
                 }
             }

@@ -19,7 +19,7 @@ use suimon_ports::StateStoreError;
 use super::entry::DiskEntry;
 use super::opening::disk_error;
 use super::required::{contract_kind, file_name, required_disks, store_file};
-use super::store_threads::{NoResult, STORE_TIMEOUT};
+use super::store_threads::{StoreOperationError, STORE_TIMEOUT};
 use crate::change::ValidatedChange;
 use crate::control::Controller;
 use crate::disks::records::{
@@ -30,7 +30,7 @@ use crate::events::EventDraft;
 use crate::operations::OperationHandle;
 use crate::ports::required_ports;
 use crate::state::{Intent, save_intent};
-use crate::transaction::{ExclusiveResource, clean};
+use crate::transaction::{ExclusiveResource, normalize_path};
 use crate::{ChangeOptions, Edit, ResourceEdit};
 
 /// Number of image files of a disk (its own and its parents) from which on each snapshot emits a
@@ -40,8 +40,8 @@ const LAYERS_WARNED: usize = 48;
 /// Options of the change that sets another file for a disk. Minimums are not checked, because they
 /// do not change.
 const KEEP_MINIMUMS: ChangeOptions = ChangeOptions {
-    force: true,
-    with_file: false,
+    forces_minimums: true,
+    deletes_files: false,
     keeps_faulty_disks: false,
     creates_image: false,
     replaces_images: true,
@@ -81,7 +81,7 @@ impl Controller {
             step.action = PlanAction::ChangeLive;
         }
         operation.set_plan(&to.plan, 2);
-        operation.step(0, "create the new file");
+        operation.report_step(0, "create the new file");
         let required = entry.lock().required.clone();
         let child = DeletionRecord { store: required.store.path, file: request.file.clone() };
         let before = required_ports(&self.shared.desired().config);
@@ -100,7 +100,7 @@ impl Controller {
 
     /// Emits a warning if the disk approaches the maximum number of files.
     fn warn_of_layers(&mut self, entry: &DiskEntry) {
-        let layers = entry.lock().open.as_ref().map_or(0, |open| open.layers.len());
+        let layers = entry.lock().open.as_ref().map_or(0, |open| open.layer_files.len());
         if layers < LAYERS_WARNED {
             return;
         }
@@ -140,7 +140,7 @@ impl Controller {
             entry,
             move |work, files| {
                 may_create.store(true, Ordering::Release);
-                work.with_seeds(|seeds| jobs::snapshot(files, &plan, name, seeds)).map_err(
+                work.with_host_inputs(|seeds| jobs::snapshot(files, &plan, name, seeds)).map_err(
                     |error| {
                         may_create.store(false, Ordering::Release);
                         work.to_api_error(&error)
@@ -179,7 +179,7 @@ impl Controller {
             Ok(true) => {
                 let text = "the store already has a file of this name; choose another";
                 let error = ApiError::new(ErrorCode::AlreadyExists, text);
-                Err(error.about(entry.label()).field("file"))
+                Err(error.with_resource(entry.label()).with_field("file"))
             }
             Err(error) => Err(disk_error(&entry.label(), &error)),
         }
@@ -202,7 +202,7 @@ impl Controller {
         let Some(child_file) = child_file else { return Ok(()) };
         let child = DeletionRecord { store: required.store.path, file: child_file };
         let record = save_deletion_record(&child).map_err(|error| store_error(&error))?;
-        self.apply_with(operation, &edit, KEEP_MINIMUMS, vec![record])?;
+        self.apply_with_store_changes(operation, &edit, KEEP_MINIMUMS, vec![record])?;
         if let Err(error) = self.remove_if_unused(&child, &self.shared.desired().config) {
             tracing::warn!(%error, "cannot delete the file of a merged disk");
         }
@@ -244,7 +244,7 @@ impl Controller {
         let is_used = required_disks(config).into_values().any(|required| {
             let parent = required.config.parent.as_ref();
             parent.is_some_and(|parent| required.store.path.join(parent.as_str()) == path)
-                || required.claims().contains(&ExclusiveResource::File(clean(&path)))
+                || required.exclusive_resources().contains(&ExclusiveResource::File(normalize_path(&path)))
         });
         if !is_used {
             let failed = |error: String| ApiError::new(ErrorCode::HostError, error);
@@ -254,7 +254,7 @@ impl Controller {
             let (stores, store) = (disks.stores.clone(), record.store.clone());
             let remove = move || stores.files(&store)?.remove(&name);
             let removed = disks.threads.run(&record.store, STORE_TIMEOUT, remove, drop);
-            match removed.map_err(NoResult::abandon)? {
+            match removed.map_err(StoreOperationError::abandon)? {
                 Ok(()) => tracing::info!(
                     file = %path.display(),
                     "removed a file that no disk uses"

@@ -6,7 +6,7 @@ use suimon_contract::{ErrorCode, EventKind, MeasureStoreRequest, StorageState};
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_storage::{PlaneNotice, StoreView};
 use suimon_storage_engine::{StoreRole, WorkerStoreStatus};
-use suimon_storage_qos::{Delivery, DiskFlow, DiskQosCounters, Limits, LimitsOwner};
+use suimon_storage_qos::{DeliveryStats, DiskQosStatus, DiskQosCounters, Limits, LimitsOwner};
 
 use crate::DiskFileJob;
 use crate::disks::QueuedWrites;
@@ -31,27 +31,27 @@ fn marks(harness: &Harness) -> [bool; 3] {
 
 /// Returns the view of a worker with the disk.
 fn view(worker: u16, depth: u32, is_current: bool) -> StoreView {
-    let flow = DiskFlow {
+    let flow = DiskQosStatus {
         disk: DiskId(0),
-        holder: LimitsOwner::Disk(DiskId(0)),
+        owner: LimitsOwner::Disk(DiskId(0)),
         limits: Limits::default(),
         waiting: 1,
         in_flight: 1,
-        done: DiskQosCounters::default(),
-        short: Delivery::default(),
-        long: Delivery::default(),
+        counters: DiskQosCounters::default(),
+        short: DeliveryStats::default(),
+        long: DeliveryStats::default(),
     };
     let status = WorkerStoreStatus {
         role: StoreRole::Shared,
         waiting: 1,
         in_flight_of_worker: 1,
-        in_flight: depth,
-        depth: 8,
-        latency_ns: 1,
+        in_flight_of_all_workers: depth,
+        depth_limit: 8,
+        mean_latency_ns: 1,
         estimate: None,
     };
     let (worker, now, flows) = (WorkerId(worker), Time::ZERO, vec![flow]);
-    StoreView { store: StoreId(0), worker, status, at: now, flows, is_current }
+    StoreView { store: StoreId(0), worker, status, read_at: now, flows, is_current }
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn an_outdated_state_is_marked() {
     let stale = || {
         let (store, disk) =
             (harness.node.store("fast").unwrap(), harness.node.disk("data").unwrap());
-        (marks(&harness), disk.qos.unwrap().stale, store.depth)
+        (marks(&harness), disk.qos.unwrap().stale, store.queue_depth)
     };
     harness.disks.set_views(vec![view(0, 5, true)]);
     assert_eq!(stale(), ([false; 3], false, 5));

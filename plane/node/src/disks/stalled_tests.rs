@@ -172,14 +172,14 @@ fn queries_of_a_store_that_stalls_have_one_thread_and_make_it_silent() {
     wait_until("no thread works on the store", || disks.threads.running_on(path) == 0);
     store.set_stalled(true);
     for _ in 0..100 {
-        disks.query_stores(&stores);
+        disks.start_space_queries(&stores);
     }
     assert_eq!(disks.threads.running_on(path), 1);
     assert_others_go_on(&harness, "one");
-    wait_until("the store is silent", || disks.threads.check(path).is_err());
+    wait_until("the store is silent", || disks.threads.check_responds(path).is_err());
     store.set_stalled(false);
-    wait_until("the store is not silent", || disks.threads.check(path).is_ok());
-    disks.query_stores(&stores);
+    wait_until("the store is not silent", || disks.threads.check_responds(path).is_ok());
+    disks.start_space_queries(&stores);
     wait_until("no thread works on the store", || disks.threads.running_on(path) == 0);
 }
 

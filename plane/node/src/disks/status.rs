@@ -7,7 +7,7 @@ use std::sync::Arc;
 use suimon_contract::{
     ApiError, ByteSize, CapacitySource, DiskConfig, DiskCounters, DiskFormat, DiskRequestCounters,
     DiskStatus, DiskVhostUserStatus, HostConfig, Name, QosFlowStatus, QosPolicyConfig,
-    QosPolicyKind, QosPolicyStatus, ResourceKind, StorageState, StoreConfig, StoreEstimate,
+    QosPolicyKind, QosPolicyStatus, ResourceKind, StorageState, StoreConfig, StoreCapacityEstimate,
     StoreReservations, StoreStatus, TopDisk, WhatIfRequest, WhatIfResponse,
 };
 use suimon_ports::{FileName, StoreFiles, StoreSpace, VhostUserDiskStatus};
@@ -17,12 +17,12 @@ use suimon_storage_engine::{DiskIoCounters, OpCounters};
 use suimon_storage_qos::Capacity;
 
 use super::Disks;
-use super::capability::{capacity, measured_of};
+use super::capability::{capacity, find_measurement};
 use super::entry::DiskEntry;
-use super::full_stores::{full_reason, full_status, limit_by_full_store, used_percent};
+use super::full_stores::{full_reason, full_status, add_full_store_factor, used_percent};
 use super::limits::store_reservations;
 use super::required::{RequiredDisk, contract_kind, store_file};
-use super::store_threads::{NoResult, STATUS_TIMEOUT};
+use super::store_threads::{StoreOperationError, STATUS_TIMEOUT};
 use crate::errors::not_found;
 use crate::shared::Shared;
 
@@ -86,7 +86,7 @@ impl Shared {
 
     pub(crate) fn stores(&self) -> Vec<StoreStatus> {
         let (desired, snapshot) = (self.desired(), self.seen_with_files(self.disks.all()));
-        let promises = store_reservations(&desired.config, &self.disks.measured());
+        let promises = store_reservations(&desired.config, &self.disks.measurements());
         let stores = desired.config.stores.iter().zip(&promises);
         stores.map(|(store, promises)| self.store_status(store, promises, &snapshot)).collect()
     }
@@ -120,9 +120,9 @@ impl Shared {
             let io_counters = view.map(|view| view.counters).unwrap_or_default();
             TopDisk::new(
                 (config.name.clone(), config.store.clone()),
-                (state.unwrap_or(StorageState::Failed), self.disks.is_stale(id, view)),
+                (state.unwrap_or(StorageState::Failed), self.disks.is_worker_unresponsive(id, view)),
                 &counters(&io_counters),
-                io_counters.latency_ns(),
+                io_counters.latency_sum_ns(),
                 snapshot.flows.get(&id).map(|flow| flow.last_5_s.clone()),
             )
         });
@@ -141,8 +141,8 @@ impl Shared {
     /// Returns minimums and capacity of the stores that these proposals would affect.
     pub(crate) fn what_if(&self, request: &WhatIfRequest) -> Result<WhatIfResponse, Vec<ApiError>> {
         let desired = self.desired();
-        let changed_config = request.applied_to(&desired.config)?;
-        let measured = self.disks.measured();
+        let changed_config = request.apply_to(&desired.config)?;
+        let measured = self.disks.measurements();
         let before = store_reservations(&desired.config, &measured);
         let mut stores = store_reservations(&changed_config, &measured);
         // Stores that the proposals do not affect are left out.
@@ -158,8 +158,8 @@ impl Shared {
         let disks: BTreeMap<DiskId, DiskView> =
             plane.disks().into_iter().map(|view| (view.disk, view)).collect();
         for (disk, flow) in &mut flows {
-            if let Some(full) = disks.get(disk).and_then(|view| view.full) {
-                limit_by_full_store(flow, &full);
+            if let Some(full) = disks.get(disk).and_then(|view| view.full_store) {
+                add_full_store_factor(flow, &full);
             }
         }
         PlaneSnapshot { disks, stores, flows, allocated: BTreeMap::new() }
@@ -172,7 +172,7 @@ impl Shared {
         for entry in entries {
             let state = entry.lock();
             let disk_file = state.open.as_ref().and_then(|open| {
-                let name = open.layers.first()?.clone();
+                let name = open.layer_files.first()?.clone();
                 Some(DiskFileOf { disk: entry.id, files: open.files.clone(), name })
             });
             by_store.entry(state.required.store.path.clone()).or_default().extend(disk_file);
@@ -193,19 +193,19 @@ impl Shared {
         };
         let view = snapshot.disks.get(&entry.id);
         let state = entry.lock();
-        let failed_flush = view.and_then(|view| view.failed_flush.as_deref()).map(|error| {
+        let failed_flush = view.and_then(|view| view.flush_error.as_deref()).map(|error| {
             format!(
                 "a flush failed ({error}), so that writes and flushes fail; repair the store, then \
                  run `suimon disk reopen {}`",
                 config.name
             )
         });
-        let (condition, reason) = match view.and_then(|view| view.stalled) {
+        let (condition, reason) = match view.and_then(|view| view.stalled_for) {
             Some(stalled_for) if state.open.is_some() => {
                 let text = format!("the store has not responded for {} s", stalled_for.as_secs());
                 (StorageState::Stalled, Some(text))
             }
-            _ => match (state.condition(), view.and_then(|view| view.full)) {
+            _ => match (state.condition(), view.and_then(|view| view.full_store)) {
                 ((StorageState::Ready, _), _) if failed_flush.is_some() => {
                     (StorageState::Faulted, failed_flush)
                 }
@@ -228,19 +228,19 @@ impl Shared {
             reason,
             file: path_of(&state.required),
             kind: open.and_then(|open| open.kind).map(contract_kind),
-            parent: open.and_then(|open| open.layers.get(1)).and_then(store_file),
-            size_bytes: open.map(|open| open.shape.size),
+            parent: open.and_then(|open| open.layer_files.get(1)).and_then(store_file),
+            size_bytes: open.map(|open| open.geometry.size_bytes),
             allocated_bytes: open.and_then(|_| snapshot.allocated.get(&entry.id).copied()),
-            layers: open.and_then(|open| u32::try_from(open.layers.len()).ok()),
-            uncommitted_bytes: view.map(|view| view.uncommitted_bytes),
-            full: view.and_then(|view| view.full).map(|full| full_status(&full)),
+            layers: open.and_then(|open| u32::try_from(open.layer_files.len()).ok()),
+            uncommitted_metadata_bytes: view.map(|view| view.uncommitted_bytes),
+            store_full: view.and_then(|view| view.full_store).map(|full| full_status(&full)),
             worker: view.map(|view| view.worker.0),
             vhost_user,
-            nbd: (config.nbd.is_some() || state.required.emulated.is_some())
+            nbd: (config.nbd.is_some() || state.required.emulator_socket.is_some())
                 .then(|| self.disks.nbd_status(config.name.as_str(), config.nbd.as_ref(), clients)),
             counters: view.map(|view| counters(&view.counters)).unwrap_or_default(),
             qos: snapshot.flows.get(&entry.id).cloned(),
-            stale: self.disks.is_stale(entry.id, view),
+            stale: self.disks.is_worker_unresponsive(entry.id, view),
         }
     }
 
@@ -248,7 +248,7 @@ impl Shared {
     /// is not open.
     fn virtual_bytes(&self, disk: &DiskConfig) -> Option<u64> {
         let configured = || disk.size_bytes.map(ByteSize::bytes);
-        self.disks.size_of(&disk.name).or_else(configured)
+        self.disks.disk_size_bytes(&disk.name).or_else(configured)
     }
 
     fn store_status(
@@ -261,7 +261,7 @@ impl Shared {
             Ok(space) => (Some(space), None),
             Err(reason) => (None, Some(reason)),
         };
-        let (desired, measured) = (self.desired(), self.disks.measured());
+        let (desired, measured) = (self.desired(), self.disks.measurements());
         let disks: Vec<&DiskConfig> =
             desired.config.disks.iter().filter(|disk| disk.store == config.name).collect();
         let virtual_bytes = disks.iter().filter_map(|disk| self.virtual_bytes(disk)).sum::<u64>();
@@ -280,7 +280,7 @@ impl Shared {
         // All workers with disks of the store report the same, those that do not respond as of an
         // earlier time.
         let budget = snapshot.stores.iter().filter(|view| view.store == id);
-        let budget = budget.max_by_key(|view| (view.is_current, view.at));
+        let budget = budget.max_by_key(|view| (view.is_current, view.read_at));
         // A worker that has not responded since its first disk of the store has no view.
         let has_disks =
             || disks.iter().any(|disk| self.disks.is_in_service(self.disks.disk_id(&disk.name)));
@@ -299,7 +299,7 @@ impl Shared {
             overcommit_percent: overcommit,
             capacity_iops: promises.capacity_iops,
             capacity_source: source(capacity(config, &measured)),
-            measured: measured_of(config, &measured).cloned(),
+            last_measurement: find_measurement(config, &measured).cloned(),
             estimate: budget.and_then(estimate),
             reserved_iops: promises.minimums_iops,
             reserved_percent: promises
@@ -308,9 +308,9 @@ impl Shared {
                 .map(|iops| u64::try_from(percent(iops)).unwrap_or(u64::MAX)),
             disks: disks.len(),
             delivered_iops: flows.map(|flow| flow.last_5_s.delivered_iops).sum(),
-            latency_ns: budget.map(|view| view.status.latency_ns).filter(|ns| *ns > 0),
-            depth: budget.map_or(0, |view| view.status.in_flight),
-            depth_allowed: budget.map_or(config.depth_max, |view| view.status.depth),
+            latency_ns: budget.map(|view| view.status.mean_latency_ns).filter(|ns| *ns > 0),
+            queue_depth: budget.map_or(0, |view| view.status.in_flight_of_all_workers),
+            queue_depth_limit: budget.map_or(config.queue_depth_max, |view| view.status.depth_limit),
             stale: budget.map_or_else(has_disks, |view| !view.is_current),
         }
     }
@@ -336,7 +336,7 @@ impl Shared {
             reserved_iops: policy.min_iops.unwrap_or_default().saturating_mul(minimums as u64),
             delivered_iops: flows.map(|flow| flow.last_5_s.delivered_iops).sum(),
             disks: disks.iter().map(|disk| disk.name.clone()).collect(),
-            parts: self.policy_shares_status(&policy.name),
+            shares: self.policy_shares_status(&policy.name),
         }
     }
 }
@@ -347,7 +347,7 @@ impl Disks {
         let (stores, path) = (self.stores.clone(), store.to_owned());
         let query = move || stores.files(&path).and_then(|files| files.space());
         let space = self.threads.run(store, STATUS_TIMEOUT, query, drop);
-        let space = space.map_err(|unanswered| NoResult::abandon(unanswered).to_string())?;
+        let space = space.map_err(|unanswered| StoreOperationError::abandon(unanswered).to_string())?;
         space.map_err(|error| error.to_string())
     }
 }
@@ -360,10 +360,10 @@ const fn source(capacity: Capacity) -> Option<CapacitySource> {
     }
 }
 
-fn estimate(view: &StoreView) -> Option<StoreEstimate> {
+fn estimate(view: &StoreView) -> Option<StoreCapacityEstimate> {
     let estimate = view.status.estimate?;
-    let age = view.at.since(estimate.at).as_millis();
-    Some(StoreEstimate { iops: estimate.iops, age_ms: u64::try_from(age).unwrap_or(u64::MAX) })
+    let age = view.read_at.since(estimate.sampled_at).as_millis();
+    Some(StoreCapacityEstimate { iops: estimate.iops, age_ms: u64::try_from(age).unwrap_or(u64::MAX) })
 }
 
 /// Returns the status of a disk that is being created or was just deleted.
@@ -378,8 +378,8 @@ fn absent(config: &DiskConfig) -> DiskStatus {
         size_bytes: None,
         allocated_bytes: None,
         layers: None,
-        uncommitted_bytes: None,
-        full: None,
+        uncommitted_metadata_bytes: None,
+        store_full: None,
         worker: None,
         vhost_user: None,
         nbd: None,

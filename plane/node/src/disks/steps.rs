@@ -7,10 +7,10 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, Name};
 use suimon_image::DiskGeometry;
 
 use super::entry::{DiskEntry, DiskMigrationState};
-use super::notices::disk_failed;
+use super::notices::disk_failed_event;
 use super::opening::OpenError;
 use super::required::{RequiredDisk, RequiredDisks, required_sockets};
-use super::store_threads::EVENTUAL_TIMEOUT;
+use super::store_threads::OPTIONAL_RESULT_TIMEOUT;
 use crate::ChangeOptions;
 use crate::change::ValidatedChange;
 use crate::control::Controller;
@@ -21,13 +21,13 @@ use crate::transaction::ChangePhase;
 pub(crate) enum DiskStep {
     /// Sets stores, policies and limits of this configuration. Those absent from it remain until
     /// the change is complete.
-    Limits(Box<HostConfig>),
+    SetLimits(Box<HostConfig>),
     /// Closes a disk that holds a resource of another disk, or is opened again with other
     /// properties.
     Close(Name),
     /// Removes the NBD exports of a disk whose socket another disk or NIC needs. The disk gets this
     /// configuration in a later step.
-    Withdraw(Name, RequiredDisk),
+    RemoveExports(Name, RequiredDisk),
     /// Changes a disk while it is in service.
     Change(Name, RequiredDisk),
     /// Opens a disk that is added or was closed by an earlier step.
@@ -43,9 +43,9 @@ pub(crate) enum DiskStep {
 }
 
 /// Action that undoes a completed [`DiskStep`].
-pub(crate) enum DiskRollback {
+pub(crate) enum DiskUndo {
     /// Restores the limits from before the change.
-    Limits,
+    RestoreLimits,
     /// Opens a closed disk again.
     Reopen(Arc<DiskEntry>),
     /// Sets the former configuration of a disk in service.
@@ -55,13 +55,13 @@ pub(crate) enum DiskRollback {
         /// Changed disk.
         entry: Arc<DiskEntry>,
         /// Configuration before the change.
-        old: RequiredDisk,
+        previous_config: RequiredDisk,
         /// True if the disk was new before the change.
         was_new: bool,
         /// True if the disk's file was to be checked before the change.
         was_unchecked: bool,
         /// True if the image file was created by the change; it is removed.
-        is_made: bool,
+        is_file_created: bool,
     },
     /// Removes an added disk, and its file if the flag says that it was created for the disk.
     Discard(Arc<DiskEntry>, bool),
@@ -81,8 +81,8 @@ impl DiskStep {
     /// Returns the phase in which the step is executed.
     pub(crate) const fn phase(&self) -> ChangePhase {
         match self {
-            Self::Limits(_) => ChangePhase::DiskLimits,
-            Self::Close(_) | Self::Withdraw(..) => ChangePhase::CloseDisks,
+            Self::SetLimits(_) => ChangePhase::SetDiskLimits,
+            Self::Close(_) | Self::RemoveExports(..) => ChangePhase::CloseDisks,
             Self::Change(..) => ChangePhase::ChangeDisks,
             Self::Open { .. } => ChangePhase::OpenDisks,
         }
@@ -94,24 +94,24 @@ impl Controller {
         &mut self,
         step: &DiskStep,
         options: ChangeOptions,
-        undo: &mut Vec<DiskRollback>,
+        undo: &mut Vec<DiskUndo>,
     ) -> Result<(), ApiError> {
         match step {
-            DiskStep::Limits(config) => {
-                undo.push(DiskRollback::Limits);
+            DiskStep::SetLimits(config) => {
+                undo.push(DiskUndo::RestoreLimits);
                 self.shared.disks.set_limits(config, false)
             }
             DiskStep::Close(name) => {
                 if let Some(entry) = self.shared.disks.find(name) {
                     self.close_disk(&entry);
-                    undo.push(DiskRollback::Reopen(entry));
+                    undo.push(DiskUndo::Reopen(entry));
                 }
                 Ok(())
             }
-            DiskStep::Withdraw(name, required) => {
+            DiskStep::RemoveExports(name, required) => {
                 let Some(entry) = self.shared.disks.find(name) else { return Ok(()) };
                 let old = entry.lock().required.clone();
-                undo.push(DiskRollback::Restore(entry.clone(), old));
+                undo.push(DiskUndo::Restore(entry.clone(), old));
                 self.unexport_nbd(&entry, required);
                 if required.config.nbd.is_none() {
                     self.shared.disks.dependencies.plane.detach_clients(entry.id);
@@ -121,7 +121,7 @@ impl Controller {
             DiskStep::Change(name, required) => {
                 let Some(entry) = self.shared.disks.find(name) else { return Ok(()) };
                 let old = entry.lock().required.clone();
-                undo.push(DiskRollback::Restore(entry.clone(), old));
+                undo.push(DiskUndo::Restore(entry.clone(), old));
                 self.change_disk(&entry, required)
             }
             DiskStep::Open { name, required, is_new } => match self.shared.disks.find(name) {
@@ -129,8 +129,8 @@ impl Controller {
                 None => {
                     let entry = self.shared.disks.insert(name.clone(), required.clone());
                     if let Some(shape) = self.awaited_shape(name) {
-                        entry.lock().moving = Some(DiskMigrationState::AwaitingHandover);
-                        undo.push(DiskRollback::Discard(entry.clone(), false));
+                        entry.lock().migration = Some(DiskMigrationState::AwaitingHandover);
+                        undo.push(DiskUndo::Discard(entry.clone(), false));
                         return self.add_incoming(&entry, shape);
                     }
                     entry.set_new(is_new.unwrap_or_default());
@@ -139,7 +139,7 @@ impl Controller {
                     }
                     let opened = self.open_or_keep_faulty(&entry, options);
                     let is_created = *opened.as_ref().unwrap_or(&false);
-                    undo.push(DiskRollback::Discard(entry, is_created));
+                    undo.push(DiskUndo::Discard(entry, is_created));
                     opened.map(|_| ())
                 }
             },
@@ -180,7 +180,7 @@ impl Controller {
         match self.open_disk(entry) {
             Err(error) if options.keeps_faulty_disks => {
                 let reason = error.to_string();
-                self.drafts.push(disk_failed(entry, &reason));
+                self.drafts.push(disk_failed_event(entry, &reason));
                 self.fail_disk(entry, reason);
                 Ok(false)
             }
@@ -193,33 +193,33 @@ impl Controller {
     fn awaited_shape(&self, disk: &Name) -> Option<DiskGeometry> {
         let request = self.incoming_vm.as_ref()?;
         let handed_over =
-            request.handed_over.iter().find(|handed_over| handed_over.name == *disk)?;
+            request.handed_over_disks.iter().find(|handed_over| handed_over.name == *disk)?;
         Some(DiskGeometry {
-            size: handed_over.size_bytes,
-            logical_sector: handed_over.logical_sector,
-            physical_sector: handed_over.physical_sector,
-            block: 0,
+            size_bytes: handed_over.size_bytes,
+            logical_sector_bytes: handed_over.logical_sector_bytes,
+            physical_sector_bytes: handed_over.physical_sector_bytes,
+            block_bytes: 0,
         })
     }
 
     /// Changes a disk in service to a configuration that it can take.
     fn change_disk(&mut self, entry: &DiskEntry, required: &RequiredDisk) -> Result<(), ApiError> {
         let old = std::mem::replace(&mut entry.lock().required, required.clone());
-        let open = entry.lock().open.as_ref().map(|open| (open.shape, open.kind));
+        let open = entry.lock().open.as_ref().map(|open| (open.geometry, open.kind));
         let Some((shape, image_kind)) = open else {
             // The disk has failed. Its retry uses the new configuration.
             return Ok(());
         };
         let plan = required.plan();
-        if let (true, Some(planned), Some(image_kind)) = (plan.has_image(), plan.kind, image_kind) {
+        if let (true, Some(planned), Some(image_kind)) = (plan.has_metadata(), plan.kind, image_kind) {
             if planned != image_kind {
-                let (planned, image_kind) = (planned.word(), image_kind.word());
+                let (planned, image_kind) = (planned.as_str(), image_kind.as_str());
                 let text = format!(
                     "is {planned} in the configuration and {image_kind} in the image; set it to \
                      {image_kind}, or remove it"
                 );
                 let error = ApiError::new(ErrorCode::InvalidValue, text);
-                return Err(error.about(entry.label()).field("kind"));
+                return Err(error.with_resource(entry.label()).with_field("kind"));
             }
         }
         self.shared.disks.apply_full_policy(entry);
@@ -242,25 +242,25 @@ impl Controller {
 
     /// Reverts the steps of a failed change as far as closing disks and removing exports.
     /// [`Self::finish_rollback`] reverts the rest, when all resources are released.
-    pub(crate) fn begin_rollback(&mut self, undo: Vec<DiskRollback>) -> PendingRollback {
+    pub(crate) fn begin_rollback(&mut self, undo: Vec<DiskUndo>) -> PendingRollback {
         let mut returns = PendingRollback::default();
         for step in undo.into_iter().rev() {
             match step {
-                DiskRollback::Limits => returns.has_limits = true,
-                DiskRollback::Reopen(entry) => returns.closed.push(entry),
-                DiskRollback::Restore(entry, old) => {
+                DiskUndo::RestoreLimits => returns.has_limits = true,
+                DiskUndo::Reopen(entry) => returns.closed.push(entry),
+                DiskUndo::Restore(entry, old) => {
                     self.unexport_nbd(&entry, &old);
                     // Steps are reverted in reverse order, so that the last insertion is the
                     // original configuration.
                     returns.changed.insert(entry.name.clone(), (entry, old));
                 }
-                DiskRollback::Close { entry, old, was_new, was_unchecked, is_made: is_created } => {
+                DiskUndo::Close { entry, previous_config: old, was_new, was_unchecked, is_file_created: is_created } => {
                     self.close_and_unmake(&entry, is_created);
                     entry.lock().required = old;
                     entry.set_new(was_new);
                     entry.set_checks_children(was_unchecked);
                 }
-                DiskRollback::Discard(entry, is_created) => {
+                DiskUndo::Discard(entry, is_created) => {
                     self.close_and_unmake(&entry, is_created);
                     self.shared.disks.remove(&entry.name);
                 }
@@ -289,7 +289,7 @@ impl Controller {
                 continue;
             }
             if let Err(OpenError::Failed(error)) =
-                self.open_disk_eventually(&entry, EVENTUAL_TIMEOUT)
+                self.open_disk_with_timeout(&entry, OPTIONAL_RESULT_TIMEOUT)
             {
                 self.fail_disk(&entry, error.to_string());
             }
@@ -312,7 +312,7 @@ impl Controller {
     /// their files if requested.
     pub(crate) fn finish_disks(&mut self, before: &RequiredDisks, to: &ValidatedChange) {
         let after = &to.disks;
-        if let Err(error) = self.devices.created.note_sockets(required_sockets(after)) {
+        if let Err(error) = self.devices.created.record_socket_identities(required_sockets(after)) {
             tracing::warn!(%error, "cannot record which sockets of disks belong to the daemon");
         }
         for name in before.keys().filter(|name| !after.contains_key(*name)) {
@@ -321,10 +321,10 @@ impl Controller {
                 // this name.
                 let opened = entry.lock().open.as_ref().map(|open| open.files.clone());
                 self.close_disk(&entry);
-                self.devices.negotiated_features.forget_disk(&entry.label());
+                self.devices.negotiated_features.remove_disk(&entry.label());
                 // The file of a disk that another node has belongs to that node.
-                if to.options.with_file && !entry.is_away() {
-                    let work = self.shared.file_work(&entry);
+                if to.options.deletes_files && !entry.is_owned_by_other_node() {
+                    let work = self.shared.image_task(&entry);
                     let unsettled = work.reserve_for_removal();
                     let remove = move || {
                         let files = opened.map_or_else(|| work.files(), Ok)?;
@@ -342,8 +342,8 @@ impl Controller {
         if let Err(error) = self.shared.disks.set_limits(&to.state.config, true) {
             tracing::error!(%error, "cannot remove limits of a deleted object");
         }
-        self.shared.disks.release_stores(after);
-        self.shared.disks.remove_measurements(&to.state.config);
+        self.shared.disks.close_unused_stores(after);
+        self.shared.disks.remove_unconfigured_measurements(&to.state.config);
     }
 }
 
@@ -357,9 +357,9 @@ fn may_write_to_parent(old: &RequiredDisk, new: &RequiredDisk) -> bool {
 impl std::fmt::Display for DiskStep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Limits(_) => f.write_str("set limits of disks"),
+            Self::SetLimits(_) => f.write_str("set limits of disks"),
             Self::Close(name) => write!(f, "close disk/{name}"),
-            Self::Withdraw(name, _) => write!(f, "end the NBD export of disk/{name}"),
+            Self::RemoveExports(name, _) => write!(f, "end the NBD export of disk/{name}"),
             Self::Change(name, _) => write!(f, "change disk/{name}"),
             Self::Open { name, .. } => write!(f, "open disk/{name}"),
         }

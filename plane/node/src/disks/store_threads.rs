@@ -20,11 +20,11 @@ use suimon_contract::{ApiError, ErrorCode};
 use suimon_storage_engine::STALLED_AFTER;
 
 pub(crate) use super::store_states::STORE_TIMEOUT;
-use super::store_states::{Operation, StoreStates};
+use super::store_states::{BoxedOperation, StoreStates};
 
 /// Wait for a store by callers that can continue without the result. The operation completes when
 /// the store responds.
-pub(crate) const EVENTUAL_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const OPTIONAL_RESULT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Wait for a store by status requests and retries.
 pub(crate) const STATUS_TIMEOUT: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ const STORE_THREADS_MAX: usize = THREADS_MAX / 2;
 pub(crate) struct StoreThreads {
     state: Arc<Mutex<StoreStates>>,
     /// Function that runs an operation in a new thread; tests replace it.
-    spawn: fn(Operation) -> std::io::Result<()>,
+    spawn: fn(BoxedOperation) -> std::io::Result<()>,
 }
 
 impl Default for StoreThreads {
@@ -50,32 +50,32 @@ impl Default for StoreThreads {
     }
 }
 
-fn spawn_thread(operation: Operation) -> std::io::Result<()> {
+fn spawn_thread(operation: BoxedOperation) -> std::io::Result<()> {
     Builder::new().name("suimon-store".to_owned()).spawn(operation).map(drop)
 }
 
 /// Reason why an operation has no result.
-pub(crate) enum NoResult<T> {
+pub(crate) enum StoreOperationError<T> {
     /// The operation is in progress.
-    Late(StoreWork<T>),
+    TimedOut(PendingStoreOperation<T>),
     /// The operation was not started, or its thread has panicked.
-    Never(ApiError),
+    Failed(ApiError),
 }
 
-impl<T> NoResult<T> {
+impl<T> StoreOperationError<T> {
     /// Abandons the operation, and returns the error for the caller. If the operation completes
     /// later, it is undone.
     pub(crate) fn abandon(self) -> ApiError {
         match self {
-            Self::Late(work) => silent(work.elapsed()),
-            Self::Never(error) => error,
+            Self::TimedOut(work) => silent(work.elapsed()),
+            Self::Failed(error) => error,
         }
     }
 }
 
 /// Operation in progress on a store. Dropping it abandons the operation: its result is undone by
 /// the store thread.
-pub(crate) struct StoreWork<T> {
+pub(crate) struct PendingStoreOperation<T> {
     slot: Arc<ResultSlot<T>>,
     threads: StoreThreads,
     store: PathBuf,
@@ -104,7 +104,7 @@ impl StoreThreads {
     /// operation completes after it was abandoned, `take_back` undoes its result.
     ///
     /// # Errors
-    /// [`NoResult::Late`] if the wait has expired, [`NoResult::Never`] if the operation was not
+    /// [`StoreOperationError::Late`] if the wait has expired, [`StoreOperationError::Failed`] if the operation was not
     /// started or has panicked.
     pub(crate) fn run<T: Send + 'static>(
         &self,
@@ -112,8 +112,8 @@ impl StoreThreads {
         timeout: Duration,
         work: impl FnOnce() -> T + Send + 'static,
         take_back: fn(T),
-    ) -> Result<T, NoResult<T>> {
-        self.begin(store, work, take_back).map_err(NoResult::Never)?.wait(timeout)
+    ) -> Result<T, StoreOperationError<T>> {
+        self.begin(store, work, take_back).map_err(StoreOperationError::Failed)?.wait(timeout)
     }
 
     /// Starts an operation on a store. If the operation completes after it was abandoned,
@@ -126,7 +126,7 @@ impl StoreThreads {
         store: &Path,
         work: impl FnOnce() -> T + Send + 'static,
         take_back: fn(T),
-    ) -> Result<StoreWork<T>, ApiError> {
+    ) -> Result<PendingStoreOperation<T>, ApiError> {
         self.enter(store)?;
         let slot = Arc::new(ResultSlot {
             state: Mutex::new(State::Working),
@@ -150,7 +150,7 @@ impl StoreThreads {
             );
             ApiError::new(ErrorCode::HostError, text)
         })?;
-        Ok(StoreWork { slot, threads: self.clone(), store, started, on_abandon: take_back })
+        Ok(PendingStoreOperation { slot, threads: self.clone(), store, started, on_abandon: take_back })
     }
 
     /// Starts an operation on a store that no caller waits for. The store is silent if the
@@ -158,7 +158,7 @@ impl StoreThreads {
     ///
     /// # Errors
     /// Fails if the store is silent, or no thread is available.
-    pub(super) fn start(
+    pub(super) fn start_detached(
         &self,
         store: &Path,
         work: impl FnOnce() + Send + 'static,
@@ -175,7 +175,7 @@ impl StoreThreads {
     /// Executes an operation without result that must happen as soon as the store responds, such as
     /// closing. Queued if the store is silent, other such operations on it are in progress, or no
     /// thread can be created; [`Self::resume_queued`] then tries again. Waits at most
-    /// [`EVENTUAL_TIMEOUT`]; not at all if the store is silent. Returns false if the operation has
+    /// [`OPTIONAL_RESULT_TIMEOUT`]; not at all if the store is silent. Returns false if the operation has
     /// not ended.
     pub(crate) fn run_eventually(
         &self,
@@ -190,13 +190,13 @@ impl StoreThreads {
         let is_silent = {
             let mut threads = self.lock();
             threads.entry(store).queued.push_back(Box::new(operation));
-            threads.silence(store).is_some()
+            threads.silent_for(store).is_some()
         };
         if let Err(error) = self.drain(store) {
             tracing::warn!(store = %store.display(), %error, "no thread; the operation is queued");
             return false;
         }
-        let timeout = if is_silent { Duration::ZERO } else { EVENTUAL_TIMEOUT };
+        let timeout = if is_silent { Duration::ZERO } else { OPTIONAL_RESULT_TIMEOUT };
         end_receiver.recv_timeout(timeout).is_err_and(is_over)
     }
 
@@ -244,36 +244,36 @@ impl StoreThreads {
     ///
     /// # Errors
     /// Fails if the store is silent.
-    pub(super) fn check(&self, store: &Path) -> Result<(), ApiError> {
-        self.lock().silence(store).map_or(Ok(()), |stalled_for| Err(silent(stalled_for)))
+    pub(super) fn check_responds(&self, store: &Path) -> Result<(), ApiError> {
+        self.lock().silent_for(store).map_or(Ok(()), |stalled_for| Err(silent(stalled_for)))
     }
 
     fn enter(&self, store: &Path) -> Result<(), ApiError> {
         let mut threads = self.lock();
-        if let Some(stalled_for) = threads.silence(store) {
+        if let Some(stalled_for) = threads.silent_for(store) {
             return Err(silent(stalled_for));
         }
         let refuse = |text: String| Err(ApiError::new(ErrorCode::HostError, text));
-        if threads.running_on(store) >= STORE_THREADS_MAX {
+        if threads.running_threads_on(store) >= STORE_THREADS_MAX {
             return refuse(format!(
                 "{STORE_THREADS_MAX} threads wait for this store, the most possible; check its \
                  device, and retry when it responds"
             ));
         }
-        if threads.running() >= THREADS_MAX {
+        if threads.running_threads() >= THREADS_MAX {
             return refuse(format!(
                 "{THREADS_MAX} threads wait for stores, the most possible; check the devices of \
                  the stores, and retry when they respond"
             ));
         }
-        threads.entry(store).running += 1;
+        threads.entry(store).running_threads += 1;
         Ok(())
     }
 
     /// Returns the number of threads started by [`Self::begin`] that work on a store.
     #[cfg(test)]
     pub(super) fn running_on(&self, store: &Path) -> usize {
-        self.lock().running_on(store)
+        self.lock().running_threads_on(store)
     }
 
     fn lock(&self) -> MutexGuard<'_, StoreStates> {
@@ -291,7 +291,7 @@ fn silent(stalled_for: Duration) -> ApiError {
     ApiError::new(ErrorCode::HostError, text)
 }
 
-impl<T> StoreWork<T> {
+impl<T> PendingStoreOperation<T> {
     /// Returns the run time of the operation.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
@@ -306,9 +306,9 @@ impl<T> StoreWork<T> {
     /// Waits at most `timeout` for the result.
     ///
     /// # Errors
-    /// [`NoResult::Late`] if the wait has expired, [`NoResult::Never`] if the thread has
+    /// [`StoreOperationError::Late`] if the wait has expired, [`StoreOperationError::Failed`] if the thread has
     /// panicked.
-    pub(crate) fn wait(self, timeout: Duration) -> Result<T, NoResult<T>> {
+    pub(crate) fn wait(self, timeout: Duration) -> Result<T, StoreOperationError<T>> {
         let (mut state, _) = self
             .slot
             .changed
@@ -320,12 +320,12 @@ impl<T> StoreWork<T> {
                 *state = State::Working;
                 self.note_unawaited();
                 drop(state);
-                Err(NoResult::Late(self))
+                Err(StoreOperationError::TimedOut(self))
             }
             State::GivenUp | State::Empty => {
                 let text =
                     "a thread of the store ended because of a defect in the daemon; see its log";
-                Err(NoResult::Never(ApiError::new(ErrorCode::Internal, text)))
+                Err(StoreOperationError::Failed(ApiError::new(ErrorCode::Internal, text)))
             }
         }
     }
@@ -334,12 +334,12 @@ impl<T> StoreWork<T> {
     /// that the thread cannot end meanwhile.
     fn note_unawaited(&self) {
         if !self.slot.is_unawaited.swap(true, Ordering::AcqRel) {
-            self.threads.lock().entry(&self.store).unawaited.push(self.started);
+            self.threads.lock().entry(&self.store).unawaited_since.push(self.started);
         }
     }
 }
 
-impl<T> Drop for StoreWork<T> {
+impl<T> Drop for PendingStoreOperation<T> {
     fn drop(&mut self) {
         let mut state = self.slot.lock();
         if let State::Done(result) = std::mem::replace(&mut *state, State::GivenUp) {
@@ -385,11 +385,11 @@ impl<T> Drop for Guard<T> {
         }
         drop(state);
         let mut threads = self.threads.lock();
-        threads.entry(&self.store).running -= 1;
+        threads.entry(&self.store).running_threads -= 1;
         if self.slot.is_unawaited.load(Ordering::Acquire) {
             threads.end_unawaited(&self.store, self.started);
         }
-        threads.forget_idle(&self.store);
+        threads.remove_if_idle(&self.store);
     }
 }
 

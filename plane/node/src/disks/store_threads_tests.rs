@@ -11,10 +11,10 @@ fn gated() -> (Sender<()>, impl FnOnce() + Send + 'static) {
     })
 }
 
-fn late<T>(result: Result<T, NoResult<T>>) -> StoreWork<T> {
+fn late<T>(result: Result<T, StoreOperationError<T>>) -> PendingStoreOperation<T> {
     match result {
-        Err(NoResult::Late(work)) => work,
-        Err(NoResult::Never(error)) => panic!("{error}"),
+        Err(StoreOperationError::TimedOut(work)) => work,
+        Err(StoreOperationError::Failed(error)) => panic!("{error}"),
         Ok(_) => panic!("it has answered"),
     }
 }
@@ -29,7 +29,7 @@ fn threads_are_bounded_and_become_available_again() {
         waiting.push((gate, late(threads.run(&path, Duration::ZERO, work, drop))));
     }
     let one_more = || threads.run(Path::new("/srv/more"), PATIENCE, || 7, drop);
-    let Err(NoResult::Never(error)) = one_more() else { panic!("one too many") };
+    let Err(StoreOperationError::Failed(error)) = one_more() else { panic!("one too many") };
     assert!(error.message.contains("64 threads"), "{error}");
     drop(waiting);
     wait_until("a thread is available", || matches!(one_more(), Ok(7)));
@@ -45,14 +45,14 @@ fn one_store_leaves_threads_for_the_others() {
         let (gate, work) = gated();
         waiting.push((gate, late(threads.run(hung, Duration::ZERO, work, drop))));
     }
-    let Err(NoResult::Never(error)) = threads.run(hung, PATIENCE, || 7, drop) else {
+    let Err(StoreOperationError::Failed(error)) = threads.run(hung, PATIENCE, || 7, drop) else {
         panic!("one too many")
     };
     assert!(error.message.contains("32 threads wait for this store"), "{error}");
     assert!(matches!(threads.run(responsive, PATIENCE, || 7, drop), Ok(7)));
     // The threads of a silent store do not count for other stores.
-    wait_until("the store is silent", || threads.check(hung).is_err());
-    assert_eq!(threads.lock().running(), 0);
+    wait_until("the store is silent", || threads.check_responds(hung).is_err());
+    assert_eq!(threads.lock().running_threads(), 0);
     drop(waiting);
     wait_until("no operation on a store is in progress or queued", || threads.lock().0.is_empty());
 }
@@ -62,11 +62,11 @@ fn a_store_is_silent_while_an_operation_that_no_caller_waits_for_is_late() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let (gate, work) = gated();
-    threads.start(store, work).unwrap();
-    wait_until("the store is silent", || threads.check(store).is_err());
-    assert!(threads.start(store, || ()).is_err());
+    threads.start_detached(store, work).unwrap();
+    wait_until("the store is silent", || threads.check_responds(store).is_err());
+    assert!(threads.start_detached(store, || ()).is_err());
     drop(gate);
-    wait_until("the store is not silent", || threads.check(store).is_ok());
+    wait_until("the store is not silent", || threads.check_responds(store).is_ok());
     wait_until("no operation on a store is in progress or queued", || threads.lock().0.is_empty());
 }
 
@@ -76,14 +76,14 @@ fn a_store_that_answers_each_operation_in_time_is_not_silent() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let (mut gate, work) = gated();
-    threads.start(store, work).unwrap();
+    threads.start_detached(store, work).unwrap();
     let started = Instant::now();
     while started.elapsed() < STORE_TIMEOUT + Duration::from_secs(2) {
         let (next, work) = gated();
-        threads.start(store, work).unwrap();
+        threads.start_detached(store, work).unwrap();
         drop(std::mem::replace(&mut gate, next));
         std::thread::sleep(Duration::from_millis(200));
-        threads.check(store).unwrap();
+        threads.check_responds(store).unwrap();
     }
 }
 
@@ -101,7 +101,7 @@ fn eventual_operations_have_one_thread_per_store_and_make_it_silent() {
     }
     // Five waits of 2 s until the store is silent, and none afterwards. 21 waits would be 42 s.
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
-    assert!(threads.check(store).is_err());
+    assert!(threads.check_responds(store).is_err());
     assert_eq!(threads.lock().entry(store).queued.len(), 20);
     assert!(threads.run_eventually(Path::new("/srv/two"), || ()));
     drop(gate);
@@ -112,7 +112,7 @@ fn eventual_operations_have_one_thread_per_store_and_make_it_silent() {
 
 #[test]
 fn eventual_operations_survive_a_panic_and_a_lack_of_threads() {
-    fn refuse(_: Operation) -> std::io::Result<()> {
+    fn refuse(_: BoxedOperation) -> std::io::Result<()> {
         Err(std::io::Error::other("no thread is left"))
     }
     let store = Path::new("/srv/one");
@@ -137,7 +137,7 @@ fn a_panic_of_a_thread_is_reported_and_releases_its_slot() {
     let threads = StoreThreads::default();
     let store = Path::new("/srv/one");
     let result = threads.run(store, PATIENCE, || panic!("a test of what a defect does"), |()| ());
-    let Err(NoResult::Never(error)) = result else { panic!("it has answered") };
+    let Err(StoreOperationError::Failed(error)) = result else { panic!("it has answered") };
     assert_eq!(error.code, ErrorCode::Internal);
     wait_until("no thread works on the store", || threads.running_on(store) == 0);
 }
@@ -154,7 +154,7 @@ fn a_store_is_silent_from_the_timeout_until_it_responds() {
     assert!(first.is_stalled());
     let started = Instant::now();
     let rejection = threads.run(store, PATIENCE, || 7, drop);
-    let Err(NoResult::Never(error)) = rejection else { panic!("it is silent") };
+    let Err(StoreOperationError::Failed(error)) = rejection else { panic!("it is silent") };
     assert!(error.message.contains("has not responded for"), "{error}");
     assert!(matches!(threads.run(Path::new("/srv/two"), PATIENCE, || 7, drop), Ok(7)));
     assert!(started.elapsed() < PATIENCE);

@@ -2,7 +2,7 @@ use suimon_contract::{
     ErrorCode, EventKind, HostConfig, OperationState, StorageState, StoreCapacity,
 };
 
-use suimon_ports::{FaultKind, PortFault};
+use suimon_ports::{FaultKind, QueueFault};
 use suimon_quantity::DiskId;
 use suimon_storage::{PlaneNotice, QueueKey};
 
@@ -194,7 +194,7 @@ fn a_disk_grows_in_service_and_its_clients_are_notified() {
     assert_eq!(sizes(&harness), [Some(3 << 20); 2]);
     assert_eq!(harness.disks.resized(), [3 << 20], "the VM of the one that has a VM");
     let exported = harness.disks.exported().into_iter();
-    assert_eq!(exported.map(|export| export.bytes).collect::<Vec<_>>(), [3 << 20; 2]);
+    assert_eq!(exported.map(|export| export.size_bytes).collect::<Vec<_>>(), [3 << 20; 2]);
     let events = harness.wait_events(EventKind::DiskResized.id(), 2);
     let subjects: Vec<&str> = events.iter().map(|event| event.subject.as_str()).collect();
     assert_eq!(subjects, ["disk/boot", "disk/data"]);
@@ -307,7 +307,7 @@ fn minimums_above_the_capacity_are_rejected_unless_forced() {
     assert!(text.contains("minimums is 1000 IOPS") && text.contains("is 900"), "{text}");
     assert_eq!(harness.disks.admitted_minimums()[0].minimums_iops, 600);
 
-    let options = ChangeOptions { force: true, ..ChangeOptions::default() };
+    let options = ChangeOptions { forces_minimums: true, ..ChangeOptions::default() };
     let operation = harness.node.submit_with(edit(), options).unwrap();
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded);
@@ -341,7 +341,7 @@ fn the_file_of_a_deleted_disk_is_deleted_only_on_request() {
     let delete = |disk: &str| Edit::Disk(ResourceEdit::Delete(name(disk)));
     harness.change(delete("boot"));
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw", "data.vhdx"]);
-    let options = ChangeOptions { with_file: true, ..ChangeOptions::default() };
+    let options = ChangeOptions { deletes_files: true, ..ChangeOptions::default() };
     let operation = harness.node.submit_with(delete("data"), options).unwrap();
     harness.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(harness.disks.files(DISK_STORE), ["boot.raw"]);
@@ -422,7 +422,7 @@ fn a_queue_that_the_host_cannot_serve_is_reported() {
     let harness = Harness::with_store();
     harness.apply_ok(&two_disks());
     for queue in [QueueKey::Client(7), QueueKey::Ring(1)] {
-        let fault = PortFault { kind: FaultKind::Host, detail: "os error 28".to_owned() };
+        let fault = QueueFault { kind: FaultKind::SystemCallFailed, detail: "os error 28".to_owned() };
         harness.disks.report(PlaneNotice::QueueFault { disk: DiskId(0), queue, fault });
     }
     let events = || harness.events(EventKind::DiskQueueFailed.id());

@@ -16,7 +16,7 @@ use suimon_ports::{FileName, StateStore, StateStoreError};
 
 use super::required::{RequiredDisk, file_name};
 use super::work::DiskFileJob;
-use crate::disks::records::DISK_WORK;
+use crate::disks::records::DISK_JOBS_TABLE;
 use crate::state::{decode, scan_all};
 
 /// Persistent record of a job.
@@ -60,7 +60,7 @@ impl JobRecord {
         }
     }
 
-    pub(super) const fn work(&self) -> &DiskFileJob {
+    pub(super) const fn job(&self) -> &DiskFileJob {
         &self.work
     }
 
@@ -91,7 +91,7 @@ impl JobRecord {
         };
         // If a source has an invalid name, the job starts from the beginning.
         let sources: Option<Vec<SourceFile>> = self.sources.iter().map(source).collect();
-        Checkpoint { at_bytes: self.at_bytes, sources: sources.unwrap_or_default() }
+        Checkpoint { completed_bytes: self.at_bytes, sources: sources.unwrap_or_default() }
     }
 
     /// Records a checkpoint. If it is beyond the previous one, resets the number of attempts.
@@ -101,19 +101,19 @@ impl JobRecord {
             Some(StoredSource { file: source.name.as_str().parse().ok()?, len, modified_unix_s })
         };
         let Some(sources) = checkpoint.sources.iter().map(source).collect() else { return };
-        if checkpoint.at_bytes > self.at_bytes {
+        if checkpoint.completed_bytes > self.at_bytes {
             self.attempts = 0;
         }
-        (self.at_bytes, self.sources) = (checkpoint.at_bytes, sources);
+        (self.at_bytes, self.sources) = (checkpoint.completed_bytes, sources);
     }
 }
 
 /// Loads the records of jobs that former daemons did not complete.
 pub(crate) fn load_unfinished(store: &dyn StateStore) -> Result<UnfinishedJobs, StateStoreError> {
     let mut jobs = BTreeMap::new();
-    scan_all(store, DISK_WORK, &mut |key, value| {
+    scan_all(store, DISK_JOBS_TABLE, &mut |key, value| {
         if let Ok(disk) = key.parse::<Name>() {
-            jobs.insert(disk, decode(DISK_WORK, key, value)?);
+            jobs.insert(disk, decode(DISK_JOBS_TABLE, key, value)?);
         }
         Ok(())
     })?;

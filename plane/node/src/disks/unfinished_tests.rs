@@ -121,7 +121,7 @@ fn a_job_without_a_checkpoint_starts_again_after_a_kill_and_can_be_cancelled() {
     wait_until("the job is in progress", || {
         harness.node.operation(operation.id).unwrap().steps_done > 100
     });
-    assert_eq!(harness.node.disk("data").unwrap().state, StorageState::Working);
+    assert_eq!(harness.node.disk("data").unwrap().state, StorageState::OperationInProgress);
     assert_eq!(harness.wait_event(EventKind::DiskWorkResumed.id()).fields["from_bytes"], "0");
     harness.node.cancel_operation(operation.id);
     let operation = harness.node.wait_operation(operation.id, DEADLINE).unwrap();
@@ -182,7 +182,7 @@ fn a_resumed_job_waits_for_its_store() {
     let files = harness.disks.take_store(DISK_STORE);
     let operation = goes_on(&harness);
     wait_until("the job waits for the store", || {
-        let step = harness.node.operation(operation.id).unwrap().step;
+        let step = harness.node.operation(operation.id).unwrap().current_step;
         step.is_some_and(|step| step.starts_with("waiting for the store"))
     });
     harness.disks.put_store(DISK_STORE, files);
@@ -200,7 +200,7 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
         wait_until("the conversion waits for space", || {
             let operations = harness.node.operations();
             let conversion = operations.iter().find(|operation| operation.kind == "disk convert");
-            let step = conversion.and_then(|conversion| conversion.step.as_deref());
+            let step = conversion.and_then(|conversion| conversion.current_step.as_deref());
             step.is_some_and(|step| step.contains("store fast is full"))
         });
     };
@@ -223,7 +223,7 @@ fn a_job_waits_for_space_over_restarts_unless_its_disk_reports_full_stores() {
     harness.disks.store(DISK_STORE).set_change_limit(Some(0));
     let operation = harness.node.start_disk_job(&name("data"), convert()).unwrap();
     wait_until("the conversion waits for space", || {
-        let step = harness.node.operation(operation.id).unwrap().step.unwrap_or_default();
+        let step = harness.node.operation(operation.id).unwrap().current_step.unwrap_or_default();
         step.contains("store fast is full")
     });
     harness.disks.store(DISK_STORE).set_change_limit(None);

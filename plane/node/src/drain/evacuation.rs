@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, DrainPlan, DrainRequest, DrainedVm, ErrorCode, EventKind, MigrateVmRequest, Name,
+    ApiError, DrainPlan, DrainRequest, VmDrainPlan, ErrorCode, EventKind, MigrateVmRequest, Name,
     OperationState, VmState,
 };
 
@@ -31,7 +31,7 @@ impl Shared {
         let vms = self.vms.all();
         let vms = vms.iter().map(|entry| {
             let vm = self.plan_vm(entry, request, &migrations, &BTreeSet::new());
-            if let Some(target) = &vm.to {
+            if let Some(target) = &vm.destination {
                 *migrations.entry(target.clone()).or_default() += 1;
             }
             vm
@@ -47,15 +47,15 @@ impl Shared {
         request: &DrainRequest,
         migrations: &SentPerNode,
         in_vain: &BTreeSet<Name>,
-    ) -> DrainedVm {
+    ) -> VmDrainPlan {
         let vm = entry.name.clone();
         if entry.view().state == VmState::Stopped && entry.view().migration.is_none() {
             let reason = Some("it is not running".to_owned());
-            return DrainedVm { vm, to: None, reason, blocks_drain: false };
+            return VmDrainPlan { vm, destination: None, reason, blocks_drain: false };
         }
         match self.find_node(entry, request, migrations, in_vain) {
-            Ok(target) => DrainedVm { vm, to: Some(target), reason: None, blocks_drain: false },
-            Err(reason) => DrainedVm { vm, to: None, reason: Some(reason), blocks_drain: true },
+            Ok(target) => VmDrainPlan { vm, destination: Some(target), reason: None, blocks_drain: false },
+            Err(reason) => VmDrainPlan { vm, destination: None, reason: Some(reason), blocks_drain: true },
         }
     }
 
@@ -69,9 +69,9 @@ impl Shared {
         let message = |error: ApiError| error.message;
         entry.check_can_migrate().map_err(message)?;
         let arrival = self.outgoing_request(&entry.name).map_err(message)?;
-        let _marks = self.mark_stores(&arrival.stores).map_err(message)?;
+        let _marks = self.create_store_markers(&arrival.stores).map_err(message)?;
         let desired = self.desired();
-        let is_requested = |name: &Name| request.to.is_empty() || request.to.contains(name);
+        let is_requested = |name: &Name| request.destinations.is_empty() || request.destinations.contains(name);
         let mut nodes: Vec<&Name> = desired.config.nodes.iter().map(|node| &node.name).collect();
         nodes.retain(|name| is_requested(name) && !in_vain.contains(*name));
         nodes.sort_by_key(|name| migrations.get(*name).copied().unwrap_or_default());
@@ -79,8 +79,8 @@ impl Shared {
         for name in nodes {
             let peer = self.peer_node(name).map_err(|error| vec![error]);
             let checked = peer.and_then(|peer| {
-                let checked = peer.check_arrival(&arrival);
-                checked.map_err(|error| vec![self.arrival_error(name, peer.as_ref(), error)])
+                let checked = peer.check_incoming_migration(&arrival);
+                checked.map_err(|error| vec![self.migration_request_error(name, peer.as_ref(), error)])
             });
             match checked {
                 Ok(_) => return Ok(name.clone()),
@@ -104,7 +104,7 @@ impl Shared {
             return self.check_going_on(operation);
         };
         let (mut migrations, mut results) =
-            (SentPerNode::new(), BTreeMap::<Name, DrainedVm>::new());
+            (SentPerNode::new(), BTreeMap::<Name, VmDrainPlan>::new());
         loop {
             // The VM of an incoming migration that began before the drain may be added meanwhile.
             let entries = self.vms.all();
@@ -113,10 +113,10 @@ impl Shared {
                 break;
             };
             let (completed, total) = (results.len(), results.len().max(entries.len()));
-            operation.progress(completed, total, &entry.label());
+            operation.report_progress(completed, total, &entry.label());
             let vm = self.migrate_vm(entry, &request, (&mut migrations, operation))?;
             results.insert(entry.name.clone(), vm);
-            operation.report(results.values().map(ToString::to_string).collect());
+            operation.set_report(results.values().map(ToString::to_string).collect());
         }
         self.report_result(results.values())
     }
@@ -127,14 +127,14 @@ impl Shared {
         entry: &Arc<VmEntry>,
         request: &DrainRequest,
         (migrations, operation): (&mut SentPerNode, &OperationHandle),
-    ) -> Result<DrainedVm, ApiError> {
+    ) -> Result<VmDrainPlan, ApiError> {
         self.await_settled(entry, operation)?;
         let mut in_vain = BTreeSet::new();
         let mut failed = None;
         loop {
             self.check_going_on(operation)?;
             let mut vm = self.plan_vm(entry, request, migrations, &in_vain);
-            let Some(target) = &vm.to else {
+            let Some(target) = &vm.destination else {
                 // The failure of a migration is more specific than the lack of further nodes.
                 vm.reason = failed.or(vm.reason);
                 return Ok(vm);
@@ -176,7 +176,7 @@ impl Shared {
     fn check_going_on(&self, operation: &OperationHandle) -> Result<(), ApiError> {
         if self.drain.stops() {
             let text = "the daemon is stopping; the next one continues the drain";
-            return Err(ApiError::new(ErrorCode::HostError, text).about("host"));
+            return Err(ApiError::new(ErrorCode::HostError, text).with_resource("host"));
         }
         operation.check_cancelled().map_err(|_| {
             let reason = "the drain was cancelled; VMs that have left stay on the other nodes";
@@ -188,7 +188,7 @@ impl Shared {
                 ),
                 false => reason.to_owned(),
             };
-            ApiError::new(ErrorCode::Cancelled, text).about("host")
+            ApiError::new(ErrorCode::Cancelled, text).with_resource("host")
         })
     }
 
@@ -202,10 +202,10 @@ impl Shared {
         operation: &OperationHandle,
     ) -> Result<Result<(), String>, ApiError> {
         let request = MigrateVmRequest {
-            to: target.clone(),
+            destination: target.clone(),
             downtime_ms: request.downtime_ms,
-            bandwidth: request.bandwidth,
-            with_files: request.with_files,
+            bandwidth_max_bytes_per_s: request.bandwidth_max_bytes_per_s,
+            deletes_source_files: request.deletes_source_files,
         };
         let id = match self.begin_migration(&entry.name, request) {
             Ok(id) => id,
@@ -232,12 +232,12 @@ impl Shared {
 
     fn report_result<'v>(
         &self,
-        results: impl Iterator<Item = &'v DrainedVm>,
+        results: impl Iterator<Item = &'v VmDrainPlan>,
     ) -> Result<(), ApiError> {
         let mut remaining = Vec::new();
         let (mut migrated, mut total) = (0_usize, 0_usize);
         for vm in results {
-            migrated += usize::from(vm.to.is_some());
+            migrated += usize::from(vm.destination.is_some());
             total += 1;
             remaining.extend(vm.blocks_drain.then(|| vm.to_string()));
         }
@@ -264,7 +264,7 @@ impl Shared {
             "{remaining}. Node {name} accepts no VM meanwhile; retry with `suimon node drain \
              {name}`, or end it with `suimon node undrain {name}`"
         );
-        Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
+        Err(ApiError::new(ErrorCode::Conflict, text).with_resource("host"))
     }
 
     fn record_drained(&self) -> Result<(), ApiError> {
@@ -273,6 +273,6 @@ impl Shared {
         let Some(stored) = &mut state.stored else { return Ok(()) };
         stored.is_empty = true;
         let stored = stored.clone();
-        self.store_drain(Some(&stored))
+        self.save_drain(Some(&stored))
     }
 }

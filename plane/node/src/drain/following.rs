@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(500);
 impl Shared {
     /// Mirrors the drain of another node into `operation` until it has ended. Cancellation of
     /// `operation` cancels the drain.
-    pub(super) fn mirror_remote(
+    pub(super) fn mirror_remote_drain(
         &self,
         (name, peer): (&Name, &dyn PeerNode),
         remote_operation: Operation,
@@ -32,9 +32,9 @@ impl Shared {
         let mut is_cancelled = false;
         while now.state == OperationState::Running {
             if silent_since.is_none() {
-                let step = now.step.as_deref().unwrap_or_default();
-                operation.progress(now.steps_done, now.steps, step);
-                operation.report(now.report.clone());
+                let step = now.current_step.as_deref().unwrap_or_default();
+                operation.report_progress(now.steps_done, now.steps_total, step);
+                operation.set_report(now.report.clone());
             }
             if self.drain.stops() {
                 let text = format!(
@@ -55,13 +55,13 @@ impl Shared {
                         return Err(lost_node_error(name, PeerError::Unreachable(reason)));
                     }
                     let step = format!("node {name} does not respond: {reason}");
-                    operation.progress(now.steps_done, now.steps, &step);
+                    operation.report_progress(now.steps_done, now.steps_total, &step);
                     std::thread::sleep(PAUSE);
                 }
                 Err(error) => return Err(lost_node_error(name, error)),
             }
         }
-        operation.report(now.report);
+        operation.set_report(now.report);
         now.error.map_or(Ok(()), Err)
     }
 }
@@ -81,7 +81,7 @@ fn next(peer: &dyn PeerNode, before: &Operation) -> Result<Operation, PeerError>
         return peer.operation(id);
     }
     let (state, error) = match drain {
-        Some(drain) if drain.is_empty => (OperationState::Succeeded, None),
+        Some(drain) if drain.is_drained => (OperationState::Succeeded, None),
         Some(_) => {
             let text = "the drain has ended, and VMs run on the node still; its events name them";
             (OperationState::Failed, Some(ApiError::new(ErrorCode::Conflict, text)))

@@ -33,7 +33,7 @@ impl Shared {
         Some(DrainStatus {
             since_unix_ms: stored.since_unix_ms,
             // A VM may have been started since.
-            is_empty: stored.is_empty && self.no_vm_runs(),
+            is_drained: stored.is_empty && self.no_vm_runs(),
             operation: state.operation,
         })
     }
@@ -54,7 +54,7 @@ impl Shared {
         let text = format!(
             "node {name} is drained and accepts no VM; `suimon node undrain {name}` ends that"
         );
-        Err(ApiError::new(ErrorCode::Conflict, text).about("host"))
+        Err(ApiError::new(ErrorCode::Conflict, text).with_resource("host"))
     }
 
     fn resolve_node(&self, name: &str) -> Result<Target, ApiError> {
@@ -71,20 +71,20 @@ impl Shared {
 
     fn check_drain_request(&self, request: &DrainRequest) -> Result<(), ApiError> {
         let refuse = |field: &str, text: String| {
-            Err(ApiError::new(ErrorCode::InvalidValue, text).about("host").field(field))
+            Err(ApiError::new(ErrorCode::InvalidValue, text).with_resource("host").with_field(field))
         };
         if !(1..=DOWNTIME_MS_MAX).contains(&request.downtime_ms) {
             let text = format!("must be from 1 to {DOWNTIME_MS_MAX}, not {}", request.downtime_ms);
             return refuse("downtime_ms", text);
         }
-        if request.bandwidth.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
+        if request.bandwidth_max_bytes_per_s.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
             let text = "must be more than 0; omit it for no limit";
             return refuse("bandwidth", text.to_owned());
         }
         let desired = self.desired();
         let is_node = |name: &Name| desired.config.nodes.iter().any(|node| node.name == *name);
-        match request.to.iter().find(|name| !is_node(name)) {
-            Some(name) => Err(not_found(ResourceKind::Node, name).field("to")),
+        match request.destinations.iter().find(|name| !is_node(name)) {
+            Some(name) => Err(not_found(ResourceKind::Node, name).with_field("to")),
             None => Ok(()),
         }
     }
@@ -113,20 +113,20 @@ impl Shared {
                 "the host is already being drained; wait for it with `suimon operation watch \
                  {operation}`"
             );
-            return Err(ApiError::new(ErrorCode::Conflict, text).about("host"));
+            return Err(ApiError::new(ErrorCode::Conflict, text).with_resource("host"));
         }
         let operation = self.add_drain()?;
         let before = state.stored.clone();
         let since = before.as_ref().map(|stored| stored.since_unix_ms);
         let since_unix_ms = since.unwrap_or_else(|| (self.clock)());
         let stored = StoredDrain { request, since_unix_ms, is_empty: false };
-        self.store_drain(Some(&stored))?;
+        self.save_drain(Some(&stored))?;
         state.stored = Some(stored);
         // The lock is held: two requests do not start two threads, and the thread waits for it.
         let id = match self.begin_emptying(&mut state, operation) {
             Ok(id) => id,
             Err(error) => {
-                self.store_drain(before.as_ref())?;
+                self.save_drain(before.as_ref())?;
                 state.stored = before;
                 return Err(error);
             }
@@ -150,7 +150,7 @@ impl Shared {
         if state.stored.is_none() {
             return Ok(());
         }
-        self.store_drain(None)?;
+        self.save_drain(None)?;
         state.stored = None;
         if let Some(operation) = state.operation {
             self.operations.cancel(operation);
@@ -161,7 +161,7 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn store_drain(&self, stored: Option<&StoredDrain>) -> Result<(), ApiError> {
+    pub(super) fn save_drain(&self, stored: Option<&StoredDrain>) -> Result<(), ApiError> {
         let value = stored.map(|stored| encode(DRAIN, stored)).transpose();
         let value = value.map_err(|error| crate::errors::store_error(&error))?;
         let result = self.store.commit(&[(HOST, DRAIN.to_owned(), value)]);
@@ -195,7 +195,7 @@ impl Shared {
             Err(error) => {
                 state.operation = None;
                 let text = format!("cannot start the thread that drains the host: {error}");
-                Err(ApiError::new(ErrorCode::HostError, text).about("host"))
+                Err(ApiError::new(ErrorCode::HostError, text).with_resource("host"))
             }
         }
     }
@@ -249,7 +249,7 @@ impl Node {
         let follower = Arc::clone(shared);
         let follow = move || {
             let result =
-                follower.mirror_remote((&name, peer.as_ref()), remote_operation, &operation);
+                follower.mirror_remote_drain((&name, peer.as_ref()), remote_operation, &operation);
             operation.end(&result);
         };
         let thread = Builder::new().name("suimon-drain-far".to_owned()).spawn(follow);

@@ -108,7 +108,7 @@ fn a_drained_node_migrates_its_vms_and_accepts_none_until_it_is_undrained() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(operation.report, lines);
     assert_eq!(site.running(), [vec![], vec!["a".to_owned()], vec!["b".to_owned()]]);
-    assert!(first.host_status().drain.unwrap().is_empty);
+    assert!(first.host_status().drain.unwrap().is_drained);
     site.wait_event(EventKind::NodeDrained);
     site.wait_event(EventKind::NodeEmptied);
 
@@ -117,7 +117,7 @@ fn a_drained_node_migrates_its_vms_and_accepts_none_until_it_is_undrained() {
     let nodes_shown = second.nodes();
     assert!(nodes_shown[0].drain.is_some() && nodes_shown[1].drain.is_none(), "{nodes_shown:?}");
     let request_back =
-        MigrateVmRequest { to: name("one"), downtime_ms: 300, bandwidth: None, with_files: false };
+        MigrateVmRequest { destination: name("one"), downtime_ms: 300, bandwidth_max_bytes_per_s: None, deletes_source_files: false };
     let errors = second.check_migration(&name("a"), &request_back).unwrap_err();
     assert!(errors[0].message.contains("suimon node undrain one"), "{errors:?}");
     second.undrain("one").unwrap();
@@ -147,7 +147,7 @@ fn a_vm_that_cannot_migrate_is_reported_and_migrates_later() {
     assert_eq!(site.running()[0], ["a", "b"]);
     site.wait_event(EventKind::NodeNotEmptied);
     assert!(site.nodes[0].events(EventKind::NodeEmptied.id()).is_empty());
-    assert!(!site.nodes[0].node.host_status().drain.unwrap().is_empty);
+    assert!(!site.nodes[0].node.host_status().drain.unwrap().is_drained);
     assert_eq!(site.nodes[0].node.vm("a").unwrap().state, VmState::Running);
 }
 
@@ -170,7 +170,7 @@ fn invalid_drain_requests_are_rejected() {
     let first = &site.nodes[0].node;
     let unknown_node = first.drain("four", DrainRequest::default()).unwrap_err();
     assert_eq!(unknown_node.code, ErrorCode::NotFound);
-    let request = DrainRequest { to: vec![name("four")], ..DrainRequest::default() };
+    let request = DrainRequest { destinations: vec![name("four")], ..DrainRequest::default() };
     assert_eq!(first.drain("one", request).unwrap_err().code, ErrorCode::NotFound);
     let zero = DrainRequest { downtime_ms: 0, ..DrainRequest::default() };
     assert_eq!(first.drain("one", zero).unwrap_err().field.as_deref(), Some("downtime_ms"));
@@ -257,7 +257,7 @@ fn a_drain_continues_after_a_restart() {
     let has_gone = || site.running()[0].is_empty();
     wait_until("both VMs have left", has_gone);
     wait_until("the drain is shown as empty", || {
-        site.nodes[0].node.host_status().drain.is_some_and(|drain| drain.is_empty)
+        site.nodes[0].node.host_status().drain.is_some_and(|drain| drain.is_drained)
     });
     let result = site.nodes[0].node.shared().check_not_drained();
     assert!(result.is_err(), "the node is still drained");
@@ -268,7 +268,7 @@ fn a_drained_host_is_empty_only_while_no_vm_runs() {
     let site = Site::new();
     let operation = site.drain(0, "one", DrainRequest::default());
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
-    let is_empty = || site.nodes[0].node.host_status().drain.unwrap().is_empty;
+    let is_empty = || site.nodes[0].node.host_status().drain.unwrap().is_drained;
     assert!(is_empty());
     site.do_with(0, "idle", VmAction::Start);
     assert!(!is_empty(), "a VM was started");

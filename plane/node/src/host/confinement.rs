@@ -17,7 +17,7 @@ pub struct DeniedCall {
     /// Kind of the calling thread, such as `worker`.
     pub thread_kind: String,
     /// Thread id of the calling thread; 0 if unknown.
-    pub thread: u32,
+    pub thread_id: u32,
     /// Number of denied calls since the daemon started.
     pub count: u64,
 }
@@ -46,15 +46,15 @@ pub(crate) fn start_event(status: &ConfinementStatus) -> EventDraft {
         ),
     };
     let mut draft = EventDraft::new(kind, "host", text).with("mode", status.mode.as_str());
-    for layer in &status.layers {
-        draft = draft.with(&layer.threads, layer.summary());
+    for layer in &status.thread_confinements {
+        draft = draft.with(&layer.thread_kind, layer.summary());
     }
     draft
 }
 
 /// Returns the event of a denied system call.
 pub(crate) fn denied_event(denied: &DeniedCall) -> EventDraft {
-    let DeniedCall { call, thread_kind: thread_group, thread, count } = denied;
+    let DeniedCall { call, thread_kind: thread_group, thread_id: thread, count } = denied;
     let text = format!(
         "A {thread_group} thread called {call}, which is not in its allow list, and the kernel \
          denied it; {count} such calls since the start. The daemon has a defect or was \

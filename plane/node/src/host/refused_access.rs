@@ -15,12 +15,12 @@ pub struct RefusedAccess {
     /// Refused requests since the previous event about this peer.
     pub count: u64,
     /// Time from the first to the last of them in seconds, rounded up.
-    pub seconds: u64,
+    pub period_s: u64,
 }
 
 /// Returns the event about refused requests. Peers cause it at will, from many addresses.
-pub(crate) fn event(refused: &RefusedAccess) -> EventDraft {
-    let RefusedAccess { listener, peer, count, seconds } = refused;
+pub(crate) fn refused_access_event(refused: &RefusedAccess) -> EventDraft {
+    let RefusedAccess { listener, peer, count, period_s: seconds } = refused;
     let source = peer.as_deref().unwrap_or("other peers");
     let text = format!(
         "[{listener}] refused {count} requests with a wrong token or login code from {source} \
@@ -32,5 +32,5 @@ pub(crate) fn event(refused: &RefusedAccess) -> EventDraft {
         .with("peer", source)
         .with("count", count)
         .with("seconds", seconds)
-        .repeated()
+        .rate_limited()
 }

@@ -9,11 +9,11 @@ use suimon_contract::{
 };
 use suimon_image_files::inspect;
 use suimon_image_files::inspect::ImageTarget;
-use suimon_image_files::{DiskError, HostInputs, RemainingRecords};
+use suimon_image_files::{DiskError, HostInputs, RemainingRecordPolicy};
 use suimon_ports::{FileName, StoreFiles};
 
 use crate::disks::{
-    LOCK_RELEASE_MAX, disk_error, disk_format, file_name, store_file_error, until_unlocked,
+    LOCK_RELEASE_TIMEOUT, disk_error, disk_format, file_name, store_file_error, retry_until_unlocked,
 };
 use crate::errors::not_found;
 use crate::events::EventDraft;
@@ -29,7 +29,7 @@ struct TargetImage {
 
 impl TargetImage {
     fn target(&self) -> ImageTarget<'_> {
-        ImageTarget { files: &self.files, name: &self.name, format: self.format, prefix: "" }
+        ImageTarget { files: &self.files, name: &self.name, format: self.format, display_prefix: "" }
     }
 
     fn to_api_error(&self, error: &DiskError) -> ApiError {
@@ -56,7 +56,7 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if there is no such store or file, or the image is in use.
-    pub(crate) fn image_check(
+    pub(crate) fn check_image(
         &self,
         store: &Name,
         request: &ImageRequest,
@@ -72,15 +72,15 @@ impl Shared {
     /// # Errors
     /// Fails if there is no such store or file, or the image is in use, cannot be repaired, or
     /// cannot be written.
-    pub(crate) fn image_repair(
+    pub(crate) fn repair_image(
         &self,
         store: &Name,
         request: &ImageRequest,
     ) -> Result<ImageChanges, ApiError> {
-        let undo = request.undo.as_ref().map(named).transpose()?;
+        let undo = request.undo_backup.as_ref().map(named).transpose()?;
         let changes = self.with_image(store, request, |image, seeds| {
             let (target, dry_run) = (image.target(), request.dry_run);
-            let result = inspect::redo_left(target, dry_run, seeds).and_then(|()| match &undo {
+            let result = inspect::apply_remaining_redo(target, dry_run, seeds).and_then(|()| match &undo {
                 Some(backup) => inspect::undo(target, backup, dry_run),
                 None => inspect::repair(target, dry_run, seeds),
             });
@@ -95,23 +95,23 @@ impl Shared {
     /// # Errors
     /// Fails if there is no such store or file, the image is in use, or it is not a child of that
     /// parent.
-    pub(crate) fn image_set_parent(
+    pub(crate) fn set_image_parent(
         &self,
         store: &Name,
         request: &ImageRequest,
     ) -> Result<ImageChanges, ApiError> {
         let missing = || {
             let text = "missing; name the parent's file, relative to the store's path";
-            ApiError::new(ErrorCode::MissingKey, text).field("parent")
+            ApiError::new(ErrorCode::MissingKey, text).with_field("parent")
         };
         let parent = named(request.parent.as_ref().ok_or_else(missing)?)?;
         let changes = self.with_image(store, request, |image, seeds| {
             let (target, dry_run) = (image.target(), request.dry_run);
-            inspect::redo_left(target, dry_run, seeds)
-                .and_then(|()| inspect::relink(target, &parent, dry_run, seeds))
+            inspect::apply_remaining_redo(target, dry_run, seeds)
+                .and_then(|()| inspect::set_parent(target, &parent, dry_run, seeds))
                 .map_err(|error| image.to_api_error(&error))
         })?;
-        self.disks.forget_known_parents();
+        self.disks.clear_parent_cache();
         self.report_change(EventKind::ImageRelinked, store, &changes);
         Ok(changes)
     }
@@ -128,9 +128,9 @@ impl Shared {
         let label = format!("store/{store}");
         if request.format == Some(DiskFormat::PassThrough) {
             let text = "only raw, vhd and vhdx are formats of files";
-            return Err(ApiError::new(ErrorCode::InvalidValue, text).about(label).field("format"));
+            return Err(ApiError::new(ErrorCode::InvalidValue, text).with_resource(label).with_field("format"));
         }
-        let about_image = |error: ApiError| error.about(&label);
+        let about_image = |error: ApiError| error.with_resource(&label);
         self.disks.check_store_responds(path).map_err(about_image)?;
         let _running = self.image_requests.begin(path).map_err(about_image)?;
         let files = self.disks.store_files(path);
@@ -139,20 +139,20 @@ impl Shared {
         let image = TargetImage { label, files, name: named(&request.file)?, format };
         let parts = &self.disks.dependencies;
         let attempt = || {
-            self.disks.check_not_moving(path, &image.name)?;
+            self.disks.check_not_migrating(path, &image.name)?;
             run(
                 &image,
                 &mut HostInputs {
                     random: &mut || (parts.random)(),
                     now_unix_s: (self.clock)() / 1000,
-                    records: parts.records.as_deref(),
-                    left: RemainingRecords::Redo,
+                    redo_records: parts.redo_records.as_deref(),
+                    remaining_redo_records: RemainingRecordPolicy::Redo,
                 },
             )
         };
         // The retries of a failed disk lock its images briefly.
         let is_busy = |error: &ApiError| error.code == ErrorCode::DeviceBusy;
-        until_unlocked(Instant::now() + LOCK_RELEASE_MAX, is_busy, attempt)
+        retry_until_unlocked(Instant::now() + LOCK_RELEASE_TIMEOUT, is_busy, attempt)
     }
 
     fn report_change(&self, kind: EventKind, store: &Name, changes: &ImageChanges) {

@@ -11,7 +11,7 @@ use std::sync::mpsc::SyncSender;
 
 use suimon_contract::{ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState};
 
-pub(crate) use self::abandoned::Abandoned;
+pub(crate) use self::abandoned::AbandonedMigrations;
 pub(crate) use self::spec::incoming_vm_spec;
 use crate::PeerStream;
 
@@ -23,7 +23,7 @@ pub(crate) enum IncomingRequest {
     /// Query the state of the migration. The request also shows that the source is alive.
     Query,
     /// Open a connection for the memory or a disk.
-    Line(PeerStream),
+    OpenConnection(PeerStream),
     /// Make this node the owner of the VM.
     Activate,
     /// Abandon the migration, and delete the VM on this node.
@@ -32,7 +32,7 @@ pub(crate) enum IncomingRequest {
 
 /// Response of the driver to an [`IncomingRequest`].
 pub(crate) enum IncomingResponse {
-    Line(OwnedFd),
+    Connection(OwnedFd),
     State(IncomingMigrationState),
 }
 
@@ -50,11 +50,11 @@ fn hex(text: &str) -> Option<[u8; 16]> {
 ///
 /// # Errors
 /// [`ErrorCode::InvalidValue`] if it is not 32 hexadecimal digits.
-pub(crate) fn uuid_of(request: &IncomingMigrationRequest) -> Result<[u8; 16], ApiError> {
+pub(crate) fn parse_vm_uuid(request: &IncomingMigrationRequest) -> Result<[u8; 16], ApiError> {
     hex(&request.uuid).ok_or_else(|| not_hexadecimal("uuid"))
 }
 
 fn not_hexadecimal(field: &str) -> ApiError {
     let text = format!("must have {ID_DIGITS} hexadecimal digits");
-    ApiError::new(ErrorCode::InvalidValue, text).about("arrival").field(field)
+    ApiError::new(ErrorCode::InvalidValue, text).with_resource("arrival").with_field(field)
 }

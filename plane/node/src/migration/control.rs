@@ -28,7 +28,7 @@ impl Controller {
         match (result, entry) {
             (Ok(()), Some(entry)) => {
                 operation.allow_concurrent_changes();
-                entry.submit(Message::Arrive(request.clone(), operation));
+                entry.submit(Message::StartIncomingMigration(request.clone(), operation));
             }
             (Ok(()), None) => {
                 let text = "the VM was created but not found";
@@ -44,9 +44,9 @@ impl Controller {
         request: &Arc<IncomingMigrationRequest>,
     ) -> Result<(), ApiError> {
         // Checked again, because the configuration may have changed since the request was accepted.
-        self.shared.check_arrival(request).map_err(summarize)?;
+        self.shared.check_incoming_migration(request).map_err(summarize)?;
         self.incoming_vm = Some(request.clone());
-        let edit = Edit::Arrive(request.clone());
+        let edit = Edit::CreateIncomingVm(request.clone());
         let result = self.apply(operation, &edit, ChangeOptions::default());
         self.incoming_vm = None;
         result
@@ -64,8 +64,8 @@ impl Controller {
         if !operation.begin() {
             return;
         }
-        let options = ChangeOptions { force: true, with_file, ..ChangeOptions::default() };
-        let result = self.apply(operation, &Edit::Depart(vm), options);
+        let options = ChangeOptions { forces_minimums: true, deletes_files: with_file, ..ChangeOptions::default() };
+        let result = self.apply(operation, &Edit::DeleteMigratedVm(vm), options);
         self.write_drafts();
         operation.end(&result);
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use suimon_contract::{
-    ApiError, ByteSize, DiskConfig, DiskCopied, DiskFormat, DiskHandedOver, DiskKind, ErrorCode,
-    HostConfig, IncomingMigrationRequest, IncomingPort, MIGRATION_PROTOCOL, Name, NicConfig,
+    ApiError, ByteSize, DiskConfig, CopiedDisk, DiskFormat, HandedOverDisk, DiskKind, ErrorCode,
+    HostConfig, IncomingMigrationRequest, DevicePciPort, MIGRATION_PROTOCOL, Name, NicConfig,
     QosPolicyConfig, SourceSwitch, StoreToken, VmConfig,
 };
 use suimon_ports::{RunningVmStatus, VmAccelerator, VmDevice, VmHardware};
@@ -24,7 +24,7 @@ fn digits(bytes: [u8; 16]) -> String {
 ///
 /// # Errors
 /// The VM cannot be migrated; the error names the NIC, disk or other cause.
-pub(crate) fn arrival_request(
+pub(crate) fn incoming_migration_request(
     shared: &Shared,
     entry: &VmEntry,
     run: &StoredRun,
@@ -32,7 +32,7 @@ pub(crate) fn arrival_request(
 ) -> Result<IncomingMigrationRequest, ApiError> {
     let desired = shared.desired();
     let config = &desired.config;
-    let refusal = |text: &str| ApiError::new(ErrorCode::Conflict, text).about(entry.label());
+    let refusal = |text: &str| ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label());
     let vm = config.vm(entry.name.as_str()).cloned();
     let vm = vm.ok_or_else(|| refusal("the VM is not in the configuration any more"))?;
     let has_all = run.nics == vm.nics.iter().cloned().collect()
@@ -46,9 +46,9 @@ pub(crate) fn arrival_request(
     let disks: Result<Vec<DiskConfig>, ApiError> =
         vm.disks.iter().map(|disk| disk_to_go(shared, config, disk)).collect();
     let disks = disks?;
-    let handed_over: Vec<DiskHandedOver> = disks_to_hand_over(config, &vm)
+    let handed_over: Vec<HandedOverDisk> = disks_to_hand_over(config, &vm)
         .iter()
-        .filter_map(|disk| shared.handed_over(disk))
+        .filter_map(|disk| shared.handover_properties(disk))
         .collect();
     let stores = tokens(shared, &disks, &handed_over);
     let is_policy = |policy: &&QosPolicyConfig| {
@@ -62,26 +62,26 @@ pub(crate) fn arrival_request(
     Ok(IncomingMigrationRequest {
         protocol: MIGRATION_PROTOCOL,
         id: digits((shared.disks.dependencies.random)()),
-        from: shared.host_name(),
-        as_started: VmConfig { name: vm.name.clone(), ..run.as_started.clone() },
+        source_node: shared.host_name(),
+        vm_at_start: VmConfig { name: vm.name.clone(), ..run.start_config.clone() },
         vm,
         // A VM that waits for space is resumed on the destination, unless it was also paused on
         // request.
         is_paused: properties.state == suimon_ports::VmRunState::Paused
-            && (run.is_held || !properties.waits_for_space),
+            && (run.is_paused_on_request || !properties.waits_for_space),
         uuid: digits(entry.uuid),
         nics,
         disks,
-        handed_over,
-        copied,
+        handed_over_disks: handed_over,
+        copied_disks: copied,
         switches,
         stores,
         qos_policies,
-        is_kvm: properties.accelerator == VmAccelerator::Kvm,
-        cpus_now: properties.cpus,
+        uses_kvm: properties.accelerator == VmAccelerator::Kvm,
+        current_cpus: properties.cpus,
         qemu_version: properties.qemu_version.clone(),
-        machine: layout.machine.clone(),
-        ports: layout.plugged.iter().map(port_of).collect(),
+        machine_type: layout.machine_type.clone(),
+        ports: layout.plugged_devices.iter().map(port_of).collect(),
         cpu_flags: match properties.accelerator {
             VmAccelerator::Kvm => shared.vms.dependencies.host.cpu_flags(),
             VmAccelerator::Tcg => Vec::new(),
@@ -94,15 +94,15 @@ pub(crate) fn arrival_request(
 fn copied(
     shared: &Shared,
     disks: &[DiskConfig],
-    handed_over: &[DiskHandedOver],
-) -> Vec<DiskCopied> {
+    handed_over: &[HandedOverDisk],
+) -> Vec<CopiedDisk> {
     let until = Instant::now() + ALLOCATED_LIMIT;
     let names = disks.iter().map(|disk| &disk.name);
     let names = names.filter(|name| handed_over.iter().all(|disk| disk.name != **name));
     let copied = names.filter_map(|name| {
         let remaining = until.saturating_duration_since(Instant::now());
         let allocated_bytes = shared.disks.allocated_bytes(name, remaining)?;
-        Some(DiskCopied { name: name.clone(), allocated_bytes })
+        Some(CopiedDisk { name: name.clone(), allocated_bytes })
     });
     copied.collect()
 }
@@ -131,7 +131,7 @@ fn is_shared(config: &HostConfig, disk: &DiskConfig) -> bool {
 fn tokens(
     shared: &Shared,
     disks: &[DiskConfig],
-    handed_over: &[DiskHandedOver],
+    handed_over: &[HandedOverDisk],
 ) -> Vec<StoreToken> {
     let handed_over_disks = disks
         .iter()
@@ -144,8 +144,8 @@ fn tokens(
     stores.into_iter().map(token).collect()
 }
 
-fn port_of(plugged: &suimon_ports::PluggedDevice) -> IncomingPort {
-    IncomingPort { device: plugged.device.to_string(), port: plugged.port }
+fn port_of(plugged: &suimon_ports::PluggedDevice) -> DevicePciPort {
+    DevicePciPort { device: plugged.device.to_string(), port: plugged.root_port }
 }
 
 /// Returns a NIC's configuration with the MAC address that the guest uses, configured or chosen by
@@ -153,7 +153,7 @@ fn port_of(plugged: &suimon_ports::PluggedDevice) -> IncomingPort {
 fn nic_to_go(config: &HostConfig, layout: &VmHardware, name: &Name) -> Option<NicConfig> {
     let mut nic = config.nics.iter().find(|nic| nic.name == *name)?.clone();
     let is_nic = |device: &VmDevice| matches!(device, VmDevice::Nic(nic) if *nic == name.as_str());
-    let plugged = layout.plugged.iter().find(|device| is_nic(&device.device));
+    let plugged = layout.plugged_devices.iter().find(|device| is_nic(&device.device));
     nic.mac = nic.mac.or(plugged.and_then(|device| device.mac));
     Some(nic)
 }
@@ -161,7 +161,7 @@ fn nic_to_go(config: &HostConfig, layout: &VmHardware, name: &Name) -> Option<Ni
 /// Returns a disk's configuration for the destination: unchanged if it is handed over. The copy of
 /// a differencing disk is a dynamic disk without a parent, because the whole content is copied.
 fn disk_to_go(shared: &Shared, config: &HostConfig, name: &Name) -> Result<DiskConfig, ApiError> {
-    let disk_error = |code, text: &str| ApiError::new(code, text).about(format!("disk/{name}"));
+    let disk_error = |code, text: &str| ApiError::new(code, text).with_resource(format!("disk/{name}"));
     let disk = config.disks.iter().find(|disk| disk.name == *name).cloned();
     let mut disk =
         disk.ok_or_else(|| disk_error(ErrorCode::NotFound, "the disk does not exist"))?;
@@ -183,7 +183,7 @@ fn disk_to_go(shared: &Shared, config: &HostConfig, name: &Name) -> Result<DiskC
                     to such a store, or unplug it from the VM first";
         return Err(disk_error(ErrorCode::Unsupported, text));
     }
-    let Some(size) = shared.disks.size_of(name) else {
+    let Some(size) = shared.disks.disk_size_bytes(name) else {
         let text = "the disk is not in service; `suimon disk show` shows the reason";
         return Err(disk_error(ErrorCode::Conflict, text));
     };

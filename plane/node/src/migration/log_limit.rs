@@ -12,7 +12,7 @@ pub(crate) struct LogLimit(Mutex<Option<Instant>>);
 
 impl LogLimit {
     /// Returns true if an entry may be written now. Then returns false for [`LOG_INTERVAL`].
-    pub(super) fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn try_acquire(&self, now: Instant) -> bool {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = last.is_none_or(|last| now.saturating_duration_since(last) >= LOG_INTERVAL);
         if is_due {
@@ -29,8 +29,8 @@ mod tests {
     #[test]
     fn entries_have_a_minimum_interval() {
         let (limit, now) = (LogLimit::default(), Instant::now());
-        assert!(limit.is_due(now));
-        assert!(!limit.is_due(now + LOG_INTERVAL / 2));
-        assert!(limit.is_due(now + LOG_INTERVAL));
+        assert!(limit.try_acquire(now));
+        assert!(!limit.try_acquire(now + LOG_INTERVAL / 2));
+        assert!(limit.try_acquire(now + LOG_INTERVAL));
     }
 }

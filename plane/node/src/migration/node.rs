@@ -8,7 +8,7 @@ use suimon_contract::{
     MigrateVmRequest, Name, Operation, Plan, ResourceKind,
 };
 
-use super::{IncomingRequest, IncomingResponse, arrival_request};
+use super::{IncomingRequest, IncomingResponse, incoming_migration_request};
 use crate::command::Command;
 use crate::errors::not_found;
 use crate::shared::Shared;
@@ -24,7 +24,7 @@ impl Shared {
     pub(crate) fn peer_node(&self, name: &Name) -> Result<Arc<dyn PeerNode>, ApiError> {
         let desired = self.desired();
         let node = desired.config.nodes.iter().find(|node| node.name == *name);
-        self.far_nodes.node(node.ok_or_else(|| not_found(ResourceKind::Node, name))?)
+        self.peer_nodes.node(node.ok_or_else(|| not_found(ResourceKind::Node, name))?)
     }
 
     /// Returns the request that a migration of the VM would send to its destination now.
@@ -33,13 +33,13 @@ impl Shared {
         let running = entry.view().running.clone();
         let Some(run) = running else {
             let text = format!("the VM is not running; start it with `suimon vm start {vm}`");
-            return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+            return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
         };
         let failure = |error: suimon_ports::VmError| {
-            ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
+            ApiError::new(ErrorCode::HostError, error.text).with_resource(entry.label())
         };
         let layout = run.vm.hardware().map_err(failure)?;
-        arrival_request(self, &entry, &run.stored(), (&run.vm.status(), &layout))
+        incoming_migration_request(self, &entry, &run.to_stored_run(), (&run.vm.status(), &layout))
     }
 
     /// Starts a migration and returns the id of its operation.
@@ -52,7 +52,7 @@ impl Shared {
         request: MigrateVmRequest,
     ) -> Result<u64, ApiError> {
         self.check_migrate_request(vm, &request)?;
-        self.peer_node(&request.to)?;
+        self.peer_node(&request.destination)?;
         let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
         let operation = self.operations.add("vm migrate", &entry.label(), false)?;
         let id = operation.id();
@@ -63,13 +63,13 @@ impl Shared {
     fn check_migrate_request(&self, vm: &Name, request: &MigrateVmRequest) -> Result<(), ApiError> {
         let refuse = |field: &str, text: String| {
             let error = ApiError::new(ErrorCode::InvalidValue, text);
-            Err(error.about(format!("vm/{vm}")).field(field))
+            Err(error.with_resource(format!("vm/{vm}")).with_field(field))
         };
         if !(1..=DOWNTIME_MS_MAX).contains(&request.downtime_ms) {
             let text = format!("must be from 1 to {DOWNTIME_MS_MAX}, not {}", request.downtime_ms);
             return refuse("downtime_ms", text);
         }
-        if request.bandwidth.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
+        if request.bandwidth_max_bytes_per_s.is_some_and(|bandwidth| bandwidth.bytes() == 0) {
             return refuse("bandwidth", "must be more than 0; omit it for no limit".to_owned());
         }
         let entry = self.vms.find(vm).ok_or_else(|| not_found(ResourceKind::Vm, vm))?;
@@ -91,11 +91,11 @@ impl Node {
         let shared = self.shared();
         let to_errors = |error: ApiError| vec![error];
         shared.check_migrate_request(vm, request).map_err(to_errors)?;
-        let peer = shared.peer_node(&request.to).map_err(to_errors)?;
+        let peer = shared.peer_node(&request.destination).map_err(to_errors)?;
         let arrival = shared.outgoing_request(vm).map_err(to_errors)?;
-        let _marks = shared.mark_stores(&arrival.stores).map_err(to_errors)?;
-        let checked = peer.check_arrival(&arrival);
-        checked.map_err(|error| to_errors(shared.arrival_error(&request.to, peer.as_ref(), error)))
+        let _marks = shared.create_store_markers(&arrival.stores).map_err(to_errors)?;
+        let checked = peer.check_incoming_migration(&arrival);
+        checked.map_err(|error| to_errors(shared.migration_request_error(&request.destination, peer.as_ref(), error)))
     }
 
     /// Starts a migration of a VM to another node.
@@ -112,8 +112,8 @@ impl Node {
     ///
     /// # Errors
     /// The reasons why the VM cannot migrate to this node; never empty.
-    pub fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, Vec<ApiError>> {
-        let candidate = self.shared().check_arrival(&Arc::new(request.clone()))?;
+    pub fn check_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Plan, Vec<ApiError>> {
+        let candidate = self.shared().check_incoming_migration(&Arc::new(request.clone()))?;
         Ok(candidate.plan)
     }
 
@@ -122,13 +122,13 @@ impl Node {
     ///
     /// # Errors
     /// The reasons why the VM cannot migrate to this node; never empty.
-    pub fn prepare_arrival(
+    pub fn prepare_incoming_migration(
         &self,
         request: IncomingMigrationRequest,
     ) -> Result<Operation, Vec<ApiError>> {
         let shared = self.shared();
         let request = Arc::new(request);
-        shared.check_arrival(&request)?;
+        shared.check_incoming_migration(&request)?;
         let subject = format!("vm/{}", request.vm.name);
         let operation = shared.operations.add("vm arrive", &subject, true);
         let operation = operation.map_err(|error| vec![error])?;
@@ -142,7 +142,7 @@ impl Node {
     ///
     /// # Errors
     /// The state store or the VM's driver does not respond.
-    pub fn arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
+    pub fn incoming_migration(&self, id: &str) -> Result<IncomingMigration, ApiError> {
         self.settle(id, IncomingRequest::Query)
     }
 
@@ -156,8 +156,8 @@ impl Node {
         id: &str,
         line: &PeerStream,
     ) -> Result<OwnedFd, ApiError> {
-        match self.shared().request_incoming(id, IncomingRequest::Line(line.clone()))? {
-            IncomingResponse::Line(line) => Ok(line),
+        match self.shared().send_incoming_request(id, IncomingRequest::OpenConnection(line.clone()))? {
+            IncomingResponse::Connection(line) => Ok(line),
             IncomingResponse::State(_) => Err(ApiError::new(
                 ErrorCode::Conflict,
                 "the VM does not accept this connection any more; its migration has ended",
@@ -170,7 +170,7 @@ impl Node {
     ///
     /// # Errors
     /// The VM's state is incomplete, or the activation cannot be recorded.
-    pub fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
+    pub fn activate_incoming_migration(&self, id: &str) -> Result<IncomingMigration, ApiError> {
         self.settle(id, IncomingRequest::Activate)
     }
 
@@ -178,14 +178,14 @@ impl Node {
     ///
     /// # Errors
     /// The state store or the VM's driver does not respond.
-    pub fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, ApiError> {
+    pub fn abandon_incoming_migration(&self, id: &str) -> Result<IncomingMigration, ApiError> {
         self.settle(id, IncomingRequest::Abandon)
     }
 
     fn settle(&self, id: &str, call: IncomingRequest) -> Result<IncomingMigration, ApiError> {
-        match self.shared().request_incoming(id, call)? {
+        match self.shared().send_incoming_request(id, call)? {
             IncomingResponse::State(state) => Ok(IncomingMigration { id: id.to_owned(), state }),
-            IncomingResponse::Line(_) => {
+            IncomingResponse::Connection(_) => {
                 Err(ApiError::new(ErrorCode::Internal, "unexpected reply of the VM's thread"))
             }
         }

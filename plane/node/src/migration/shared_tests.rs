@@ -26,7 +26,7 @@ fn a_disk_is_handed_over_with_its_vm_and_returned() {
     // The disk is in service on the source. The destination offers it to the waiting QEMU process.
     assert_eq!(state_of_disk(&pair.here).0, StorageState::Ready);
     let (state, reason) = state_of_disk(&pair.there);
-    assert_eq!(state, StorageState::Away);
+    assert_eq!(state, StorageState::OpenOnOtherNode);
     assert!(reason.contains("is migrating from another node"), "{reason}");
     assert_eq!(pair.there.disks.sockets().0.len(), 1);
     let migration = pair.here.node.vm("web").unwrap().migration.unwrap();

@@ -166,7 +166,7 @@ fn restarted(harness: Harness) -> Harness {
 }
 
 fn request(target_name: &str) -> MigrateVmRequest {
-    MigrateVmRequest { to: name(target_name), downtime_ms: 300, bandwidth: None, with_files: false }
+    MigrateVmRequest { destination: name(target_name), downtime_ms: 300, bandwidth_max_bytes_per_s: None, deletes_source_files: false }
 }
 
 /// Waits until there is exactly one event of a kind.
@@ -186,7 +186,7 @@ fn a_vm_migrates_to_the_other_node_and_back() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     pair.assert_there();
     let spec = pair.there.vms.spec("web");
-    assert_eq!((spec.uuid, spec.nics[0].port), (uuid, Some(3)));
+    assert_eq!((spec.uuid, spec.nics[0].root_port), (uuid, Some(3)));
     // QEMU had chosen the MAC address; the guest keeps it.
     assert!(spec.nics[0].mac.is_some());
     assert_eq!(spec.nics[0].mac, pair.there.node.config().nics[0].mac);
@@ -291,7 +291,7 @@ fn a_cancelled_migration_leaves_the_vm_on_the_source() {
     let conflict = pair.here.node.migrate_vm(&name("web"), request("there")).unwrap_err();
     assert!(conflict.message.contains("already"), "{conflict}");
     let status = pair.there.node.vm("web").unwrap();
-    assert_eq!(status.state, VmState::Arriving);
+    assert_eq!(status.state, VmState::IncomingMigration);
 
     pair.here.node.cancel_operation(operation.id).unwrap();
     assert_eq!(pair.end(&operation).state, OperationState::Cancelled);

@@ -52,8 +52,8 @@ impl Node {
     pub fn unreadable_migration_error(&self, body: &[u8], error: ApiError) -> ApiError {
         let shared = self.shared();
         let header = MigrationHeader::parse(body);
-        let from = source_label(header.as_ref().and_then(|header| header.from.as_deref()));
-        if shared.unreadable_arrivals.is_due(Instant::now()) {
+        let from = source_label(header.as_ref().and_then(|header| header.source_node.as_deref()));
+        if shared.unreadable_request_log_limit.try_acquire(Instant::now()) {
             let error = logged(&error);
             tracing::warn!(%from, %error, "rejected a migration whose request cannot be read");
         }
@@ -88,7 +88,7 @@ impl Shared {
             self.host_name(),
             self.versions_text()
         );
-        Err(ApiError::new(ErrorCode::Unsupported, text).about("arrival").field("protocol"))
+        Err(ApiError::new(ErrorCode::Unsupported, text).with_resource("arrival").with_field("protocol"))
     }
 
     /// Returns this node's versions of the migration protocol and of Suimon.
@@ -98,7 +98,7 @@ impl Shared {
 
     /// Converts the error of a request to prepare a migration that was sent to node `target`. If
     /// that node cannot read the request, the error contains the versions of both nodes.
-    pub(crate) fn arrival_error(
+    pub(crate) fn migration_request_error(
         &self,
         target: &Name,
         peer: &dyn PeerNode,

@@ -107,10 +107,10 @@ impl Pair {
 
     fn begin(&self) -> Operation {
         let request = MigrateVmRequest {
-            to: name("there"),
+            destination: name("there"),
             downtime_ms: 300,
-            bandwidth: None,
-            with_files: false,
+            bandwidth_max_bytes_per_s: None,
+            deletes_source_files: false,
         };
         self.here.node.migrate_vm(&name("web"), request).unwrap()
     }
@@ -134,7 +134,7 @@ impl Pair {
     fn assert_nothing_sent(&self) {
         let migration = self.moving().unwrap();
         assert_eq!(
-            (migration.memory_bytes_copied, migration.memory_bytes_left),
+            (migration.memory_bytes_copied, migration.memory_bytes_remaining),
             (0, 0),
             "{migration:?}"
         );
@@ -166,7 +166,7 @@ fn a_vf_is_released_before_memory_is_sent_and_the_destination_assigns_one() {
     assert!(pair.adapter_there.led_addresses().is_empty(), "VFs there find it by the wire");
     pair.here.vms.hold_memory(true);
     pair.here.vms.release_vf("web", "web");
-    pair.wait_path(&pair.here, IovPath::Synthetic);
+    pair.wait_path(&pair.here, IovPath::Paravirtual);
     assert_eq!(pair.reason(&pair.here), "its VM is migrating to node there");
     pair.here.vms.hold_memory(false);
     let operation = pair.end(&operation);
@@ -194,7 +194,7 @@ fn a_vm_uses_the_switch_of_a_destination_without_a_free_vf() {
     wait_until("the NIC's status contains the reason", || {
         nic().reason.is_some_and(|reason| reason.contains("no VF for this NIC is free"))
     });
-    assert_eq!(nic().path, IovPath::Synthetic);
+    assert_eq!(nic().path, IovPath::Paravirtual);
     assert!(pair.there.vms.plugged_vfs("web").is_empty());
 }
 
@@ -257,7 +257,7 @@ impl KeepsAsking {
         let (node, stop) = (Arc::clone(&node.node), Arc::clone(&has_ended));
         let thread = std::thread::spawn(move || {
             while !stop.load(Ordering::Relaxed) {
-                let _ = node.arrival(&id);
+                let _ = node.incoming_migration(&id);
                 std::thread::sleep(std::time::Duration::from_millis(20));
             }
         });

@@ -175,8 +175,8 @@ impl Node {
     ///
     /// # Errors
     /// Fails if no cluster is configured, or it does not respond.
-    pub fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ApiError> {
-        self.shared.cluster_flows()
+    pub fn cluster_disks(&self) -> Result<Vec<ClusterDisk>, ApiError> {
+        self.shared.cluster_disks()
     }
 
     /// Returns all network adapters of the host with SR-IOV.

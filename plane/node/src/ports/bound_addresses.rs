@@ -104,20 +104,20 @@ impl BoundAddresses {
     }
 
     /// Returns the NICs with recently disconnected guests (see [`State::recently_left`]).
-    pub(crate) fn recently_left(&self) -> BTreeSet<Name> {
+    pub(crate) fn recently_disconnected(&self) -> BTreeSet<Name> {
         self.state().recently_left.clone()
     }
 
     /// Removes NICs from the set of recently disconnected ones, after all notices of the plane
     /// about them were handled.
-    pub(crate) fn forget_recently_left(&self, nics: &BTreeSet<Name>) {
+    pub(crate) fn clear_recently_disconnected(&self, nics: &BTreeSet<Name>) {
         self.state().recently_left.retain(|nic| !nics.contains(nic));
     }
 
     /// Returns the bindings in effect under `config`. A configured address takes precedence over a
     /// binding of the same address on the same switch; among equal bindings, the first NIC of
     /// `config` takes precedence.
-    pub(crate) fn in_effect(&self, config: &HostConfig) -> BTreeMap<Name, Binding> {
+    pub(crate) fn bindings_in_effect(&self, config: &HostConfig) -> BTreeMap<Name, Binding> {
         let state = self.state();
         if state.bound.is_empty() {
             return BTreeMap::new();

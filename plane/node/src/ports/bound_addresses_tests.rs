@@ -98,7 +98,7 @@ fn the_first_source_address_of_a_guest_is_bound_to_its_nic() {
         ("nic/web", "52:54:00:00:00:01")
     );
     wait_until("the tables contain the address bound to web", || {
-        spec(&harness, "web").bound == Some(FIRST)
+        spec(&harness, "web").bound_address == Some(FIRST)
     });
     let web = spec(&harness, "web");
     assert!(web.mac.is_none() && !web.binds_source);
@@ -147,7 +147,7 @@ fn restarted(harness: Harness) -> Harness {
     let harness = Harness::start(store, devices);
     assert_eq!(bound(&harness, "web"), Some(FIRST));
     let web = spec(&harness, "web");
-    assert_eq!((web.bound, web.binds_source), (Some(FIRST), true), "from the first tables on");
+    assert_eq!((web.bound_address, web.binds_source), (Some(FIRST), true), "from the first tables on");
     harness
 }
 
@@ -162,7 +162,7 @@ fn a_binding_outlives_the_daemon_and_is_confirmed_by_the_next_frame() {
     harness.wait_event(EventKind::NicAddressRefused.id());
     see(&harness, "web", FIRST);
     wait_until("the binding of web is confirmed", || !spec(&harness, "web").binds_source);
-    assert_eq!(spec(&harness, "web").bound, Some(FIRST));
+    assert_eq!(spec(&harness, "web").bound_address, Some(FIRST));
     see(&harness, "db", OTHER);
     connect(&harness, "db");
     see(&harness, "db", OTHER);
@@ -224,7 +224,7 @@ fn a_configured_address_and_permitted_spoofing_end_a_binding() {
         let harness = with_bound();
         harness.apply_ok(&config(key));
         let web = spec(&harness, "web");
-        assert!(web.bound.is_none() && !web.binds_source, "{key}");
+        assert!(web.bound_address.is_none() && !web.binds_source, "{key}");
         assert_eq!(bound(&harness, "web"), None);
         wait_until("the state store contains no bound address", || {
             harness.store.keys("nic_addresses").is_empty()
@@ -250,7 +250,7 @@ fn the_event_of_a_move_names_both_ports_and_the_number_of_moves() {
     let harness = Harness::new();
     harness.apply_ok(&config(""));
     let (from, to) = (port(&harness, "tap"), port(&harness, "db"));
-    harness.plane.notify(SwitchNotice::AddressMoved { mac: FIRST, from, to, moves: 3 });
+    harness.plane.notify(SwitchNotice::AddressMoved { mac: FIRST, from, to, move_count: 3 });
     let event = harness.wait_event(EventKind::NicAddressMoved.id());
     assert_eq!(event.subject, "nic/db");
     assert_eq!((event.fields["from"].as_str(), event.fields["moves"].as_str()), ("tap", "3"));

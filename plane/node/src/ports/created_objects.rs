@@ -18,13 +18,13 @@ use suimon_ports::{
     DeviceFactory, PortDeviceSpec, SocketFiles, StaleSocket, StateStore, StateStoreError,
 };
 
-use super::claims::{socket_of, tap_of};
+use super::claims::{created_socket, created_tap};
 use super::created_records::{
-    clear_owned, clear_socket, load_owned, load_sockets, save_owned, save_socket,
+    clear_created_tap, clear_socket, load_created_taps, load_sockets, save_created_tap, save_socket,
 };
 use crate::UnixClock;
 use crate::state::StoreChange;
-use crate::transaction::Tap;
+use crate::transaction::NetworkDeviceId;
 
 /// TAPs and socket files that the daemon created, as recorded in the state store.
 pub(crate) struct CreatedObjects {
@@ -32,7 +32,7 @@ pub(crate) struct CreatedObjects {
     socket_files: Arc<dyn SocketFiles>,
     clock: UnixClock,
     store: Arc<dyn StateStore>,
-    taps: BTreeSet<Tap>,
+    taps: BTreeSet<NetworkDeviceId>,
     sockets: BTreeMap<PathBuf, StaleSocket>,
 }
 
@@ -43,7 +43,7 @@ impl CreatedObjects {
         socket_files: Arc<dyn SocketFiles>,
         clock: UnixClock,
     ) -> Result<Self, StateStoreError> {
-        let taps = load_owned(store.as_ref())?.into_iter().collect();
+        let taps = load_created_taps(store.as_ref())?.into_iter().collect();
         let sockets = load_sockets(store.as_ref())?;
         let sockets = sockets.into_iter().map(|socket| (socket.path.clone(), socket)).collect();
         Ok(Self { devices, socket_files, clock, store, taps, sockets })
@@ -56,10 +56,10 @@ impl CreatedObjects {
     ) -> Result<(), StateStoreError> {
         let (mut taps, mut sockets) = (BTreeSet::new(), Vec::new());
         for spec in specs {
-            taps.extend(tap_of(spec).filter(|tap| !self.taps.contains(tap)));
-            sockets.extend(socket_of(spec));
+            taps.extend(created_tap(spec).filter(|tap| !self.taps.contains(tap)));
+            sockets.extend(created_socket(spec));
         }
-        let changes = taps.iter().map(save_owned).collect::<Result<Vec<_>, _>>()?;
+        let changes = taps.iter().map(save_created_tap).collect::<Result<Vec<_>, _>>()?;
         self.record_with(changes, sockets)?;
         self.taps.extend(taps);
         Ok(())
@@ -91,15 +91,15 @@ impl CreatedObjects {
     }
 
     /// Records the identity of the socket files of devices that were opened.
-    pub(crate) fn note_opened<'s>(
+    pub(crate) fn record_opened<'s>(
         &mut self,
         specs: impl IntoIterator<Item = &'s PortDeviceSpec>,
     ) -> Result<(), StateStoreError> {
-        self.note_sockets(specs.into_iter().filter_map(socket_of))
+        self.record_socket_identities(specs.into_iter().filter_map(created_socket))
     }
 
     /// Records the identity of existing socket files.
-    pub(crate) fn note_sockets(
+    pub(crate) fn record_socket_identities(
         &mut self,
         paths: impl IntoIterator<Item = PathBuf>,
     ) -> Result<(), StateStoreError> {
@@ -120,14 +120,14 @@ impl CreatedObjects {
     /// Deletes recorded TAPs and socket files that are not required: `required` are the devices of
     /// the required ports, `of_disks` the required sockets of disks. Failed deletions are logged
     /// and retried after the next change.
-    pub(crate) fn sweep<'s>(
+    pub(crate) fn delete_unrequired<'s>(
         &mut self,
         required: impl Iterator<Item = &'s PortDeviceSpec> + Clone,
         of_disks: &BTreeSet<PathBuf>,
     ) {
         let taps = self.sweep_taps(required.clone());
         let sockets = self.sweep_sockets(required, of_disks);
-        let mut changes: Vec<_> = taps.iter().map(clear_owned).collect();
+        let mut changes: Vec<_> = taps.iter().map(clear_created_tap).collect();
         changes.extend(sockets.iter().map(|path| clear_socket(path)));
         match self.commit(&changes) {
             Ok(()) => {
@@ -141,8 +141,8 @@ impl CreatedObjects {
         }
     }
 
-    fn sweep_taps<'s>(&self, required: impl Iterator<Item = &'s PortDeviceSpec>) -> BTreeSet<Tap> {
-        let required: BTreeSet<Tap> = required.filter_map(tap_of).collect();
+    fn sweep_taps<'s>(&self, required: impl Iterator<Item = &'s PortDeviceSpec>) -> BTreeSet<NetworkDeviceId> {
+        let required: BTreeSet<NetworkDeviceId> = required.filter_map(created_tap).collect();
         let mut removed = BTreeSet::new();
         for tap in self.taps.difference(&required) {
             match self.devices.remove_tap(&tap.device, tap.netns.as_deref()) {
@@ -168,7 +168,7 @@ impl CreatedObjects {
         required: impl Iterator<Item = &'s PortDeviceSpec>,
         of_disks: &BTreeSet<PathBuf>,
     ) -> BTreeSet<PathBuf> {
-        let mut required: BTreeSet<PathBuf> = required.filter_map(socket_of).collect();
+        let mut required: BTreeSet<PathBuf> = required.filter_map(created_socket).collect();
         required.extend(of_disks.iter().cloned());
         let mut removed = BTreeSet::new();
         for (path, socket) in self.sockets.iter().filter(|(path, _)| !required.contains(*path)) {

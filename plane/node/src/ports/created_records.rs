@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use suimon_ports::{FileIdentity, StaleSocket, StateStore, StateStoreError};
 
 use crate::state::{StoreChange, decode, encode, path_key, scan_all};
-use crate::transaction::Tap;
+use crate::transaction::NetworkDeviceId;
 
 const OWNED: &str = "owned";
 
@@ -38,22 +38,22 @@ struct OwnedFile {
 }
 
 /// Reads the records of TAPs that the daemon may have created.
-pub(super) fn load_owned(store: &dyn StateStore) -> Result<Vec<Tap>, StateStoreError> {
+pub(super) fn load_created_taps(store: &dyn StateStore) -> Result<Vec<NetworkDeviceId>, StateStoreError> {
     let mut taps = Vec::new();
     scan_all(store, OWNED, &mut |key, value| {
         let tap: OwnedTap = decode(OWNED, key, value)?;
-        taps.push(Tap { netns: tap.netns, device: tap.device });
+        taps.push(NetworkDeviceId { netns: tap.netns, device: tap.device });
         Ok(())
     })?;
     Ok(taps)
 }
 
-pub(super) fn save_owned(tap: &Tap) -> Result<StoreChange, StateStoreError> {
+pub(super) fn save_created_tap(tap: &NetworkDeviceId) -> Result<StoreChange, StateStoreError> {
     let record = OwnedTap { device: tap.device.clone(), netns: tap.netns.clone() };
     Ok((OWNED, owned_key(tap), Some(encode(OWNED, &record)?)))
 }
 
-pub(super) fn clear_owned(tap: &Tap) -> StoreChange {
+pub(super) fn clear_created_tap(tap: &NetworkDeviceId) -> StoreChange {
     (OWNED, owned_key(tap), None)
 }
 
@@ -89,6 +89,6 @@ pub(super) fn clear_socket(path: &Path) -> StoreChange {
 }
 
 /// Returns the key of a TAP. Neither part can contain a `/`.
-fn owned_key(tap: &Tap) -> String {
+fn owned_key(tap: &NetworkDeviceId) -> String {
     format!("{}/{}", tap.netns.as_deref().unwrap_or_default(), tap.device)
 }

@@ -7,10 +7,10 @@ use suimon_contract::{
     UplinkConfig, UplinkDriver,
 };
 use suimon_ports as ports;
-use suimon_ports::{PortDeviceSpec, StreamSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserSpec};
+use suimon_ports::{PortDeviceSpec, StreamNicSpec, TapSpec, UplinkSpec, VhostUserMode, VhostUserNicSpec};
 
 use crate::PortKey;
-use crate::offloads::offload_switches;
+use crate::offloads::offload_toggles;
 
 /// Smallest MTU of a host NIC, in bytes; larger if a NIC on its switch has a larger MTU.
 const HOST_NIC_MTU_MIN: u16 = 1500;
@@ -29,7 +29,7 @@ pub(crate) fn required_ports(config: &HostConfig) -> RequiredPorts {
         required.insert(PortKey::Nic(nic.name.clone()), nic_spec(nic));
     }
     for uplink in &config.uplinks {
-        if switch_of(config, &uplink.name).is_some() {
+        if find_using_switch(config, &uplink.name).is_some() {
             required.insert(PortKey::Uplink(uplink.name.clone()), uplink_spec(uplink));
         }
     }
@@ -41,7 +41,7 @@ pub(crate) fn required_ports(config: &HostConfig) -> RequiredPorts {
 
 /// Returns the switch that uses an uplink (directly or in a team) or a team. Uplinks and teams
 /// share one namespace, so `name` is unambiguous.
-pub(crate) fn switch_of<'c>(config: &'c HostConfig, name: &Name) -> Option<&'c SwitchConfig> {
+pub(crate) fn find_using_switch<'c>(config: &'c HostConfig, name: &Name) -> Option<&'c SwitchConfig> {
     let team = config.teams.iter().find(|team| team.members.contains(name));
     let uplink_port = team.map_or(name, |team| &team.name);
     config.switches.iter().find(|switch| switch.uplink.as_ref() == Some(uplink_port))
@@ -51,13 +51,13 @@ pub(crate) fn switch_of<'c>(config: &'c HostConfig, name: &Name) -> Option<&'c S
 pub(crate) fn required_teams(
     config: &HostConfig,
 ) -> impl Iterator<Item = (&TeamConfig, &SwitchConfig)> {
-    config.teams.iter().filter_map(|team| Some((team, switch_of(config, &team.name)?)))
+    config.teams.iter().filter_map(|team| Some((team, find_using_switch(config, &team.name)?)))
 }
 
 /// Returns the device specification of a NIC.
 pub(crate) fn nic_spec(nic: &NicConfig) -> PortDeviceSpec {
     match nic.backend {
-        NicBackend::VhostUser => PortDeviceSpec::VhostUser(VhostUserSpec {
+        NicBackend::VhostUser => PortDeviceSpec::VhostUser(VhostUserNicSpec {
             socket: nic.socket.clone().unwrap_or_default(),
             mode: match nic.socket_mode() {
                 Some(SocketMode::Client) => VhostUserMode::Client,
@@ -66,10 +66,10 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortDeviceSpec {
             queue_pairs: nic.queues,
             mac: nic.mac,
             mtu: nic.mtu,
-            offload: offload_switches(&nic.offload),
+            offload: offload_toggles(&nic.offload),
             negotiated: ports::NegotiatedFeatures::default(),
         }),
-        NicBackend::Legacy => PortDeviceSpec::Stream(StreamSpec {
+        NicBackend::Legacy => PortDeviceSpec::Stream(StreamNicSpec {
             socket: nic.socket.clone().unwrap_or_default(),
             mac: nic.mac,
             mtu: nic.mtu,
@@ -81,8 +81,8 @@ pub(crate) fn nic_spec(nic: &NicConfig) -> PortDeviceSpec {
             mac: nic.mac,
             keeps_mac: nic.mac_spoofing,
             mtu: nic.mtu,
-            offload: offload_switches(&nic.offload),
-            kernel_path: nic.kernel_path,
+            offload: offload_toggles(&nic.offload),
+            may_use_kernel_path: nic.uses_kernel_path,
         }),
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn uplink_spec(uplink: &UplinkConfig) -> PortDeviceSpec {
         queue_pairs: uplink.queues,
         mtu: uplink.mtu,
         host_addresses: uplink.host_addresses.clone(),
-        offload: offload_switches(&uplink.offload),
+        offload: offload_toggles(&uplink.offload),
     })
 }
 
@@ -112,8 +112,8 @@ fn host_nic_spec(config: &HostConfig, switch: &SwitchConfig) -> PortDeviceSpec {
         mac: None,
         keeps_mac: false,
         mtu: host_nic_mtu(config, switch),
-        offload: offload_switches(&switch.host_offload),
-        kernel_path: false,
+        offload: offload_toggles(&switch.host_offload),
+        may_use_kernel_path: false,
     })
 }
 

@@ -20,7 +20,7 @@ use crate::teams::Teams;
 /// Opens and closes the devices of ports.
 pub(crate) struct Devices {
     shared: Arc<Shared>,
-    pub(crate) notices: SyncSender<Command>,
+    pub(crate) commands: SyncSender<Command>,
     /// TAPs and socket files that the daemon created.
     pub(crate) created: CreatedObjects,
     /// Features that VMs have negotiated and rely on when they reconnect.
@@ -42,7 +42,7 @@ impl Devices {
             shared.socket_files.clone(),
             shared.clock.clone(),
         )?;
-        Ok(Self { shared, notices, created, negotiated_features, retry_first })
+        Ok(Self { shared, commands: notices, created, negotiated_features, retry_first })
     }
 
     /// Opens the device of a port without a device.
@@ -55,11 +55,11 @@ impl Devices {
             state.generation += 1;
             (state.spec.clone(), state.generation)
         };
-        let spec = self.negotiated_features.add_to(&port.key, spec);
-        port.lock().tried_index = self.shared.devices.device_index(&spec);
+        let spec = self.negotiated_features.add_to_spec(&port.key, spec);
+        port.lock().attempted_if_index = self.shared.devices.device_index(&spec);
         let owner = DeviceOwner::Port(port.id);
-        let late_notices = self.shared.late_notices.clone();
-        let notices = DeviceNotices::new(owner, generation, self.notices.clone(), late_notices);
+        let late_notices = self.shared.unannounced_notices.clone();
+        let notices = DeviceNotices::new(owner, generation, self.commands.clone(), late_notices);
         port.lock().notices = Some(Arc::clone(&notices));
         let observer = Arc::new(NoticeSender { teams: self.shared.teams.clone(), notices });
         let queues = self.shared.plane.queue_host();
@@ -68,7 +68,7 @@ impl Devices {
         let device = opened?;
         let mut state = port.lock();
         state.device = Some(device);
-        state.retry.now = None;
+        state.retry.current_failure = None;
         state.down_reason = None;
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Devices {
         let device = {
             let mut state = port.lock();
             state.generation += 1;
-            state.retry.now = None;
+            state.retry.current_failure = None;
             state.device.take()
         };
         drop(device);
@@ -88,11 +88,11 @@ impl Devices {
     /// under the device name since the last attempt.
     pub(crate) fn retry_now_if_replaced(&self, port: &Port, now: Instant) {
         let mut state = port.lock();
-        if state.retry.now.is_none() {
+        if state.retry.current_failure.is_none() {
             return;
         }
         let index = self.shared.devices.device_index(&state.spec);
-        if index.is_some() && index != state.tried_index {
+        if index.is_some() && index != state.attempted_if_index {
             state.retry.reschedule(now);
         }
     }

@@ -52,7 +52,7 @@ impl NegotiatedFeatureTable {
     }
 
     /// Returns the specification of a device, with the negotiated features of its VM added.
-    pub(crate) fn add_to(&self, key: &PortKey, mut spec: PortDeviceSpec) -> PortDeviceSpec {
+    pub(crate) fn add_to_spec(&self, key: &PortKey, mut spec: PortDeviceSpec) -> PortDeviceSpec {
         if let PortDeviceSpec::VhostUser(vhost_user) = &mut spec {
             vhost_user.negotiated = self.features(key.name().as_str());
         }
@@ -68,14 +68,14 @@ impl NegotiatedFeatureTable {
     }
 
     /// Sets the negotiated features of a NIC. The default value deletes the record.
-    pub(crate) fn keep(&self, key: &PortKey, negotiated: NegotiatedFeatures) {
-        self.set_named(key.name().as_str(), negotiated);
+    pub(crate) fn set_port_features(&self, key: &PortKey, negotiated: NegotiatedFeatures) {
+        self.set_features(key.name().as_str(), negotiated);
     }
 
     /// Sets the negotiated features of a NIC or disk by its name. The record is written at once, or
     /// by a later [`NegotiatedFeatureTable::write`] if the last commit is less than [`WRITE_EVERY`]
     /// ago.
-    pub(crate) fn set_named(&self, name: &str, negotiated: NegotiatedFeatures) {
+    pub(crate) fn set_features(&self, name: &str, negotiated: NegotiatedFeatures) {
         let NegotiatedFeatures { features, queue_pairs } = negotiated;
         let name = name.to_owned();
         let features = (negotiated != NegotiatedFeatures::default())
@@ -130,15 +130,15 @@ impl NegotiatedFeatureTable {
     }
 
     /// Deletes the negotiated features of a deleted NIC.
-    pub(crate) fn forget(&self, key: &PortKey) {
+    pub(crate) fn remove_port(&self, key: &PortKey) {
         if matches!(key, PortKey::Nic(_)) {
-            self.keep(key, NegotiatedFeatures::default());
+            self.set_port_features(key, NegotiatedFeatures::default());
         }
     }
 
     /// Deletes the negotiated features of a deleted disk.
-    pub(crate) fn forget_disk(&self, label: &str) {
-        self.set_named(label, NegotiatedFeatures::default());
+    pub(crate) fn remove_disk(&self, label: &str) {
+        self.set_features(label, NegotiatedFeatures::default());
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use suimon_contract::EventKind;
 use suimon_frame::MacAddr;
-use suimon_ports::{DeviceNotice, FaultKind, PortDeviceSpec, PortFault, ServedDevice};
+use suimon_ports::{DeviceNotice, FaultKind, PortDeviceSpec, QueueFault, ServedDevice};
 use suimon_quantity::{CountedNoun, PortId, WorkerId};
 use suimon_switch::SwitchNotice;
 
@@ -14,18 +14,18 @@ use crate::control::Controller;
 use crate::device_notices::{DeviceNotices, DeviceOwner};
 use crate::events::EventDraft;
 use crate::ports::table::Port;
-use crate::ports::texts::failed;
+use crate::ports::texts::port_failed_event;
 
 impl Controller {
     /// Handles the queued notices of a device.
     pub(crate) fn handle_device_notices(&mut self, notices: &DeviceNotices) {
-        for notice in notices.take_queued() {
-            self.handle_notice_of(notices, notice);
+        for notice in notices.take_announced() {
+            self.handle_single_notice(notices, notice);
         }
     }
 
     /// Handles a notice of a device. Notices of a closed device have no effect.
-    pub(crate) fn handle_notice_of(&mut self, notices: &DeviceNotices, notice: DeviceNotice) {
+    pub(crate) fn handle_single_notice(&mut self, notices: &DeviceNotices, notice: DeviceNotice) {
         match notices.owner {
             DeviceOwner::Port(port) => self.handle_device_notice(port, notices.generation, notice),
             DeviceOwner::Disk(disk) => self.handle_disk_notice(disk, notices.generation, notice),
@@ -44,17 +44,17 @@ impl Controller {
             match &notice {
                 DeviceNotice::LinkUp | DeviceNotice::Negotiated { .. } => state.down_reason = None,
                 DeviceNotice::LinkDown { reason } => state.down_reason = Some(reason.clone()),
-                DeviceNotice::Violation { detail } => state.down_reason = Some(detail.clone()),
+                DeviceNotice::ProtocolViolation { detail } => state.down_reason = Some(detail.clone()),
                 DeviceNotice::LinkChanged(_)
-                | DeviceNotice::Lost { .. }
+                | DeviceNotice::DeviceLost { .. }
                 | DeviceNotice::FeaturesCommitted(_) => {}
             }
         }
         if let DeviceNotice::FeaturesCommitted(negotiated) = notice {
-            self.devices.negotiated_features.keep(&port.key, negotiated);
+            self.devices.negotiated_features.set_port_features(&port.key, negotiated);
             return;
         }
-        if let DeviceNotice::Lost { reason } = notice {
+        if let DeviceNotice::DeviceLost { reason } = notice {
             // A fault of one of the device's queues may have closed the device already.
             if is_open {
                 self.fail_port(&port, reason);
@@ -63,12 +63,12 @@ impl Controller {
         }
         let is_new_link = notice == DeviceNotice::LinkUp;
         match notice {
-            DeviceNotice::LinkUp => self.note_connected(&port.key),
-            DeviceNotice::LinkDown { .. } => self.note_disconnected(&port.key),
+            DeviceNotice::LinkUp => self.record_guest_connected(&port.key),
+            DeviceNotice::LinkDown { .. } => self.record_guest_disconnected(&port.key),
             _ => {}
         }
         if let Some(draft) = device_event(&port.key, notice) {
-            self.drafts.push(draft.repeated());
+            self.drafts.push(draft.rate_limited());
         }
         // The device may have another MTU after a reconnection.
         if is_new_link && matches!(port.key, PortKey::Uplink(_)) {
@@ -79,7 +79,7 @@ impl Controller {
     pub(crate) fn handle_plane_notice(&mut self, notice: SwitchNotice) {
         match notice {
             SwitchNotice::QueueFault { queue, fault } => self.handle_fault(queue.port, &fault),
-            SwitchNotice::WorkerStalled { worker, device, round } => {
+            SwitchNotice::WorkerStalled { worker, device, round_duration: round } => {
                 self.report_stall(worker, device, round);
             }
             SwitchNotice::WorkerResumed { worker } => {
@@ -92,7 +92,7 @@ impl Controller {
                 let text = "The port exceeds `storm_limit_fps`; frames to flood beyond the limit \
                             are dropped. Look for a loop or a faulty guest, or raise the limit.";
                 self.drafts.push(
-                    EventDraft::new(EventKind::StormLimitReached, &port.key, text).repeated(),
+                    EventDraft::new(EventKind::StormLimitReached, &port.key, text).rate_limited(),
                 );
             }
             SwitchNotice::SpoofedSource { port, mac } => {
@@ -106,9 +106,9 @@ impl Controller {
                      mac_spoofing = true."
                 );
                 let draft = EventDraft::new(EventKind::NicAddressRefused, &port.key, text);
-                self.drafts.push(draft.with("mac", mac).repeated());
+                self.drafts.push(draft.with("mac", mac).rate_limited());
             }
-            SwitchNotice::AddressMoved { mac, from, to, moves } => {
+            SwitchNotice::AddressMoved { mac, from, to, move_count: moves } => {
                 self.report_move(mac, (from, to), moves);
             }
             SwitchNotice::NewSource { port, mac } => self.bind_source(port, mac),
@@ -158,7 +158,7 @@ impl Controller {
 
     /// Handles the loss of a queue: the device is closed and reopened after the retry delay, which
     /// a hostile guest cannot shorten.
-    fn handle_fault(&mut self, port: PortId, fault: &PortFault) {
+    fn handle_fault(&mut self, port: PortId, fault: &QueueFault) {
         let Some(port) = self.shared.ports.find_id(port) else { return };
         {
             let state = port.lock();
@@ -181,17 +181,17 @@ impl Controller {
                 fault.detail
             );
             let draft = EventDraft::new(EventKind::NicProtocolViolation, &port.key, text);
-            self.drafts.push(draft.with("detail", &fault.detail).repeated());
+            self.drafts.push(draft.with("detail", &fault.detail).rate_limited());
         }
         self.fail_port(&port, fault.detail.clone());
     }
 
     /// Closes the device of a port, records the reason and emits an event.
     pub(crate) fn fail_port(&mut self, port: &Arc<Port>, reason: String) {
-        self.note_disconnected(&port.key);
-        let draft = failed(&port.key, &reason);
+        self.record_guest_disconnected(&port.key);
+        let draft = port_failed_event(&port.key, &reason);
         self.devices.fail(port, reason);
-        self.drafts.push(draft.repeated());
+        self.drafts.push(draft.rate_limited());
         if matches!(port.key, PortKey::Uplink(_)) {
             // The team's status names the reason, and the tables must not contain the device's MTU.
             let config = self.shared.desired().config.clone();
@@ -238,10 +238,10 @@ fn device_event(key: &PortKey, notice: DeviceNotice) -> Option<EventDraft> {
         (
             _,
             DeviceNotice::LinkChanged(_)
-            | DeviceNotice::Lost { .. }
+            | DeviceNotice::DeviceLost { .. }
             | DeviceNotice::FeaturesCommitted(_),
         ) => return None,
-        (_, DeviceNotice::Violation { detail }) => {
+        (_, DeviceNotice::ProtocolViolation { detail }) => {
             let text = format!(
                 "Queue or connection closed after a protocol violation by the client: {detail}. \
                  Reset the VM, and update its virtio driver or VMM."

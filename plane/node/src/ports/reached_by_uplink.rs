@@ -30,7 +30,7 @@ impl VmEntry {
 
 impl Shared {
     /// Returns the NICs of VMs that other nodes run.
-    pub(crate) fn nics_away(&self, config: &HostConfig) -> BTreeSet<Name> {
+    pub(crate) fn nics_on_other_nodes(&self, config: &HostConfig) -> BTreeSet<Name> {
         let is_away =
             |name: &Name| self.vms.find(name).as_ref().is_some_and(|entry| entry.is_away());
         let vms = config.vms.iter().filter(|vm| is_away(&vm.name));
@@ -46,7 +46,7 @@ impl Shared {
         ids: &PlaneIds,
         away_nics: &BTreeSet<Name>,
     ) {
-        let on_vfs = self.iov.nics_on_vfs();
+        let on_vfs = self.vf_assignments.nics_on_vfs();
         let is_led = |nic: &Name| away_nics.contains(nic) || on_vfs.contains(nic);
         for nic in config.nics.iter().filter(|nic| is_led(&nic.name)) {
             let switch = config.switches.iter().find(|switch| switch.name == nic.switch);
@@ -73,18 +73,18 @@ impl Controller {
     /// in each iteration of the control thread.
     pub(crate) fn publish_moved_nics(&mut self) {
         let desired = self.shared.desired();
-        self.follow_moves_in(&desired.config);
+        self.update_moved_nics(&desired.config);
     }
 
     /// Like [`Controller::publish_moved_nics`], for a change in progress: `config` is the
     /// configuration of the published tables.
-    pub(crate) fn follow_moves_in(&mut self, config: &HostConfig) {
-        let away_nics = self.shared.nics_away(config);
-        if away_nics == self.nics_away {
+    pub(crate) fn update_moved_nics(&mut self, config: &HostConfig) {
+        let away_nics = self.shared.nics_on_other_nodes(config);
+        if away_nics == self.nics_on_other_nodes {
             return;
         }
         match self.shared.publish_tables(config) {
-            Ok(()) => self.nics_away = away_nics,
+            Ok(()) => self.nics_on_other_nodes = away_nics,
             Err(error) => tracing::error!(
                 %error,
                 "cannot publish the locations of VMs to the switch"

@@ -6,7 +6,7 @@ use std::time::Instant;
 use suimon_contract::{ApiError, HostConfig};
 
 use super::table::Port;
-use super::texts::recovered;
+use super::texts::port_recovered_event;
 use crate::control::Controller;
 
 impl Controller {
@@ -28,10 +28,10 @@ impl Controller {
             recorded.and_then(|()| self.devices.open(port).map_err(|error| error.to_string()));
         match opened {
             Ok(()) => {
-                if let Err(error) = self.devices.created.note_opened([&spec]) {
+                if let Err(error) = self.devices.created.record_opened([&spec]) {
                     tracing::warn!(%error, "cannot record which socket belongs to the daemon");
                 }
-                self.drafts.push(recovered(&port.key).repeated());
+                self.drafts.push(port_recovered_event(&port.key).rate_limited());
                 // The device may be missing in a running VM.
                 self.notify_vms();
                 let config = self.shared.desired().config.clone();

@@ -16,7 +16,7 @@ use crate::PortKey;
 use crate::errors::not_found;
 use crate::offloads::{device_features, host_nic_offloads, nic_offloads, uplink_offloads};
 use crate::ports::bound_addresses::Binding;
-use crate::ports::desired::{switch_of, uplink_spec};
+use crate::ports::desired::{find_using_switch, uplink_spec};
 use crate::ports::queue_names::queue_name;
 use crate::shared::Shared;
 
@@ -55,7 +55,7 @@ impl Shared {
     pub(crate) fn nics(&self) -> Vec<NicStatus> {
         let config = &self.desired().config;
         let learned = self.learned_by_port(config);
-        let bound = self.bound_addresses.in_effect(config);
+        let bound = self.bound_addresses.bindings_in_effect(config);
         config.nics.iter().map(|nic| self.nic_status(nic, &learned, &bound)).collect()
     }
 
@@ -67,7 +67,7 @@ impl Shared {
         if let Some(id) = self.ids().switch(&nic.switch) {
             self.count_learned(id, &mut learned);
         }
-        Ok(self.nic_status(nic, &learned, &self.bound_addresses.in_effect(config)))
+        Ok(self.nic_status(nic, &learned, &self.bound_addresses.bindings_in_effect(config)))
     }
 
     pub(crate) fn uplinks(&self) -> Vec<UplinkStatus> {
@@ -102,7 +102,7 @@ impl Shared {
             mac: view.mac,
             vlan: view.vlan.map(|vlan| vlan.get()),
             port: labels.get(&view.port).cloned().unwrap_or_default(),
-            fixed: view.is_static,
+            is_static: view.is_static,
             age_s: view.age.map(|age| age.as_secs()),
         };
         Ok(self.plane.addresses(id).into_iter().map(status).collect())
@@ -119,7 +119,7 @@ impl Shared {
                 worker: view.worker.0,
                 frames: view.frames,
                 bytes: view.bytes,
-                full: view.full,
+                dropped_no_buffer: view.dropped_full,
                 moves: view.moves,
             });
         }
@@ -139,7 +139,7 @@ impl Shared {
                 batches: view.batches,
                 frames: view.frames,
                 sleeps: view.sleeps,
-                asleep: view.asleep,
+                asleep: view.is_asleep,
                 yields: view.polling_pauses,
                 is_yielding: view.is_polling_paused,
                 stages: stages(&view.stages),
@@ -154,7 +154,7 @@ impl Shared {
             self.top_port(&key, Some(nic.switch.clone()))
         });
         let uplinks = config.uplinks.iter().map(|uplink| {
-            let switch = switch_of(config, &uplink.name);
+            let switch = find_using_switch(config, &uplink.name);
             let key = PortKey::Uplink(uplink.name.clone());
             self.top_port(&key, switch.map(|switch| switch.name.clone()))
         });
@@ -178,7 +178,7 @@ impl Shared {
         let condition = self.team_condition(&team.name);
         TopTeam {
             name: team.name.clone(),
-            switch: switch_of(config, &team.name).map(|switch| switch.name.clone()),
+            switch: find_using_switch(config, &team.name).map(|switch| switch.name.clone()),
             health: condition.map_or(Health::Down, |condition| condition.health),
             members: team.members.clone(),
         }
@@ -214,7 +214,7 @@ impl Shared {
             offloads: nic_offloads(&device, nic),
             virtio_features: device.virtio_features.map(|features| format!("{features:#x}")),
             queue_pairs: device.queue_pairs,
-            learned: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
+            learned_macs: id.and_then(|id| learned.get(&id).copied()).unwrap_or(0),
             bound_mac: bound.get(&nic.name).map(|binding| binding.mac),
             kernel_path: self.kernel_path_status(nic, port.as_deref()),
             iov: self.iov_status(nic),
@@ -222,7 +222,7 @@ impl Shared {
     }
 
     fn uplink_status(&self, uplink: &UplinkConfig, config: &HostConfig) -> UplinkStatus {
-        let switch = switch_of(config, &uplink.name);
+        let switch = find_using_switch(config, &uplink.name);
         let port = self.ports.find(&PortKey::Uplink(uplink.name.clone()));
         let device = port.as_ref().and_then(|port| port.device_status());
         // Queried without the port's lock, because the kernel may block the call.
@@ -248,7 +248,7 @@ impl Shared {
                 .unwrap_or(0),
             mac: device.as_ref().and_then(|device| device.mac),
             offloads: uplink_offloads(device.as_ref(), uplink, &feature_result),
-            device: device_features(&feature_result),
+            device_features: device_features(&feature_result),
             steering: self.steering_status(uplink, config, device.as_ref()),
             af_xdp: device.and_then(|device| device.xdp).map(xdp_status),
         }
@@ -281,7 +281,7 @@ impl Shared {
             config: switch.clone(),
             condition,
             nics: nics.map(|nic| nic.name.clone()).collect(),
-            host_nic: host_nic.map(|port| self.counters(Some(port.id))),
+            host_nic_counters: host_nic.map(|port| self.counters(Some(port.id))),
             host_nic_offloads,
             addresses: id.map_or(0, |id| self.plane.addresses(id).len()),
         }
@@ -339,7 +339,7 @@ fn xdp_status(state: XdpState) -> XdpStatus {
         zero_copy: state.zero_copy,
         multi_buffer: state.multi_buffer,
         chunk_bytes: state.chunk_bytes,
-        lost_frames: state.lost_frames,
+        lost_frames: state.dropped_frames,
     }
 }
 
@@ -383,6 +383,6 @@ fn counters(view: PortCountersView) -> PortCounters {
         software_segmented: view.software_segmented,
         software_checksummed: view.software_checksummed,
         software_coalesced_segments: view.software_coalesced_segments,
-        software_coalesced_units: view.software_coalesced_frames,
+        software_coalesced_frames: view.software_coalesced_frames,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use suimon_contract::{ApiError, ErrorCode, HostConfig};
 use suimon_ports::PortDeviceSpec;
 
-use super::claims::resource_of;
+use super::claims::exclusive_resource;
 use super::desired::RequiredPorts;
 use super::devices::Devices;
 use super::table::Port;
@@ -14,7 +14,7 @@ use super::texts::device_error;
 use crate::PortKey;
 use crate::control::Controller;
 use crate::errors::store_error;
-use crate::transaction::{Acquired, ChangePhase};
+use crate::transaction::{AcquiredResources, ChangePhase};
 
 /// Step of a change that concerns the device of one port.
 pub(crate) enum PortStep {
@@ -62,15 +62,15 @@ impl PortStep {
 }
 
 /// Adds the resources that the transition from the first to the second set of ports acquires.
-pub(crate) fn acquire_ports(
-    acquired: &mut Acquired,
+pub(crate) fn add_port_resources(
+    acquired: &mut AcquiredResources,
     before: &RequiredPorts,
     after: &RequiredPorts,
 ) {
     for (key, spec) in after {
-        let previous = before.get(key).map(resource_of);
-        if before.get(key) != Some(spec) && previous.as_ref() != Some(&resource_of(spec)) {
-            acquired.add_exclusive([resource_of(spec)]);
+        let previous = before.get(key).map(exclusive_resource);
+        if before.get(key) != Some(spec) && previous.as_ref() != Some(&exclusive_resource(spec)) {
+            acquired.add_exclusive([exclusive_resource(spec)]);
         }
     }
 }
@@ -80,13 +80,13 @@ pub(crate) fn acquire_ports(
 pub(crate) fn port_steps(
     before: &RequiredPorts,
     after: &RequiredPorts,
-    acquired: &Acquired,
+    acquired: &AcquiredResources,
 ) -> Vec<PortStep> {
     let mut steps = Vec::new();
     for (key, spec) in after {
         match before.get(key) {
             Some(old) if old == spec => continue,
-            Some(old) if resource_of(old) == resource_of(spec) => {
+            Some(old) if exclusive_resource(old) == exclusive_resource(spec) => {
                 steps.push(PortStep::Change(key.clone(), spec.clone()));
                 continue;
             }
@@ -96,7 +96,7 @@ pub(crate) fn port_steps(
         steps.push(PortStep::Open(key.clone(), spec.clone()));
     }
     let removed = before.iter().filter(|(key, _)| !after.contains_key(key));
-    let conflicting = removed.filter(|(_, spec)| acquired.contains(&resource_of(spec)));
+    let conflicting = removed.filter(|(_, spec)| acquired.contains(&exclusive_resource(spec)));
     steps.extend(conflicting.map(|(key, _)| PortStep::Close(key.clone())));
     steps
 }
@@ -133,7 +133,7 @@ impl Controller {
         let mut state = port.lock();
         let old = std::mem::replace(&mut state.spec, spec.clone());
         let changed = match &mut state.device {
-            Some(device) => device.change(spec),
+            Some(device) => device.apply_spec(spec),
             None => Ok(false),
         };
         if let Err(error) = changed {
@@ -166,7 +166,7 @@ impl Controller {
             None => {
                 let id = self.shared.ids().port(key).ok_or_else(|| {
                     ApiError::new(ErrorCode::Internal, "no identifier was assigned to the port")
-                        .about(key.to_string())
+                        .with_resource(key.to_string())
                 })?;
                 let port = Arc::new(Port::new(key.clone(), id, spec.clone()));
                 self.shared.ports.insert(port.clone());
@@ -181,7 +181,7 @@ impl Controller {
     fn open_noted(&mut self, port: &Port) -> Result<(), ApiError> {
         self.devices.open(port).map_err(|error| device_error(&port.key, &error))?;
         let spec = port.lock().spec.clone();
-        self.devices.created.note_opened([&spec]).map_err(|error| store_error(&error))
+        self.devices.created.record_opened([&spec]).map_err(|error| store_error(&error))
     }
 
     /// Undoes a step. Returns the port if its device must be opened again, after all conflicting
@@ -230,7 +230,7 @@ impl Controller {
         for key in before.keys().filter(|key| !after.contains_key(key)) {
             if let Some(port) = self.shared.ports.remove(key) {
                 Devices::close(&port);
-                self.devices.negotiated_features.forget(key);
+                self.devices.negotiated_features.remove_port(key);
             }
         }
     }
@@ -240,9 +240,9 @@ impl Controller {
 /// for the specification to take effect.
 fn restore_live(port: &Port, old: PortDeviceSpec) -> bool {
     let mut state = port.lock();
-    let same_device = resource_of(&state.spec) == resource_of(&old);
+    let same_device = exclusive_resource(&state.spec) == exclusive_resource(&old);
     let device = state.device.as_mut().filter(|_| same_device);
-    let live = device.is_some_and(|device| device.change(&old).unwrap_or(false));
+    let live = device.is_some_and(|device| device.apply_spec(&old).unwrap_or(false));
     state.spec = old;
     live
 }

@@ -99,7 +99,7 @@ pub trait FrameCapture: Send {
     ) -> usize;
 
     /// Returns the number of frames that were not copied because the buffer was full.
-    fn dropped(&self) -> u64;
+    fn dropped_frames(&self) -> u64;
 }
 
 impl FrameCapture for CaptureReader {
@@ -112,8 +112,8 @@ impl FrameCapture for CaptureReader {
         Self::read(self, timeout, frames_max, handle_frame)
     }
 
-    fn dropped(&self) -> u64 {
-        Self::dropped(self)
+    fn dropped_frames(&self) -> u64 {
+        Self::dropped_frames(self)
     }
 }
 
@@ -175,7 +175,7 @@ impl SwitchPlane for DataPlane {
     }
 
     fn capture(&self, port: PortId, options: CaptureBufferLimits) -> Box<dyn FrameCapture> {
-        Box::new(Self::capture(self, port, options))
+        Box::new(Self::start_capture(self, port, options))
     }
 
     fn now(&self) -> Time {

@@ -68,7 +68,7 @@ pub(crate) struct PortState {
     pub(crate) retry: RetryState,
     /// Interface index of the network device that had the configured name at the last attempt to
     /// open it; `None` if no device had this name.
-    pub(crate) tried_index: Option<u32>,
+    pub(crate) attempted_if_index: Option<u32>,
     /// Reason for which the link is down, as reported by the device.
     pub(crate) down_reason: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Port {
             generation: 0,
             notices: None,
             retry: RetryState::default(),
-            tried_index: None,
+            attempted_if_index: None,
             down_reason: None,
         };
         Self { key, id, state: Mutex::new(state) }
@@ -99,7 +99,7 @@ impl Port {
     /// Returns the health of the port and the reason.
     pub(crate) fn condition(&self) -> Condition {
         let state = self.lock();
-        if let Some(failure) = &state.retry.now {
+        if let Some(failure) = &state.retry.current_failure {
             return Condition { health: Health::Failed, reason: Some(failure.reason.clone()) };
         }
         let Some(device) = &state.device else {

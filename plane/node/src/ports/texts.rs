@@ -10,12 +10,12 @@ use crate::events::EventDraft;
 /// Converts an error of a port's device into an API error.
 pub(crate) fn device_error(key: &PortKey, error: &DeviceError) -> ApiError {
     ApiError::new(error_code(error.kind), error.detail.clone())
-        .about(key.to_string())
-        .field(key.config_field(error.field))
+        .with_resource(key.to_string())
+        .with_field(key.config_field(error.field))
 }
 
 /// Returns the event of a failed device.
-pub(crate) fn failed(key: &PortKey, reason: &str) -> EventDraft {
+pub(crate) fn port_failed_event(key: &PortKey, reason: &str) -> EventDraft {
     let kind = match key {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkFailed,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicFailed,
@@ -25,7 +25,7 @@ pub(crate) fn failed(key: &PortKey, reason: &str) -> EventDraft {
 }
 
 /// Returns the event of a device that works again.
-pub(crate) fn recovered(key: &PortKey) -> EventDraft {
+pub(crate) fn port_recovered_event(key: &PortKey) -> EventDraft {
     let kind = match key {
         PortKey::Uplink(_) | PortKey::Team(_) => EventKind::UplinkRecovered,
         PortKey::Nic(_) | PortKey::HostNic(_) => EventKind::NicRecovered,

@@ -15,7 +15,7 @@ use suimon_switch::{PortTopology, TeamMember, TeamTopology, Topology};
 use suimon_teaming::{Distribution, MemberId};
 
 use crate::PortKey;
-use crate::offloads::{offload_switches, uplink_coalescing};
+use crate::offloads::{offload_toggles, uplink_coalescing};
 use crate::ports::bound_addresses::{Binding, binds_source};
 use crate::ports::desired::{RequiredPorts, host_nic_mtu, required_teams};
 
@@ -132,11 +132,11 @@ fn nic_port(nic: &NicConfig, ids: &PlaneIds, bound: Option<Binding>) -> Option<P
     spec.vlan = vlan_mode(nic);
     spec.mac = nic.mac;
     spec.spoofing_allowed = nic.mac_spoofing;
-    spec.bound = bound.map(|binding| binding.mac);
+    spec.bound_address = bound.map(|binding| binding.mac);
     spec.binds_source = binds_source(nic) && !bound.is_some_and(|binding| binding.is_confirmed);
     spec.isolated = nic.isolated;
     spec.mtu = nic.mtu;
-    spec.learned_max = nic.learned_max;
+    spec.learned_addresses_max = nic.learned_macs_max;
     Some(PortTopology {
         spec,
         bandwidth: nic.bandwidth_max_bps.and_then(BitRate::new),
@@ -228,9 +228,9 @@ fn uplink_port_of(
 ) -> PortTopology {
     let mut spec = forwarding::ForwardingPortSpec::new(id, switch, PortRole::Uplink);
     spec.mtu = smallest_mtu(uplinks, device_mtu).unwrap_or(spec.mtu);
-    spec.learned_max = UPLINK_LEARNED_MAX;
+    spec.learned_addresses_max = UPLINK_LEARNED_MAX;
     let is_joined = |uplink: &&UplinkConfig| {
-        uplink_coalescing(&offload_switches(&uplink.offload)) == OffloadReason::On
+        uplink_coalescing(&offload_toggles(&uplink.offload)) == OffloadReason::On
     };
     let receive_coalescing = uplinks.iter().all(is_joined);
     PortTopology { spec, bandwidth: None, storm_limit_fps: None, receive_coalescing }

@@ -14,13 +14,13 @@ const EVENT_ITEMS_MAX: usize = 8;
 /// Returns the events about restored, unrestorable and externally changed settings.
 pub(super) fn settings_events(apply_result: &ApplyResult) -> Vec<EventDraft> {
     let mut drafts = Vec::new();
-    if apply_result.restored > 0 {
+    if apply_result.restored_count > 0 {
         let text = format!(
             "{} of CPUs that the daemon had changed were restored to the former values.",
-            CountedNoun::new(apply_result.restored, "setting")
+            CountedNoun::new(apply_result.restored_count, "setting")
         );
         let draft = EventDraft::new(EventKind::PowerRestored, "power", text);
-        drafts.push(draft.with("settings", apply_result.restored));
+        drafts.push(draft.with("settings", apply_result.restored_count));
     }
     if !apply_result.external_changes.is_empty() {
         let text = format!(
@@ -49,7 +49,7 @@ pub(super) fn settings_events(apply_result: &ApplyResult) -> Vec<EventDraft> {
 }
 
 /// Returns the event about the extent to which a plan is in effect.
-pub(super) fn in_effect(
+pub(super) fn plan_effect_event(
     power: &PowerConfig,
     effect: PowerEffect,
     settings: &[PowerSettingStatus],
@@ -88,7 +88,7 @@ pub(super) fn in_effect(
 }
 
 /// Returns the event about CPUs that came online or went offline.
-pub(super) fn cpus_changed(online: &BTreeSet<u16>, added: &BTreeSet<u16>) -> EventDraft {
+pub(super) fn cpus_changed_event(online: &BTreeSet<u16>, added: &BTreeSet<u16>) -> EventDraft {
     let text = match added.len() {
         0 => "CPUs went offline.".to_owned(),
         number => format!("{} came online.", CountedNoun::new(number, "CPU")),

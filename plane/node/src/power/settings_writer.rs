@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use suimon_ports::{PowerHost, StateStore, StateStoreError};
 use suimon_power::{
-    ExternalChange, HostPowerSettings, Overwrite, PowerSpec, Reconciliation, Records,
+    ExternalChange, HostPowerSettings, OverwritePolicy, PowerSpec, Reconciliation, SettingRecords,
     RequiredSetting, SettingId, SettingKind, decide, reconcile,
 };
 
 use super::records;
-use crate::state::load_boot;
+use crate::state::load_boot_id;
 
 /// Maximum number of rounds of writes. Turbo determines the available frequencies: one round for
 /// turbo, one for the other settings, one to verify, and one for drivers that adjust values.
@@ -20,7 +20,7 @@ const ROUNDS_MAX: usize = 4;
 pub(super) struct SettingsWriter {
     pub(super) host: Arc<dyn PowerHost>,
     store: Arc<dyn StateStore>,
-    pub(super) records: Records,
+    pub(super) records: SettingRecords,
     /// Reasons why settings were rejected by the last [`SettingsWriter::apply`].
     pub(super) refused: BTreeMap<SettingId, String>,
     /// External changes of settings that differ from the plan, by setting.
@@ -32,14 +32,14 @@ pub(super) struct SettingsWriter {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ApplyResult {
     /// Number of settings restored to their former values.
-    pub(super) restored: usize,
+    pub(super) restored_count: usize,
     /// Externally changed settings that were left unchanged. Contains only those that the previous
     /// call did not report.
     pub(super) external_changes: Vec<ExternalChange>,
     /// Settings that could not be restored, with the reason.
     pub(super) not_restored: Vec<(SettingId, String)>,
     /// Number of settings that wait for their CPUs to be online.
-    pub(super) waiting: usize,
+    pub(super) waiting_count: usize,
     /// Reason why the state store rejected the records; then no further settings were written.
     pub(super) store_error: Option<String>,
 }
@@ -48,7 +48,7 @@ pub(super) struct ApplyResult {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PowerRestoration {
     /// Number of settings restored to their former values.
-    pub restored: usize,
+    pub restored_count: usize,
     /// Externally changed settings that were left unchanged, as text.
     pub externally_changed: Vec<String>,
     /// Settings that could not be restored, as text.
@@ -66,8 +66,8 @@ pub fn restore_power(
     boot_id: &str,
 ) -> Result<PowerRestoration, StateStoreError> {
     let mut keeper = SettingsWriter::load(Arc::clone(host), Arc::clone(store))?;
-    keeper.forget_other_boots(boot_id)?;
-    let apply_result = keeper.apply(None, &Overwrite::Nothing);
+    keeper.delete_records_of_other_boots(boot_id)?;
+    let apply_result = keeper.apply(None, &OverwritePolicy::Nothing);
     if let Some(detail) = apply_result.store_error {
         return Err(StateStoreError::new(detail));
     }
@@ -77,7 +77,7 @@ pub fn restore_power(
         format!("{id}: {reason}")
     });
     Ok(PowerRestoration {
-        restored: apply_result.restored,
+        restored_count: apply_result.restored_count,
         externally_changed: external_changes,
         failed: not_restored.collect(),
     })
@@ -86,7 +86,7 @@ pub fn restore_power(
 /// Returns a text about an externally changed setting that is left unchanged: its present value,
 /// the value that the daemon wrote, and the value before.
 pub(super) fn external_change_text(external_changes: &ExternalChange) -> String {
-    let ExternalChange { id, before, written, now } = external_changes;
+    let ExternalChange { id, original_value: before, written_by_daemon: written, current_value: now } = external_changes;
     format!("{id} is {now}; the daemon had written {written}, and the value before was {before}")
 }
 
@@ -107,16 +107,16 @@ impl SettingsWriter {
 
     /// Deletes all records if the host has been booted since the last daemon: its settings were
     /// reset.
-    pub(super) fn forget_other_boots(&mut self, boot_id: &str) -> Result<(), StateStoreError> {
-        if load_boot(self.store.as_ref())?.is_some_and(|boot| boot != boot_id) {
-            self.record(Records::new())?;
+    pub(super) fn delete_records_of_other_boots(&mut self, boot_id: &str) -> Result<(), StateStoreError> {
+        if load_boot_id(self.store.as_ref())?.is_some_and(|boot| boot != boot_id) {
+            self.record(SettingRecords::new())?;
         }
         Ok(())
     }
 
     /// Applies the plan's settings; restores previous values if `spec` is `None` or omits a
     /// setting.
-    pub(super) fn apply(&mut self, spec: Option<&PowerSpec>, assert: &Overwrite) -> ApplyResult {
+    pub(super) fn apply(&mut self, spec: Option<&PowerSpec>, assert: &OverwritePolicy) -> ApplyResult {
         let mut apply_result = ApplyResult::default();
         self.refused.clear();
         let reported_before: BTreeSet<SettingId> = self.external_changes.keys().copied().collect();
@@ -124,7 +124,7 @@ impl SettingsWriter {
         for round in 0..ROUNDS_MAX {
             // External changes are overwritten once. A different value in a later round results
             // from the kernel's adjustment.
-            let assert = if round == 0 { assert } else { &Overwrite::Nothing };
+            let assert = if round == 0 { assert } else { &OverwritePolicy::Nothing };
             let required = spec.map(|spec| settings(spec, &machine)).unwrap_or_default();
             let mut todo = reconcile(&required, &machine, &self.records, assert);
             todo.writes.retain(|setting| !self.refused.contains_key(&setting.id));
@@ -135,7 +135,7 @@ impl SettingsWriter {
             }
             self.external_changes =
                 todo.external_changes.iter().map(|change| (change.id, change.clone())).collect();
-            apply_result.waiting = todo.unavailable_settings.len();
+            apply_result.waiting_count = todo.unavailable_settings.len();
             apply_result.external_changes.extend(todo.external_changes.iter().cloned());
             if todo.writes.is_empty() {
                 break;
@@ -176,10 +176,10 @@ impl SettingsWriter {
         let mut written = BTreeSet::new();
         for setting in &todo.writes {
             let is_back = todo.restored.contains(&setting.id);
-            match self.host.write(setting.id, &setting.value) {
+            match self.host.write_setting(setting.id, &setting.value) {
                 Ok(()) if is_back => {
                     records.remove(&setting.id);
-                    apply_result.restored += 1;
+                    apply_result.restored_count += 1;
                 }
                 Ok(()) => {
                     written.insert(setting.id);
@@ -196,10 +196,10 @@ impl SettingsWriter {
         let after = self.host.settings();
         for (id, record) in &mut records {
             let was_ours = before.value(*id).is_some_and(|previous| {
-                is_of_turbo && record.fulfils(*id, &record.written, &previous)
+                is_of_turbo && record.fulfils(*id, &record.written_value, &previous)
             });
             if written.contains(id) || was_ours {
-                record.found = after.value(*id).or(record.found.take());
+                record.read_back_value = after.value(*id).or(record.read_back_value.take());
             }
         }
         if let Err(error) = self.record(records) {
@@ -212,14 +212,14 @@ impl SettingsWriter {
     fn delete_unapplied_records(&mut self, machine: &HostPowerSettings) {
         let mut records = self.records.clone();
         records.retain(|id, record| {
-            !self.refused.contains_key(id) || machine.value(*id).as_ref() != Some(&record.before)
+            !self.refused.contains_key(id) || machine.value(*id).as_ref() != Some(&record.original_value)
         });
         if let Err(error) = self.record(records) {
             tracing::warn!(%error, "a setting that was never changed is still recorded");
         }
     }
 
-    fn record(&mut self, records: Records) -> Result<(), StateStoreError> {
+    fn record(&mut self, records: SettingRecords) -> Result<(), StateStoreError> {
         records::save(self.store.as_ref(), &self.records, &records)?;
         self.records = records;
         Ok(())
@@ -241,5 +241,5 @@ fn is_turbo(setting: &RequiredSetting) -> bool {
 
 /// Returns the settings that a plan requires on this machine.
 fn settings(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<RequiredSetting> {
-    decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
+    plan_requirements(spec, machine).into_iter().flat_map(|target| target.settings).collect()
 }

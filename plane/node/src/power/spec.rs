@@ -7,7 +7,7 @@ use suimon_power::{DataPlaneSettings, PowerPlan, PowerSpec};
 use suimon_vmq::{Load, WaterMarks};
 
 /// Returns the policy's input for a configuration.
-pub(crate) fn spec_of(config: &PowerConfig) -> PowerSpec {
+pub(crate) fn power_spec(config: &PowerConfig) -> PowerSpec {
     PowerSpec {
         plan: match config.plan {
             PowerPlanName::Balanced => PowerPlan::Balanced,
@@ -25,8 +25,8 @@ pub(crate) fn spec_of(config: &PowerConfig) -> PowerSpec {
         turbo: config.turbo,
         idle_state_max: config.idle_state_max.clone(),
         idle_latency_us_max: config.idle_latency_us_max,
-        parking: config.parking,
-        poll_us: config.poll_us,
+        parking: config.parks_workers,
+        poll_us: config.poll_budget_us,
         vmq_high_percent: config.vmq_high_percent,
         vmq_low_percent: config.vmq_low_percent,
     }
@@ -34,7 +34,7 @@ pub(crate) fn spec_of(config: &PowerConfig) -> PowerSpec {
 
 /// Returns the data-plane parameters of a plan, or the defaults without a plan.
 pub(crate) fn data_plane(config: Option<&PowerConfig>) -> DataPlaneSettings {
-    config.map_or(DataPlaneSettings::DEFAULT, |config| spec_of(config).data_plane())
+    config.map_or(DataPlaneSettings::DEFAULT, |config| power_spec(config).data_plane())
 }
 
 /// Returns the loads at which VMQ moves queues away from a worker (high) and empties a worker
@@ -47,10 +47,10 @@ pub(crate) fn water_marks(share: DataPlaneSettings) -> WaterMarks {
 }
 
 /// Returns the API status of the data-plane parameters.
-pub(crate) fn share_status(share: DataPlaneSettings) -> PowerDataPlaneStatus {
+pub(crate) fn data_plane_status(share: DataPlaneSettings) -> PowerDataPlaneStatus {
     PowerDataPlaneStatus {
-        parking: share.parking,
-        poll_us: microseconds(share.poll_budget),
+        parks_workers: share.parking,
+        poll_budget_us: microseconds(share.poll_budget),
         vmq_high_percent: share.vmq_high_percent,
         vmq_low_percent: share.vmq_low_percent,
     }

@@ -3,14 +3,14 @@
 mod queries;
 
 use suimon_contract::{
-    PowerChangedStatus, PowerConfig, PowerEnergyStatus, PowerSettingStatus, PowerZoneStatus,
+    ChangedPowerSetting, PowerConfig, PowerEnergyStatus, PowerSettingStatus, PowerZoneStatus,
 };
 use suimon_power::{
     Cpu, HostPowerSettings, PlanRequirement, RequiredSetting, Scope, SettingId, SettingKind, decide,
 };
 
 use super::settings_writer::external_change_text;
-use super::spec::spec_of;
+use super::spec::power_spec;
 use super::table::Inner;
 
 impl Inner {
@@ -27,11 +27,11 @@ impl Inner {
                 name: zone.name,
                 energy_uj: zone.energy_uj,
                 milliwatts: zone.milliwatts,
-                counted: zone.is_counted,
+                is_in_host_sum: zone.is_in_host_total,
             })
             .collect();
         let counted: Option<Vec<u64>> =
-            zones.iter().filter(|zone| zone.counted).map(|zone| zone.milliwatts).collect();
+            zones.iter().filter(|zone| zone.is_in_host_sum).map(|zone| zone.milliwatts).collect();
         let milliwatts = counted.filter(|readings| !readings.is_empty());
         PowerEnergyStatus {
             milliwatts: milliwatts
@@ -51,7 +51,7 @@ impl Inner {
         power: &PowerConfig,
         machine: &HostPowerSettings,
     ) -> Vec<PowerSettingStatus> {
-        let targets = decide(&spec_of(power), machine);
+        let targets = plan_requirements(&power_spec(power), machine);
         targets.iter().map(|target| self.setting_status(target, machine)).collect()
     }
 
@@ -75,9 +75,9 @@ impl Inner {
                 Scope::Cpus(cpus) => cpus.clone(),
             },
             setting: target.kind.as_str().to_owned(),
-            required: target.required.clone(),
+            required: target.description.clone(),
             in_effect: target.unavailable.is_none() && mismatch.is_none(),
-            now: current_value_text(target, machine),
+            current: current_value_text(target, machine),
             reason,
         }
     }
@@ -103,12 +103,12 @@ impl Inner {
         is_other.then(|| format!("{now} kHz is the nearest frequency that the driver supports"))
     }
 
-    fn changed(&self, machine: &HostPowerSettings) -> Vec<PowerChangedStatus> {
-        let changed = self.settings_writer.records.iter().map(|(id, record)| PowerChangedStatus {
+    fn changed(&self, machine: &HostPowerSettings) -> Vec<ChangedPowerSetting> {
+        let changed = self.settings_writer.records.iter().map(|(id, record)| ChangedPowerSetting {
             file: id.file(),
-            before: record.before.clone(),
-            written: record.written.clone(),
-            now: machine.value(*id),
+            original: record.original_value.clone(),
+            written_by_daemon: record.written_value.clone(),
+            current: machine.value(*id),
         });
         changed.collect()
     }

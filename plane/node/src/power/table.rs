@@ -73,8 +73,8 @@ impl Inner {
         };
         let machine = self.settings_writer.host.settings();
         let settings = self.setting_statuses(power, &machine);
-        self.effect = super::effect::effect_of(&settings);
-        let draft = events::in_effect(power, self.effect, &settings, apply_result);
+        self.effect = super::effect::overall_effect(&settings);
+        let draft = events::plan_effect_event(power, self.effect, &settings, apply_result);
         let must_report = self.reported.as_ref().is_none_or(|reported| {
             (reported.kind, &reported.text, &reported.fields)
                 != (draft.kind, &draft.text, &draft.fields)
@@ -86,7 +86,7 @@ impl Inner {
     /// Returns the CPUs that came online since the last call; `None` if no CPU came online or went
     /// offline, and at the first call.
     fn look_at_cpus(&mut self) -> Option<BTreeSet<u16>> {
-        let text = self.settings_writer.host.online();
+        let text = self.settings_writer.host.online_cpus();
         if text == self.online_text {
             return None;
         }

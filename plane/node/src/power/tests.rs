@@ -29,7 +29,7 @@ fn texts(harness: &Harness, kind: EventKind) -> Vec<String> {
 fn current_values(status: &PowerStatus, setting: &str) -> Vec<String> {
     let settings =
         status.settings.iter().filter(|setting_status| setting_status.setting == setting);
-    settings.map(|setting| setting.now.clone().unwrap_or_default()).collect()
+    settings.map(|setting| setting.current.clone().unwrap_or_default()).collect()
 }
 
 #[test]
@@ -46,9 +46,9 @@ fn a_power_plan_is_applied_shown_changed_and_removed() {
     assert_eq!(current_values(&status, "governor"), ["schedutil", "schedutil"]);
     assert_eq!(current_values(&status, "turbo"), ["off"]);
     assert_eq!(current_values(&status, "performance_percent_min"), ["1500 MHz", "1500 MHz"]);
-    let boost = status.changed.iter().find(|change| change.file.ends_with("boost")).unwrap();
-    assert_eq!((boost.before.as_str(), boost.written.as_str()), ("1", "0"));
-    assert_eq!(status.data_plane.poll_us, 50);
+    let boost = status.changed_settings.iter().find(|change| change.file.ends_with("boost")).unwrap();
+    assert_eq!((boost.original.as_str(), boost.written_by_daemon.as_str()), ("1", "0"));
+    assert_eq!(status.data_plane.poll_budget_us, 50);
 
     harness.change(patch(r#"{"performance_percent_min": 100, "idle_latency_us_max": 10}"#));
     let status = harness.node.power();
@@ -59,10 +59,10 @@ fn a_power_plan_is_applied_shown_changed_and_removed() {
     let status = harness.node.power();
     assert_eq!(current_values(&status, "turbo"), ["on"]);
     assert!(status.cpus.iter().all(|cpu| cpu.idle_states == ["POLL", "C1", "C6"]));
-    assert!(!status.data_plane.parking);
+    assert!(!status.data_plane.parks_workers);
     assert_eq!(harness.plane.poll_budget().as_micros(), 200, "the plane polls as the plan has it");
     assert!(
-        !status.changed.iter().any(|change| change.file.ends_with("boost")),
+        !status.changed_settings.iter().any(|change| change.file.ends_with("boost")),
         "the former settings are restored"
     );
 
@@ -95,7 +95,7 @@ fn unsupported_values_are_rounded_and_rejected_ones_are_reported() {
         .find(|setting| setting.setting == "performance_percent_max")
         .unwrap();
     // 60 % of the maximum frequency are 2040 MHz.
-    assert_eq!((max.in_effect, max.now.as_deref()), (true, Some("2200 MHz")), "{max:?}");
+    assert_eq!((max.in_effect, max.current.as_deref()), (true, Some("2200 MHz")), "{max:?}");
     assert!(max.reason.as_ref().unwrap().contains("nearest"), "{max:?}");
     let governor = |cpu: u16| {
         let mut governors = status.settings.iter().filter(|setting| setting.setting == "governor");
@@ -125,7 +125,7 @@ fn after_a_kill_the_next_daemon_restores_settings_outside_the_plan() {
     power.lock().machine = machine;
     let next = Harness::with_power(killed, power.clone());
     assert_eq!(next.node.power().effect, PowerEffect::Full, "the plan is still desired");
-    assert_eq!(next.node.power().changed.len(), 4, "two governors and two frequencies");
+    assert_eq!(next.node.power().changed_settings.len(), 4, "two governors and two frequencies");
     let (killed, machine) = (next.store.surviving(), power.machine());
     next.change(Edit::Power(PowerEdit::Delete));
     assert_eq!(power.machine(), before, "and what was there before is known still");
@@ -136,9 +136,9 @@ fn after_a_kill_the_next_daemon_restores_settings_outside_the_plan() {
     let store: Arc<dyn StateStore> = Arc::new(killed);
     let host: Arc<dyn PowerHost> = Arc::new(power.clone());
     let restoration = restore_power(&store, &host, "").unwrap();
-    assert_eq!((restoration.restored, restoration.failed.len()), (4, 0));
+    assert_eq!((restoration.restored_count, restoration.failed.len()), (4, 0));
     assert_eq!(power.machine(), before);
-    assert_eq!(restore_power(&store, &host, "").unwrap().restored, 0);
+    assert_eq!(restore_power(&store, &host, "").unwrap().restored_count, 0);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn records_of_settings_are_deleted_after_a_reboot_of_the_host() {
     let host: Arc<dyn PowerHost> = Arc::new(power.clone());
     let restoration = restore_power(&store, &host, "another").unwrap();
     assert_eq!(
-        (restoration.restored, restoration.externally_changed.len()),
+        (restoration.restored_count, restoration.externally_changed.len()),
         (0, 0),
         "{restoration:?}"
     );

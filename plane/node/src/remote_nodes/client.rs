@@ -44,14 +44,14 @@ pub trait PeerNode: Send + Sync {
     ///
     /// # Errors
     /// The node rejects the VM or cannot be reached.
-    fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError>;
+    fn check_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError>;
 
     /// Starts to create the resources of a VM that migrates to the node. Returns the operation of
     /// the node.
     ///
     /// # Errors
     /// The node rejects the VM or cannot be reached.
-    fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError>;
+    fn prepare_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError>;
 
     /// Returns the state of an operation of the node. The node delays the answer by some seconds if
     /// the operation is in progress.
@@ -70,27 +70,27 @@ pub trait PeerNode: Send + Sync {
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
+    fn incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
     /// Opens a connection for data of the incoming migration `id`. Returns this node's end.
     ///
     /// # Errors
     /// The node is not ready to receive the data, or cannot be reached.
-    fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError>;
+    fn open_incoming_connection(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError>;
 
     /// Makes the node the owner of the VM of the incoming migration `id`, unless the migration was
     /// abandoned. The returned state contains the outcome.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
+    fn activate_incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
     /// Abandons the incoming migration `id`, unless the node owns the VM already. The returned
     /// state contains the outcome.
     ///
     /// # Errors
     /// The node rejects the request or cannot be reached.
-    fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError>;
+    fn abandon_incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError>;
 
     /// Returns the destinations and obstacles of the node's VMs if it were drained.
     ///
@@ -129,11 +129,11 @@ pub(crate) fn peer_error(node: &Name, error: PeerError) -> ApiError {
             let prefix =
                 error.resource.take().map_or_else(String::new, |label| format!("{label}: "));
             error.message = format!("node {node} rejected the request: {prefix}{}", error.message);
-            error.about(resource)
+            error.with_resource(resource)
         }
         PeerError::Unreachable(text) => {
             let text = format!("node {node} does not respond: {text}");
-            ApiError::new(ErrorCode::HostError, text).about(resource)
+            ApiError::new(ErrorCode::HostError, text).with_resource(resource)
         }
     }
 }

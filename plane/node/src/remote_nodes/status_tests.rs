@@ -52,11 +52,11 @@ fn a_node_is_queried_when_its_status_is_requested() {
     let left_node = source.node.peer_node("left").unwrap();
     assert_eq!(left_node.condition.health, Health::Down);
     assert_eq!(left_node.condition.reason.unwrap(), "nobody listens at 192.0.2.2:8443");
-    assert_eq!((left_node.host, left_node.version), (None, None));
+    assert_eq!((left_node.host_name, left_node.version), (None, None));
     source.far_nodes.connect("192.0.2.2:8443", &target.node);
     let [left_status, right] = source.node.nodes().try_into().unwrap();
     assert_eq!(left_status.condition.health, Health::Up, "{left_status:?}");
-    assert_eq!(left_status.host.as_deref(), Some("test"));
+    assert_eq!(left_status.host_name.as_deref(), Some("test"));
     assert_eq!(left_status.version.as_deref(), Some("0"));
     // The reason names a file that cannot be used.
     assert_eq!(right.condition.health, Health::Failed, "{right:?}");

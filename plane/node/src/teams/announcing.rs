@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use suimon_frame::{Announcement, VlanTag};
-use suimon_ports::CONTROL_PAUSE;
+use suimon_ports::CONTROL_RECEIVE_PAUSE;
 use suimon_quantity::{PortId, SwitchId, Time};
 
 use super::effects::AnnouncementTarget;
@@ -18,7 +18,7 @@ use crate::SwitchPlane;
 
 /// Maximum number of queued frames, of all ports and teams.
 const WAITING_MAX: usize = 4096;
-/// Frames sent at once, followed by a pause of [`CONTROL_PAUSE`].
+/// Frames sent at once, followed by a pause of [`CONTROL_RECEIVE_PAUSE`].
 const BURST: usize = 64;
 
 /// Queue of reverse ARP frames that announce moved addresses.
@@ -127,11 +127,11 @@ impl AnnouncementQueue {
         for _ in 0..self.len().min(BURST) {
             let Some((port, member, frame)) = self.take() else { break };
             match sockets.send(member, frame.bytes(), now) {
-                SendResult::Later => self.put_back(port, member, frame),
-                SendResult::Sent | SendResult::Lost => {}
+                SendResult::NotReady => self.put_back(port, member, frame),
+                SendResult::Sent | SendResult::Discarded => {}
             }
         }
-        self.resume_at = now + CONTROL_PAUSE;
+        self.resume_at = now + CONTROL_RECEIVE_PAUSE;
     }
 
     /// Returns the time of the next transmission; `None` if no frame is queued.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use suimon_ports::CONTROL_PAUSE;
+use suimon_ports::CONTROL_RECEIVE_PAUSE;
 use suimon_quantity::{PortId, Time};
 
 use super::announcing::AnnouncementQueue;
@@ -52,30 +52,30 @@ impl TeamDriver {
             table.handle_link(port, report, &*shared.plane, now);
         }
         for opened in inbox.sockets {
-            self.sockets.install(opened, now);
+            self.sockets.handle_opened(opened, now);
         }
         self.sockets
             .receive(now, readable, &mut |port, frame| table.handle_frame(port, frame, now));
         for (port, control) in self.sockets.take_state_changes() {
             table.handle_control(port, control, now);
         }
-        let effects = if inbox.stop { table.leave(now) } else { table.work(&*shared.plane, now) };
+        let effects = if inbox.is_stop_requested { table.end_lacp(now) } else { table.poll(&*shared.plane, now) };
         let (required, due) = (table.required_sockets(), table.next_deadline());
         drop(table);
         let Effects { frames, announcements, drafts } = effects;
         for (member, frame) in frames {
             self.sockets.send(member, frame.bytes(), now);
         }
-        if !inbox.stop {
+        if !inbox.is_stop_requested {
             // After the last frames of members that leave, whose sockets are closed here; before
             // announcements, which may have to wait for the socket of a new member.
-            self.sockets.follow(required, now);
+            self.sockets.update(required, now);
             self.announce(&announcements, now);
         }
         if !drafts.is_empty() {
             self.submit(Job::AppendEvents(drafts), now);
         }
-        if inbox.stop {
+        if inbox.is_stop_requested {
             return PollResult::Stop;
         }
         self.hand_over_jobs(now);
@@ -127,7 +127,7 @@ impl TeamDriver {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {
                 tracing::error!(%error, "the teams' thread cannot poll its sockets");
-                std::thread::sleep(CONTROL_PAUSE);
+                std::thread::sleep(CONTROL_RECEIVE_PAUSE);
             }
         }
         let is_ready = |fd: &PollFd<'_>| !fd.revents().is_empty();

@@ -13,7 +13,7 @@ pub(crate) struct Inbox {
     /// Results of [`Job::Open`](super::work::Job::Open), one per job.
     pub(crate) sockets: Vec<OpenedSocket>,
     /// True if the thread must end.
-    pub(crate) stop: bool,
+    pub(crate) is_stop_requested: bool,
 }
 
 /// Link state that a device has reported.
@@ -36,7 +36,7 @@ pub(crate) struct OpenedSocket {
 impl Inbox {
     pub(crate) fn handle_link(&mut self, port: PortId, generation: u64, link: LinkProperties) {
         let before = self.links.get(&port).filter(|report| report.generation == generation);
-        let was_down = !link.up || before.is_some_and(|report| report.was_down);
+        let was_down = !link.is_up || before.is_some_and(|report| report.was_down);
         self.links.insert(port, LinkReport { generation, was_down, link });
     }
 }
@@ -49,7 +49,7 @@ mod tests {
     fn the_last_link_state_of_each_device_is_kept_until_the_thread_reads_it() {
         let mut inbox = Inbox::default();
         for number in 0..10_000 {
-            let link = LinkProperties { up: number % 2 == 1, ..LinkProperties::default() };
+            let link = LinkProperties { is_up: number % 2 == 1, ..LinkProperties::default() };
             inbox.handle_link(PortId(number % 3), 1, link);
         }
         assert_eq!(inbox.links.len(), 3);

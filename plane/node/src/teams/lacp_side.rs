@@ -8,7 +8,7 @@ use std::time::Duration;
 use suimon_contract::{LacpSettings, LacpTimer};
 use suimon_frame::MacAddr;
 use suimon_quantity::{PortId, Time};
-use suimon_recording::{Recorded, Sink};
+use suimon_recording::{Recorded, RecordSink};
 use suimon_teaming::lacp::{
     Activity, Lacp, LacpPortSpec, LacpSpec, LacpSpecError, Link, PortInfo, Timer,
 };
@@ -55,23 +55,23 @@ pub(crate) struct PartnerChange {
     pub(crate) from: PortInfo,
     pub(crate) to: PortInfo,
     /// Number of changes since the last event.
-    pub(crate) changes: u64,
+    pub(crate) change_count: u64,
 }
 
 impl TeamLacp {
     /// Creates LACP without members. `sink`: recorder of its inputs and decisions, if any.
     pub(crate) fn new(
-        sink: Option<&Arc<dyn Sink>>,
+        sink: Option<&Arc<dyn RecordSink>>,
         origin: (Time, &str),
         (team, settings): (PortId, LacpSettings),
         members: &[Member],
     ) -> Result<Self, LacpSpecError> {
         let spec = spec(team, settings, system(None, team, members));
-        Ok(Self { lacp: Recorded::lacp(sink, origin, spec)?, ports: BTreeMap::new() })
+        Ok(Self { lacp: Recorded::record_lacp(sink, origin, spec)?, ports: BTreeMap::new() })
     }
 
     /// Applies settings and members of the configuration.
-    pub(crate) fn follow(
+    pub(crate) fn update(
         &mut self,
         team: PortId,
         settings: LacpSettings,
@@ -127,7 +127,7 @@ impl TeamLacp {
     }
 
     /// Passes a member's link state to LACP if it has changed.
-    pub(crate) fn pass_link(&mut self, member: MemberId, link: Option<Link>, now: Time) {
+    pub(crate) fn set_member_link(&mut self, member: MemberId, link: Option<Link>, now: Time) {
         let Some(port) = self.ports.get_mut(&member).filter(|port| port.link != link) else {
             return;
         };
@@ -160,7 +160,7 @@ impl TeamLacp {
                 member: *member,
                 from: std::mem::replace(&mut port.partner, partner),
                 to: partner,
-                changes: changes.saturating_sub(port.changes_reported),
+                change_count: changes.saturating_sub(port.changes_reported),
             });
             port.changes_reported = changes;
             port.reported_at = Some(now);
@@ -170,7 +170,7 @@ impl TeamLacp {
 
     /// Removes all members. The next [`TeamEntry::poll`](super::team_entry::TeamEntry::poll) sends
     /// their last LACPDUs.
-    pub(crate) fn leave(&mut self, now: Time) {
+    pub(crate) fn remove_all_members(&mut self, now: Time) {
         for member in self.lacp.members().collect::<Vec<_>>() {
             if let Err(error) = self.lacp.remove_member(now, member) {
                 tracing::error!(%error, "cannot remove a member from LACP");
@@ -192,7 +192,7 @@ fn spec(team: PortId, settings: LacpSettings, system: MacAddr) -> LacpSpec {
         },
         individual_allowed: false,
         max_active: u8::try_from(MEMBERS_MAX).unwrap_or(u8::MAX),
-        mixed_speeds: false,
+        mixed_speeds_allowed: false,
     }
 }
 

@@ -12,10 +12,10 @@ pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
     LacpMemberStatus {
         actor: port_status(&state.actor),
         partner: port_status(&state.partner),
-        receive: serialized_name(&state.receive),
-        periodic: serialized_name(&state.periodic),
-        mux: serialized_name(&state.mux),
-        selected: serialized_name(&state.selected),
+        receive_state: serialized_name(&state.receive),
+        periodic_state: serialized_name(&state.periodic),
+        mux_state: serialized_name(&state.mux),
+        selection: serialized_name(&state.selected),
         collecting: state.is_collecting,
         distributing: state.is_distributing,
         actor_churn: serialized_name(&state.actor_churn),
@@ -39,7 +39,7 @@ pub(crate) fn lacp_status(state: &MemberState, now: Time) -> LacpMemberStatus {
 
 /// Returns the partner of the group in use; `None` without one.
 pub(crate) fn partner_status(state: &TeamState) -> Option<LacpPartnerStatus> {
-    let group = state.group.filter(|group| state.in_use > 0 && group.class != LagClass::Defaulted);
+    let group = state.group.filter(|group| state.members_in_use > 0 && group.class != LagClass::Defaulted);
     group.map(|group| LacpPartnerStatus {
         system: group.partner_system,
         system_priority: group.partner_system_priority,

@@ -36,7 +36,7 @@ fn partner_spec(system: u8) -> LacpSpec {
         timer: Timer::Fast,
         individual_allowed: false,
         max_active: 32,
-        mixed_speeds: false,
+        mixed_speeds_allowed: false,
     }
 }
 
@@ -76,7 +76,7 @@ impl Partner {
                         has_sent = true;
                         bench.members.arrive(self.device(member), frame.bytes());
                     }
-                    LacpAction::Use { member, distributing, .. } => {
+                    LacpAction::SetMemberUse { member, distributing, .. } => {
                         self.in_use.insert(member, distributing);
                     }
                     _ => {}
@@ -129,7 +129,7 @@ fn both_sides_aggregate_all_links_and_show_their_partner() {
     assert_eq!(lacp.actor.system, mac_of("a"), "ours is a member's address");
     assert_eq!([lacp.actor.port, lacp.partner.port], [1, 1]);
     assert_eq!(
-        [&lacp.receive, &lacp.mux, &lacp.selected],
+        [&lacp.receive_state, &lacp.mux_state, &lacp.selection],
         ["current", "collecting-distributing", "selected"]
     );
     assert!(lacp.collecting && lacp.distributing && lacp.last_pdu_age_ms.unwrap() <= 1000);

@@ -20,7 +20,7 @@ pub(crate) struct MemberInput {
     pub(crate) device: String,
     /// True if LACPDUs can be exchanged by the device. False for a TAP: frames that the host sends
     /// on it arrive at the switch's own queues.
-    pub(crate) has_control: bool,
+    pub(crate) supports_control_socket: bool,
     /// Number of the attempt to open the device.
     pub(crate) generation: u64,
     /// True if the device is open.
@@ -90,7 +90,7 @@ impl Member {
 
     /// Updates the properties. A device that was closed or opened again needs another control
     /// socket.
-    pub(crate) fn follow(&mut self, properties: MemberInput) {
+    pub(crate) fn update(&mut self, properties: MemberInput) {
         if properties.generation != self.properties.generation
             || properties.device != self.properties.device
         {
@@ -101,7 +101,7 @@ impl Member {
     }
 
     fn is_up(&self) -> bool {
-        self.link.up && self.properties.is_open && self.exclusion.is_none()
+        self.link.is_up && self.properties.is_open && self.exclusion.is_none()
     }
 
     /// Returns the link state for the team policy.
@@ -134,11 +134,11 @@ impl Member {
             let failure = self.properties.failure.clone();
             return failure.unwrap_or_else(|| "its device is not open".to_owned());
         }
-        if !self.link.up || fault == MemberFault::LinkDown {
+        if !self.link.is_up || fault == MemberFault::LinkDown {
             return "its link is down".to_owned();
         }
         let reason = match (&self.control, lacp) {
-            _ if !self.properties.has_control => {
+            _ if !self.properties.supports_control_socket => {
                 "a TAP device cannot carry LACPDUs; use another uplink".to_owned()
             }
             (ControlSocketState::Opening, _) => "the socket for LACPDUs is not open yet".to_owned(),

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use suimon_contract::{Health, OperationState, TeamMemberState};
-use suimon_ports::{DeviceNotice, FaultKind, PortFault};
+use suimon_ports::{DeviceNotice, FaultKind, QueueFault};
 use suimon_quantity::{Direction, QueueId, Time};
 use suimon_switch::{AddressView, CaptureBufferLimits, SwitchNotice};
 use suimon_teaming::MemberId;
@@ -42,7 +42,7 @@ fn is_used(harness: &Harness, device: &str) -> bool {
         bytes[12..16].copy_from_slice(&[0x08, 0, 0x45, 0]);
         bytes[23] = 17;
         bytes[34..38].copy_from_slice(&number.to_be_bytes());
-        frame.fill(&bytes);
+        frame.set_bytes(&bytes);
         let origin = distribution.ingress_context(topology.ports[0].spec.id);
         distribution.choose(&distribution.key(&frame, origin))
     });
@@ -103,7 +103,7 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     let port = harness.devices.port_of("a").unwrap();
     harness.devices.set_missing("a", true);
     let queue = QueueId { port, direction: Direction::Egress, index: 0 };
-    let fault = PortFault { kind: FaultKind::Host, detail: "it was unplugged".to_owned() };
+    let fault = QueueFault { kind: FaultKind::SystemCallFailed, detail: "it was unplugged".to_owned() };
     harness.plane.notify(SwitchNotice::QueueFault { queue, fault });
     wait_until("member a has failed", || states(&harness) == [Failed, Active]);
     wait_until("the reason contains the missing device", || {
@@ -116,7 +116,7 @@ fn a_device_that_fails_is_not_used_until_it_is_open_again() {
     wait_until("the socket of member a is open", || harness.members.open_sockets("a") == 1);
     assert_eq!(harness.devices.port_of("a"), Some(port));
     // The device is deleted while it is open.
-    harness.devices.notify(port, DeviceNotice::Lost { reason: "it was moved".to_owned() });
+    harness.devices.notify(port, DeviceNotice::DeviceLost { reason: "it was moved".to_owned() });
     wait_until("TeamMemberFailed is emitted 2 times", || harness.events(4107).len() == 2);
     wait_until("both members are active", || states(&harness) == [Active, Active]);
 }
@@ -129,7 +129,7 @@ fn a_team_shows_the_present_reasons_why_its_members_fail() {
         let port = harness.devices.port_of(device).unwrap();
         harness.devices.set_missing(device, true);
         let reason = "it was unplugged".to_owned();
-        harness.devices.notify(port, DeviceNotice::Lost { reason });
+        harness.devices.notify(port, DeviceNotice::DeviceLost { reason });
     }
     wait_until("both members have failed", || states(&harness) == [Failed, Failed]);
     let of_team = || harness.node.team("both").unwrap().condition.reason.unwrap_or_default();

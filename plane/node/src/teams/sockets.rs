@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use suimon_contract::{EventKind, Name};
-use suimon_ports::{CONTROL_PAUSE, ControlError, ControlFrame, ControlSocket, NextReceive};
+use suimon_ports::{CONTROL_RECEIVE_PAUSE, ControlError, ControlFrame, ControlSocket, NextReceive};
 use suimon_quantity::{PortId, Time};
 
 use super::inbox::OpenedSocket;
@@ -59,9 +59,9 @@ enum State {
 pub(crate) enum SendResult {
     Sent,
     /// The socket is being opened, or its buffer is full.
-    Later,
+    NotReady,
     /// The socket discarded the frame because of an error.
-    Lost,
+    Discarded,
 }
 
 impl Sockets {
@@ -71,7 +71,7 @@ impl Sockets {
 
     /// Queues jobs that open the required sockets whose attempt is due, and jobs that close sockets
     /// that are not required.
-    pub(crate) fn follow(&mut self, required: BTreeMap<PortId, RequiredSocket>, now: Time) {
+    pub(crate) fn update(&mut self, required: BTreeMap<PortId, RequiredSocket>, now: Time) {
         let is_required = |port: &PortId, socket: &MemberSocket| {
             required.get(port).is_some_and(|w| *w == socket.required)
         };
@@ -108,7 +108,7 @@ impl Sockets {
     }
 
     /// Processes the result of [`Job::Open`].
-    pub(crate) fn install(&mut self, opened: OpenedSocket, now: Time) {
+    pub(crate) fn handle_opened(&mut self, opened: OpenedSocket, now: Time) {
         let OpenedSocket { port, generation, result } = opened;
         let waiting = self.sockets.get_mut(&port).filter(|socket| {
             matches!(socket.state, State::Opening) && socket.required.generation == generation
@@ -182,7 +182,7 @@ impl Sockets {
             match result {
                 Ok(NextReceive::WhenReadable) if frames > 0 || !readable.contains(port) => {}
                 Ok(NextReceive::WhenReadable | NextReceive::AfterPause) => {
-                    *paused_until = now + CONTROL_PAUSE;
+                    *paused_until = now + CONTROL_RECEIVE_PAUSE;
                 }
                 Err(error) => broken.push((*port, error)),
             }
@@ -196,19 +196,19 @@ impl Sockets {
     pub(crate) fn send(&mut self, port: PortId, frame: &[u8], now: Time) -> SendResult {
         let socket = match self.sockets.get_mut(&port).map(|socket| &mut socket.state) {
             Some(State::Open { socket, .. }) => socket,
-            Some(State::Opening) => return SendResult::Later,
-            Some(State::Failed { .. }) | None => return SendResult::Lost,
+            Some(State::Opening) => return SendResult::NotReady,
+            Some(State::Failed { .. }) | None => return SendResult::Discarded,
         };
         match socket.send(frame) {
             Ok(()) => SendResult::Sent,
-            Err(ControlError::Full { .. }) => SendResult::Later,
-            Err(error @ (ControlError::Down { .. } | ControlError::InvalidLength { .. })) => {
+            Err(ControlError::TransmitQueueFull { .. }) => SendResult::NotReady,
+            Err(error @ (ControlError::DeviceDown { .. } | ControlError::InvalidLength { .. })) => {
                 tracing::debug!(port = port.0, %error, "a control frame was lost");
-                SendResult::Lost
+                SendResult::Discarded
             }
-            Err(error @ (ControlError::DeviceMissing { .. } | ControlError::Host { .. })) => {
+            Err(error @ (ControlError::DeviceMissing { .. } | ControlError::SystemCallFailed { .. })) => {
                 self.fail(port, &error.to_string(), now);
-                SendResult::Lost
+                SendResult::Discarded
             }
         }
     }

@@ -16,7 +16,7 @@ use super::table::TeamTable;
 use super::team_entry::TeamEntry;
 use crate::PortKey;
 use crate::errors::not_found;
-use crate::ports::{smallest_mtu, switch_of};
+use crate::ports::{smallest_mtu, find_using_switch};
 use crate::shared::Shared;
 
 impl Shared {
@@ -38,7 +38,7 @@ impl Shared {
     }
 
     fn team_status(&self, team: &TeamConfig, config: &HostConfig) -> TeamStatus {
-        let switch = switch_of(config, &team.name);
+        let switch = find_using_switch(config, &team.name);
         let id = self.ids().port(&PortKey::Team(team.name.clone()));
         let failures = self.member_failures(team);
         let view = view(&self.teams.table(), team, &failures, self.plane.now());
@@ -177,10 +177,10 @@ fn member_status(
         uplink: member.name().clone(),
         state,
         reason,
-        link_up: member.properties.is_open && member.link.up,
-        speed_mbps: member.link.speed.mbps.filter(|_| member.properties.is_open && member.link.up),
-        primary: status.is_primary,
-        standby: status.is_standby,
+        link_up: member.properties.is_open && member.link.is_up,
+        speed_mbps: member.link.speed.mbps.filter(|_| member.properties.is_open && member.link.is_up),
+        is_primary: status.is_primary,
+        is_standby: status.is_standby,
         rx_bps: rates.rx_bps,
         tx_bps: rates.tx_bps,
         rx_share_ppm: ppm(rates.rx_bps, sum(|member| member.rates.rx_bps)),
@@ -204,11 +204,11 @@ fn member_state(
     if !entry.is_up() {
         let needed = CountedNoun::new(entry.team.spec().min_links, "member");
         let reason = format!("the team is down: it needs {needed}");
-        return (TeamMemberState::Waiting, reason);
+        return (TeamMemberState::Inactive, reason);
     }
     if !status.is_active {
         let reason = "the standby, idle because all other members are usable".to_owned();
-        return (TeamMemberState::Waiting, reason);
+        return (TeamMemberState::Inactive, reason);
     }
     let reason = match (status.is_standby, status.is_primary) {
         (true, _) => "the standby, active in place of a failed member",
@@ -237,8 +237,8 @@ fn idle_member(uplink: &Name, reason: &str) -> TeamMemberStatus {
         reason: reason.to_owned(),
         link_up: false,
         speed_mbps: None,
-        primary: false,
-        standby: false,
+        is_primary: false,
+        is_standby: false,
         rx_bps: 0,
         tx_bps: 0,
         rx_share_ppm: 0,

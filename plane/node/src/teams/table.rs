@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use suimon_contract::Name;
 use suimon_quantity::{PortId, Time};
-use suimon_recording::Sink;
+use suimon_recording::RecordSink;
 use suimon_teaming::Distribution;
 
 use super::effects::Effects;
@@ -29,17 +29,17 @@ impl TeamTable {
     /// # Errors
     /// A team's configuration is invalid. The table is then in an undefined state, and the caller
     /// must discard it.
-    pub(crate) fn follow(
+    pub(crate) fn update(
         &mut self,
         plans: Vec<RequiredTeam>,
         now: Time,
-        sink: Option<&Arc<dyn Sink>>,
+        sink: Option<&Arc<dyn RecordSink>>,
     ) -> Result<(), TeamError> {
         let is_planned = |entry: &TeamEntry| {
             plans.iter().any(|plan| plan.config.name == entry.name && plan.id == entry.id)
         };
         for entry in self.teams.values_mut().filter(|entry| !is_planned(entry)) {
-            entry.leave_lacp(now, &mut self.effects);
+            entry.end_lacp(now, &mut self.effects);
         }
         self.teams.retain(|_, entry| is_planned(entry));
         for plan in plans {
@@ -48,7 +48,7 @@ impl TeamTable {
                 self.teams.insert(name.clone(), TeamEntry::new(&plan, now, sink)?);
             }
             if let Some(entry) = self.teams.get_mut(&name) {
-                entry.follow(&plan, now, &mut self.effects)?;
+                entry.update(&plan, now, &mut self.effects)?;
             }
         }
         Ok(())
@@ -65,8 +65,8 @@ impl TeamTable {
     }
 
     /// Records that the plane has the current distributions.
-    pub(crate) fn note_published(&mut self) {
-        self.teams.values_mut().for_each(TeamEntry::note_published);
+    pub(crate) fn mark_published(&mut self) {
+        self.teams.values_mut().for_each(TeamEntry::mark_published);
     }
 
     /// Processes the link state of the member whose device has this port. Passes the new
@@ -86,11 +86,11 @@ impl TeamTable {
             return;
         }
         let (entry, effects) = entry;
-        if report.was_down && report.link.up {
+        if report.was_down && report.link.is_up {
             entry.handle_link(index, suimon_ports::LinkProperties::default(), now, effects);
         }
         entry.handle_link(index, report.link, now, effects);
-        entry.flush(plane);
+        entry.publish_distribution(plane);
     }
 
     pub(crate) fn handle_control(&mut self, port: PortId, control: ControlSocketState, now: Time) {
@@ -118,11 +118,11 @@ impl TeamTable {
     }
 
     /// Processes everything that is due, and returns the effects for the caller to execute.
-    pub(crate) fn work(&mut self, plane: &dyn SwitchPlane, now: Time) -> Effects {
+    pub(crate) fn poll(&mut self, plane: &dyn SwitchPlane, now: Time) -> Effects {
         for entry in self.teams.values_mut() {
             entry.poll(now, &mut self.effects);
             entry.tick(plane, now, &mut self.effects);
-            entry.flush(plane);
+            entry.publish_distribution(plane);
             entry.flush_recording();
         }
         std::mem::take(&mut self.effects)
@@ -136,7 +136,7 @@ impl TeamTable {
     /// Returns the control sockets that members need. Announcements need them in all modes.
     pub(crate) fn required_sockets(&self) -> BTreeMap<PortId, RequiredSocket> {
         let members = self.teams.values().flat_map(|entry| &entry.members);
-        let with_control = members.filter(|m| m.properties.is_open && m.properties.has_control);
+        let with_control = members.filter(|m| m.properties.is_open && m.properties.supports_control_socket);
         with_control
             .map(|member| {
                 let properties = &member.properties;
@@ -151,9 +151,9 @@ impl TeamTable {
     }
 
     /// Ends LACP of all teams. The returned effects contain the last LACPDUs to the partners.
-    pub(crate) fn leave(&mut self, now: Time) -> Effects {
+    pub(crate) fn end_lacp(&mut self, now: Time) -> Effects {
         for entry in self.teams.values_mut() {
-            entry.leave_lacp(now, &mut self.effects);
+            entry.end_lacp(now, &mut self.effects);
             entry.flush_recording();
         }
         std::mem::take(&mut self.effects)

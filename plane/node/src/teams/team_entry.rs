@@ -9,7 +9,7 @@ use suimon_contract::{Name, TeamAlgorithm, TeamMode};
 use suimon_frame::MacAddr;
 use suimon_ports::LinkProperties;
 use suimon_quantity::{PortId, SwitchId, Time};
-use suimon_recording::{Recorded, Sink};
+use suimon_recording::{Recorded, RecordSink};
 use suimon_teaming::lacp::LacpAction;
 use suimon_teaming::{
     Algorithm, Distribution, MemberFault, MemberId, MemberSpec, REBALANCE_PERIOD, Team, TeamChange,
@@ -21,7 +21,7 @@ use super::effects::{AnnouncementTarget, Effects};
 use super::lacp_side::TeamLacp;
 use super::member::{ControlSocketState, LacpDirections, Member, placeholder_mac};
 use super::plan::RequiredTeam;
-use super::texts::{churn, loopback, partner_changed};
+use super::texts::{churn_event, loopback_event, partner_changed_event};
 use crate::SwitchPlane;
 
 /// Error of a configuration that a policy rejects. It indicates a defect, because validation
@@ -43,7 +43,7 @@ pub(crate) struct TeamEntry {
     switch: SwitchId,
     pub(crate) team: Recorded<Team>,
     pub(crate) lacp: Option<TeamLacp>,
-    sink: Option<Arc<dyn Sink>>,
+    sink: Option<Arc<dyn RecordSink>>,
     /// Members in the order of the configuration.
     pub(crate) members: Vec<Member>,
     /// Names of members, including those that have just left.
@@ -61,14 +61,14 @@ impl TeamEntry {
     pub(crate) fn new(
         plan: &RequiredTeam,
         now: Time,
-        sink: Option<&Arc<dyn Sink>>,
+        sink: Option<&Arc<dyn RecordSink>>,
     ) -> Result<Self, TeamError> {
         let members: Vec<Member> = plan.members.iter().cloned().map(Member::new).collect();
         Ok(Self {
             name: plan.config.name.clone(),
             id: plan.id,
             switch: plan.switch,
-            team: Recorded::team(sink, (now, plan.config.name.as_str()), spec(plan, &members))?,
+            team: Recorded::record_team(sink, (now, plan.config.name.as_str()), spec(plan, &members))?,
             lacp: None,
             sink: sink.cloned(),
             members,
@@ -83,7 +83,7 @@ impl TeamEntry {
     ///
     /// # Errors
     /// A policy rejects the configuration.
-    pub(crate) fn follow(
+    pub(crate) fn update(
         &mut self,
         plan: &RequiredTeam,
         now: Time,
@@ -93,7 +93,7 @@ impl TeamEntry {
         self.follow_members(plan);
         let change = self.team.set_spec(now, spec(plan, &self.members))?;
         self.absorb(change, effects);
-        let change = self.team.handle_ports(now, &plan.ports);
+        let change = self.team.set_ports(now, &plan.ports);
         self.absorb(change, effects);
         match (plan.config.lacp(), &mut self.lacp) {
             (Some(settings), lacp) => {
@@ -106,9 +106,9 @@ impl TeamEntry {
                         &self.members,
                     )?),
                 };
-                side.follow(plan.id, settings, &self.members, now)?;
+                side.update(plan.id, settings, &self.members, now)?;
             }
-            (None, Some(_)) => self.leave_lacp(now, effects),
+            (None, Some(_)) => self.end_lacp(now, effects),
             (None, None) => {}
         }
         for index in 0..self.members.len() {
@@ -129,7 +129,7 @@ impl TeamEntry {
                 Some(index) => before.swap_remove(index),
                 None => Member::new(properties.clone()),
             };
-            member.follow(properties);
+            member.update(properties);
             self.names.insert(member.id(), member.name().clone());
             self.members.push(member);
         }
@@ -161,9 +161,9 @@ impl TeamEntry {
     }
 
     /// Ends LACP and sends last LACPDUs, so that the partners stop sending to this system.
-    pub(crate) fn leave_lacp(&mut self, now: Time, effects: &mut Effects) {
+    pub(crate) fn end_lacp(&mut self, now: Time, effects: &mut Effects) {
         let Some(mut side) = self.lacp.take() else { return };
-        side.leave(now);
+        side.remove_all_members(now);
         let mut actions = Vec::new();
         side.lacp.poll(now, &mut actions);
         side.lacp.flush();
@@ -218,13 +218,13 @@ impl TeamEntry {
         let (id, link) = (member.id(), member.lacp_link());
         self.pass_team(index, now, effects);
         if let Some(side) = &mut self.lacp {
-            side.pass_link(id, link, now);
+            side.set_member_link(id, link, now);
         }
     }
 
     fn pass_team(&mut self, index: usize, now: Time, effects: &mut Effects) {
         let Some(member) = self.members.get(index) else { return };
-        match self.team.handle_member(now, member.id(), member.team_link()) {
+        match self.team.handle_member_link(now, member.id(), member.team_link()) {
             Ok(change) => self.absorb(change, effects),
             Err(error) => tracing::error!(%error, "the team rejected the link state of a member"),
         }
@@ -259,14 +259,14 @@ impl TeamEntry {
             self.execute(action, now, effects);
         }
         for change in changes {
-            let draft = partner_changed(&self.name, self.name_of(change.member), &change);
-            effects.drafts.push(draft.repeated());
+            let draft = partner_changed_event(&self.name, self.name_of(change.member), &change);
+            effects.drafts.push(draft.rate_limited());
         }
     }
 
     fn execute(&mut self, action: LacpAction, now: Time, effects: &mut Effects) {
         match action {
-            LacpAction::Use { member, collecting, distributing, .. } => {
+            LacpAction::SetMemberUse { member, collecting, distributing, .. } => {
                 let Some(index) = self.member_index(PortId(member.0)) else { return };
                 if let Some(member) = self.members.get_mut(index) {
                     member.lacp = LacpDirections { collecting, distributing };
@@ -274,13 +274,13 @@ impl TeamEntry {
                 self.pass_team(index, now, effects);
             }
             LacpAction::Send { member, frame } => effects.frames.push((PortId(member.0), frame)),
-            LacpAction::Churn { member, side, is_churning } => {
-                let draft = churn(&self.name, self.name_of(member), side, is_churning);
-                effects.drafts.push(draft.repeated());
+            LacpAction::ReportChurn { member, side, is_churning } => {
+                let draft = churn_event(&self.name, self.name_of(member), side, is_churning);
+                effects.drafts.push(draft.rate_limited());
             }
-            LacpAction::Loopback { member, port } => {
-                let draft = loopback(&self.name, self.name_of(member), port);
-                effects.drafts.push(draft.repeated());
+            LacpAction::ReportLoopback { member, port } => {
+                let draft = loopback_event(&self.name, self.name_of(member), port);
+                effects.drafts.push(draft.rate_limited());
             }
         }
     }
@@ -316,7 +316,7 @@ impl TeamEntry {
 
     /// Passes the distribution to the plane if it has changed. A rejected distribution is passed
     /// again at the next call.
-    pub(crate) fn flush(&mut self, plane: &dyn SwitchPlane) {
+    pub(crate) fn publish_distribution(&mut self, plane: &dyn SwitchPlane) {
         let current = self.team.distribution();
         if self.published.as_ref().is_some_and(|published| Arc::ptr_eq(published, current)) {
             return;
@@ -335,7 +335,7 @@ impl TeamEntry {
     }
 
     /// Records that the plane has the current distribution.
-    pub(crate) fn note_published(&mut self) {
+    pub(crate) fn mark_published(&mut self) {
         self.published = Some(self.team.distribution().clone());
         self.is_refused = false;
     }
@@ -353,7 +353,7 @@ impl TeamEntry {
             effects.announcements.insert(announcement.port, AnnouncementTarget { switch, member });
         }
         for event in change.events {
-            effects.drafts.push(self.team_event(&event).repeated());
+            effects.drafts.push(self.team_event(&event).rate_limited());
         }
     }
 

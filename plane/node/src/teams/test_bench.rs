@@ -22,7 +22,7 @@ use crate::testing::{
 
 pub(crate) const MS: Duration = Duration::from_millis(1);
 pub(crate) const DOWN: LinkProperties =
-    LinkProperties { up: false, speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None } };
+    LinkProperties { is_up: false, speed: suimon_ports::LinkSpeed { mbps: None, full_duplex: None } };
 /// Capacity of the worker's queue.
 pub(crate) const JOBS_MAX: usize = 1000;
 /// First pause before a socket is opened again.
@@ -160,7 +160,7 @@ impl Bench {
 
     /// Stops the team thread and blocks until it has ended.
     pub(crate) fn stop(&mut self) {
-        self.shared.teams.inbox().stop = true;
+        self.shared.teams.inbox().is_stop_requested = true;
         assert_eq!(self.driver.poll(&BTreeSet::new()), PollResult::Stop);
     }
 
@@ -232,7 +232,7 @@ impl Bench {
 
     pub(crate) fn events(&self, id: u32) -> Vec<Event> {
         let events = self.shared.events.page(0, usize::MAX, &EventFilter::default()).events;
-        events.into_iter().filter(|event| event.id == id).collect()
+        events.into_iter().filter(|event| event.kind_number == id).collect()
     }
 }
 
@@ -247,7 +247,7 @@ pub(crate) fn udp(source: MacAddr, flow: u32) -> Frame {
     bytes[30..34].copy_from_slice(&(0x0a00_0000 + flow / 4).to_be_bytes());
     bytes[34..38].copy_from_slice(&(0x1000_0000 + flow).to_be_bytes());
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame
 }
 

@@ -13,7 +13,7 @@ use super::test_bench::{Bench, DOWN, JOBS_MAX, MS, RETRY, set, udp, with_team};
 use crate::PortKey;
 use crate::testing::{LINK, host, mac_of};
 
-use TeamMemberState::{Active, Failed, Waiting};
+use TeamMemberState::{Active, Failed, Inactive};
 
 const STATIC: &str = "mode = \"static\"\nalgorithm = \"transport-ports\"";
 const INDEPENDENT: &str = "mode = \"switch-independent\"\nalgorithm = \"hyper-v-port\"";
@@ -160,7 +160,7 @@ fn a_team_needs_its_min_links() {
     bench.down("a");
     assert_eq!(bench.uplink_ports(), set(&["b", "c"]));
     bench.down("b");
-    assert_eq!((bench.uplink_ports(), bench.states()), (set(&[]), vec![Failed, Failed, Waiting]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&[]), vec![Failed, Failed, Inactive]));
     assert_eq!(bench.reasons()[2], "the team is down: it needs 2 members");
     let reason = bench.team().condition.reason.unwrap();
     assert!(reason.starts_with("1 member usable, min_links is 2; a: its link"), "{reason}");
@@ -175,7 +175,7 @@ fn a_team_needs_its_min_links() {
 fn a_standby_takes_over_and_is_released() {
     let keys = format!("{INDEPENDENT}\nstandby = \"b\"\nprimary = \"a\"");
     let mut bench = Bench::new(&with_team(&["a", "b"], &keys));
-    assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Waiting]));
+    assert_eq!((bench.uplink_ports(), bench.states()), (set(&["a"]), vec![Active, Inactive]));
     assert!(bench.reasons()[1].contains("standby"), "{:?}", bench.reasons());
     bench.down("a");
     assert_eq!((bench.uplink_ports(), bench.states()), (set(&["b"]), vec![Failed, Active]));
@@ -335,7 +335,7 @@ fn rates_and_shares_are_those_of_the_last_second() {
     bench.pass(Duration::from_secs(1));
     assert_eq!(rates(&bench), [(0, 0, 0); 2]);
     let slow = LinkSpeed { mbps: None, full_duplex: None };
-    bench.link("a", LinkProperties { up: true, speed: slow });
+    bench.link("a", LinkProperties { is_up: true, speed: slow });
     assert_eq!((bench.team().speed_mbps, bench.team().members[0].speed_mbps), (10_000, None));
 }
 

@@ -7,13 +7,13 @@ use super::lacp_side::PartnerChange;
 use crate::PortKey;
 use crate::events::EventDraft;
 
-pub(super) fn draft(kind: EventKind, team: &Name, text: impl Into<String>) -> EventDraft {
+pub(super) fn team_event_draft(kind: EventKind, team: &Name, text: impl Into<String>) -> EventDraft {
     EventDraft::new(kind, PortKey::Team(team.clone()), text)
 }
 
 /// Returns the event that one end of a link has been out of sync for too long, or is in sync again
 /// (IEEE 802.1AX churn detection).
-pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: bool) -> EventDraft {
+pub(crate) fn churn_event(team: &Name, member: &str, side: ChurnSide, is_churning: bool) -> EventDraft {
     let (end, side_name) = match side {
         ChurnSide::Actor => ("This host", "actor"),
         ChurnSide::Partner => ("The LACP partner", "partner"),
@@ -23,37 +23,37 @@ pub(crate) fn churn(team: &Name, member: &str, side: ChurnSide, is_churning: boo
             "{end} has been out of sync by LACP on the link of {member} for 60 s. Check the LACP \
              configuration of that side."
         );
-        draft(EventKind::LacpOutOfSync, team, text)
+        team_event_draft(EventKind::LacpOutOfSync, team, text)
     } else {
         let text = format!("{end} is in sync by LACP on the link of {member} again.");
-        draft(EventKind::LacpInSync, team, text)
+        team_event_draft(EventKind::LacpInSync, team, text)
     };
     draft.with("member", member).with("side", side_name)
 }
 
 /// Returns the event that a member's link is looped to this host, or that the loop has ended.
-pub(crate) fn loopback(team: &Name, member: &str, port: Option<u16>) -> EventDraft {
+pub(crate) fn loopback_event(team: &Name, member: &str, port: Option<u16>) -> EventDraft {
     match port {
         Some(port) => {
             let text = format!(
                 "The link of {member} is looped back to this host, to LACP port {port}; the \
                  member is not used. Check the cables."
             );
-            draft(EventKind::LacpLooped, team, text).with("member", member).with("port", port)
+            team_event_draft(EventKind::LacpLooped, team, text).with("member", member).with("port", port)
         }
         None => {
             let text = format!(
                 "The loop on the link of {member} has ended; the member can be used again."
             );
-            draft(EventKind::LacpLoopEnded, team, text).with("member", member)
+            team_event_draft(EventKind::LacpLoopEnded, team, text).with("member", member)
         }
     }
 }
 
 /// Returns the event that a member's partner has changed: another system, or other settings of the
 /// same one.
-pub(crate) fn partner_changed(team: &Name, member: &str, change: &PartnerChange) -> EventDraft {
-    let PartnerChange { from, to, changes, .. } = change;
+pub(crate) fn partner_changed_event(team: &Name, member: &str, change: &PartnerChange) -> EventDraft {
+    let PartnerChange { from, to, change_count: changes, .. } = change;
     let text = if from.system == to.system {
         let partner = format!("The LACP partner {} on the link of {member}", to.system);
         let differences = differences(from, to);
@@ -75,7 +75,7 @@ pub(crate) fn partner_changed(team: &Name, member: &str, change: &PartnerChange)
             to.system, to.key, from.system, from.key
         )
     };
-    let draft = draft(EventKind::LacpPartnerChanged, team, text).with("member", member);
+    let draft = team_event_draft(EventKind::LacpPartnerChanged, team, text).with("member", member);
     let draft = draft.with("from", from.system).with("to", to.system);
     draft.with("from_key", from.key).with("to_key", to.key).with("changes", changes)
 }

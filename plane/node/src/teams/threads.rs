@@ -8,7 +8,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use super::driver::{PollResult, TeamDriver};
-use super::work::work;
+use super::work::run_worker;
 use crate::shared::Shared;
 
 /// Capacity of the worker's queue: jobs of some thousand iterations of the team thread, and one
@@ -37,7 +37,7 @@ impl TeamThreads {
             }
         })?;
         let worker = shared.clone();
-        threads.spawn("suimon-team-wrk", move || work(&worker, &receiver))?;
+        threads.spawn("suimon-team-wrk", move || run_worker(&worker, &receiver))?;
         Ok(threads)
     }
 
@@ -53,7 +53,7 @@ impl TeamThreads {
 
     /// Sends the last LACPDUs to partners, ends the threads and waits for them.
     pub(crate) fn stop(&mut self) {
-        self.shared.teams.inbox().stop = true;
+        self.shared.teams.inbox().is_stop_requested = true;
         self.shared.teams.wake.wake();
         // The worker ends when the team thread has dropped its end of the queue.
         for thread in self.running.drain(..) {

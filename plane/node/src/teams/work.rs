@@ -7,7 +7,7 @@ mod worker;
 use suimon_ports::ControlSocket;
 use suimon_quantity::PortId;
 
-pub(super) use self::worker::work;
+pub(super) use self::worker::run_worker;
 use crate::events::EventDraft;
 
 /// Job of the team worker thread.

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use suimon_contract::{ApiError, ClusterConfig, ErrorCode};
 use suimon_ports::testing::MemoryStore as MemoryFiles;
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterEntry, ClusterKvStore, ClusterLease,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterEntry, ClusterKvStore, ClusterLease,
     ClusterLeaseId, ClusterObserver, ClusterStoreError, ClusterStoreErrorKind as Kind, ClusterView,
     ClusterWatch,
 };
 
-use crate::ClusterStores;
+use crate::ClusterStoreConnector;
 
 /// Faults of one client's connection to the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +138,7 @@ impl FakeCluster {
     }
 }
 
-impl ClusterStores for FakeCluster {
+impl ClusterStoreConnector for FakeCluster {
     fn connect(&self, _config: &ClusterConfig) -> Result<Arc<dyn ClusterKvStore>, ApiError> {
         self.check_reachable()
             .map_err(|error| ApiError::new(ErrorCode::HostError, error.to_string()))?;
@@ -149,12 +149,12 @@ impl ClusterStores for FakeCluster {
 impl World {
     fn holds(&self, condition: &ClusterCondition) -> bool {
         match condition {
-            ClusterCondition::Absent(key) => !self.entries.contains_key(key),
-            ClusterCondition::Created(key, created) => {
-                self.entries.get(key).is_some_and(|(entry, _)| entry.created == *created)
+            ClusterCondition::KeyAbsent(key) => !self.entries.contains_key(key),
+            ClusterCondition::KeyCreatedAt(key, created) => {
+                self.entries.get(key).is_some_and(|(entry, _)| entry.created_revision == *created)
             }
-            ClusterCondition::Unmodified(key, modified) => {
-                self.entries.get(key).is_some_and(|(entry, _)| entry.modified == *modified)
+            ClusterCondition::KeyUnmodifiedSince(key, modified) => {
+                self.entries.get(key).is_some_and(|(entry, _)| entry.modified_revision == *modified)
             }
         }
     }
@@ -181,10 +181,10 @@ impl World {
             match change {
                 ClusterChange::Put(key, value, lease) => {
                     let created =
-                        self.entries.get(key).map_or(revision, |(entry, _)| entry.created);
+                        self.entries.get(key).map_or(revision, |(entry, _)| entry.created_revision);
                     let (key, value) = (key.clone(), value.clone());
                     let entry =
-                        ClusterEntry { key: key.clone(), value, created, modified: revision };
+                        ClusterEntry { key: key.clone(), value, created_revision: created, modified_revision: revision };
                     self.entries
                         .insert(key.clone(), (entry.clone(), lease.map(|lease_id| lease_id.0)));
                     notifications.push((key, Some(entry)));
@@ -208,7 +208,7 @@ impl World {
             let changed = notifications.iter().filter(|(key, _)| key.starts_with(prefix.as_str()));
             let changed: Vec<_> = changed.cloned().collect();
             if !changed.is_empty() {
-                observer.changed(revision, changed);
+                observer.handle_changes(revision, changed);
             }
         }
         revision
@@ -225,7 +225,7 @@ impl World {
         for Watched { prefix, observer, faults, is_behind } in watches.values_mut() {
             if *is_behind && !lock(faults).is_unreachable {
                 *is_behind = false;
-                observer.snapshot(self.view(prefix));
+                observer.handle_snapshot(self.view(prefix));
             }
         }
         self.watches = watches;
@@ -249,7 +249,7 @@ impl ClusterKvStore for FakeCluster {
         &self,
         conditions: &[ClusterCondition],
         changes: &[ClusterChange],
-    ) -> Result<ClusterCommit, ClusterStoreError> {
+    ) -> Result<ClusterCommitResult, ClusterStoreError> {
         self.check_reachable()?;
         if changes.len().max(conditions.len()) > self.changes_max() {
             let detail = "too many operations in a transaction".to_owned();
@@ -267,7 +267,7 @@ impl ClusterKvStore for FakeCluster {
             let detail = "the answer was lost".to_owned();
             return Err(ClusterStoreError { kind: Kind::OutcomeUnknown, detail });
         }
-        Ok(revision.map_or(ClusterCommit::ConditionFailed, ClusterCommit::Committed))
+        Ok(revision.map_or(ClusterCommitResult::ConditionFailed, ClusterCommitResult::Committed))
     }
 
     fn changes_max(&self) -> usize {
@@ -281,7 +281,7 @@ impl ClusterKvStore for FakeCluster {
     ) -> Result<Box<dyn ClusterWatch>, ClusterStoreError> {
         self.check_reachable()?;
         let mut world = lock(&self.world);
-        observer.snapshot(world.view(prefix));
+        observer.handle_snapshot(world.view(prefix));
         world.next_watch += 1;
         let number = world.next_watch;
         let (prefix, faults) = (prefix.to_owned(), Arc::clone(&self.faults));
@@ -290,7 +290,7 @@ impl ClusterKvStore for FakeCluster {
         Ok(Box::new(Watch { world: Arc::clone(&self.world), number }))
     }
 
-    fn lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
+    fn grant_lease(&self, span: Duration) -> Result<Box<dyn ClusterLease>, ClusterStoreError> {
         self.check_reachable().inspect_err(|_| {
             self.without_lease.fetch_add(1, Relaxed);
         })?;

@@ -17,14 +17,14 @@ use suimon_ports::{
 use suimon_quantity::PortId;
 
 use self::device::FakeDevice;
-use crate::ports::{resource_of, socket_of, tap_of};
-use crate::transaction::{ExclusiveResource, Tap};
+use crate::ports::{exclusive_resource, created_socket, created_tap};
+use crate::transaction::{ExclusiveResource, NetworkDeviceId};
 
 /// State of the host that survives a process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostState {
     /// TAPs, and whether the daemon created each.
-    taps: BTreeMap<Tap, bool>,
+    taps: BTreeMap<NetworkDeviceId, bool>,
     sockets: BTreeMap<PathBuf, FileIdentity>,
     files_made: u64,
 }
@@ -104,7 +104,7 @@ struct Inner {
 
 /// Default link of a device.
 pub(crate) const LINK: LinkProperties =
-    LinkProperties { up: true, speed: LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) } };
+    LinkProperties { is_up: true, speed: LinkSpeed { mbps: Some(10_000), full_duplex: Some(true) } };
 
 impl Default for Inner {
     fn default() -> Self {
@@ -155,7 +155,7 @@ impl FakeDevices {
 
     /// Creates a TAP as another program does.
     pub(crate) fn make_tap(&self, device: &str) {
-        let tap = Tap { netns: None, device: device.to_owned() };
+        let tap = NetworkDeviceId { netns: None, device: device.to_owned() };
         self.left().taps.insert(tap, false);
     }
 
@@ -291,7 +291,7 @@ impl Inner {
     }
 
     fn check(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError> {
-        let claim = resource_of(spec);
+        let claim = exclusive_resource(spec);
         let is_missing = match &claim {
             ExclusiveResource::Device(tap) => self.missing.contains(&tap.device),
             ExclusiveResource::Socket(_) | ExclusiveResource::File(_) => false,
@@ -326,8 +326,8 @@ pub(crate) fn device_error(kind: DeviceErrorKind) -> DeviceError {
 impl DeviceFactory for FakeDevices {
     fn probe(&self, spec: &PortDeviceSpec) -> Result<(), DeviceError> {
         let mut inner = self.lock();
-        if inner.open.contains_key(&resource_of(spec)) {
-            inner.probed_open.push(resource_of(spec));
+        if inner.open.contains_key(&exclusive_resource(spec)) {
+            inner.probed_open.push(exclusive_resource(spec));
         }
         inner.check(spec)
     }
@@ -346,16 +346,16 @@ impl DeviceFactory for FakeDevices {
         let mut inner = self.lock();
         inner.count_call()?;
         inner.check(spec)?;
-        socket_of(spec).map_or(Ok(()), |path| self.bound.bind(&path))?;
-        if let Some(tap) = tap_of(spec) {
+        created_socket(spec).map_or(Ok(()), |path| self.bound.bind(&path))?;
+        if let Some(tap) = created_tap(spec) {
             self.left().taps.entry(tap).or_insert(true);
         }
-        let socket = socket_of(spec).map(|path| (self.left().make_file(&path), path));
-        inner.open.insert(resource_of(spec), Opened { port, spec: spec.clone(), observer });
-        Ok(Box::new(FakeDevice { host: self.clone(), claim: resource_of(spec), socket }))
+        let socket = created_socket(spec).map(|path| (self.left().make_file(&path), path));
+        inner.open.insert(exclusive_resource(spec), Opened { port, spec: spec.clone(), observer });
+        Ok(Box::new(FakeDevice { host: self.clone(), claim: exclusive_resource(spec), socket }))
     }
 
-    fn set_kernel_paths(
+    fn set_kernel_path_table(
         &self,
         table: &KernelPathTable,
     ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
@@ -388,7 +388,7 @@ impl DeviceFactory for FakeDevices {
     }
 
     fn remove_tap(&self, device: &str, netns: Option<&str>) -> Result<bool, DeviceError> {
-        let tap = Tap { netns: netns.map(str::to_owned), device: device.to_owned() };
+        let tap = NetworkDeviceId { netns: netns.map(str::to_owned), device: device.to_owned() };
         assert!(
             !self.lock().open.contains_key(&ExclusiveResource::Device(tap.clone())),
             "{tap:?} is open"

@@ -10,15 +10,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use suimon_image_files::DiskSpec;
-use suimon_ports::testing::{MemoryRecords, MemoryStore as MemoryFiles, RateLimit, RateLimitedIo};
+use suimon_image_files::LayerStack;
+use suimon_ports::testing::{MemoryRedoRecords, MemoryStore as MemoryFiles, RateLimit, RateLimitedIo};
 use suimon_ports::{
     DiskExports, NbdClient, NbdLimits, NbdServerSpec, StoreFault, StoreFileError, StoreFiles,
-    StoreIdentity, StoreSource,
+    StoreIdentity, StoreOpener,
 };
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit};
 use suimon_storage::{PlaneNotice, StoreView};
-use suimon_storage_engine::{FullPolicy, FullView};
+use suimon_storage_engine::{FullStorePolicy, FullStoreView};
 use suimon_storage_qos::{PolicyId, PolicyShare, Store};
 
 use crate::DiskDependencies;
@@ -31,7 +31,7 @@ pub(crate) struct FakeDisks(Arc<Mutex<World>>);
 #[derive(Default)]
 struct World {
     stores: BTreeMap<PathBuf, MemoryFiles>,
-    in_service: BTreeMap<DiskId, DiskSpec>,
+    in_service: BTreeMap<DiskId, LayerStack>,
     /// Number of disks taken into service so far.
     served: usize,
     sockets: BTreeMap<PathBuf, DiskId>,
@@ -78,13 +78,13 @@ struct World {
     /// Size in bytes of disks at the remote end of connections; `None`: there is no remote end.
     far_bytes: Option<u64>,
     /// Redo records of images.
-    records: MemoryRecords,
+    records: MemoryRedoRecords,
     /// Full-store policies of the disks.
-    full_policies: BTreeMap<DiskId, FullPolicy>,
+    full_policies: BTreeMap<DiskId, FullStorePolicy>,
     /// Full-store policies that were set, oldest first.
-    full_changes: Vec<FullPolicy>,
+    full_changes: Vec<FullStorePolicy>,
     /// Disks whose store is full.
-    full: BTreeMap<DiskId, FullView>,
+    full: BTreeMap<DiskId, FullStoreView>,
 }
 
 impl FakeDisks {
@@ -110,9 +110,9 @@ impl FakeDisks {
             plane: Arc::new(self.clone()),
             devices: Arc::new(self.clone()),
             stores: Arc::new(self.clone()),
-            io: Arc::new(self.devices()),
+            file_io: Arc::new(self.devices()),
             random: Arc::new(|| [7; 16]),
-            records: Some(Arc::new(self.lock().records.clone())),
+            redo_records: Some(Arc::new(self.lock().records.clone())),
         }
     }
 
@@ -151,7 +151,7 @@ impl FakeDisks {
     }
 }
 
-impl StoreSource for FakeDisks {
+impl StoreOpener for FakeDisks {
     fn open(&self, path: &Path) -> Result<Arc<dyn StoreFiles>, StoreFileError> {
         let store = self.lock().stores.get(path).cloned();
         let missing = || StoreFileError::new(path.to_string_lossy(), StoreFault::Missing);
@@ -159,6 +159,6 @@ impl StoreSource for FakeDisks {
     }
 
     fn identity(&self, path: &Path) -> Result<StoreIdentity, StoreFileError> {
-        Ok(StoreSource::open(self, path)?.identity())
+        Ok(StoreOpener::open(self, path)?.identity())
     }
 }

@@ -26,7 +26,7 @@ struct Reached {
     in_the_way: Option<Intercept>,
 }
 
-/// Function that receives the node's address and the method, such as `activate_arrival`, and
+/// Function that receives the node's address and the method, such as `activate_incoming_migration`, and
 /// returns an error with which the call fails.
 type Intercept = Arc<dyn Fn(&str, &str) -> Option<PeerError> + Send + Sync>;
 
@@ -55,7 +55,7 @@ impl PeerNodes for FakePeerNodes {
         if config.ca_certificate.ends_with("missing") {
             let text = format!("{} cannot be used: there is none", config.ca_certificate.display());
             let error = ApiError::new(ErrorCode::HostError, text);
-            return Err(error.about(format!("node/{}", config.name)).field("ca_certificate"));
+            return Err(error.with_resource(format!("node/{}", config.name)).with_field("ca_certificate"));
         }
         Ok(Arc::new(FakePeerNode { reached: self.clone(), address: config.address.clone() }))
     }
@@ -82,12 +82,12 @@ impl PeerNode for FakePeerNode {
         Ok(self.reach("host")?.host_status())
     }
 
-    fn check_arrival(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
-        self.reach("check_arrival")?.check_arrival(request).map_err(PeerError::Rejected)
+    fn check_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Plan, PeerError> {
+        self.reach("check_arrival")?.check_incoming_migration(request).map_err(PeerError::Rejected)
     }
 
-    fn prepare_arrival(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
-        self.reach("prepare_arrival")?.prepare_arrival(request.clone()).map_err(PeerError::Rejected)
+    fn prepare_incoming_migration(&self, request: &IncomingMigrationRequest) -> Result<Operation, PeerError> {
+        self.reach("prepare_arrival")?.prepare_incoming_migration(request.clone()).map_err(PeerError::Rejected)
     }
 
     fn operation(&self, id: u64) -> Result<Operation, PeerError> {
@@ -105,23 +105,23 @@ impl PeerNode for FakePeerNode {
         })
     }
 
-    fn arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        self.reach("arrival")?.arrival(id).map_err(peer_error)
+    fn incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+        self.reach("arrival")?.incoming_migration(id).map_err(peer_error)
     }
 
-    fn line(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
+    fn open_incoming_connection(&self, id: &str, line: &PeerStream) -> Result<OwnedFd, PeerError> {
         self.reach("line")?.open_incoming_connection(id, line).map_err(peer_error)
     }
 
-    fn activate_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        let answer = self.reach("activate_arrival")?.activate_arrival(id).map_err(peer_error);
+    fn activate_incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+        let answer = self.reach("activate_arrival")?.activate_incoming_migration(id).map_err(peer_error);
         // A response can be lost although the request was executed.
         self.reach("activate_arrival answer")?;
         answer
     }
 
-    fn abandon_arrival(&self, id: &str) -> Result<IncomingMigration, PeerError> {
-        self.reach("abandon_arrival")?.abandon_arrival(id).map_err(peer_error)
+    fn abandon_incoming_migration(&self, id: &str) -> Result<IncomingMigration, PeerError> {
+        self.reach("abandon_arrival")?.abandon_incoming_migration(id).map_err(peer_error)
     }
 
     fn check_drain(&self, request: &DrainRequest) -> Result<DrainPlan, PeerError> {

@@ -96,7 +96,7 @@ impl MemberDevices for FakeMembers {
         Ok(Box::new(FakeSocket { host: self.clone(), device: device.to_owned(), number, wake }))
     }
 
-    fn link(&self, _device: &str) -> Result<LinkProperties, DeviceError> {
+    fn link_properties(&self, _device: &str) -> Result<LinkProperties, DeviceError> {
         Err(device_error(DeviceErrorKind::Unsupported))
     }
 }
@@ -144,7 +144,7 @@ impl ControlSocket for FakeSocket {
         self.check()?;
         self.host.with_line(&self.device, |line| {
             if line.is_full {
-                return Err(ControlError::Full { device: self.device.clone() });
+                return Err(ControlError::TransmitQueueFull { device: self.device.clone() });
             }
             line.sent.push(frame.to_vec());
             Ok(())

@@ -96,7 +96,7 @@ fn worker(index: usize, placement: CpuAffinity) -> WorkerStatus {
         batches: 0,
         frames: 0,
         sleeps: 0,
-        asleep: true,
+        is_asleep: true,
         polling_pauses: 0,
         is_polling_paused: false,
     }
@@ -119,7 +119,7 @@ impl FakePlane {
     pub(crate) fn attach(&self, id: QueueId) {
         let mut inner = self.lock();
         let worker = inner.home(id.port);
-        let view = QueueView { id, worker, frames: 0, bytes: 0, full: 0, moves: 0, busy_ns: 0 };
+        let view = QueueView { id, worker, frames: 0, bytes: 0, dropped_full: 0, moves: 0, busy_ns: 0 };
         inner.queues.insert(id, view);
     }
 
@@ -390,7 +390,7 @@ impl FrameCapture for NoFrames {
         0
     }
 
-    fn dropped(&self) -> u64 {
+    fn dropped_frames(&self) -> u64 {
         0
     }
 }

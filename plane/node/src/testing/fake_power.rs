@@ -104,7 +104,7 @@ impl PowerWorld {
             SettingId::FrequencyMin(cpu_number) => {
                 policy(machine, cpu_number).khz_min = Some(nearest(value));
             }
-            SettingId::Idle { cpu, state } => {
+            SettingId::IdleStateDisable { cpu, state } => {
                 let cpu =
                     machine.cpus.iter_mut().find(|cpu_entry| cpu_entry.number == cpu).unwrap();
                 let state = cpu
@@ -136,11 +136,11 @@ impl PowerHost for FakePower {
         Self::machine(self)
     }
 
-    fn online(&self) -> String {
+    fn online_cpus(&self) -> String {
         format!("{:?}", self.lock().machine.online())
     }
 
-    fn write(&self, id: SettingId, value: &str) -> Result<(), PowerError> {
+    fn write_setting(&self, id: SettingId, value: &str) -> Result<(), PowerError> {
         let mut world = self.lock();
         if world.refuses.contains(&id) {
             let (value, detail) = (value.to_owned(), "Device or resource busy".to_owned());

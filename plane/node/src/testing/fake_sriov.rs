@@ -135,7 +135,7 @@ impl SriovHost for FakeSriov {
         Ok(())
     }
 
-    fn set_switch_address(
+    fn set_embedded_switch_address(
         &self,
         pf: PciAddress,
         mac: MacAddr,

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use suimon_ports::{
-    MigrationSendPhase, Vm, VmError, VmErrorKind, VmIdentity, VmObserver, VmRunState, VmSpec,
+    MigrationTransferPhase, Vm, VmError, VmErrorKind, VmIdentity, VmObserver, VmRunState, VmSpec,
 };
 
 use self::vm::FakeVm;
@@ -99,7 +99,7 @@ struct Guest {
     /// True if a write finds no space immediately before the next pause.
     finds_no_space_at_pause: bool,
     /// Phase of the migration, outgoing or incoming.
-    sent: MigrationSendPhase,
+    sent: MigrationTransferPhase,
     /// Connection of the migration; closed with the guest.
     line: Option<UnixStream>,
 }
@@ -128,7 +128,7 @@ impl FakeVms {
 
 fn identity(name: &str, guest: &Guest) -> VmIdentity {
     let folder = guest.spec.folder.clone();
-    VmIdentity { name: name.to_owned(), folder, process: guest.process, started: 1 }
+    VmIdentity { name: name.to_owned(), folder, pid: guest.process, started_ticks: 1 }
 }
 
 fn not_running() -> VmError {

@@ -11,7 +11,7 @@ use suimon_contract::{
 use suimon_ports::{CpuAffinity, CpuTopology, PortDeviceSpec, VmErrorKind};
 use suimon_quantity::PortId;
 
-use crate::ports::{required_ports, socket_of, tap_of};
+use crate::ports::{required_ports, created_socket, created_tap};
 use crate::testing::{
     FakeCluster, FakeDevices, FakeDisks, FakeMembers, FakePeerNodes, FakePlane, FakePower,
     FakeSriov, FakeVms, MemoryStore,
@@ -176,13 +176,13 @@ impl Harness {
         let node = Node::open(NodeDependencies {
             store: store.clone(),
             devices: Arc::new(devices.clone()),
-            members: Arc::new(members.clone()),
+            team_member_devices: Arc::new(members.clone()),
             disks: parts,
             vms: vms.parts(),
             power: Arc::new(host.power),
             sriov: Arc::new(host.sriov),
-            far_nodes: Arc::new(host.far_nodes.clone()),
-            clusters: Arc::new(host.cluster),
+            peer_nodes: Arc::new(host.far_nodes.clone()),
+            cluster_connector: Arc::new(host.cluster),
             socket_files: Arc::new(devices.clone()),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(move || match &host.clock {
@@ -192,7 +192,7 @@ impl Harness {
             listener: Arc::new(NoListener),
             recording: None,
             cpus: vec![0, 1, 2, 3],
-            cpu_places: cpu_places(),
+            cpu_topology: cpu_places(),
             host_name: "test".to_owned(),
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
             progress: Arc::new(move || {
@@ -290,7 +290,7 @@ impl Harness {
 
     pub(crate) fn events(&self, id: u32) -> Vec<Event> {
         let events = self.node.events(0, usize::MAX, &EventFilter::default()).events;
-        events.into_iter().filter(|event| event.id == id).collect()
+        events.into_iter().filter(|event| event.kind_number == id).collect()
     }
 
     /// Waits for this number of events with an id, and returns them. An event may be published
@@ -316,7 +316,7 @@ impl Harness {
     pub(crate) fn ports(&self) -> BTreeMap<String, PortId> {
         let claims = self.devices.open_devices().into_iter();
         claims
-            .map(|(port, spec)| (format!("{:?}", crate::ports::resource_of(&spec)), port))
+            .map(|(port, spec)| (format!("{:?}", crate::ports::exclusive_resource(&spec)), port))
             .collect()
     }
 
@@ -331,10 +331,10 @@ impl Harness {
             required.values().map(|spec: &PortDeviceSpec| format!("{spec:?}")).collect();
         assert_eq!(open, expected, "open devices");
         let mut taps: BTreeSet<String> =
-            required.values().filter_map(tap_of).map(|tap| tap.device).collect();
+            required.values().filter_map(created_tap).map(|tap| tap.device).collect();
         taps.extend(others_taps.iter().map(|tap| (*tap).to_owned()));
         assert_eq!(self.devices.taps(), taps, "TAPs on the host");
-        let sockets = required.values().filter_map(socket_of).collect();
+        let sockets = required.values().filter_map(created_socket).collect();
         assert_eq!(self.devices.sockets(), sockets, "socket files on the host");
 
         let topology = self.plane.topology();
@@ -351,7 +351,7 @@ impl Harness {
             let mtus = topology.ports.iter().map(|port| port.spec.mtu);
             assert!(mtus.into_iter().any(|mtu| mtu == nic.mtu), "{nic:?}");
         }
-        let placements = match (&config.host.worker_cpus, config.host.floating_workers) {
+        let placements = match (&config.host.worker_cpus, config.host.unpinned_workers) {
             (Some(cpus), _) => cpus.iter().copied().map(CpuAffinity::Pinned).collect(),
             (None, number) => vec![CpuAffinity::Floating; number.unwrap_or(1).into()],
         };

@@ -9,7 +9,7 @@ pub(crate) struct HollowDisk {
 }
 
 impl DiskClient for HollowDisk {
-    fn bytes(&self) -> u64 {
+    fn size_bytes(&self) -> u64 {
         self.bytes
     }
 

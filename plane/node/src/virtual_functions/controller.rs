@@ -27,7 +27,7 @@ enum FdbState {
 
 /// State of NICs and VFs in the control thread.
 #[derive(Debug)]
-pub(crate) struct IovController {
+pub(crate) struct VfController {
     policy: Failover,
     /// Numbers of NICs in the failover policy.
     nics: NicNumbers,
@@ -49,7 +49,7 @@ pub(crate) struct IovController {
     looked_at: Option<Instant>,
 }
 
-impl Default for IovController {
+impl Default for VfController {
     fn default() -> Self {
         Self {
             policy: Failover::new(FailoverSpec::default()),
@@ -66,9 +66,9 @@ impl Default for IovController {
     }
 }
 
-impl IovController {
-    pub(super) fn nic(&mut self, name: &Name) -> PortId {
-        self.nics.number(name)
+impl VfController {
+    pub(super) fn assign_nic_number(&mut self, name: &Name) -> PortId {
+        self.nics.assign_number(name)
     }
 
     fn name(&self, nic: PortId) -> Option<Name> {
@@ -90,7 +90,7 @@ impl IovController {
         *self.adapters.entry(address).or_insert(next)
     }
 
-    pub(super) fn vf(&mut self, address: &VfAddress) -> VfId {
+    pub(super) fn assign_vf_id(&mut self, address: &VfAddress) -> VfId {
         VfId { adapter: self.adapter(address.adapter), index: address.index }
     }
 }
@@ -102,15 +102,15 @@ mod tests {
 
     #[test]
     fn nics_that_are_not_configured_are_forgotten() {
-        let mut controller = IovController::default();
+        let mut controller = VfController::default();
         let (kept_nic, assigned) = (name("kept"), name("held"));
-        let numbers = [controller.nic(&kept_nic), controller.nic(&assigned)];
+        let numbers = [controller.assign_nic_number(&kept_nic), controller.assign_nic_number(&assigned)];
         let (configured, of_vfs) =
             (BTreeSet::from([&kept_nic]), BTreeSet::from([assigned.clone()]));
         let mut seen_numbers = BTreeSet::from(numbers);
         for round in 0..1000 {
             let other = name(&format!("nic{}", round % 3));
-            let number = controller.nic(&other);
+            let number = controller.assign_nic_number(&other);
             assert!(seen_numbers.insert(number), "a number is not assigned twice");
             assert_eq!(controller.name(number), Some(other.clone()));
             controller.failures.insert(other, "no".to_owned());
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(controller.name(number), None);
             assert!(controller.failures.is_empty());
         }
-        assert_eq!([controller.nic(&kept_nic), controller.nic(&assigned)], numbers);
+        assert_eq!([controller.assign_nic_number(&kept_nic), controller.assign_nic_number(&assigned)], numbers);
         assert_eq!(numbers.map(|number| controller.name(number)), [Some(kept_nic), Some(assigned)]);
     }
 }

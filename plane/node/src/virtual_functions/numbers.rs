@@ -17,7 +17,7 @@ pub(super) struct NicNumbers {
 
 impl NicNumbers {
     /// Returns the number of a NIC, and assigns one if it has none.
-    pub(super) fn number(&mut self, name: &Name) -> PortId {
+    pub(super) fn assign_number(&mut self, name: &Name) -> PortId {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }

@@ -17,12 +17,12 @@ pub(crate) struct VfAddress {
     /// Index of the VF on its adapter, from 0.
     pub(crate) index: u16,
     /// PCI address of the VF.
-    pub(crate) address: PciAddress,
+    pub(crate) pci_address: PciAddress,
 }
 
 impl std::fmt::Display for VfAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "VF {} of {} ({})", self.index, self.adapter, self.address)
+        write!(f, "VF {} of {} ({})", self.index, self.adapter, self.pci_address)
     }
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct StoredVfId {
 
 impl From<&VfAddress> for StoredVfId {
     fn from(vf: &VfAddress) -> Self {
-        let VfAddress { adapter, index, address } = vf;
+        let VfAddress { adapter, index, pci_address: address } = vf;
         Self { adapter: adapter.to_string(), index: *index, address: address.to_string() }
     }
 }
@@ -46,7 +46,7 @@ impl StoredVfId {
     /// parsed.
     pub(crate) fn address(&self) -> Option<VfAddress> {
         let (adapter, address) = (self.adapter.parse().ok()?, self.address.parse().ok()?);
-        Some(VfAddress { adapter, index: self.index, address })
+        Some(VfAddress { adapter, index: self.index, pci_address: address })
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn settings_for_nic(current: &VfSettings, nic: &NicConfig) -> VfSetti
 }
 
 /// Returns the changes that restore a driver's initial settings, without a MAC address.
-pub(crate) fn settings_unused(current: &VfSettings) -> VfSettingsChange {
+pub(crate) fn unassigned_settings(current: &VfSettings) -> VfSettingsChange {
     let required = VfSettings {
         mac: MacAddr::default(),
         vlan: None,

@@ -8,26 +8,26 @@ use suimon_ports::{PfProperties, VfProperties};
 use suimon_quantity::PciAddress;
 
 use super::VfAddress;
-use crate::adapters::{refers_to, user_of};
+use crate::adapters::{refers_to, find_vf_user};
 use crate::shared::Shared;
 
 /// Adapters, VFs and NICs found by one query of the host.
 pub(super) struct HostQuery {
     /// Configured adapters, by PCI address of the physical function; true if a driver is bound.
-    pub(super) adapters: BTreeMap<PciAddress, bool>,
+    pub(super) has_driver_by_adapter: BTreeMap<PciAddress, bool>,
     /// VFs that NICs may use, whether they are assigned or not.
     pub(super) vfs: Vec<VfAddress>,
     /// Adapter behind the uplink of each switch.
-    pub(super) by_switch: BTreeMap<Name, PciAddress>,
+    pub(super) adapter_by_switch: BTreeMap<Name, PciAddress>,
     pub(super) properties: Vec<PfProperties>,
 }
 
 impl HostQuery {
     pub(super) fn new(shared: &Shared, config: &HostConfig, properties: Vec<PfProperties>) -> Self {
         let mut result = Self {
-            adapters: BTreeMap::new(),
+            has_driver_by_adapter: BTreeMap::new(),
             vfs: Vec::new(),
-            by_switch: config
+            adapter_by_switch: config
                 .switches
                 .iter()
                 .filter_map(|switch| {
@@ -42,19 +42,19 @@ impl HostQuery {
             else {
                 continue;
             };
-            result.adapters.insert(pf.address, pf.driver.is_some());
+            result.has_driver_by_adapter.insert(pf.address, pf.driver.is_some());
             // VFs with explicit settings in the configuration are reserved for other users.
-            let written: BTreeSet<u16> = described.vf.iter().map(|vf| vf.index).collect();
+            let written: BTreeSet<u16> = described.vf_settings.iter().map(|vf| vf.index).collect();
             let is_for_nics = |vf: &&VfProperties| {
-                shared.iov.nic_of_vf(vf.address).is_some()
+                shared.vf_assignments.nic_of_vf(vf.address).is_some()
                     || (vf.iommu_group.is_some()
                         && !written.contains(&vf.index)
-                        && user_of(config, vf).is_none())
+                        && find_vf_user(config, vf).is_none())
             };
             result.vfs.extend(pf.vfs.iter().filter(is_for_nics).map(|vf| VfAddress {
                 adapter: pf.address,
                 index: vf.index,
-                address: vf.address,
+                pci_address: vf.address,
             }));
         }
         result.properties = properties;
@@ -69,14 +69,14 @@ impl HostQuery {
 
     /// Returns the addresses of NICs by adapter, and whether VFs reach them through the physical
     /// function: true unless the NIC uses a VF or its VM runs on another node.
-    pub(super) fn addresses(
+    pub(super) fn nic_addresses(
         &self,
         config: &HostConfig,
         is_elsewhere: impl Fn(&NicConfig) -> bool,
     ) -> BTreeMap<(PciAddress, MacAddr), bool> {
         let mut addresses = BTreeMap::new();
         for nic in &config.nics {
-            let (Some(adapter), Some(mac)) = (self.by_switch.get(&nic.switch), nic.mac) else {
+            let (Some(adapter), Some(mac)) = (self.adapter_by_switch.get(&nic.switch), nic.mac) else {
                 continue;
             };
             *addresses.entry((*adapter, mac)).or_default() |= !is_elsewhere(nic);
@@ -91,7 +91,7 @@ fn adapter_of(
     switch: &SwitchConfig,
     properties: &[PfProperties],
 ) -> Option<PciAddress> {
-    let name = switch.uplink.as_ref().filter(|_| switch.iov)?;
+    let name = switch.uplink.as_ref().filter(|_| switch.iov_enabled)?;
     let uplink = config.uplinks.iter().find(|uplink| uplink.name == *name)?;
     let is_its = |pf: &&PfProperties| {
         pf.netns.is_none() && pf.device.as_deref() == Some(uplink.device.as_str())

@@ -220,7 +220,7 @@ fn the_nic_with_the_highest_weight_has_the_vf_and_is_reached_by_the_uplink() {
     bench.start("db");
     bench.wait_reason("db", "no VF for this NIC is free");
     bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 20", "iov_weight = 90")));
-    assert_eq!((bench.path("web"), bench.path("db")), (IovPath::Vf, IovPath::Synthetic));
+    assert_eq!((bench.path("web"), bench.path("db")), (IovPath::Vf, IovPath::Paravirtual));
     bench.harness.wait_events(9011, 1);
     // With weight 0 the VF is taken once the guest has released it.
     bench.harness.apply_ok(&config(&HOST.replace("iov_weight = 50", "iov_weight = 0")));
@@ -248,7 +248,7 @@ fn of_simultaneously_eligible_nics_the_one_with_the_highest_weight_gets_the_vf()
     let bench = Bench::with_adapters(2, &other_device);
     bench.start("db");
     bench.start("web");
-    assert_eq!((bench.path("db"), bench.path("web")), (IovPath::Synthetic, IovPath::Synthetic));
+    assert_eq!((bench.path("db"), bench.path("web")), (IovPath::Paravirtual, IovPath::Paravirtual));
     bench.harness.apply_ok(&config(&host));
     bench.wait_path("web", IovPath::Vf);
     bench.wait_reason("db", "no VF for this NIC is free");
@@ -280,7 +280,7 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     // After the retry delay of a failed VF.
     bench.wait_path("web", IovPath::Vf);
     bench.sriov.change(0, |pf| pf.driver = None);
-    bench.wait_path("web", IovPath::Synthetic);
+    bench.wait_path("web", IovPath::Paravirtual);
     bench.wait_reason("web", "the adapter has no driver");
     assert_eq!(bench.reached_by("web"), None);
     bench.vms.release_vf("web", "web");
@@ -289,7 +289,7 @@ fn a_vf_that_fails_falls_back_at_once_and_is_free_when_the_vm_has_ended() {
     bench.wait_path("web", IovPath::Vf);
     // The guest releases the VF without a request.
     bench.vms.release_vf("web", "web");
-    bench.wait_path("web", IovPath::Synthetic);
+    bench.wait_path("web", IovPath::Paravirtual);
     bench.wait_path("web", IovPath::Vf);
     let end_notice = VmNotice::Ended { is_orderly: true, reason: "off".to_owned() };
     bench.vms.guest("web", end_notice);
@@ -390,7 +390,7 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     let web = bench.mac("web");
     let reload = |bench: &Bench| {
         let pf = bench.sriov.properties(0).address;
-        SriovHost::set_switch_address(&bench.sriov, pf, web, true).unwrap();
+        SriovHost::set_embedded_switch_address(&bench.sriov, pf, web, true).unwrap();
     };
     bench.wait_led(2);
     reload(&bench);
@@ -405,7 +405,7 @@ fn a_new_daemons_first_tables_have_vms_on_their_vfs() {
     let bench = bench.die(|vms| vms.refuse_all("adopt", VmErrorKind::Timeout, "it is silent"));
     bench.wait_led(2);
     wait_until("the VM's status contains a reason", || bench.vm("web").reason.is_some());
-    assert_eq!((bench.path("web"), bench.vm("web").state), (IovPath::Vf, VmState::Lost));
+    assert_eq!((bench.path("web"), bench.vm("web").state), (IovPath::Vf, VmState::NotResponding));
     bench.assert_was_always_on_its_vf("web");
     // The unplug is requested when the VM responds; until then the VF is not assigned to another
     // NIC.

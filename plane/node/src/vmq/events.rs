@@ -8,7 +8,7 @@ use crate::events::EventDraft;
 use crate::ports::queue_name;
 use crate::shared::Shared;
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::Task;
+use crate::vmq::placing::QueueMoveTask;
 
 /// Move of a queue between two workers. Workers have the plane's ids.
 pub(super) struct QueueHandover<'a> {
@@ -43,17 +43,17 @@ impl QueueHandover<'_> {
 }
 
 /// Returns the event of a queue that was moved.
-pub(super) fn moved(
+pub(super) fn queue_moved_event(
     shared: &Shared,
     numbering: &Numbering,
     hand_over: &QueueHandover<'_>,
-    task: &Task,
+    task: &QueueMoveTask,
     reason: Option<PlacementReason>,
 ) -> Option<EventDraft> {
     let QueueHandover { from, to, .. } = hand_over;
     let (because, predicted) = match task {
-        Task::Move(Move { reason, predicted, .. }) => (reason.to_string(), Some(predicted)),
-        Task::PlaceInitially { .. } => {
+        QueueMoveTask::Move(Move { reason, predicted, .. }) => (reason.to_string(), Some(predicted)),
+        QueueMoveTask::PlaceInitially { .. } => {
             let reason = reason.map(|reason| with_plane_ids(reason, numbering).to_string());
             (reason.unwrap_or_else(|| "the first worker of the queue".to_owned()), None)
         }
@@ -74,10 +74,10 @@ pub(super) fn moved(
 }
 
 /// Returns the event of a queue that could not be moved.
-pub(super) fn move_failed(
+pub(super) fn move_failed_event(
     shared: &Shared,
     hand_over: &QueueHandover<'_>,
-    task: &Task,
+    task: &QueueMoveTask,
     error: &str,
 ) -> Option<EventDraft> {
     let QueueHandover { from, to, .. } = hand_over;
@@ -89,13 +89,13 @@ pub(super) fn move_failed(
     })?;
     let draft = draft.with("error", error);
     Some(match task {
-        Task::Move(queue_move) => draft.with("because", queue_move.reason),
-        Task::PlaceInitially { .. } => draft,
+        QueueMoveTask::Move(queue_move) => draft.with("because", queue_move.reason),
+        QueueMoveTask::PlaceInitially { .. } => draft,
     })
 }
 
 /// Returns the event of a move's measured effect; `None` if a worker was stopped in the meantime.
-pub(super) fn measured(
+pub(super) fn move_effect_event(
     shared: &Shared,
     numbering: &Numbering,
     uplink: &Name,
@@ -139,9 +139,9 @@ pub(super) fn with_plane_ids(reason: PlacementReason, numbering: &Numbering) -> 
         PlacementReason::NotMoved { preferred } => {
             PlacementReason::NotMoved { preferred: id(preferred) }
         }
-        PlacementReason::Home
+        PlacementReason::InitialPlacement
         | PlacementReason::DefaultQueue
-        | PlacementReason::Assigned { .. }
+        | PlacementReason::AssignedStatically { .. }
         | PlacementReason::MovedExternally => reason,
     }
 }

@@ -34,7 +34,7 @@ impl Numbering {
     }
 
     /// Returns the numbering of a host whose workers all run as configured.
-    pub(super) fn of_placements(required: &[CpuAffinity], topologies: &[CpuTopology]) -> Self {
+    pub(super) fn from_placements(required: &[CpuAffinity], topologies: &[CpuTopology]) -> Self {
         Self::count((0..).map(WorkerId).zip(required.iter().copied()), topologies)
     }
 

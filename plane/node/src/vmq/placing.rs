@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use suimon_quantity::{QueueId, Time, WorkerId};
-use suimon_recording::{Recorded, Sink};
+use suimon_recording::{Recorded, RecordSink};
 use suimon_switch::QueueView;
 use suimon_vmq::{
     Measurements, Move, MoveEffect, PlacementReason, QueueBusy, Vmq, VmqMode, VmqSpecError,
@@ -13,18 +13,18 @@ use suimon_vmq::{
 };
 
 use crate::vmq::numbering::Numbering;
-use crate::vmq::plan::{Plan, spec_of};
+use crate::vmq::plan::{VmqPlan, vmq_spec};
 
 /// Queue to be moved to another worker. `to` is the configuration's number of the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum QueueMoveTask {
     /// Move decided by the policy.
     Move(Move),
     /// Queue that was attached to a worker other than its initial one.
     PlaceInitially { queue: QueueId, to: WorkerId },
 }
 
-impl Task {
+impl QueueMoveTask {
     pub(super) const fn queue(&self) -> QueueId {
         match self {
             Self::Move(queue_move) => queue_move.queue,
@@ -49,10 +49,10 @@ struct QueueSample {
 
 /// Placement of the queues of one uplink or team. Workers have the configuration's numbers.
 pub(super) struct Placement {
-    plan: Plan,
+    plan: VmqPlan,
     pub(super) vmq: Recorded<Vmq>,
     samples: BTreeMap<QueueId, QueueSample>,
-    tasks: Vec<Task>,
+    tasks: Vec<QueueMoveTask>,
     /// True before the first measurement: queues found by it already existed.
     is_new: bool,
 }
@@ -64,12 +64,12 @@ impl Placement {
     /// # Errors
     /// The configuration does not fit the workers.
     pub(super) fn new(
-        plan: Plan,
+        plan: VmqPlan,
         numbering: &Numbering,
         now: Time,
-        sink: Option<&Arc<dyn Sink>>,
+        sink: Option<&Arc<dyn RecordSink>>,
     ) -> Result<Self, VmqSpecError> {
-        let spec = spec_of(&plan.config, plan.data_plane);
+        let spec = vmq_spec(&plan.config, plan.data_plane);
         let origin = (now, plan.uplink.as_str());
         let mut vmq = Recorded::record_vmq(sink, origin, spec, &numbering.workers())?;
         for (port, (_, nic)) in &plan.ports {
@@ -78,7 +78,7 @@ impl Placement {
         Ok(Self { plan, vmq, samples: BTreeMap::new(), tasks: Vec::new(), is_new: true })
     }
 
-    pub(super) const fn plan(&self) -> &Plan {
+    pub(super) const fn plan(&self) -> &VmqPlan {
         &self.plan
     }
 
@@ -88,18 +88,18 @@ impl Placement {
     /// The configuration does not fit the workers.
     pub(super) fn change(
         &mut self,
-        plan: Plan,
+        plan: VmqPlan,
         numbering: &Numbering,
         now: Time,
     ) -> Result<(), VmqSpecError> {
         let moves = self.vmq.configure(
-            spec_of(&plan.config, plan.data_plane),
+            vmq_spec(&plan.config, plan.data_plane),
             &numbering.workers(),
             now,
         )?;
-        self.tasks.extend(moves.into_iter().map(Task::Move));
+        self.tasks.extend(moves.into_iter().map(QueueMoveTask::Move));
         if plan.team != self.plan.team {
-            self.vmq.forget_history(now);
+            self.vmq.reset_pacing_and_history(now);
         }
         for port in self.plan.ports.keys().filter(|port| !plan.ports.contains_key(port)) {
             self.vmq.remove_nic(*port, now);
@@ -108,7 +108,7 @@ impl Placement {
         for (port, (_, nic)) in &plan.ports {
             if self.plan.ports.get(port).is_none_or(|(_, before)| before != nic) {
                 let moves = self.vmq.set_nic(*port, *nic, nic.queues, now)?;
-                self.tasks.extend(moves.into_iter().map(Task::Move));
+                self.tasks.extend(moves.into_iter().map(QueueMoveTask::Move));
             }
         }
         self.plan = plan;
@@ -160,10 +160,10 @@ impl Placement {
                 if self.is_new && self.vmq.spec().mode == VmqMode::Dynamic {
                     // An existing queue may have been moved because of load.
                     self.vmq.handle_moved_externally(queue, worker, now);
-                } else if added.at != worker {
-                    self.tasks.push(Task::PlaceInitially { queue, to: added.at });
+                } else if added.worker != worker {
+                    self.tasks.push(QueueMoveTask::PlaceInitially { queue, to: added.worker });
                 }
-                self.tasks.extend(added.moves.into_iter().map(Task::Move));
+                self.tasks.extend(added.moves.into_iter().map(QueueMoveTask::Move));
             }
             // A device that is about to be replaced may have more queues than its NIC is configured
             // for.
@@ -187,24 +187,24 @@ impl Placement {
     ) -> Vec<MoveEffect> {
         let measurements = Measurements { period, queues, workers: workers.to_vec() };
         let observed = self.vmq.observe(&measurements, now);
-        self.tasks.extend(observed.moves.into_iter().map(Task::Move));
+        self.tasks.extend(observed.moves.into_iter().map(QueueMoveTask::Move));
         observed.effects
     }
 
     /// Returns the tasks to execute now.
-    pub(super) fn take_tasks(&mut self) -> Vec<Task> {
+    pub(super) fn take_tasks(&mut self) -> Vec<QueueMoveTask> {
         self.vmq.flush();
         std::mem::take(&mut self.tasks)
     }
 
     /// Reports the result of a task to the policy. `worker`: the queue's worker now; `None` if the
     /// queue does not exist, which the policy then forgets until it is found again.
-    pub(super) fn handle_carried_out(&mut self, task: &Task, worker: Option<WorkerId>, now: Time) {
+    pub(super) fn handle_task_result(&mut self, task: &QueueMoveTask, worker: Option<WorkerId>, now: Time) {
         let queue = task.queue();
         match (task, worker) {
             (_, None) => self.forget(queue, now),
-            (Task::Move(_), Some(worker)) => self.vmq.handle_moved(queue, worker, now),
-            (Task::PlaceInitially { .. }, Some(worker)) => {
+            (QueueMoveTask::Move(_), Some(worker)) => self.vmq.handle_moved(queue, worker, now),
+            (QueueMoveTask::PlaceInitially { .. }, Some(worker)) => {
                 self.vmq.handle_moved_externally(queue, worker, now);
             }
         }

@@ -17,7 +17,7 @@ use crate::power::{data_plane, water_marks};
 
 /// Inputs of the VMQ policy for one uplink or team that a switch uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct VmqPlan {
     pub(super) uplink: Name,
     pub(super) config: VmqConfig,
     /// Data-plane parameters of the power plan.
@@ -28,7 +28,7 @@ pub(super) struct Plan {
     pub(super) ports: BTreeMap<PortId, (Name, NicSpec)>,
 }
 
-impl Plan {
+impl VmqPlan {
     /// Returns the plans in the order of switches. Ports without an id are omitted.
     pub(super) fn all(config: &HostConfig, ids: &PlaneIds) -> Vec<Self> {
         let of_switch = |switch: &suimon_contract::SwitchConfig| {
@@ -74,7 +74,7 @@ fn of_uplink(uplink: &UplinkConfig) -> (PortKey, NicSpec) {
 }
 
 /// Returns the specification of the VMQ policy for a configuration and a power plan.
-pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneSettings) -> VmqSpec {
+pub(super) fn vmq_spec(config: &VmqConfig, share: DataPlaneSettings) -> VmqSpec {
     VmqSpec {
         enabled: config.enabled,
         mode: match config.mode {
@@ -85,7 +85,7 @@ pub(super) fn spec_of(config: &VmqConfig, share: DataPlaneSettings) -> VmqSpec {
         max_workers: config.max_workers,
         max_worker_number: config.max_worker_number.map(WorkerId),
         numa_node: config.numa_node,
-        water: water_marks(share),
+        water_marks: water_marks(share),
         parking: share.parking,
     }
 }

@@ -4,7 +4,7 @@ use suimon_contract::{ApiError, ErrorCode};
 use suimon_quantity::{QueueId, WorkerId};
 use suimon_switch::MoveError;
 
-use super::texts::queue_moved;
+use super::texts::operator_move_event;
 use crate::control::Controller;
 
 impl Controller {
@@ -20,7 +20,7 @@ impl Controller {
         let moved = self.shared.plane.move_queue(queue, to);
         // On a timeout of a worker, the queue is reassigned nevertheless.
         if from != Some(to) && owner(self.shared.plane.queues()) == Some(to) {
-            self.drafts.extend(queue_moved(&self.shared, queue, from, to));
+            self.drafts.extend(operator_move_event(&self.shared, queue, from, to));
         }
         moved.map_err(|error| {
             let error = match error {
@@ -30,7 +30,7 @@ impl Controller {
                     ApiError::new(ErrorCode::NotFound, text)
                 }
             };
-            error.about("queue")
+            error.with_resource("queue")
         })
     }
 }

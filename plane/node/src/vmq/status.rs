@@ -92,11 +92,11 @@ fn queue_status(
     VmqQueueStatus {
         queue,
         nic: nic.clone(),
-        default_queue: explained.stays == StayReason::DefaultQueue,
+        is_default_queue: explained.stay_reason == StayReason::DefaultQueue,
         worker: numbering.id(explained.worker).unwrap_or(explained.worker).0,
         load_ppm: explained.load.ppm(),
-        age_s: explained.for_time.as_secs(),
+        age_s: explained.placed_for.as_secs(),
         reason: with_plane_ids(explained.reason, numbering).to_string(),
-        stay_reason: explained.stays.describe(explained.water),
+        stay_reason: explained.stay_reason.describe(explained.water_marks),
     }
 }

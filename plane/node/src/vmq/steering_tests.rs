@@ -64,7 +64,7 @@ fn rules_follow_added_removed_and_changed_nics() {
     harness.apply_ok(&with_nics(&nics));
     assert_eq!(rules(&harness), [(1, Some(10), 1), (2, None, 2)]);
     let status = steering(&harness);
-    assert_eq!((status.mode, status.queues, status.exclusive), (SteeringMode::Hardware, 3, true));
+    assert_eq!((status.mode, status.queues, status.queues_are_exclusive), (SteeringMode::Hardware, 3, true));
     assert_eq!(named(&status), [("web", 1), ("db", 2)]);
     let reason = "frames of 1 NIC are classified in software: no receive queue is free";
     assert_eq!(status.reason.as_deref(), Some(reason));
@@ -100,7 +100,7 @@ fn a_device_that_is_opened_again_gets_its_rules_again() {
     harness.apply_ok(&host(HOST));
     let port = harness.devices.port_of("eth0").unwrap();
     let reason = "gone".to_owned();
-    harness.devices.notify(port, suimon_ports::DeviceNotice::Lost { reason });
+    harness.devices.notify(port, suimon_ports::DeviceNotice::DeviceLost { reason });
     crate::testing::wait_until("the uplink to be closed and opened again", || {
         let events = harness.events(suimon_contract::EventKind::UplinkRecovered.id());
         !events.is_empty() && harness.devices.steering("eth0").is_some_and(|rules| rules.len() == 1)
@@ -139,7 +139,7 @@ fn the_reason_why_a_device_does_not_steer_is_shown() {
     harness.apply_ok(&host(HOST));
     let status = steering(&harness);
     assert_eq!(
-        (status.mode, status.nics.len(), status.exclusive),
+        (status.mode, status.nics.len(), status.queues_are_exclusive),
         (SteeringMode::Software, 0, false)
     );
     assert_eq!(status.reason.as_deref(), Some("it takes none"));

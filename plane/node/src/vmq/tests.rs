@@ -12,7 +12,7 @@ use crate::{ChangeOptions, Edit, SwitchPlane};
 const NICS: [(&str, &str); 4] = [("a", ""), ("b", ""), ("c", ""), ("d", "")];
 
 fn count(events: &[Event], id: u32) -> usize {
-    events.iter().filter(|event| event.id == id).count()
+    events.iter().filter(|event| event.kind_number == id).count()
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     let mut owners = bench.owners(names);
     owners.sort_unstable();
     assert_eq!(owners, [0, 1, 2, 3], "one on each after two seconds: {events:?}");
-    let moved: Vec<&Event> = events.iter().filter(|event| event.id == 5001).collect();
+    let moved: Vec<&Event> = events.iter().filter(|event| event.kind_number == 5001).collect();
     assert!(moved.len() >= 3, "{events:?}");
     for event in &moved {
         assert_eq!(event.fields["reason"], "vmq");
@@ -38,7 +38,7 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     }
     let events = bench.run(4);
     assert_eq!(count(&events, 5004), moved.len(), "each is measured: {events:?}");
-    let measured = events.iter().find(|event| event.id == 5004).unwrap();
+    let measured = events.iter().find(|event| event.kind_number == 5004).unwrap();
     assert!(measured.fields.contains_key("measured_to_after_ppm"), "{measured:?}");
     assert!(measured.text.contains("worker 0 100.0 % → "), "{measured:?}");
     let status = bench.status();
@@ -53,10 +53,10 @@ fn queues_spread_when_load_rises_and_are_packed_when_it_falls() {
     let status = bench.queue_status("d/tx/0");
     assert_eq!((status.worker, status.load_ppm), (0, 10_000), "{status:?}");
     assert!(
-        !status.default_queue && status.reason.contains("fitted on other workers"),
+        !status.is_default_queue && status.reason.contains("fitted on other workers"),
         "{status:?}"
     );
-    assert_eq!(bench.events().iter().filter(|event| event.id == 5005).count(), 0);
+    assert_eq!(bench.events().iter().filter(|event| event.kind_number == 5005).count(), 0);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn water_marks_and_parking_are_taken_from_the_power_plan() {
     };
     let names = ["a", "b", "c", "d"];
     let balanced = PowerConfig::from_plan(PowerPlanName::Balanced);
-    let mut bench = bench_with(PowerConfig { parking: Some(false), ..balanced.clone() });
+    let mut bench = bench_with(PowerConfig { parks_workers: Some(false), ..balanced.clone() });
     bench.run(8);
     names.iter().for_each(|name| bench.require(name, 70));
     bench.run(8);
@@ -124,7 +124,7 @@ fn a_failed_move_is_reported_and_retried() {
     ["a", "b"].iter().for_each(|name| bench.require(name, 60));
     bench.plane.refuse_moves(true);
     let events = bench.run(4);
-    let failed = events.iter().find(|event| event.id == 5005).unwrap();
+    let failed = events.iter().find(|event| event.kind_number == 5005).unwrap();
     assert_eq!((failed.fields["from"].as_str(), failed.fields["to"].as_str()), ("0", "1"));
     assert!(failed.fields["error"].contains("the queue does not exist"), "{failed:?}");
     assert_eq!(count(&events, 5001), 0);
@@ -146,7 +146,7 @@ fn a_move_that_is_confirmed_late_is_reported_as_a_move() {
     let events = bench.run(8);
     assert_eq!((count(&events, 5001), count(&events, 5005)), (1, 0), "{events:?}");
     assert_ne!(bench.owners(["a"]), bench.owners(["b"]));
-    let moved = events.iter().find(|event| event.id == 5001).unwrap();
+    let moved = events.iter().find(|event| event.kind_number == 5001).unwrap();
     assert!(moved.fields["late"].contains("not confirmed in time"), "{moved:?}");
     let status = bench.queue_status(&moved.fields["queue"]);
     assert_eq!(status.worker.to_string(), moved.fields["to"]);
@@ -162,7 +162,7 @@ fn weight_0_and_disabled_vmq_mean_the_base_worker() {
     ["a", "b"].iter().for_each(|name| bench.require(name, 80));
     bench.run(8);
     assert_eq!(bench.owners(["a", "b"]), [1, 2]);
-    assert!(bench.queue_status("a/tx/0").default_queue);
+    assert!(bench.queue_status("a/tx/0").is_default_queue);
     // One NIC gets its own queue, and the other one returns to the default queue.
     bench.apply(&lan("0, 1, 2", base, &[("a", ""), ("b", "vmq_weight = 0")]));
     bench.run(8);
@@ -170,7 +170,7 @@ fn weight_0_and_disabled_vmq_mean_the_base_worker() {
     bench.apply(&lan("0, 1, 2", "enabled = false", &nics));
     bench.run(8);
     assert_eq!(bench.owners(["a", "b", "wan"]), [0, 0, 0]);
-    assert!(bench.status().queues.iter().all(|queue| queue.default_queue));
+    assert!(bench.status().queues.iter().all(|queue| queue.is_default_queue));
 }
 
 #[test]

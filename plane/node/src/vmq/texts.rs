@@ -9,7 +9,7 @@ use crate::ports::queue_name;
 use crate::shared::Shared;
 
 /// Returns the event of a queue moved by an operator; `None` if its port was removed.
-pub(crate) fn queue_moved(
+pub(crate) fn operator_move_event(
     shared: &Shared,
     queue: QueueId,
     from: Option<WorkerId>,
@@ -24,7 +24,7 @@ pub(crate) fn queue_moved(
 }
 
 /// Returns the events of stopped and started workers, each given by its number and placement.
-pub(crate) fn workers_changed(
+pub(crate) fn workers_changed_events(
     previous: &[(u16, CpuAffinity)],
     current: &[(u16, CpuAffinity)],
 ) -> Vec<EventDraft> {

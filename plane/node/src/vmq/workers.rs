@@ -10,7 +10,7 @@ use suimon_ports::CpuAffinity;
 
 use crate::control::Controller;
 use crate::ports::placements;
-use crate::vmq::texts::workers_changed;
+use crate::vmq::texts::workers_changed_events;
 
 /// Step of a change that concerns the set of workers.
 #[derive(Clone, Copy)]
@@ -45,21 +45,21 @@ impl Controller {
     /// respond; it continues.
     pub(crate) fn set_workers(&mut self, config: &HostConfig) -> Result<(), ApiError> {
         let placements = placements(&config.host);
-        if placements != self.workers {
+        if placements != self.worker_placements {
             let previous = self.running_workers();
             let set = self.shared.plane.set_workers(&placements);
             let running = self.running_workers();
-            self.drafts.extend(workers_changed(&previous, &running));
+            self.drafts.extend(workers_changed_events(&previous, &running));
             if let Err(error) = set {
                 // The former workers are restored, unless they have not changed.
-                self.workers = running.into_iter().map(|(_, placement)| placement).collect();
+                self.worker_placements = running.into_iter().map(|(_, placement)| placement).collect();
                 let text = format!("the workers could not be reconfigured: {error}");
                 let error = ApiError::new(ErrorCode::HostError, text);
-                return Err(error.about("host").field("worker_cpus"));
+                return Err(error.with_resource("host").with_field("worker_cpus"));
             }
-            self.workers = placements;
+            self.worker_placements = placements;
         }
-        self.workers_retry.now = None;
+        self.workers_retry.current_failure = None;
         Ok(())
     }
 

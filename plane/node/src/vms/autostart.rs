@@ -14,7 +14,7 @@ use suimon_contract::{EventKind, Name};
 use suimon_ports::{StateStore, StateStoreError};
 
 use crate::events::EventDraft;
-use crate::state::{ReportedFailure, StoreChange, save_autostart_boot, scan_all};
+use crate::state::{ReportedFailure, StoreChange, save_autostart_boot_id, scan_all};
 
 /// Table of VMs whose autostart has not ended: boot id of the host by VM name.
 const AUTOSTARTS: &str = "autostarts";
@@ -43,7 +43,7 @@ impl HostAutostart {
         let mut changes = Vec::new();
         if self.is_due {
             let record = |vm: &Name| (AUTOSTARTS, vm.to_string(), Some(boot.as_bytes().to_vec()));
-            changes.push(save_autostart_boot(boot));
+            changes.push(save_autostart_boot_id(boot));
             changes.extend(started.iter().map(record));
         }
         let ended = self.unended.keys().filter(|vm| !started.contains(*vm));
@@ -79,5 +79,5 @@ fn not_recorded(error: &StateStoreError) -> EventDraft {
     EventDraft::new(EventKind::RecordNotSaved, "host", text)
         .with("record", "autostart")
         .with("reason", error)
-        .repeated()
+        .rate_limited()
 }

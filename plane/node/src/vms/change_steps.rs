@@ -4,22 +4,22 @@ use std::fmt;
 
 use suimon_contract::{ApiError, HostConfig, Name};
 
-use super::releasing::{Unplugs, releases};
+use super::releasing::{DevicesToRelease, devices_to_release};
 use crate::change::ValidatedChange;
 use crate::control::Controller;
 use crate::disks::RequiredDisks;
 use crate::ports::RequiredPorts;
-use crate::transaction::{Acquired, ChangePhase};
+use crate::transaction::{AcquiredResources, ChangePhase};
 
 /// Step of a change that concerns VMs.
 pub(crate) enum VmStep {
     /// Creates the folders of new VMs, which contain the sockets of their NICs and disks.
     Create,
     /// Has guests release devices that a later step closes.
-    Release(Unplugs),
+    ReleaseDevicesClosedBeforeCommit(DevicesToRelease),
     /// Has guests release devices that are closed after the commit. Last step, so that only the
     /// commit can fail after it.
-    ReleaseLate(Unplugs),
+    ReleaseDevicesClosedAfterCommit(DevicesToRelease),
 }
 
 /// Action that reverts a step.
@@ -27,7 +27,7 @@ pub(crate) enum VmUndo {
     /// Deletes VMs that the change created.
     Delete(Vec<Name>),
     /// Returns released devices to the guests.
-    Return,
+    ReturnDevices,
 }
 
 impl VmStep {
@@ -35,8 +35,8 @@ impl VmStep {
     pub(crate) const fn phase(&self) -> ChangePhase {
         match self {
             Self::Create => ChangePhase::CreateVms,
-            Self::Release(_) => ChangePhase::ReleaseEarly,
-            Self::ReleaseLate(_) => ChangePhase::ReleaseLate,
+            Self::ReleaseDevicesClosedBeforeCommit(_) => ChangePhase::ReleaseDevicesClosedBeforeCommit,
+            Self::ReleaseDevicesClosedAfterCommit(_) => ChangePhase::ReleaseDevicesClosedAfterCommit,
         }
     }
 }
@@ -47,21 +47,21 @@ pub(crate) fn vm_steps(
     from: &HostConfig,
     before: (&RequiredPorts, &RequiredDisks),
     to: &ValidatedChange,
-    acquired: &Acquired,
+    acquired: &AcquiredResources,
 ) -> Vec<VmStep> {
     let config = &to.state.config;
     let has_new_vm = config.vms.iter().any(|vm| from.vm(vm.name.as_str()).is_none());
     let other_folder = from.host.effective_vm_folder() != config.host.effective_vm_folder();
-    let (early_releases, late_releases) = releases(from, before, to, acquired);
+    let (early_releases, late_releases) = devices_to_release(from, before, to, acquired);
     let mut steps = Vec::new();
     if has_new_vm || other_folder {
         steps.push(VmStep::Create);
     }
     if !early_releases.is_empty() {
-        steps.push(VmStep::Release(early_releases));
+        steps.push(VmStep::ReleaseDevicesClosedBeforeCommit(early_releases));
     }
     if !late_releases.is_empty() {
-        steps.push(VmStep::ReleaseLate(late_releases));
+        steps.push(VmStep::ReleaseDevicesClosedAfterCommit(late_releases));
     }
     steps
 }
@@ -78,11 +78,11 @@ impl Controller {
                 let (vm_names, result) = self.create_vms(to);
                 (VmUndo::Delete(vm_names), result)
             }
-            VmStep::Release(releases) => {
+            VmStep::ReleaseDevicesClosedBeforeCommit(releases) => {
                 let desired = self.shared.desired();
-                (VmUndo::Return, self.release_devices(releases, &desired.config))
+                (VmUndo::ReturnDevices, self.release_devices(releases, &desired.config))
             }
-            VmStep::ReleaseLate(releases) => (VmUndo::Return, self.release_devices(releases, to)),
+            VmStep::ReleaseDevicesClosedAfterCommit(releases) => (VmUndo::ReturnDevices, self.release_devices(releases, to)),
         }
     }
 }
@@ -91,7 +91,7 @@ impl fmt::Display for VmStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Create => "create VMs",
-            Self::Release(_) | Self::ReleaseLate(_) => "unplug devices from guests",
+            Self::ReleaseDevicesClosedBeforeCommit(_) | Self::ReleaseDevicesClosedAfterCommit(_) => "unplug devices from guests",
         })
     }
 }

@@ -15,14 +15,14 @@ const SEND_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// The number of these commands is bounded: a driver has at most one pending request to delete its
 /// VM, and one request to open each of the VM's disks.
-pub(super) struct ControlLine {
+pub(super) struct ControlSender {
     control: SyncSender<Command>,
     unsent: VecDeque<Command>,
     /// Time of the next attempt; `None` if all commands are sent.
     pub(super) retry_at: Option<Instant>,
 }
 
-impl ControlLine {
+impl ControlSender {
     pub(super) fn new(control: SyncSender<Command>) -> Self {
         Self { control, unsent: VecDeque::new(), retry_at: None }
     }
@@ -68,13 +68,13 @@ mod tests {
     use super::*;
 
     fn bring_back(disk: &str) -> Command {
-        Command::ReturnDisk { disk: disk.parse().unwrap(), failure: None }
+        Command::ReturnDiskToService { disk: disk.parse().unwrap(), failure: None }
     }
 
     #[test]
     fn commands_to_a_full_queue_are_sent_later_in_order() {
         let (sender, receiver) = sync_channel(1);
-        let mut line = ControlLine::new(sender);
+        let mut line = ControlSender::new(sender);
         line.wake();
         line.send(bring_back("a"));
         line.send(bring_back("b"));
@@ -83,7 +83,7 @@ mod tests {
         while let Some(retry_at) = line.retry_at {
             line.poll(retry_at - Duration::from_millis(1));
             match receiver.try_recv() {
-                Ok(Command::ReturnDisk { disk, .. }) => disks.push(disk.to_string()),
+                Ok(Command::ReturnDiskToService { disk, .. }) => disks.push(disk.to_string()),
                 Ok(_) => assert!(disks.is_empty()),
                 Err(error) => panic!("{error}"),
             }
@@ -91,7 +91,7 @@ mod tests {
             line.poll(retry_at);
         }
         assert!(
-            matches!(receiver.try_recv(), Ok(Command::ReturnDisk { disk, .. }) if disk.as_str() == "b")
+            matches!(receiver.try_recv(), Ok(Command::ReturnDiskToService { disk, .. }) if disk.as_str() == "b")
         );
         assert_eq!(disks, ["a"]);
         drop(receiver);

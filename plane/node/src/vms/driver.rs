@@ -8,21 +8,21 @@ use suimon_contract::{ApiError, Name, VmState};
 use suimon_ports::{StateStore, Vm, VmCommand, VmDevice, VmError, VmRunState};
 
 use super::VmEntry;
-use super::adoption::Unresponsive;
-use super::control_line::ControlLine;
+use super::adoption::UnresponsiveVm;
+use super::control_line::ControlSender;
 use super::entry::vm_state;
 use super::freezing::GuestFreeze;
 use super::inbox::{DriverEnd, Input, Message, PendingNotices};
-use super::incoming::Arriving;
+use super::incoming::PendingIncomingMigration;
 use super::outgoing::OutgoingMigration;
-use super::records::{StoredMove, StoredRun};
+use super::records::{StoredMigrationState, StoredRun};
 use super::self_released::SelfReleased;
 use super::source_cleanup::SourceCleanup;
 use super::space::SpaceWait;
 use super::starting::Autostart;
-use super::stopping::Stopping;
+use super::stopping::PendingStop;
 use super::texts::{self, FreezeEnd};
-use super::vfs::{HeldVfs, VfOrder, VmVfs};
+use super::vfs::{UnreturnedVfs, VfOrder, VmVfs};
 use super::work::VmAction;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
@@ -37,38 +37,38 @@ pub(super) struct Driver {
     pub(super) entry: Arc<VmEntry>,
     pub(super) run: Option<Run>,
     /// Set if the VM's process is assumed to run but has not responded yet.
-    pub(super) lost: Option<Unresponsive>,
+    pub(super) unresponsive: Option<UnresponsiveVm>,
     /// VF orders received while the VM is lost, executed once it is adopted.
     pub(super) vf_orders: Vec<VfOrder>,
     /// VFs that the VM's QEMU, or that of an ended run, keeps open.
-    pub(super) held_vfs: HeldVfs,
+    pub(super) unreturned_vfs: UnreturnedVfs,
     /// Number of the current run, which increases with each start or adoption. Notices of an ended
     /// run are not attributed to its successor.
-    pub(super) runs: u64,
-    pub(super) stopping: Option<Stopping>,
+    pub(super) run_number: u64,
+    pub(super) pending_stop: Option<PendingStop>,
     pub(super) autostart: Autostart,
     /// Disks on a full store whose queued writes are failed instead of retried, so that a guest
     /// that is shutting down or ejecting the disk is not blocked.
     pub(super) disks_with_write_errors: BTreeSet<Name>,
     pub(super) reset_reported_at: Option<Instant>,
     /// Migration state, as recorded in the state store.
-    pub(super) migration_record: Option<StoredMove>,
+    pub(super) migration_record: Option<StoredMigrationState>,
     pub(super) outgoing: Option<OutgoingMigration>,
-    pub(super) incoming: Option<Arriving>,
+    pub(super) incoming: Option<PendingIncomingMigration>,
     /// True if a migration has failed before the VM was adopted. QEMU's migration is cancelled once
     /// the VM is adopted.
-    pub(super) cancels_when_found: bool,
+    pub(super) cancels_migration_when_adopted: bool,
     /// Set while the process and the configuration of a VM that was migrated to another node are
     /// deleted here.
-    pub(super) departing: Option<SourceCleanup>,
+    pub(super) source_cleanup: Option<SourceCleanup>,
     /// True if the incoming migration of the VM was abandoned and the VM is about to be deleted.
-    pub(super) is_abandoned: bool,
-    pub(super) control: ControlLine,
+    pub(super) is_incoming_abandoned: bool,
+    pub(super) control_sender: ControlSender,
     /// Interval between requests to a node that does not respond. Unit of other intervals and
     /// limits of migrations.
     pub(super) peer_request_interval: Duration,
     /// Interval in which the stores of a VM that waits for space are queried.
-    pub(super) query_space_every: Duration,
+    pub(super) space_query_interval: Duration,
 }
 
 /// Running VM.
@@ -110,18 +110,18 @@ impl Driver {
             }
             match self.entry.inbox.take(self.deadline()) {
                 Input::Notices(notices) => self.handle_notices(notices),
-                Input::Time => {}
-                Input::Message(Message::Work(work, operation)) => self.begin(work, operation),
+                Input::DeadlineReached => {}
+                Input::Message(Message::Action(work, operation)) => self.begin(work, operation),
                 Input::Message(Message::Kill(kill)) => self.begin_kill(&kill),
                 Input::Message(Message::Vf(order)) => self.handle_vf_order(order),
                 Input::Message(Message::Migrate(request, operation)) => {
                     self.begin_outgoing(&request, operation);
                 }
-                Input::Message(Message::Arrive(request, operation)) => {
-                    self.begin_arriving(&request, &operation);
+                Input::Message(Message::StartIncomingMigration(request, operation)) => {
+                    self.begin_incoming(&request, &operation);
                 }
-                Input::Message(Message::ArrivalQuery(query)) => self.handle_incoming_request(query),
-                Input::Message(Message::Release(devices)) => self.begin_release(devices),
+                Input::Message(Message::IncomingRequest(query)) => self.handle_incoming_request(query),
+                Input::Message(Message::ReleaseDevices(devices)) => self.begin_release(devices),
                 Input::Message(Message::Reconcile) => {
                     self.end_release();
                     self.reconcile();
@@ -136,7 +136,7 @@ impl Driver {
         for message in self.entry.inbox.close(end) {
             match message {
                 Message::Kill(kill) => self.begin_kill(&kill),
-                other => self.entry.refuse(other),
+                other => self.entry.fail_request(other),
             }
         }
         self.end_operations();
@@ -144,17 +144,17 @@ impl Driver {
 
     /// Continues with the run or migration that the previous daemon recorded.
     fn take_up(&mut self, stored_run: Option<StoredRun>) {
-        if matches!(self.migration_record, Some(StoredMove::Arriving { .. })) {
+        if matches!(self.migration_record, Some(StoredMigrationState::Incoming { .. })) {
             // `Message::Arrive` starts a new incoming migration.
             if self.entry.view().migration.is_none() {
                 self.abandon_recorded_incoming(stored_run);
             }
             return;
         }
-        let has_left = matches!(self.migration_record, Some(StoredMove::Migrated(_)));
+        let has_left = matches!(self.migration_record, Some(StoredMigrationState::Migrated(_)));
         match stored_run {
             // The process is killed and not adopted.
-            Some(stored) if has_left => self.lost = Some(Unresponsive::unqueried(stored)),
+            Some(stored) if has_left => self.unresponsive = Some(UnresponsiveVm::unqueried(stored)),
             Some(stored) => self.adopt(stored, false),
             None => {}
         }
@@ -162,24 +162,24 @@ impl Driver {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let stopping = self.stopping.as_ref().map(Stopping::deadline);
+        let stopping = self.pending_stop.as_ref().map(PendingStop::deadline);
         // The process of another node's VM is not adopted.
-        let lost = self.lost.as_ref().filter(|_| self.departing.is_none());
+        let lost = self.unresponsive.as_ref().filter(|_| self.source_cleanup.is_none());
         let lost = lost.map(|lost| lost.query_at);
-        let frozen = self.run.as_ref().and_then(|run| run.frozen).map(|frozen| frozen.until);
+        let frozen = self.run.as_ref().and_then(|run| run.frozen).map(|frozen| frozen.thaw_at);
         let of_run = self.run.as_ref();
-        let vfs = of_run.and_then(|run| run.vfs.request_at);
-        let standbys = of_run.and_then(|run| run.vfs.verify_at);
+        let vfs = of_run.and_then(|run| run.vfs.next_query_at);
+        let standbys = of_run.and_then(|run| run.vfs.next_verification_at);
         let outgoing = self.outgoing.as_ref().map(|outgoing| outgoing.next_poll_at);
         let arriving = self.incoming.as_ref().map(|arriving| arriving.next_poll_at);
         let autostart = self.autostart.deadline();
         let space = self.run.as_ref().and_then(|run| run.space.as_ref());
         let space = space.map(|space| space.next_poll_at);
-        let departing = self.departing.as_ref().map(|departing| departing.retry_at);
+        let departing = self.source_cleanup.as_ref().map(|departing| departing.retry_at);
         let released = self.run.as_ref().and_then(|run| run.self_released.deadline());
         let of_vm = [stopping, lost, frozen, autostart, space, released];
-        let of_vfs = [vfs, standbys, self.held_vfs.deadline()];
-        let of_move = [outgoing, arriving, departing, self.control.retry_at];
+        let of_vfs = [vfs, standbys, self.unreturned_vfs.deadline()];
+        let of_move = [outgoing, arriving, departing, self.control_sender.retry_at];
         of_vm.into_iter().chain(of_vfs).chain(of_move).flatten().min()
     }
 
@@ -195,7 +195,7 @@ impl Driver {
         self.poll_incoming(now);
         self.retry_deletion(now);
         self.plug_self_released(now);
-        self.control.poll(now);
+        self.control_sender.poll(now);
         self.retry_adoption(now);
     }
 
@@ -205,7 +205,7 @@ impl Driver {
         }
         let state = self.entry.view().state;
         let is_paused = work == VmAction::Pause && self.waits_for_space();
-        let checked = if is_paused { self.check_stays(work) } else { self.check_action(work) };
+        let checked = if is_paused { self.check_migration_permits(work) } else { self.check_action(work) };
         let result = checked.and_then(|()| match work {
             VmAction::Start if operation.is_none() => self.start_with_host(),
             VmAction::Pause if is_paused => {
@@ -237,7 +237,7 @@ impl Driver {
             }
             VmAction::Reset => self.execute(&VmCommand::Reset),
             VmAction::Kill => self.kill(),
-            VmAction::Stop(request) => self.request_stop(request.by),
+            VmAction::Stop(request) => self.request_stop(request.method),
             VmAction::Freeze(request) => self.freeze(request),
             VmAction::Thaw => self.thaw(),
         }
@@ -247,7 +247,7 @@ impl Driver {
     pub(super) fn check_action(&self, work: VmAction) -> Result<(), ApiError> {
         let state = self.entry.view().state;
         work.check(&self.entry.name, state)?;
-        self.check_stays(work)
+        self.check_migration_permits(work)
     }
 
     /// Makes a started or adopted VM the current run, publishes its state and applies desired
@@ -272,39 +272,39 @@ impl Driver {
             vfs,
             space,
         });
-        self.find_vfs();
-        self.follow_space(vm_state(state));
+        self.verify_recorded_vfs();
+        self.update_space_wait(vm_state(state));
         self.publish(vm_state(state));
         // Applies changes that were made during the start or while no daemon was running.
         self.reconcile();
     }
 
     pub(super) fn execute(&mut self, command: &VmCommand) -> Result<(), ApiError> {
-        let Some(run) = &self.run else { return Err(self.not_running()) };
+        let Some(run) = &self.run else { return Err(self.not_running_error()) };
         run.vm.execute(command).map_err(|error| self.api_error(&error))
     }
 
     /// Kills the VM's process, also if QEMU does not respond. Succeeds if there is no process.
     pub(super) fn kill(&mut self) -> Result<(), ApiError> {
-        if self.run.is_none() && self.lost.is_none() {
+        if self.run.is_none() && self.unresponsive.is_none() {
             return Ok(());
         }
         self.kill_process().map_err(|error| self.api_error(&error))?;
-        self.handle_ended(true, texts::ON_REQUEST);
+        self.handle_ended(true, texts::KILLED_ON_REQUEST);
         Ok(())
     }
 
     fn handle_notices(&mut self, notices: PendingNotices) {
-        if self.run.is_none() || notices.run != self.runs {
+        if self.run.is_none() || notices.run_number != self.run_number {
             return;
         }
         if let Some((is_orderly, reason)) = notices.ended {
-            if self.departing.is_some() {
-                return self.forget_process();
+            if self.source_cleanup.is_some() {
+                return self.handle_killed_process();
             }
             return self.handle_ended(is_orderly, &reason);
         }
-        if self.departing.is_some() {
+        if self.source_cleanup.is_some() {
             return;
         }
         if notices.is_reset {
@@ -315,7 +315,7 @@ impl Driver {
                 self.reset_reported_at.is_none_or(|reported_at| now - reported_at >= RESETS_EVERY);
             if is_due {
                 self.reset_reported_at = Some(now);
-                self.append(texts::reset(&self.entry));
+                self.append(texts::reset_event(&self.entry));
             }
         }
         for device in notices.unplugged {
@@ -332,18 +332,18 @@ impl Driver {
         if state == VmRunState::Off {
             return;
         }
-        if self.handle_state_while_moving(state) {
+        if self.handle_state_during_migration(state) {
             return;
         }
-        let now = match (state, &self.stopping) {
+        let now = match (state, &self.pending_stop) {
             (VmRunState::Running, Some(_)) => VmState::Stopping,
             _ => vm_state(state),
         };
         // Also for an unchanged state: notices are merged, so the state may have changed and
         // changed back.
-        self.follow_space(now);
+        self.update_space_wait(now);
         if before != now {
-            let draft = texts::state(&self.entry, before, now);
+            let draft = texts::state_event(&self.entry, before, now);
             if let Some(draft) = draft.filter(|_| !self.suppresses_state_events()) {
                 self.append(draft);
             }
@@ -354,13 +354,13 @@ impl Driver {
     /// Handles the end of the VM's process: releases its VFs, records and publishes the end,
     /// completes a pending stop operation.
     pub(super) fn handle_ended(&mut self, is_orderly: bool, reason: &str) {
-        let was_asked = self.stopping.is_some();
+        let was_asked = self.pending_stop.is_some();
         let (is_orderly, reason) = self.cause_of_end(is_orderly, reason);
-        self.forget_process();
-        if std::mem::take(&mut self.cancels_when_found) {
+        self.handle_killed_process();
+        if std::mem::take(&mut self.cancels_migration_when_adopted) {
             self.migration_record = None;
         }
-        self.follow_awaited_writes();
+        self.fail_awaited_writes();
         self.vf_orders.clear();
         let mut view = self.entry.view();
         view.state = VmState::Stopped;
@@ -370,7 +370,7 @@ impl Driver {
         view.reason = (!is_orderly).then(|| reason.to_owned());
         drop(view);
         self.save(None);
-        self.append(texts::ended(&self.entry, is_orderly || was_asked, reason));
+        self.append(texts::ended_event(&self.entry, is_orderly || was_asked, reason));
         self.end_stopping(&Ok(()));
     }
 
@@ -380,7 +380,7 @@ impl Driver {
         if let Err(error) = self.kill() {
             tracing::error!(vm = %self.entry.name, %error, "a deleted VM is still running");
         }
-        self.forget_held_vfs();
+        self.stop_vf_returns();
         self.end_stopping(&Ok(()));
     }
 }

@@ -5,32 +5,32 @@ use suimon_contract::{ApiError, ErrorCode};
 use super::VmEntry;
 use super::driver::Driver;
 use super::inbox::{DriverEnd, Message};
-use super::stopping::Stopping;
+use super::stopping::PendingStop;
 
 impl VmEntry {
     /// Sends a request to the VM's driver. If the driver has ended, the request fails with the
     /// reason.
     pub(crate) fn submit(&self, message: Message) {
         if let Some(rejected) = self.inbox.put(message) {
-            self.refuse(rejected);
+            self.fail_request(rejected);
         }
     }
 
     /// Fails a request that the driver does not execute, because it has ended.
-    pub(super) fn refuse(&self, message: Message) {
+    pub(super) fn fail_request(&self, message: Message) {
         let error = self.driver_end_error();
         match message {
-            Message::Work(_, Some(operation))
+            Message::Action(_, Some(operation))
             | Message::Migrate(_, operation)
-            | Message::Arrive(_, operation) => operation.end(&Err(error)),
+            | Message::StartIncomingMigration(_, operation) => operation.end(&Err(error)),
             Message::Kill(kill) => kill.operation().end(&Err(error)),
-            Message::ArrivalQuery((_, sender)) => {
+            Message::IncomingRequest((_, sender)) => {
                 // The caller may have stopped waiting.
                 let _ = sender.try_send(Err(error));
             }
-            Message::Work(_, None)
+            Message::Action(_, None)
             | Message::Vf(_)
-            | Message::Release(_)
+            | Message::ReleaseDevices(_)
             | Message::Reconcile
             | Message::Detach
             | Message::Delete => {}
@@ -39,7 +39,7 @@ impl VmEntry {
 
     /// Returns the error of a request that is queued after the driver has begun to end.
     fn driver_end_error(&self) -> ApiError {
-        let text = match self.inbox.end() {
+        let text = match self.inbox.end_reason() {
             Some(DriverEnd::Deleted) => {
                 "the VM was deleted before the request was executed; `suimon vm list` shows the VMs"
             }
@@ -48,7 +48,7 @@ impl VmEntry {
                  again"
             }
         };
-        ApiError::new(ErrorCode::Conflict, text).about(self.label())
+        ApiError::new(ErrorCode::Conflict, text).with_resource(self.label())
     }
 }
 
@@ -57,7 +57,7 @@ impl Driver {
     /// what they have begun.
     pub(super) fn end_operations(&mut self) {
         let name = &self.entry.name;
-        let stop = self.stopping.take().and_then(Stopping::into_operation);
+        let stop = self.pending_stop.take().and_then(PendingStop::into_operation);
         let migration = self.outgoing.take().and_then(|outgoing| outgoing.operation);
         let operations = [
             (stop, "while the guest shuts down"),

@@ -19,10 +19,10 @@ pub(crate) struct VmEntry {
     /// UUID of the machine, visible to the guest (SMBIOS).
     pub(crate) uuid: [u8; 16],
     /// User id of the VM's process.
-    pub(crate) user: u32,
+    pub(crate) user_id: u32,
     pub(crate) inbox: Inbox,
     /// Id of the migration by which the VM came to this node, set at the activation.
-    pub(super) arrived: OnceLock<String>,
+    pub(super) incoming_migration_id: OnceLock<String>,
     view: Mutex<VmView>,
     /// True while a thread other than the driver kills the process, and until the driver has
     /// handled its end.
@@ -56,10 +56,10 @@ pub(crate) struct VmView {
 /// Observed state of a running VM.
 #[derive(Clone)]
 pub(crate) struct RunView {
-    pub(crate) process: u32,
-    pub(crate) user: Option<u32>,
+    pub(crate) process_id: u32,
+    pub(crate) user_id: Option<u32>,
     pub(crate) started_unix_ms: u64,
-    pub(crate) as_started: VmConfig,
+    pub(crate) start_config: VmConfig,
     pub(crate) accelerator: VmAccelerator,
     pub(crate) cpus: u16,
     pub(crate) qemu_version: String,
@@ -80,7 +80,7 @@ pub(crate) struct RunView {
     /// frozen.
     pub(crate) frozen_until: Option<Instant>,
     /// True if the VM was paused on request.
-    pub(crate) is_held: bool,
+    pub(crate) is_paused_on_request: bool,
     /// Handle for queries that bypass the driver: console, guest agent, uptime.
     pub(crate) vm: Arc<dyn Vm>,
 }
@@ -98,9 +98,9 @@ impl VmEntry {
         Self {
             name,
             uuid,
-            user,
+            user_id: user,
             inbox: Inbox::default(),
-            arrived: OnceLock::new(),
+            incoming_migration_id: OnceLock::new(),
             view: Mutex::new(view),
             is_killed: AtomicBool::new(false),
             is_switching: AtomicBool::new(false),
@@ -129,13 +129,13 @@ impl VmEntry {
             }
             VmErrorKind::Refused => ErrorCode::Unsupported,
         };
-        ApiError::new(code, error.text.clone()).about(self.label())
+        ApiError::new(code, error.text.clone()).with_resource(self.label())
     }
 
     /// Records that the VM came to this node by the migration `id`.
-    pub(super) fn set_arrived(&self, id: &str) {
+    pub(super) fn set_incoming_migration_id(&self, id: &str) {
         // A VM is created by one migration at most, and deleted when it migrates to another node.
-        let _ = self.arrived.set(id.to_owned());
+        let _ = self.incoming_migration_id.set(id.to_owned());
     }
 
     /// Sets whether a thread other than the driver kills the process. Returns the former value.
@@ -149,11 +149,11 @@ impl VmEntry {
 
     /// Sets whether another node may become the owner of the VM, so that only the driver may kill
     /// its process.
-    pub(super) fn set_switching(&self, is_switching: bool) {
+    pub(super) fn set_switchover_in_progress(&self, is_switching: bool) {
         self.is_switching.store(is_switching, Ordering::Release);
     }
 
-    pub(super) fn is_switching(&self) -> bool {
+    pub(super) fn is_switchover_in_progress(&self) -> bool {
         self.is_switching.load(Ordering::Acquire)
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GuestFreeze {
     /// Time of the thaw, or of the next attempt.
-    pub(super) until: Instant,
+    pub(super) thaw_at: Instant,
     /// True if an event has reported that the thaw failed.
     is_reported: bool,
 }
@@ -17,6 +17,6 @@ pub(super) struct GuestFreeze {
 impl GuestFreeze {
     /// Creates the state of a freeze that is thawed after `time` at the latest.
     pub(super) fn lasting(time: Duration) -> Self {
-        Self { until: Instant::now() + time, is_reported: false }
+        Self { thaw_at: Instant::now() + time, is_reported: false }
     }
 }

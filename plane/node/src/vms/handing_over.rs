@@ -6,7 +6,7 @@ use suimon_contract::{ApiError, ErrorCode, IncomingMigration, IncomingMigrationS
 
 use super::driver::Driver;
 use super::outgoing::{OutgoingMigration, Stage};
-use super::records::StoredMove;
+use super::records::StoredMigrationState;
 use super::texts;
 use crate::remote_nodes::peer_error;
 use crate::{PeerError, PeerNode};
@@ -20,22 +20,22 @@ impl Driver {
     ///
     /// # Errors
     /// The VM stays on this node: the destination has abandoned it or is no longer configured.
-    pub(super) fn query_owner(
+    pub(super) fn request_activation(
         &mut self,
         outgoing: &mut OutgoingMigration,
         is_reported: bool,
     ) -> Result<Option<Duration>, ApiError> {
-        if outgoing.marks.is_empty() {
+        if outgoing.store_markers.is_empty() {
             // The marks were created by the previous daemon and must be created again: without them
             // the destination refuses the activation.
-            let marked = self.shared.mark_stores(&outgoing.migration.stores);
-            outgoing.marks = marked.unwrap_or_else(|error| {
+            let marked = self.shared.create_store_markers(&outgoing.migration.stores);
+            outgoing.store_markers = marked.unwrap_or_else(|error| {
                 tracing::warn!(vm = %self.entry.name, %error, "cannot create a test file in a store");
                 Vec::new()
             });
         }
         let migration = &outgoing.migration;
-        let answer = match self.shared.peer_node(&migration.to) {
+        let answer = match self.shared.peer_node(&migration.destination_node) {
             Ok(peer) => activated(peer.as_ref(), &migration.id),
             // By deleting the node, the operator declares that it will never run the VM.
             Err(error) if error.code == ErrorCode::NotFound => {
@@ -50,13 +50,13 @@ impl Driver {
                 Ok(None)
             }
             Ok(_) => {
-                let text = format!("node {} cancelled the migration", migration.to);
+                let text = format!("node {} cancelled the migration", migration.destination_node);
                 Err(self.error(ErrorCode::HostError, &text))
             }
             Err(error) => {
-                let error = peer_error(&migration.to, error);
+                let error = peer_error(&migration.destination_node, error);
                 if !is_reported {
-                    self.append(texts::handed_over(&self.entry, &migration.to, &error.message));
+                    self.append(texts::handed_over_event(&self.entry, &migration.destination_node, &error.message));
                 }
                 let mut view = self.entry.view();
                 view.state = VmState::HandedOver;
@@ -73,19 +73,19 @@ impl Driver {
     /// process that is left.
     fn leave(&mut self, outgoing: &mut OutgoingMigration) {
         let migration = outgoing.migration.clone();
-        let to = migration.to.clone();
-        self.save_moving(Some(StoredMove::Migrated(migration)));
-        self.append(texts::left(&self.entry, to.as_str()));
-        self.depart(outgoing.operation.take());
+        let to = migration.destination_node.clone();
+        self.save_migration_record(Some(StoredMigrationState::Migrated(migration)));
+        self.append(texts::migrated_event(&self.entry, to.as_str()));
+        self.begin_source_cleanup(outgoing.operation.take());
     }
 }
 
 /// Requests the destination to activate the VM. If the destination rejects that, requests it to
 /// abandon the migration, so that the VM can never be activated there later.
 fn activated(peer: &dyn PeerNode, id: &str) -> Result<IncomingMigration, PeerError> {
-    match peer.activate_arrival(id) {
+    match peer.activate_incoming_migration(id) {
         Err(PeerError::Rejected(errors)) => {
-            let answer = peer.abandon_arrival(id)?;
+            let answer = peer.abandon_incoming_migration(id)?;
             if answer.state == IncomingMigrationState::Abandoned {
                 tracing::warn!(?errors, "the destination node does not take over the VM");
             }

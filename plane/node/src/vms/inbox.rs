@@ -27,7 +27,7 @@ const ARRIVAL_REQUESTS_MAX: usize = 16;
 pub(crate) enum Message {
     /// Execute an operation, and complete the operation in the table; `None` if `autostart` has
     /// requested it.
-    Work(VmAction, Option<OperationHandle>),
+    Action(VmAction, Option<OperationHandle>),
     /// End the VM's QEMU process immediately, without the guest's cooperation.
     Kill(Arc<PendingKill>),
     /// Execute an order about a NIC's virtual function.
@@ -35,12 +35,12 @@ pub(crate) enum Message {
     /// Migrate the VM to another node.
     Migrate(Box<MigrateVmRequest>, OperationHandle),
     /// Start the QEMU process of a VM that is migrating to this node.
-    Arrive(Arc<IncomingMigrationRequest>, OperationHandle),
+    StartIncomingMigration(Arc<IncomingMigrationRequest>, OperationHandle),
     /// Respond to the source node of a VM that is migrating to this node.
-    ArrivalQuery(IncomingRequestMessage),
+    IncomingRequest(IncomingRequestMessage),
     /// Unplug devices whose connection the change in progress will close. The control thread waits
     /// for a limited time.
-    Release(BTreeSet<VmDevice>),
+    ReleaseDevices(BTreeSet<VmDevice>),
     /// Reconcile with desired state, because it has changed or a change was rolled back.
     Reconcile,
     /// Stop the driver and let the VM continue: the daemon ends.
@@ -54,7 +54,7 @@ pub(crate) enum Message {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingNotices {
     /// Run that the notices belong to.
-    pub(crate) run: u64,
+    pub(crate) run_number: u64,
     /// Last run state; `None` if it has not changed.
     pub(crate) state: Option<VmRunState>,
     /// True if the machine was reset.
@@ -80,7 +80,7 @@ pub(crate) enum Input {
     Message(Message),
     Notices(PendingNotices),
     /// The deadline has passed without other input.
-    Time,
+    DeadlineReached,
 }
 
 #[derive(Default)]
@@ -110,7 +110,7 @@ impl Inbox {
         if waiting.closed.is_some() {
             return Some(message);
         }
-        let is_request = |message: &Message| matches!(message, Message::ArrivalQuery(_));
+        let is_request = |message: &Message| matches!(message, Message::IncomingRequest(_));
         let messages = &mut waiting.messages;
         if is_request(&message) {
             let queued = messages.iter().filter(|message| is_request(message)).count();
@@ -124,7 +124,7 @@ impl Inbox {
         let last = messages.iter_mut().rev().find(|message| !is_request(message));
         match (last, message) {
             (Some(Message::Reconcile), Message::Reconcile) => return None,
-            (Some(Message::Release(queued)), Message::Release(devices)) => queued.extend(devices),
+            (Some(Message::ReleaseDevices(queued)), Message::ReleaseDevices(devices)) => queued.extend(devices),
             (_, message) => messages.push_back(message),
         }
         drop(waiting);
@@ -140,7 +140,7 @@ impl Inbox {
     }
 
     /// Returns the reason of the end of the driver; `None` while it runs.
-    pub(crate) fn end(&self) -> Option<DriverEnd> {
+    pub(crate) fn end_reason(&self) -> Option<DriverEnd> {
         self.lock().closed
     }
 
@@ -162,7 +162,7 @@ impl Inbox {
             let remaining = until.map(|until| until.saturating_duration_since(Instant::now()));
             waiting = match remaining {
                 None => self.arrived.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-                Some(remaining) if remaining.is_zero() => return Input::Time,
+                Some(remaining) if remaining.is_zero() => return Input::DeadlineReached,
                 Some(remaining) => {
                     let wait_result = self.arrived.wait_timeout(waiting, remaining);
                     wait_result.unwrap_or_else(PoisonError::into_inner).0
@@ -178,14 +178,14 @@ impl Inbox {
     /// Merges a notice. Notices of an earlier run are discarded.
     fn merge(&self, run: u64, notice: VmNotice) {
         let mut waiting = self.lock();
-        if waiting.notices.as_ref().is_none_or(|notices| notices.run < run) {
-            waiting.notices = Some(PendingNotices { run, ..PendingNotices::default() });
+        if waiting.notices.as_ref().is_none_or(|notices| notices.run_number < run) {
+            waiting.notices = Some(PendingNotices { run_number: run, ..PendingNotices::default() });
         }
-        let Some(notices) = waiting.notices.as_mut().filter(|notices| notices.run == run) else {
+        let Some(notices) = waiting.notices.as_mut().filter(|notices| notices.run_number == run) else {
             return;
         };
         match notice {
-            VmNotice::State(state) => notices.state = Some(state),
+            VmNotice::StateChanged(state) => notices.state = Some(state),
             VmNotice::Reset => notices.is_reset = true,
             VmNotice::Unplugged(device) => {
                 if notices.unplugged.len() < 2 * VM_DEVICES_MAX {
@@ -216,7 +216,7 @@ mod tests {
         let answers: Vec<_> = (0..1000)
             .map(|_| {
                 let (sender, receiver) = sync_channel(1);
-                inbox.put(Message::ArrivalQuery((IncomingRequest::Query, sender)));
+                inbox.put(Message::IncomingRequest((IncomingRequest::Query, sender)));
                 receiver
             })
             .collect();
@@ -238,22 +238,22 @@ mod tests {
     fn consecutive_reconciliations_and_releases_are_merged() {
         let inbox = Inbox::default();
         let release = |device: &str| {
-            Message::Release([VmDevice::Nic(device.to_owned())].into_iter().collect())
+            Message::ReleaseDevices([VmDevice::Nic(device.to_owned())].into_iter().collect())
         };
         for _ in 0..10_000 {
             inbox.put(Message::Reconcile);
         }
         for _ in 0..100 {
             let (sender, _receiver) = sync_channel(1);
-            inbox.put(Message::ArrivalQuery((IncomingRequest::Query, sender)));
+            inbox.put(Message::IncomingRequest((IncomingRequest::Query, sender)));
             inbox.put(Message::Reconcile);
         }
-        inbox.lock().messages.retain(|message| !matches!(message, Message::ArrivalQuery(_)));
+        inbox.lock().messages.retain(|message| !matches!(message, Message::IncomingRequest(_)));
         inbox.put(release("a"));
         inbox.put(release("b"));
         inbox.put(Message::Reconcile);
         assert!(matches!(inbox.take(None), Input::Message(Message::Reconcile)));
-        let Input::Message(Message::Release(devices)) = inbox.take(None) else {
+        let Input::Message(Message::ReleaseDevices(devices)) = inbox.take(None) else {
             panic!("the releases follow")
         };
         assert_eq!(devices.len(), 2);
@@ -283,13 +283,13 @@ mod tests {
         assert!(inbox.put(Message::Kill(Arc::clone(&kill))).is_none());
         assert!(inbox.put(Message::Reconcile).is_none());
         assert!(matches!(inbox.take(None), Input::Message(Message::Detach)));
-        assert_eq!(inbox.end(), None);
+        assert_eq!(inbox.end_reason(), None);
         let remaining = inbox.close(DriverEnd::Detached);
         assert!(
             matches!(&remaining[0], Message::Kill(queued_kill) if Arc::ptr_eq(queued_kill, &kill))
         );
         assert!(matches!(remaining[1], Message::Reconcile) && remaining.len() == 2);
-        assert_eq!(inbox.end(), Some(DriverEnd::Detached));
+        assert_eq!(inbox.end_reason(), Some(DriverEnd::Detached));
         let rejected = inbox.put(Message::Kill(Arc::clone(&kill)));
         assert!(
             matches!(rejected, Some(Message::Kill(queued_kill)) if Arc::ptr_eq(&queued_kill, &kill))

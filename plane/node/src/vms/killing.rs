@@ -16,18 +16,18 @@ use suimon_ports::{VmError, VmErrorKind};
 use super::VmEntry;
 use super::driver::Driver;
 use super::inbox::Message;
-use super::pending_kill::{LateKill, PendingKill};
-use super::texts::ON_REQUEST;
+use super::pending_kill::{DirectKill, PendingKill};
+use super::texts::KILLED_ON_REQUEST;
 use super::work::VmAction;
 use crate::operations::OperationHandle;
 use crate::shared::Shared;
 
 /// Reason of a kill that is left to the driver: the VM is not running, or another node may have it.
-pub(crate) const NOT_PERMITTED: &str = "the VM is not running, or another node may own it";
+pub(crate) const KILL_NOT_PERMITTED: &str = "the VM is not running, or another node may own it";
 
 /// Result of a kill without the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum KilledWithoutDriver {
+pub(crate) enum DirectKillResult {
     /// The process has ended.
     Killed,
     /// Nothing was done. The driver must execute or reject the kill; with the reason.
@@ -41,13 +41,13 @@ impl Shared {
     pub(super) fn submit_kill(self: &Arc<Self>, entry: Arc<VmEntry>, operation: OperationHandle) {
         let kill = Arc::new(PendingKill::new(operation));
         if let Some(rejected) = entry.inbox.put(Message::Kill(Arc::clone(&kill))) {
-            return entry.refuse(rejected);
+            return entry.fail_request(rejected);
         }
         let (shared, vm) = (Arc::clone(self), entry.name.clone());
         let bypass = move || {
-            let Some(late_kill) = kill.wait_late() else { return };
+            let Some(late_kill) = kill.wait_driver_timeout() else { return };
             if shared.execute_late_kill(&entry, late_kill)
-                && let Some(late_kill) = kill.wait_unblocked(|| entry.is_switching())
+                && let Some(late_kill) = kill.wait_unblocked(|| entry.is_switchover_in_progress())
             {
                 shared.execute_late_kill(&entry, late_kill);
             }
@@ -60,20 +60,20 @@ impl Shared {
 
     /// Executes a kill that the driver has not begun in time. Returns true if it was left to the
     /// driver because of a switchover.
-    fn execute_late_kill(&self, entry: &VmEntry, mut late_kill: LateKill<'_>) -> bool {
-        let was_switching = entry.is_switching();
+    fn execute_late_kill(&self, entry: &VmEntry, mut late_kill: DirectKill<'_>) -> bool {
+        let was_switching = entry.is_switchover_in_progress();
         match self.kill_without_driver(entry) {
-            KilledWithoutDriver::Killed => {
+            DirectKillResult::Killed => {
                 late_kill.set_killed();
                 false
             }
-            KilledWithoutDriver::LeftToDriver(reason) => {
+            DirectKillResult::LeftToDriver(reason) => {
                 #[cfg(test)]
                 entry.count_kill_left();
                 tracing::info!(vm = %entry.name, reason, "a kill waits for the driver of the VM");
-                was_switching || entry.is_switching()
+                was_switching || entry.is_switchover_in_progress()
             }
-            KilledWithoutDriver::Failed(error) => {
+            DirectKillResult::Failed(error) => {
                 late_kill.operation().end(&Err(entry.error_of(&error)));
                 false
             }
@@ -81,13 +81,13 @@ impl Shared {
     }
 
     /// Kills the process of a VM. The driver handles its end.
-    pub(crate) fn kill_without_driver(&self, entry: &VmEntry) -> KilledWithoutDriver {
-        use KilledWithoutDriver::{Failed, Killed, LeftToDriver};
+    pub(crate) fn kill_without_driver(&self, entry: &VmEntry) -> DirectKillResult {
+        use DirectKillResult::{Failed, Killed, LeftToDriver};
         if !entry.may_be_killed() {
-            return LeftToDriver(NOT_PERMITTED);
+            return LeftToDriver(KILL_NOT_PERMITTED);
         }
         let host = &self.vms.dependencies.host;
-        let vm = match host.running() {
+        let vm = match host.running_vms() {
             Ok(running) => running.into_iter().find(|vm| vm.name == entry.name.as_str()),
             Err(error) => return Failed(error),
         };
@@ -100,7 +100,7 @@ impl Shared {
             .find(&entry.name)
             .is_some_and(|current_entry| std::ptr::eq(Arc::as_ptr(&current_entry), entry));
         if !is_present || !entry.may_be_killed() {
-            return LeftToDriver(NOT_PERMITTED);
+            return LeftToDriver(KILL_NOT_PERMITTED);
         }
         // The notice of the end can precede the return.
         entry.set_killed(true);
@@ -121,7 +121,7 @@ impl VmEntry {
         let is_here = view.migration.as_ref().is_none_or(|migration| {
             migration.is_outgoing && migration.phase != MigrationPhase::HandedOver
         });
-        is_here && !self.is_switching() && VmAction::Kill.check(&self.name, view.state).is_ok()
+        is_here && !self.is_switchover_in_progress() && VmAction::Kill.check(&self.name, view.state).is_ok()
     }
 
     /// Publishes that the switchover of an outgoing migration begins: from now on, only the driver
@@ -132,9 +132,9 @@ impl VmEntry {
         if self.is_killed() {
             return false;
         }
-        self.set_switching(true);
+        self.set_switchover_in_progress(true);
         if let Some(migration) = &mut self.view().migration {
-            migration.phase = MigrationPhase::Switching;
+            migration.phase = MigrationPhase::StopAndCopy;
         }
         true
     }
@@ -155,7 +155,7 @@ impl Driver {
         }
         // The end of the process may have been handled already.
         let checked = match is_killed {
-            true => self.check_stays(VmAction::Kill),
+            true => self.check_migration_permits(VmAction::Kill),
             false => self.check_action(VmAction::Kill),
         };
         let result = checked.and_then(|()| self.execute_action(VmAction::Kill));
@@ -166,6 +166,6 @@ impl Driver {
     /// Returns whether the end of the process was orderly, and the reason, given the same as QEMU's
     /// end was reported. An end that [`Shared::kill_without_driver`] has caused was requested.
     pub(super) fn cause_of_end<'r>(&self, is_orderly: bool, reason: &'r str) -> (bool, &'r str) {
-        if self.entry.set_killed(false) { (true, ON_REQUEST) } else { (is_orderly, reason) }
+        if self.entry.set_killed(false) { (true, KILLED_ON_REQUEST) } else { (is_orderly, reason) }
     }
 }

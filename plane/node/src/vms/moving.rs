@@ -8,7 +8,7 @@ use suimon_ports::VmRunState;
 use super::VmEntry;
 use super::driver::Driver;
 use super::entry::RunView;
-use super::records::{StoredMove, StoredRun};
+use super::records::{StoredMigrationState, StoredRun};
 use super::work::VmAction;
 use crate::Edit;
 use crate::shared::Shared;
@@ -25,7 +25,7 @@ impl VmEntry {
         let text = match (view.state, &view.migration) {
             (_, Some(migration)) => format!(
                 "the VM is already migrating ({}); `suimon operation list` shows the operation",
-                migration.node
+                migration.peer_node
             ),
             (VmState::Running | VmState::Paused, None) if is_frozen => {
                 format!(
@@ -39,26 +39,26 @@ impl VmEntry {
             }
             (state, None) => format!("the VM is {state}; only a running or paused VM can migrate"),
         };
-        Err(ApiError::new(ErrorCode::Conflict, text).about(self.label()))
+        Err(ApiError::new(ErrorCode::Conflict, text).with_resource(self.label()))
     }
 }
 
 impl RunView {
     /// Returns the record of the running VM from which the request to the destination is derived.
     /// VFs and a freeze do not migrate.
-    pub(crate) fn stored(&self) -> StoredRun {
+    pub(crate) fn to_stored_run(&self) -> StoredRun {
         StoredRun {
             folder: self.vm.identity().folder,
-            process: None,
+            process_id_and_start: None,
             started_unix_ms: self.started_unix_ms,
-            as_started: self.as_started.clone(),
+            start_config: self.start_config.clone(),
             nics: self.nics.clone(),
             disks: self.disks.clone(),
             macs: self.macs.clone(),
             standbys: self.standbys.clone(),
             vfs: BTreeMap::new(),
             is_frozen: false,
-            is_held: self.is_held,
+            is_paused_on_request: self.is_paused_on_request,
         }
     }
 }
@@ -69,24 +69,24 @@ impl Driver {
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] with the state of the migration.
-    pub(super) fn check_stays(&self, work: VmAction) -> Result<(), ApiError> {
+    pub(super) fn check_migration_permits(&self, work: VmAction) -> Result<(), ApiError> {
         let text = match &self.migration_record {
             None => return Ok(()),
-            Some(StoredMove::Leaving(_)) if work == VmAction::Kill => return Ok(()),
-            Some(StoredMove::Leaving(migration)) => format!(
+            Some(StoredMigrationState::Outgoing(_)) if work == VmAction::Kill => return Ok(()),
+            Some(StoredMigrationState::Outgoing(migration)) => format!(
                 "the VM is migrating to node {}; wait for the end, or cancel it (`suimon \
                  operation list` shows the operation)",
-                migration.to
+                migration.destination_node
             ),
-            Some(StoredMove::HandedOver(migration)) => format!(
+            Some(StoredMigrationState::HandedOver(migration)) => format!(
                 "the VM was handed over to node {}, which does not respond; if that node is \
                  switched off and will not return, `suimon node delete {}` resumes the VM here",
-                migration.to, migration.to
+                migration.destination_node, migration.destination_node
             ),
-            Some(StoredMove::Migrated(migration)) => {
-                format!("the VM has migrated to node {}", migration.to)
+            Some(StoredMigrationState::Migrated(migration)) => {
+                format!("the VM has migrated to node {}", migration.destination_node)
             }
-            Some(StoredMove::Arriving { from: source, .. }) => {
+            Some(StoredMigrationState::Incoming { source_node: source, .. }) => {
                 format!(
                     "the VM is migrating from node {source}; use that node until the VM has \
                      arrived"
@@ -98,14 +98,14 @@ impl Driver {
 
     /// Has the control thread publish the switch's tables again, because the VM's location has
     /// changed.
-    pub(super) fn report_location(&self) {
-        self.control.wake();
+    pub(super) fn notify_location_changed(&self) {
+        self.control_sender.wake();
     }
 
     /// Handles a state notice of a migrating VM and returns true if it was consumed. QEMU stops the
     /// CPUs at the end of a migration; that state is not reported as an event. The next step
     /// becomes due.
-    pub(super) fn handle_state_while_moving(&mut self, state: VmRunState) -> bool {
+    pub(super) fn handle_state_during_migration(&mut self, state: VmRunState) -> bool {
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.next_poll_at = std::time::Instant::now();
         }
@@ -124,7 +124,7 @@ impl Driver {
 impl Shared {
     /// Returns an error for each migrating VM that the change would modify, including its NICs,
     /// disks and their QoS policies: the destination uses the values that it received.
-    pub(crate) fn check_vms_stay(
+    pub(crate) fn check_migrating_vms_unchanged(
         &self,
         edit: &Edit,
         from: &HostConfig,
@@ -152,7 +152,7 @@ impl Shared {
                 || disks(from) != disks(to)
                 || policies(from) != policies(to)
         };
-        let departs = |vm: &VmConfig| matches!(edit, Edit::Depart(name) if vm.name == *name);
+        let departs = |vm: &VmConfig| matches!(edit, Edit::DeleteMigratedVm(name) if vm.name == *name);
         let changed = from.vms.iter().filter(|vm| is_changed(vm) && !departs(vm));
         let errors = changed.filter_map(|vm| {
             let entry = self.vms.find(&vm.name)?;
@@ -161,9 +161,9 @@ impl Shared {
             let text = format!(
                 "the VM is migrating {direction} node {}; change the VM, its NICs, its disks and \
                  their QoS policies after that",
-                migration.node
+                migration.peer_node
             );
-            Some(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+            Some(ApiError::new(ErrorCode::InUse, text).with_resource(entry.label()))
         });
         errors.collect()
     }

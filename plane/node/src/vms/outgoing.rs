@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use suimon_contract::{MigrationPhase, Name, VmMigration};
 use suimon_ports::MigrationSpec;
 
-use super::records::{StoredMigration, StoredMove};
+use super::records::{StoredMigration, StoredMigrationState};
 use crate::PeerNode;
-use crate::disks::{DiskMirror, OutgoingDisk, ReservedMark};
+use crate::disks::{DiskMirror, OutgoingDisk, CreatedStoreMarker};
 use crate::operations::OperationHandle;
 
-pub(super) const SWITCHOVER_POLL: Duration = Duration::from_millis(2);
+pub(super) const SWITCHOVER_POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Outgoing migration of a VM.
 pub(super) struct OutgoingMigration {
@@ -31,9 +31,9 @@ pub(super) struct OutgoingMigration {
     last_query_at: Instant,
     /// Disks on shared stores, which are handed over instead of copied; empty after a restart of
     /// the daemon.
-    pub(super) handed_over: Vec<OutgoingDisk>,
+    pub(super) handed_over_disks: Vec<OutgoingDisk>,
     /// Marks by which the destination verifies that the stores are the same.
-    pub(super) marks: Vec<ReservedMark>,
+    pub(super) store_markers: Vec<CreatedStoreMarker>,
     /// Time since when the migration has been waiting only for the guest to release its VFs.
     vf_release_since: Option<Instant>,
 }
@@ -73,7 +73,7 @@ impl OutgoingMigration {
             Stage::Preparing(..) => MigrationPhase::Preparing,
             Stage::CopyingDisks(..) => MigrationPhase::CopyingDisks,
             Stage::CopyingMemory(..) => MigrationPhase::CopyingMemory,
-            Stage::Switchover(_) => MigrationPhase::Switching,
+            Stage::Switchover(_) => MigrationPhase::StopAndCopy,
             Stage::HandedOver { .. } => MigrationPhase::HandedOver,
         }
     }
@@ -92,8 +92,8 @@ impl OutgoingMigration {
             next_poll_at: now,
             copied: Copied::default(),
             last_query_at: now,
-            handed_over: Vec::new(),
-            marks: Vec::new(),
+            handed_over_disks: Vec::new(),
+            store_markers: Vec::new(),
             vf_release_since: None,
         }
     }
@@ -102,14 +102,14 @@ impl OutgoingMigration {
         VmMigration {
             id: self.migration.id.clone(),
             is_outgoing: true,
-            node: self.migration.to.to_string(),
+            peer_node: self.migration.destination_node.to_string(),
             phase: self.phase(),
             disk_bytes_copied: self.copied.disks.0,
-            disk_bytes_left: self.copied.disks.1,
+            disk_bytes_remaining: self.copied.disks.1,
             memory_bytes_copied: self.copied.memory.0,
-            memory_bytes_left: self.copied.memory.1,
-            disks_copied: self.migration.copied.clone(),
-            disks_handed_over: self.migration.handed_over.clone(),
+            memory_bytes_remaining: self.copied.memory.1,
+            disks_copied: self.migration.copied_disks.clone(),
+            disks_handed_over: self.migration.handed_over_disks.clone(),
         }
     }
 
@@ -122,11 +122,11 @@ impl OutgoingMigration {
 
 /// Returns the migration status of a VM that an earlier daemon handed over; `None` if it was not
 /// handed over.
-pub(super) fn handed_over_view(stored_move: &StoredMove) -> Option<VmMigration> {
+pub(super) fn handed_over_view(stored_move: &StoredMigrationState) -> Option<VmMigration> {
     let (migration, is_reported) = match stored_move {
-        StoredMove::HandedOver(migration) => (migration, false),
-        StoredMove::Migrated(migration) => (migration, true),
-        StoredMove::Arriving { .. } | StoredMove::Leaving(_) => return None,
+        StoredMigrationState::HandedOver(migration) => (migration, false),
+        StoredMigrationState::Migrated(migration) => (migration, true),
+        StoredMigrationState::Incoming { .. } | StoredMigrationState::Outgoing(_) => return None,
     };
     Some(OutgoingMigration::new(migration.clone(), None, Stage::HandedOver { is_reported }).view())
 }

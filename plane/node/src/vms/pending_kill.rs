@@ -3,7 +3,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::move_limits::{FINAL_COPY_LIMIT, SWITCH_LIMIT};
+use super::move_limits::{FINAL_COPY_TIMEOUT, SWITCHOVER_TIMEOUT};
 use crate::operations::OperationHandle;
 
 /// Time within which the driver must begin a kill.
@@ -12,7 +12,7 @@ const GRACE: Duration = Duration::from_millis(250);
 /// Time for which a kill that was left to the driver waits for another attempt: a switchover that
 /// fails takes at most this long until the VM continues on the source, and requests take 10 s.
 const RETRY_MAX: Duration =
-    FINAL_COPY_LIMIT.saturating_add(SWITCH_LIMIT).saturating_add(Duration::from_secs(10));
+    FINAL_COPY_TIMEOUT.saturating_add(SWITCHOVER_TIMEOUT).saturating_add(Duration::from_secs(10));
 
 /// Interval at which a kill that was left to the driver is checked.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -44,7 +44,7 @@ enum Stage {
 
 /// Kill that another thread than the driver executes. When it is dropped, also by a panic of that
 /// thread, the driver continues and gets the result.
-pub(super) struct LateKill<'k> {
+pub(super) struct DirectKill<'k> {
     kill: &'k PendingKill,
     is_killed: bool,
 }
@@ -89,7 +89,7 @@ impl PendingKill {
 
     /// Waits until the driver begins the kill. Returns the kill if the driver has not done so in
     /// time.
-    pub(super) fn wait_late(&self) -> Option<LateKill<'_>> {
+    pub(super) fn wait_driver_timeout(&self) -> Option<DirectKill<'_>> {
         let is_queued = |stage: &mut Stage| *stage == Stage::Queued;
         let wait_result = self.changed.wait_timeout_while(self.lock(), GRACE, is_queued);
         let (mut stage, _) = wait_result.unwrap_or_else(PoisonError::into_inner);
@@ -97,12 +97,12 @@ impl PendingKill {
             return None;
         }
         *stage = Stage::Killing;
-        Some(LateKill { kill: self, is_killed: false })
+        Some(DirectKill { kill: self, is_killed: false })
     }
 
     /// Waits until a kill that was left to the driver is not blocked any more. Returns the kill
     /// unless the driver has begun it, it was cancelled, or it stays blocked for `RETRY_MAX`.
-    pub(super) fn wait_unblocked(&self, is_blocked: impl Fn() -> bool) -> Option<LateKill<'_>> {
+    pub(super) fn wait_unblocked(&self, is_blocked: impl Fn() -> bool) -> Option<DirectKill<'_>> {
         let deadline = Instant::now() + RETRY_MAX;
         let ended_stage = Stage::Ended { is_killed: false };
         let mut stage = self.lock();
@@ -117,11 +117,11 @@ impl PendingKill {
             return None;
         }
         *stage = Stage::Killing;
-        Some(LateKill { kill: self, is_killed: false })
+        Some(DirectKill { kill: self, is_killed: false })
     }
 }
 
-impl LateKill<'_> {
+impl DirectKill<'_> {
     /// Records that the process was killed. The driver completes the operation.
     pub(super) const fn set_killed(&mut self) {
         self.is_killed = true;
@@ -133,7 +133,7 @@ impl LateKill<'_> {
     }
 }
 
-impl Drop for LateKill<'_> {
+impl Drop for DirectKill<'_> {
     fn drop(&mut self) {
         *self.kill.lock() = Stage::Ended { is_killed: self.is_killed };
         self.kill.changed.notify_all();
@@ -168,16 +168,16 @@ pub(super) mod tests {
         let driver = Arc::clone(&kill);
         let driver = thread::spawn(move || driver.begin());
         // The driver begins at any time, before or after the other thread waits.
-        drop(kill.wait_late());
+        drop(kill.wait_driver_timeout());
         assert!(!driver.join().unwrap());
-        assert!(kill.wait_late().is_none(), "the driver has begun it");
+        assert!(kill.wait_driver_timeout().is_none(), "the driver has begun it");
     }
 
     #[test]
     fn the_driver_waits_for_a_late_kill_and_gets_its_result() {
         for is_killed in [false, true] {
             let (kill, _table) = kill();
-            let mut late_kill = kill.wait_late().expect("no driver");
+            let mut late_kill = kill.wait_driver_timeout().expect("no driver");
             let (report, begun_receiver) = channel();
             let driver = Arc::clone(&kill);
             thread::spawn(move || report.send(driver.begin()));
@@ -197,7 +197,7 @@ pub(super) mod tests {
     fn the_driver_does_not_wait_for_a_thread_that_has_panicked() {
         let (kill, _table) = kill();
         let result = catch_unwind(AssertUnwindSafe(|| {
-            let _late = kill.wait_late();
+            let _late = kill.wait_driver_timeout();
             panic!("a defect");
         }));
         assert!(result.is_err());
@@ -210,7 +210,7 @@ pub(super) mod tests {
     #[test]
     fn a_kill_that_was_left_to_the_driver_is_executed_when_it_is_not_blocked() {
         let (kill, _table) = kill();
-        drop(kill.wait_late().expect("no driver"));
+        drop(kill.wait_driver_timeout().expect("no driver"));
         let checks = std::sync::atomic::AtomicU32::new(0);
         let is_blocked = || checks.fetch_add(1, Ordering::AcqRel) < 2;
         let mut late_kill = kill.wait_unblocked(is_blocked).expect("the driver has not begun it");
@@ -222,7 +222,7 @@ pub(super) mod tests {
     #[test]
     fn a_kill_that_the_driver_has_begun_is_not_executed_again() {
         let (kill, _table) = kill();
-        drop(kill.wait_late().expect("no driver"));
+        drop(kill.wait_driver_timeout().expect("no driver"));
         let driver = Arc::clone(&kill);
         let is_blocked = || {
             let driver = Arc::clone(&driver);
@@ -237,7 +237,7 @@ pub(super) mod tests {
         let (kill, table) = kill();
         let id = kill.operation().id();
         assert_eq!(table.cancel(id).unwrap().state, OperationState::Cancelled);
-        assert!(kill.wait_late().is_none());
+        assert!(kill.wait_driver_timeout().is_none());
         assert!(!kill.begin());
     }
 }

@@ -12,12 +12,12 @@ use super::texts;
 
 /// Kind of a hot-pluggable device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Device {
+pub(super) enum DeviceKind {
     Nic,
     Disk,
 }
 
-impl Device {
+impl DeviceKind {
     /// Returns the device of this kind with this name.
     fn named(self, name: &Name) -> VmDevice {
         match self {
@@ -43,11 +43,11 @@ impl Device {
 }
 
 /// Failed hot-plug and hot-unplug operations: `nic/NAME`, `disk/NAME` or `cpus`, with the error.
-pub(super) type Refusals = Vec<(String, VmError)>;
+pub(super) type PlugFailures = Vec<(String, VmError)>;
 
 /// Returns the disconnected NICs that the guest has not released yet, with the reason of the
 /// disconnection.
-pub(super) fn remaining_disconnected(run: &Run) -> Refusals {
+pub(super) fn remaining_disconnected(run: &Run) -> PlugFailures {
     run.disconnected.iter().map(|(device, reason)| (device.to_string(), reason.clone())).collect()
 }
 
@@ -67,7 +67,7 @@ impl Driver {
     /// Reconciles a running VM's NICs, disks and CPUs with desired state. Guests complete unplug
     /// requests later.
     pub(super) fn reconcile(&mut self) {
-        if self.run.is_none() || self.departing.is_some() {
+        if self.run.is_none() || self.source_cleanup.is_some() {
             return;
         }
         // A migrating VM is reconciled once the migration has ended.
@@ -78,15 +78,15 @@ impl Driver {
         let desired = self.shared.desired();
         if let Some(vm) = desired.config.vm(self.entry.name.as_str()) {
             let before = run.stored.clone();
-            let vm_names = |names: &[Name], device: Device| -> BTreeSet<Name> {
+            let vm_names = |names: &[Name], device: DeviceKind| -> BTreeSet<Name> {
                 let is_given = |name: &&Name| !run.not_replugged.contains(&device.named(name));
                 names.iter().filter(is_given).cloned().collect()
             };
-            let nics = vm_names(&vm.nics, Device::Nic);
-            let disks = vm_names(&vm.disks, Device::Disk);
+            let nics = vm_names(&vm.nics, DeviceKind::Nic);
+            let disks = vm_names(&vm.disks, DeviceKind::Disk);
             run.self_released.retain(|device| vm_has(vm, device));
             let mut refusals = Vec::new();
-            for (device, required) in [(Device::Nic, &nics), (Device::Disk, &disks)] {
+            for (device, required) in [(DeviceKind::Nic, &nics), (DeviceKind::Disk, &disks)] {
                 refusals.extend(self.unplug_removed(&mut run, device, required));
                 refusals.extend(self.plug_new(&mut run, &desired.config, device, required));
             }
@@ -98,19 +98,19 @@ impl Driver {
             }
         }
         self.run = Some(run);
-        self.follow_awaited_writes();
+        self.fail_awaited_writes();
         self.publish_again();
     }
 
     /// Requests the hot-unplug of devices that are plugged but not in `required`.
-    fn unplug_removed(&self, run: &mut Run, device: Device, required: &BTreeSet<Name>) -> Refusals {
+    fn unplug_removed(&self, run: &mut Run, device: DeviceKind, required: &BTreeSet<Name>) -> PlugFailures {
         let mut refusals = Vec::new();
         let removed: Vec<Name> = device.plugged(run).difference(required).cloned().collect();
         for name in removed {
             let device_label = device.named(&name);
             // A VF must be unplugged before its standby NIC. `Driver::release` calls `reconcile`
             // again.
-            let has_vf = device == Device::Nic && run.stored.vfs.contains_key(&name);
+            let has_vf = device == DeviceKind::Nic && run.stored.vfs.contains_key(&name);
             if has_vf || run.unplugging.contains(&device_label) {
                 continue;
             }
@@ -128,15 +128,15 @@ impl Driver {
         &self,
         run: &mut Run,
         config: &HostConfig,
-        device: Device,
+        device: DeviceKind,
         required: &BTreeSet<Name>,
-    ) -> Refusals {
+    ) -> PlugFailures {
         let mut refusals = Vec::new();
         let new: Vec<Name> = required.difference(device.plugged(run)).cloned().collect();
         let now = Instant::now();
         for name in new {
             let device_label = device.named(&name);
-            if run.self_released.holds(&device_label, now) {
+            if run.self_released.is_delayed(&device_label, now) {
                 continue;
             }
             let device_label = device_label.to_string();
@@ -147,7 +147,7 @@ impl Driver {
                         run.note_plugged_nic(&name, nic);
                     }
                     device.plugged(run).insert(name);
-                    self.append(texts::plugged(&self.entry, &device_label));
+                    self.append(texts::device_plugged_event(&self.entry, &device_label));
                 }
                 Err(error) => refusals.push((device_label, error)),
             }
@@ -161,7 +161,7 @@ impl Driver {
         }
         match run.vm.execute(&VmCommand::SetCpus(required_cpus)) {
             Ok(()) => {
-                self.append(texts::cpus(&self.entry, required_cpus));
+                self.append(texts::cpus_plugged_event(&self.entry, required_cpus));
                 None
             }
             Err(error) => Some(("cpus".to_owned(), error)),
@@ -170,11 +170,11 @@ impl Driver {
 
     /// Replaces the set of failed devices, and emits an event for each device that did not fail
     /// before.
-    fn report_failed_plugs(&self, run: &mut Run, refusals: Refusals) {
+    fn report_failed_plugs(&self, run: &mut Run, refusals: PlugFailures) {
         let before = std::mem::take(&mut run.failed_plugs);
         for (device_label, error) in refusals {
             if !before.contains(&device_label) {
-                self.append(texts::refused(&self.entry, &device_label, &error.text));
+                self.append(texts::plug_failed_event(&self.entry, &device_label, &error.text));
             }
             run.failed_plugs.insert(device_label);
         }
@@ -189,12 +189,12 @@ impl Driver {
         let was_requested = run.unplugging.remove(device);
         run.disconnected.remove(device);
         let (kind, name) = match device {
-            VmDevice::Nic(name) => (Device::Nic, name),
-            VmDevice::Disk(name) => (Device::Disk, name),
+            VmDevice::Nic(name) => (DeviceKind::Nic, name),
+            VmDevice::Disk(name) => (DeviceKind::Disk, name),
             VmDevice::Vf(_) => return self.run = Some(run),
         };
         let name = name.parse::<Name>();
-        if let (Device::Nic, Ok(name)) = (kind, &name) {
+        if let (DeviceKind::Nic, Ok(name)) = (kind, &name) {
             run.stored.macs.remove(name);
             run.stored.standbys.remove(name);
             run.vfs.failover_nics.remove(name);
@@ -202,11 +202,11 @@ impl Driver {
         if name.is_ok_and(|name| kind.plugged(&mut run).remove(&name)) {
             let device_label = device.to_string();
             self.append(if was_requested {
-                texts::unplugged(&self.entry, &device_label)
+                texts::device_unplugged_event(&self.entry, &device_label)
             } else {
                 let (now, first) = (Instant::now(), self.peer_request_interval);
-                let delay = run.self_released.note(device.clone(), now, first);
-                texts::released(&self.entry, &device_label, delay)
+                let delay = run.self_released.record_release(device.clone(), now, first);
+                texts::device_self_released_event(&self.entry, &device_label, delay)
             });
             run.is_recorded = false;
         }

@@ -14,11 +14,11 @@ impl Driver {
     pub(super) fn save(&self, run: Option<&StoredRun>) -> bool {
         let vm = StoredVm {
             uuid: self.entry.uuid,
-            user: self.entry.user,
+            user_id: self.entry.user_id,
             run: run.cloned(),
-            moving: self.migration_record.clone(),
-            arrived: self.entry.arrived.get().cloned(),
-            held_vfs: self.held_vfs.stored(run),
+            migration: self.migration_record.clone(),
+            incoming_migration_id: self.entry.incoming_migration_id.get().cloned(),
+            unreturned_vfs: self.unreturned_vfs.stored(run),
         };
         let saved = save_vm(&self.entry.name, &vm).and_then(|change| self.store.commit(&[change]));
         if let Err(error) = &saved {
@@ -37,7 +37,7 @@ impl Driver {
 
     /// Records the VM as it is: running, unresponsive or stopped.
     pub(super) fn save_record(&mut self) {
-        match (&self.run, &self.lost) {
+        match (&self.run, &self.unresponsive) {
             (Some(_), _) => self.save_run(),
             (None, lost) => {
                 self.save(lost.as_ref().map(|lost| &lost.stored));
@@ -56,13 +56,13 @@ impl Driver {
         let running = self.run.as_ref().map(|run| {
             let status = run.vm.status();
             RunView {
-                process: run.vm.identity().process,
+                process_id: run.vm.identity().pid,
                 started_unix_ms: run.stored.started_unix_ms,
-                as_started: run.stored.as_started.clone(),
+                start_config: run.stored.start_config.clone(),
                 accelerator: super::status::accelerator(status.accelerator),
                 cpus: status.cpus,
                 qemu_version: status.qemu_version,
-                user: status.user,
+                user_id: status.uid,
                 nics: run.stored.nics.clone(),
                 disks: run.stored.disks.clone(),
                 macs: run.stored.macs.clone(),
@@ -70,8 +70,8 @@ impl Driver {
                 failover_nics: run.vfs.failover_nics.clone(),
                 vfs: run.stored.vfs.keys().cloned().collect(),
                 failed_plugs: run.failed_plugs.clone(),
-                frozen_until: run.frozen.map(|frozen| frozen.until),
-                is_held: run.stored.is_held,
+                frozen_until: run.frozen.map(|frozen| frozen.thaw_at),
+                is_paused_on_request: run.stored.is_paused_on_request,
                 vm: run.vm.clone(),
             }
         });
@@ -89,11 +89,11 @@ impl Driver {
     }
 
     pub(super) fn error(&self, code: ErrorCode, text: &str) -> ApiError {
-        ApiError::new(code, text).about(self.entry.label())
+        ApiError::new(code, text).with_resource(self.entry.label())
     }
 
     /// Returns the error of a request that requires a running VM.
-    pub(super) fn not_running(&self) -> ApiError {
+    pub(super) fn not_running_error(&self) -> ApiError {
         let text =
             format!("the VM is not running; start it with `suimon vm start {}`", self.entry.name);
         self.error(ErrorCode::Conflict, &text)

@@ -26,38 +26,46 @@ const ARRIVALS_MAX: usize = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredVm {
     pub(crate) uuid: [u8; 16],
-    pub(crate) user: u32,
+    #[serde(rename = "user")]
+    pub(crate) user_id: u32,
     /// Current run, recorded before the process is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) run: Option<StoredRun>,
     /// Migration in progress or completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) moving: Option<StoredMove>,
+    #[serde(rename = "moving")]
+    pub(crate) migration: Option<StoredMigrationState>,
     /// Id of the migration by which the VM came to this node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) arrived: Option<String>,
+    #[serde(rename = "arrived")]
+    pub(crate) incoming_migration_id: Option<String>,
     /// Virtual functions, with their NICs, that an ended run has had and that are not back at the
     /// host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) held_vfs: Vec<(Name, StoredVfId)>,
+    #[serde(rename = "held_vfs")]
+    pub(crate) unreturned_vfs: Vec<(Name, StoredVfId)>,
 }
 
 /// Migration state of a VM.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum StoredMove {
+pub(crate) enum StoredMigrationState {
     /// Incoming migration in progress. The VM never runs here before the activation.
-    Arriving {
+    #[serde(rename = "Arriving")]
+    Incoming {
         /// Identifier of the migration, which both nodes use.
         id: String,
         /// Host name of the source node.
-        from: String,
+        #[serde(rename = "from")]
+        source_node: String,
         /// Disks that are handed over. The source has their files open until the activation.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        handed_over: Vec<Name>,
+        #[serde(rename = "handed_over")]
+        handed_over_disks: Vec<Name>,
     },
     /// Outgoing migration in progress. The VM may continue here; the destination may not have
     /// received the request.
-    Leaving(StoredMigration),
+    #[serde(rename = "Leaving")]
+    Outgoing(StoredMigration),
     /// The destination was requested to activate the VM. Only the destination's state determines
     /// which node owns it.
     HandedOver(StoredMigration),
@@ -72,17 +80,21 @@ pub(crate) struct StoredMigration {
     /// Identifier of the migration, which both nodes use.
     pub(crate) id: String,
     /// Name of the destination node.
-    pub(crate) to: Name,
+    #[serde(rename = "to")]
+    pub(crate) destination_node: Name,
     /// True if the VM was paused before the migration.
     pub(crate) was_paused: bool,
     /// True if the files of its disks are deleted here after the migration.
-    pub(crate) with_files: bool,
+    #[serde(rename = "with_files")]
+    pub(crate) deletes_files: bool,
     /// Disks whose contents are copied to the destination.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) copied: Vec<Name>,
+    #[serde(rename = "copied")]
+    pub(crate) copied_disks: Vec<Name>,
     /// Disks that are handed over: the destination accesses the same files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) handed_over: Vec<Name>,
+    #[serde(rename = "handed_over")]
+    pub(crate) handed_over_disks: Vec<Name>,
     /// Tokens by which the destination identifies the stores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) stores: Vec<StoreToken>,
@@ -95,9 +107,11 @@ pub(crate) struct StoredRun {
     /// Process id and start time in clock ticks since boot; `None` if the daemon was killed before
     /// it received them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) process: Option<(u32, u64)>,
+    #[serde(rename = "process")]
+    pub(crate) process_id_and_start: Option<(u32, u64)>,
     pub(crate) started_unix_ms: u64,
-    pub(crate) as_started: VmConfig,
+    #[serde(rename = "as_started")]
+    pub(crate) start_config: VmConfig,
     pub(crate) nics: BTreeSet<Name>,
     pub(crate) disks: BTreeSet<Name>,
     /// MAC addresses with which NICs were plugged. NICs that a version without this record plugged
@@ -116,7 +130,8 @@ pub(crate) struct StoredRun {
     /// True if the VM was paused on request. It is then not resumed when there is space for its
     /// writes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(crate) is_held: bool,
+    #[serde(rename = "is_held")]
+    pub(crate) is_paused_on_request: bool,
 }
 
 /// Returns the records of all VMs in the state store.
@@ -140,7 +155,7 @@ pub(crate) fn save_vm(name: &Name, vm: &StoredVm) -> Result<StoreChange, StateSt
 
 /// Returns the changes that delete the record of a VM and keep the id of the migration by which it
 /// came, if it did.
-pub(crate) fn forget_vm(
+pub(crate) fn vm_deletion_changes(
     store: &dyn StateStore,
     name: &Name,
     arrived: Option<&str>,
@@ -153,10 +168,10 @@ pub(crate) fn forget_vm(
 }
 
 /// Returns true if this migration was activated on this node.
-pub(crate) fn has_arrived(store: &dyn StateStore, id: &str) -> Result<bool, StateStoreError> {
+pub(crate) fn is_migration_activated(store: &dyn StateStore, id: &str) -> Result<bool, StateStoreError> {
     // In this order, because the deletion of a VM moves its id to the other table.
     let vms = load_vms(store)?;
-    let is_arrival = |vm: &StoredVm| vm.arrived.as_deref() == Some(id);
+    let is_arrival = |vm: &StoredVm| vm.incoming_migration_id.as_deref() == Some(id);
     Ok(vms.iter().any(|(_, vm)| is_arrival(vm)) || store.read(COMPLETED_INCOMING, id)?.is_some())
 }
 
@@ -195,12 +210,12 @@ mod tests {
         let full: Vec<StoreChange> = (0..ARRIVALS_MAX).map(record).collect();
         store.commit(&full).unwrap();
         let now = u64::try_from(ARRIVALS_MAX).unwrap();
-        let changes = forget_vm(&store, &name("web"), Some("newest"), now).unwrap();
+        let changes = vm_deletion_changes(&store, &name("web"), Some("newest"), now).unwrap();
         store.commit(&changes).unwrap();
         assert_eq!(store.keys(COMPLETED_INCOMING).len(), ARRIVALS_MAX);
-        let is_recorded = |id: &str| has_arrived(&store, id).unwrap();
+        let is_recorded = |id: &str| is_migration_activated(&store, id).unwrap();
         assert!(is_recorded("newest") && is_recorded("id-1") && !is_recorded("id-0"));
-        let changes = forget_vm(&store, &name("web"), None, now).unwrap();
+        let changes = vm_deletion_changes(&store, &name("web"), None, now).unwrap();
         assert_eq!(changes.len(), 1);
     }
 }

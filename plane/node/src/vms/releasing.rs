@@ -22,8 +22,8 @@ use crate::PortKey;
 use crate::change::ValidatedChange;
 use crate::control::Controller;
 use crate::disks::{RequiredDisk, RequiredDisks};
-use crate::ports::{RequiredPorts, resource_of};
-use crate::transaction::Acquired;
+use crate::ports::{RequiredPorts, exclusive_resource};
+use crate::transaction::AcquiredResources;
 
 /// Time that a change waits for guests, in units of the first retry delay of devices (1 s by
 /// default).
@@ -31,7 +31,7 @@ const WAIT_PAUSES: u32 = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Devices to be released, by VM.
-pub(crate) type Unplugs = BTreeMap<Name, BTreeSet<VmDevice>>;
+pub(crate) type DevicesToRelease = BTreeMap<Name, BTreeSet<VmDevice>>;
 
 /// Time at which a change closes the device behind a VM's NIC or disk.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,18 +43,18 @@ enum CloseTime {
 /// Returns the devices that guests must release for a change from one configuration to another:
 /// those that a step before the commit closes or changes, and those that are closed after it.
 /// `ports` and `disks` are those of `from`.
-pub(super) fn releases(
+pub(super) fn devices_to_release(
     from: &HostConfig,
     (ports, disks): (&RequiredPorts, &RequiredDisks),
     to: &ValidatedChange,
-    acquired: &Acquired,
-) -> (Unplugs, Unplugs) {
-    let (mut early_unplugs, mut late_unplugs) = (Unplugs::new(), Unplugs::new());
+    acquired: &AcquiredResources,
+) -> (DevicesToRelease, DevicesToRelease) {
+    let (mut early_unplugs, mut late_unplugs) = (DevicesToRelease::new(), DevicesToRelease::new());
     for vm in &from.vms {
         let Some(after) = to.state.config.vm(vm.name.as_str()) else { continue };
         let nics = vm.nics.iter().filter(|nic| !after.nics.contains(nic)).map(|nic| {
             let key = PortKey::Nic(nic.clone());
-            let is_acquired = |spec: &PortDeviceSpec| acquired.contains(&resource_of(spec));
+            let is_acquired = |spec: &PortDeviceSpec| acquired.contains(&exclusive_resource(spec));
             let closed = closed(ports.get(&key), to.required.get(&key), is_acquired);
             (VmDevice::Nic(nic.to_string()), closed)
         });
@@ -99,7 +99,7 @@ impl Controller {
     /// [`ErrorCode::Conflict`] if a migration of one of the VMs has started.
     pub(crate) fn release_devices(
         &mut self,
-        releases: &Unplugs,
+        releases: &DevicesToRelease,
         config: &HostConfig,
     ) -> Result<(), ApiError> {
         let mut waiting: Vec<(Arc<VmEntry>, &BTreeSet<VmDevice>)> = Vec::new();
@@ -108,14 +108,14 @@ impl Controller {
             else {
                 continue;
             };
-            entry.inbox.put(Message::Release(devices.clone()));
+            entry.inbox.put(Message::ReleaseDevices(devices.clone()));
             waiting.push((entry, devices));
         }
         let deadline = Instant::now() + self.devices.retry_first * WAIT_PAUSES;
         while !waiting.is_empty() && Instant::now() < deadline {
             std::thread::sleep(POLL_INTERVAL);
             // Keeps the switch's tables of migrating VMs current during the wait.
-            self.follow_moves_in(config);
+            self.update_moved_nics(config);
             waiting.retain(|(entry, devices)| has_any(entry, devices));
         }
         for (entry, _) in waiting {
@@ -130,7 +130,7 @@ impl Controller {
             is_moving.then(|| {
                 let text = "the VM has begun to migrate to another node; change it there after \
                             the migration";
-                ApiError::new(ErrorCode::Conflict, text).about(entry.label())
+                ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label())
             })
         };
         releases.keys().find_map(moves).map_or(Ok(()), Err)
@@ -174,7 +174,7 @@ impl Driver {
             }
         }
         run.not_replugged.extend(devices);
-        self.follow_awaited_writes();
+        self.fail_awaited_writes();
     }
 
     /// Ends the release after the change was committed or rolled back. If a device stays configured
@@ -193,7 +193,7 @@ impl Driver {
             (VmDevice::Vf(_), _) | (_, None) => false,
         };
         run.unplugging.retain(|device| !(not_replugged.contains(device) && is_configured(device)));
-        self.follow_awaited_writes();
+        self.fail_awaited_writes();
     }
 
     /// Checks that no unplug is pending, because the destination of a migration would not know of
@@ -201,7 +201,7 @@ impl Driver {
     ///
     /// # Errors
     /// [`ErrorCode::Conflict`] with the device.
-    pub(super) fn check_nothing_leaves(&self) -> Result<(), ApiError> {
+    pub(super) fn check_no_pending_unplug(&self) -> Result<(), ApiError> {
         let first_released =
             |run: &Run| run.unplugging.iter().chain(&run.not_replugged).next().cloned();
         match self.run.as_ref().and_then(first_released) {

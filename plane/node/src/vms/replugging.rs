@@ -12,7 +12,7 @@ impl Driver {
     /// Requests the unplug of legacy NICs if this version of QEMU does not reconnect them. They are
     /// plugged again once the guest has released them. Until then, the VM's status reports them as
     /// failed plug operations with the reason.
-    pub(super) fn replug_cut_off(&mut self) {
+    pub(super) fn replug_disconnected_nics(&mut self) {
         let Some(run) = &mut self.run else { return };
         let status = run.vm.status();
         if status.reconnects_streams {

@@ -30,7 +30,7 @@ impl SelfReleased {
     /// Records that the guest has released a device. Returns the delay until the device is plugged
     /// again: `first`, or twice the previous delay. After the device was plugged for longer than
     /// the longest delay, the delay is `first` again.
-    pub(super) fn note(&mut self, device: VmDevice, now: Instant, first: Duration) -> Duration {
+    pub(super) fn record_release(&mut self, device: VmDevice, now: Instant, first: Duration) -> Duration {
         let longest = first * DELAY_MAX;
         let before = self.0.get(&device).filter(|before| now < before.plug_at + longest);
         let delay = before.map_or(first, |before| (before.delay * 2).min(longest));
@@ -39,7 +39,7 @@ impl SelfReleased {
     }
 
     /// Returns true if the device must not be plugged yet.
-    pub(super) fn holds(&self, device: &VmDevice, now: Instant) -> bool {
+    pub(super) fn is_delayed(&self, device: &VmDevice, now: Instant) -> bool {
         self.0.get(device).is_some_and(|release| release.plug_at > now)
     }
 
@@ -79,25 +79,25 @@ mod tests {
         let (mut released, mut now) = (SelfReleased::default(), Instant::now());
         let mut delays = Vec::new();
         for _ in 0..11 {
-            let delay = released.note(nic("a"), now, FIRST);
+            let delay = released.record_release(nic("a"), now, FIRST);
             assert_eq!(released.deadline(), Some(now + delay));
-            assert!(released.holds(&nic("a"), now) && !released.holds(&nic("b"), now));
+            assert!(released.is_delayed(&nic("a"), now) && !released.is_delayed(&nic("b"), now));
             now += delay;
-            assert!(!released.holds(&nic("a"), now));
+            assert!(!released.is_delayed(&nic("a"), now));
             assert!(released.end_delays(now) && !released.end_delays(now));
             assert_eq!(released.deadline(), None);
             delays.push(delay.as_secs());
         }
         assert_eq!(delays, [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
         now += FIRST * DELAY_MAX;
-        assert_eq!(released.note(nic("a"), now, FIRST), FIRST);
+        assert_eq!(released.record_release(nic("a"), now, FIRST), FIRST);
     }
 
     #[test]
     fn devices_that_are_not_configured_are_forgotten() {
         let (mut released, now) = (SelfReleased::default(), Instant::now());
         for round in 0..1000 {
-            released.note(nic(&round.to_string()), now, FIRST);
+            released.record_release(nic(&round.to_string()), now, FIRST);
             released.retain(|device| *device == nic("0") || *device == nic(&round.to_string()));
         }
         assert_eq!(released.0.len(), 2);

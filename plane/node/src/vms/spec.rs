@@ -29,7 +29,7 @@ impl Shared {
             let text = "the host has no UEFI firmware for VMs; install it (Debian: package ovmf), \
                         or set firmware = \"bios\"";
             let error = ApiError::new(ErrorCode::DeviceMissing, text);
-            return Err(error.about(entry.label()).field("firmware"));
+            return Err(error.with_resource(entry.label()).with_field("firmware"));
         };
         Ok(spec_with(config, vm, entry, boot))
     }
@@ -40,7 +40,7 @@ fn spec_with(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) 
         name: vm.name.to_string(),
         uuid: entry.uuid,
         folder: config.host.vm_folder_path(&vm.name),
-        user: entry.user,
+        uid: entry.user_id,
         cpus: vm.cpus,
         cpus_max: vm.effective_cpus_max(),
         memory_bytes: ByteSize::bytes(vm.memory_bytes),
@@ -54,7 +54,7 @@ fn spec_with(config: &HostConfig, vm: &VmConfig, entry: &VmEntry, boot: VmBoot) 
         nics: vm.nics.iter().filter_map(|nic| nic_spec(config, nic)).collect(),
         disks: vm.disks.iter().filter_map(|disk| disk_spec(config, disk)).collect(),
         cdrom: vm.cdrom.clone(),
-        migration_source: None,
+        migration_requirements: None,
     }
 }
 
@@ -98,7 +98,7 @@ pub(super) fn nic_spec(config: &HostConfig, name: &Name) -> Option<VmNicSpec> {
         queue_pairs: nic.queues,
         mac: nic.mac,
         is_standby: nic.iov_weight > 0,
-        port: None,
+        root_port: None,
     })
 }
 
@@ -118,7 +118,7 @@ pub(super) fn disk_spec(config: &HostConfig, name: &Name) -> Option<VmDiskSpec> 
         kind,
         is_read_only: disk.read_only,
         serial: disk.effective_serial(),
-        reports_full: disk.on_full == DiskOnFull::Error,
-        port: None,
+        reports_full_to_guest: disk.on_full == DiskOnFull::Error,
+        root_port: None,
     })
 }

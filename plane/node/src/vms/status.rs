@@ -40,20 +40,20 @@ impl Shared {
     }
 
     fn add_run(&self, status: &mut VmStatus, run: &RunView) {
-        status.waits_for_start = waits_for_start(&run.as_started, &status.config);
-        status.waits_for_start.extend(run.failed_plugs.iter().cloned());
-        status.process = Some(run.process);
-        status.user = run.user;
+        status.settings_pending_start = waits_for_start(&run.start_config, &status.config);
+        status.settings_pending_start.extend(run.failed_plugs.iter().cloned());
+        status.process_id = Some(run.process_id);
+        status.user_id = run.user_id;
         status.uptime_s = Some(run.vm.uptime().as_secs());
         status.accelerator = Some(run.accelerator);
         status.cpus = Some(run.cpus);
         status.nics = run.nics.iter().cloned().collect();
         status.disks = run.disks.iter().cloned().collect();
         status.qemu_version = Some(run.qemu_version.clone());
-        status.agent = Some(run.vm.status().has_agent);
+        status.agent_connected = Some(run.vm.status().has_agent);
         let remaining_s =
             |until: Instant| until.saturating_duration_since(Instant::now()).as_secs();
-        status.frozen_s = run.frozen_until.map(remaining_s);
+        status.time_to_thaw_s = run.frozen_until.map(remaining_s);
     }
 }
 
@@ -64,7 +64,7 @@ fn waits_for_start(as_started: &VmConfig, desired: &VmConfig) -> Vec<String> {
     let keys = ResourceKind::Vm
         .keys()
         .iter()
-        .filter(|key| key.effect == suimon_contract::ChangeEffect::NextBoot);
+        .filter(|key| key.effect == suimon_contract::ChangeEffect::NextVmStart);
     let changed = keys.filter(|key| before.get(key.name) != after.get(key.name));
     changed.map(|key| key.name.to_owned()).collect()
 }

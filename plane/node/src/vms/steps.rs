@@ -9,46 +9,46 @@ use suimon_quantity::PciAddress;
 
 use super::VmEntry;
 use super::autostart::clear_autostart;
-use super::control_line::ControlLine;
+use super::control_line::ControlSender;
 use super::driver::Driver;
 use super::inbox::Message;
-use super::incoming::arriving_view;
+use super::incoming::initial_incoming_view;
 use super::outgoing::handed_over_view;
-use super::records::{StoredMove, StoredRun, StoredVm, forget_vm, load_vms, save_vm};
+use super::records::{StoredMigrationState, StoredRun, StoredVm, vm_deletion_changes, load_vms, save_vm};
 use super::starting::Autostart;
-use super::vfs::HeldVfs;
+use super::vfs::UnreturnedVfs;
 use crate::control::Controller;
 use crate::disks::DiskMigrationState;
-use crate::migration::uuid_of;
+use crate::migration::parse_vm_uuid;
 use crate::virtual_functions::StoredVfId;
 
 /// VM with the data that the previous daemon recorded.
 pub(crate) struct RecordedVm {
     pub(crate) entry: Arc<VmEntry>,
-    pub(crate) left: LeftVm,
+    pub(crate) previous_state: PreviousVmState,
 }
 
 /// Run, migration state and virtual functions of a VM that the previous daemon left.
 #[derive(Default)]
-pub(crate) struct LeftVm {
+pub(crate) struct PreviousVmState {
     pub(crate) run: Option<StoredRun>,
-    pub(crate) moving: Option<StoredMove>,
+    pub(crate) migration: Option<StoredMigrationState>,
     /// Virtual functions of an ended run that are not back at the host, with their NICs.
-    pub(crate) held_vfs: Vec<(Name, StoredVfId)>,
+    pub(crate) unreturned_vfs: Vec<(Name, StoredVfId)>,
 }
 
 /// Returns the disks of these VMs that another node may have open: handed-over disks of VMs that
 /// were migrated to it, and of VMs whose migration from it was in progress.
-pub(crate) fn disks_elsewhere(recorded: &[RecordedVm]) -> BTreeMap<Name, DiskMigrationState> {
+pub(crate) fn disks_on_other_nodes(recorded: &[RecordedVm]) -> BTreeMap<Name, DiskMigrationState> {
     let moving_disks = recorded.iter().flat_map(|vm| {
-        let (names, mode): (&[Name], DiskMigrationState) = match &vm.left.moving {
-            Some(StoredMove::Arriving { handed_over, .. }) => {
+        let (names, mode): (&[Name], DiskMigrationState) = match &vm.previous_state.migration {
+            Some(StoredMigrationState::Incoming { handed_over_disks: handed_over, .. }) => {
                 (handed_over, DiskMigrationState::AwaitingHandover)
             }
-            Some(StoredMove::HandedOver(migration) | StoredMove::Migrated(migration)) => {
-                (&migration.handed_over, DiskMigrationState::HandedOver)
+            Some(StoredMigrationState::HandedOver(migration) | StoredMigrationState::Migrated(migration)) => {
+                (&migration.handed_over_disks, DiskMigrationState::HandedOver)
             }
-            Some(StoredMove::Leaving(_)) | None => (&[], DiskMigrationState::HandedOver),
+            Some(StoredMigrationState::Outgoing(_)) | None => (&[], DiskMigrationState::HandedOver),
         };
         names.iter().map(move |name| (name.clone(), mode))
     });
@@ -56,9 +56,9 @@ pub(crate) fn disks_elsewhere(recorded: &[RecordedVm]) -> BTreeMap<Name, DiskMig
 }
 
 /// Returns the error for a new VM when all user ids are in use.
-pub(crate) fn no_user_left(name: &Name) -> ApiError {
+pub(crate) fn no_free_user_error(name: &Name) -> ApiError {
     let text = "no user ID is free for another VM; delete unneeded VMs";
-    ApiError::new(ErrorCode::HostError, text).about(format!("vm/{name}"))
+    ApiError::new(ErrorCode::HostError, text).with_resource(format!("vm/{name}"))
 }
 
 impl Controller {
@@ -74,10 +74,10 @@ impl Controller {
                     continue;
                 }
                 let folder = to.host.vm_folder_path(&vm.name);
-                let prepared = self.shared.vms.dependencies.host.prepare(&folder, entry.user);
+                let prepared = self.shared.vms.dependencies.host.create_folder(&folder, entry.user_id);
                 if let Err(error) = prepared {
                     let error = ApiError::new(ErrorCode::HostError, error.text);
-                    return (created, Err(error.about(entry.label())));
+                    return (created, Err(error.with_resource(entry.label())));
                 }
                 continue;
             }
@@ -91,30 +91,30 @@ impl Controller {
     }
 
     fn make_vm(&mut self, config: &HostConfig, name: &Name) -> Result<(), ApiError> {
-        let about_vm = |error: ApiError| error.about(format!("vm/{name}"));
-        let user = self.shared.vms.free_user().ok_or_else(|| no_user_left(name))?;
+        let about_vm = |error: ApiError| error.with_resource(format!("vm/{name}"));
+        let user = self.shared.vms.unused_user_id().ok_or_else(|| no_free_user_error(name))?;
         let arrival = self.incoming_vm.clone().filter(|request| request.vm.name == *name);
         let uuid =
-            arrival.as_ref().map_or_else(|| Ok(self.new_uuid()), |request| uuid_of(request))?;
-        let moving = arrival.as_ref().map(|request| StoredMove::Arriving {
+            arrival.as_ref().map_or_else(|| Ok(self.new_uuid()), |request| parse_vm_uuid(request))?;
+        let moving = arrival.as_ref().map(|request| StoredMigrationState::Incoming {
             id: request.id.clone(),
-            from: request.from.clone(),
-            handed_over: request.handed_over.iter().map(|disk| disk.name.clone()).collect(),
+            source_node: request.source_node.clone(),
+            handed_over_disks: request.handed_over_disks.iter().map(|disk| disk.name.clone()).collect(),
         });
         let folder = config.host.vm_folder_path(name);
-        let prepared = self.shared.vms.dependencies.host.prepare(&folder, user);
+        let prepared = self.shared.vms.dependencies.host.create_folder(&folder, user);
         prepared.map_err(|error| about_vm(ApiError::new(ErrorCode::HostError, error.text)))?;
         let held_vfs = Vec::new();
-        let stored = StoredVm { uuid, user, run: None, moving, arrived: None, held_vfs };
+        let stored = StoredVm { uuid, user_id: user, run: None, migration: moving, incoming_migration_id: None, unreturned_vfs: held_vfs };
         let result = save_vm(name, &stored).and_then(|change| self.store.commit(&[change]));
         result.map_err(|error| about_vm(crate::errors::store_error(&error)))?;
         let entry = Arc::new(VmEntry::new(name.clone(), uuid, user));
         if let Some(request) = arrival {
             let mut view = entry.view();
-            (view.state, view.migration) = (VmState::Arriving, Some(arriving_view(&request)));
+            (view.state, view.migration) = (VmState::IncomingMigration, Some(initial_incoming_view(&request)));
         }
         self.shared.vms.insert(entry.clone());
-        let left_vm = LeftVm { moving: stored.moving, ..LeftVm::default() };
+        let left_vm = PreviousVmState { migration: stored.migration, ..PreviousVmState::default() };
         self.start_driver(&entry, left_vm).map_err(|error| {
             let text = format!("cannot start a thread for the VM: {error}");
             about_vm(ApiError::new(ErrorCode::HostError, text))
@@ -130,30 +130,30 @@ impl Controller {
         uuid
     }
 
-    fn start_driver(&self, entry: &Arc<VmEntry>, left_vm: LeftVm) -> std::io::Result<()> {
-        let LeftVm { run, moving, held_vfs } = left_vm;
+    fn start_driver(&self, entry: &Arc<VmEntry>, left_vm: PreviousVmState) -> std::io::Result<()> {
+        let PreviousVmState { run, migration: moving, unreturned_vfs: held_vfs } = left_vm;
         let driver = Driver {
             shared: self.shared.clone(),
             store: self.store.clone(),
             entry: entry.clone(),
             run: None,
-            lost: None,
+            unresponsive: None,
             vf_orders: Vec::new(),
-            held_vfs: HeldVfs::restore(&held_vfs),
-            runs: 0,
-            stopping: None,
+            unreturned_vfs: UnreturnedVfs::restore(&held_vfs),
+            run_number: 0,
+            pending_stop: None,
             autostart: Autostart::default(),
             reset_reported_at: None,
             migration_record: moving,
             outgoing: None,
             incoming: None,
-            cancels_when_found: false,
-            departing: None,
-            is_abandoned: false,
-            control: ControlLine::new(self.devices.notices.clone()),
+            cancels_migration_when_adopted: false,
+            source_cleanup: None,
+            is_incoming_abandoned: false,
+            control_sender: ControlSender::new(self.devices.commands.clone()),
             peer_request_interval: self.devices.retry_first,
             disks_with_write_errors: BTreeSet::new(),
-            query_space_every: self.devices.retry_first,
+            space_query_interval: self.devices.retry_first,
         };
         let thread = std::thread::Builder::new()
             .name(format!("vm-{}", entry.name))
@@ -169,7 +169,7 @@ impl Controller {
             let Some(entry) = self.shared.vms.remove(name) else { continue };
             entry.inbox.put(Message::Delete);
             entry.join();
-            if let Err(error) = self.forget_vm(name, entry.arrived.get().map(String::as_str)) {
+            if let Err(error) = self.forget_vm(name, entry.incoming_migration_id.get().map(String::as_str)) {
                 tracing::error!(vm = %name, %error, "cannot delete the record of a VM");
             }
             self.remove_folder(config, name);
@@ -177,14 +177,14 @@ impl Controller {
     }
 
     fn forget_vm(&self, name: &Name, arrived: Option<&str>) -> Result<(), StateStoreError> {
-        let mut changes = forget_vm(self.store.as_ref(), name, arrived, (self.shared.clock)())?;
+        let mut changes = vm_deletion_changes(self.store.as_ref(), name, arrived, (self.shared.clock)())?;
         changes.push(clear_autostart(name));
         self.store.commit(&changes)
     }
 
     fn remove_folder(&self, config: &HostConfig, name: &Name) {
         let folder = config.host.vm_folder_path(name);
-        if let Err(error) = self.shared.vms.dependencies.host.remove(&folder) {
+        if let Err(error) = self.shared.vms.dependencies.host.remove_folder(&folder) {
             tracing::warn!(vm = %name, %error, "cannot delete the folder of a VM");
         }
     }
@@ -223,28 +223,28 @@ impl Controller {
                 // The record and the folder stem from a change that was not committed, or from a
                 // VM whose deletion was interrupted.
                 self.remove_folder(config, &name);
-                self.forget_vm(&name, stored.arrived.as_deref())?;
+                self.forget_vm(&name, stored.incoming_migration_id.as_deref())?;
                 continue;
             }
             let folder = config.host.vm_folder_path(&name);
-            let prepared = self.shared.vms.dependencies.host.prepare(&folder, stored.user);
+            let prepared = self.shared.vms.dependencies.host.create_folder(&folder, stored.user_id);
             (self.shared.progress)();
             // A running VM's folder exists.
             if let Err(error) = prepared.or_else(unless_running) {
                 tracing::error!(vm = %name, %error, "the VM has no folder and cannot be started");
             }
-            let entry = Arc::new(VmEntry::new(name, stored.uuid, stored.user));
-            stored.arrived.iter().for_each(|id| entry.set_arrived(id));
+            let entry = Arc::new(VmEntry::new(name, stored.uuid, stored.user_id));
+            stored.incoming_migration_id.iter().for_each(|id| entry.set_incoming_migration_id(id));
             let vfs = stored.run.iter().flat_map(|run| run.vfs.keys());
             let mut view = entry.view();
             view.recorded_vfs = vfs.cloned().collect();
             // Published before the switch's first tables: frames of a handed-over VM arrive from
             // elsewhere.
-            view.migration = stored.moving.as_ref().and_then(handed_over_view);
+            view.migration = stored.migration.as_ref().and_then(handed_over_view);
             drop(view);
             self.shared.vms.insert(entry.clone());
-            let StoredVm { run, moving, held_vfs, .. } = stored;
-            recorded.push(RecordedVm { entry, left: LeftVm { run, moving, held_vfs } });
+            let StoredVm { run, migration: moving, unreturned_vfs: held_vfs, .. } = stored;
+            recorded.push(RecordedVm { entry, previous_state: PreviousVmState { run, migration: moving, unreturned_vfs: held_vfs } });
         }
         forget_stale_vfs(&mut recorded);
         Ok(recorded)
@@ -254,14 +254,14 @@ impl Controller {
     ///
     /// # Errors
     /// The state store cannot be read or written.
-    pub(crate) fn drive_stored_vms(
+    pub(crate) fn start_stored_vm_drivers(
         &mut self,
         recorded: Vec<RecordedVm>,
     ) -> Result<(), StateStoreError> {
-        for RecordedVm { entry, left: left_vm } in recorded {
+        for RecordedVm { entry, previous_state: left_vm } in recorded {
             if left_vm.run.is_some() {
-                let is_arriving = matches!(left_vm.moving, Some(StoredMove::Arriving { .. }));
-                entry.view().state = if is_arriving { VmState::Arriving } else { VmState::Lost };
+                let is_arriving = matches!(left_vm.migration, Some(StoredMigrationState::Incoming { .. }));
+                entry.view().state = if is_arriving { VmState::IncomingMigration } else { VmState::NotResponding };
             }
             if let Err(error) = self.start_driver(&entry, left_vm) {
                 tracing::error!(vm = %entry.name, %error, "no thread can control the VM");
@@ -275,13 +275,13 @@ impl Controller {
 /// VF was returned and assigned again, and the deletion of the record failed. Otherwise the VM of
 /// the record would take the VF from the VM that has it.
 fn forget_stale_vfs(vms: &mut [RecordedVm]) {
-    let runs = vms.iter().filter_map(|vm| vm.left.run.as_ref());
+    let runs = vms.iter().filter_map(|vm| vm.previous_state.run.as_ref());
     let assigned = runs.flat_map(|run| run.vfs.values()).filter_map(StoredVfId::address);
-    let assigned: BTreeSet<PciAddress> = assigned.map(|vf| vf.address).collect();
+    let assigned: BTreeSet<PciAddress> = assigned.map(|vf| vf.pci_address).collect();
     let is_free =
-        |stored: &StoredVfId| stored.address().is_none_or(|vf| !assigned.contains(&vf.address));
+        |stored: &StoredVfId| stored.address().is_none_or(|vf| !assigned.contains(&vf.pci_address));
     for vm in vms {
-        vm.left.held_vfs.retain(|(_, stored)| is_free(stored));
+        vm.previous_state.unreturned_vfs.retain(|(_, stored)| is_free(stored));
     }
 }
 

@@ -10,7 +10,7 @@ use suimon_contract::StopVmRequest;
 use crate::operations::OperationHandle;
 
 /// Pending graceful stop of a VM.
-pub(super) struct Stopping {
+pub(super) struct PendingStop {
     operation: Option<OperationHandle>,
     /// Time of the next check for a cancellation.
     next_poll_at: Instant,
@@ -18,7 +18,7 @@ pub(super) struct Stopping {
     request: StopVmRequest,
 }
 
-impl Stopping {
+impl PendingStop {
     /// Returns the operation of the request; `None` if it has ended.
     pub(super) fn into_operation(self) -> Option<OperationHandle> {
         self.operation

@@ -99,11 +99,11 @@ fn a_vm_is_created_started_paused_resumed_reset_and_stopped() {
     assert_eq!(folders, [std::path::Path::new("/run/suimon/vms/web")]);
     well(&harness, VmAction::Start);
     let status = harness.node.vm("web").unwrap();
-    assert_eq!((status.state, status.process), (VmState::Running, Some(1)));
+    assert_eq!((status.state, status.process_id), (VmState::Running, Some(1)));
     assert_eq!((status.nics, status.cpus), (vec![name("web")], Some(1)));
     let spec = harness.vms.spec("web");
     assert_eq!(spec.nics[0].socket.to_str(), Some("/run/suimon/vms/web/n-web"));
-    assert!(spec.user >= 70_000 && spec.uuid[6] >> 4 == 4, "{spec:?}");
+    assert!(spec.uid >= 70_000 && spec.uuid[6] >> 4 == 4, "{spec:?}");
 
     assert_eq!(refusal(&harness, VmAction::Start), "the VM is already running");
     well(&harness, VmAction::Pause);
@@ -115,7 +115,7 @@ fn a_vm_is_created_started_paused_resumed_reset_and_stopped() {
     wait_until("VmReset is emitted", || !harness.events(EventKind::VmReset.id()).is_empty());
 
     let stop =
-        VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
+        VmAction::Stop(StopVmRequest { timeout_s: 60, force: false, ..StopVmRequest::default() });
     let operation = harness.node.start_vm_action(&name("web"), stop).unwrap();
     wait_until("the VM is shown as stopping", || state(&harness) == VmState::Stopping);
     let is_orderly = true;
@@ -133,19 +133,19 @@ fn a_guest_that_does_not_power_off_continues_or_is_killed() {
     let harness = harness();
     well(&harness, VmAction::Start);
     let gently =
-        VmAction::Stop(StopVmRequest { seconds: 1, force: false, ..StopVmRequest::default() });
+        VmAction::Stop(StopVmRequest { timeout_s: 1, force: false, ..StopVmRequest::default() });
     let operation = run_action(&harness, gently);
     assert_eq!(operation.state, OperationState::Failed);
     assert!(operation.error.unwrap().message.contains("suimon vm kill web"));
     assert_eq!(state(&harness), VmState::Running);
     well(
         &harness,
-        VmAction::Stop(StopVmRequest { seconds: 1, force: true, ..StopVmRequest::default() }),
+        VmAction::Stop(StopVmRequest { timeout_s: 1, force: true, ..StopVmRequest::default() }),
     );
     assert_eq!(state(&harness), VmState::Stopped);
     assert!(harness.vms.running().is_empty());
     let absurd =
-        VmAction::Stop(StopVmRequest { seconds: 0, force: false, ..StopVmRequest::default() });
+        VmAction::Stop(StopVmRequest { timeout_s: 0, force: false, ..StopVmRequest::default() });
     let error = harness.node.start_vm_action(&name("web"), absurd).unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("seconds")));
 }
@@ -210,7 +210,7 @@ fn nics_and_cpus_change_while_it_runs() {
     wait_until("the VM has 2 CPUs", || harness.node.vm("web").unwrap().cpus == Some(2));
     let status = harness.node.vm("web").unwrap();
     assert_eq!(status.nics, [name("more"), name("web")]);
-    assert_eq!(status.waits_for_start, ["memory_bytes"]);
+    assert_eq!(status.settings_pending_start, ["memory_bytes"]);
     assert_eq!(harness.vms.commands(), ["web plug nic more /run/more", "web SetCpus(2)"]);
     let event = harness.wait_event(EventKind::VmChanged.id());
     assert_eq!(event.text, "vm/web was changed; memory_bytes at the next start of the VM.");
@@ -235,7 +235,7 @@ fn nics_and_cpus_change_while_it_runs() {
     let events = || harness.events(EventKind::VmDeviceRefused.id());
     wait_until("the number of events is 1", || events().len() == 1);
     assert!(events()[0].text.contains("no slot left"));
-    let pending_changes = || harness.node.vm("web").unwrap().waits_for_start;
+    let pending_changes = || harness.node.vm("web").unwrap().settings_pending_start;
     wait_until("the change of nic/more is pending", || {
         pending_changes() == ["memory_bytes", "nic/more"]
     });
@@ -251,7 +251,7 @@ fn a_failed_plug_is_retried_at_each_change_and_reported_once() {
     well(&harness, VmAction::Start);
     harness.vms.refuse_all("tell", VmErrorKind::Refused, "the machine has no slot left");
     patch(&harness, r#"{"nics": ["web", "more"]}"#);
-    let pending_changes = || harness.node.vm("web").unwrap().waits_for_start;
+    let pending_changes = || harness.node.vm("web").unwrap().settings_pending_start;
     wait_until("the change of nic/more is pending", || pending_changes() == ["nic/more"]);
     patch(&harness, r#"{"cpus": 2}"#);
     wait_until("the changes of cpus and nic/more are pending", || {
@@ -329,7 +329,7 @@ fn the_next_daemon_adopts_vms() {
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
     harness.wait_events(EventKind::VmFound.id(), 1);
-    vms.guest("web", VmNotice::State(VmRunState::Paused));
+    vms.guest("web", VmNotice::StateChanged(VmRunState::Paused));
     wait_until("the VM is shown as paused", || state(&harness) == VmState::Paused);
     assert_eq!(harness.node.vm("web").unwrap().nics, [name("web")]);
 
@@ -340,7 +340,7 @@ fn the_next_daemon_adopts_vms() {
     vms.refuse("adopt", VmErrorKind::Timeout, "it has not answered in 10 s");
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("VmLost is emitted once", || harness.events(EventKind::VmLost.id()).len() == 1);
-    assert_eq!(state(&harness), VmState::Lost);
+    assert_eq!(state(&harness), VmState::NotResponding);
     assert!(refusal(&harness, VmAction::Pause).contains("suimon vm kill web"));
     well(&harness, VmAction::Kill);
     assert!(vms.running().is_empty());

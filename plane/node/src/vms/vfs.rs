@@ -13,16 +13,16 @@ use std::time::Instant;
 
 use suimon_contract::Name;
 
-pub(super) use self::held::HeldVfs;
+pub(super) use self::held::UnreturnedVfs;
 use crate::virtual_functions::VfAddress;
 
 /// Order of the control thread about a NIC's VF.
 #[derive(Clone, Debug)]
 pub(crate) enum VfOrder {
     /// Plug the VF into the VM.
-    Give { nic: Name, vf: VfAddress },
+    Plug { nic: Name, vf: VfAddress },
     /// Unplug the VF from the VM.
-    Take { nic: Name, vf: VfAddress },
+    Unplug { nic: Name, vf: VfAddress },
 }
 
 /// State of a running VM's VFs that is not recorded.
@@ -35,8 +35,8 @@ pub(super) struct VmVfs {
     /// VFs whose hot-unplug was requested.
     unplugging: BTreeMap<Name, VfAddress>,
     /// Time of the next query of standby NICs whose failover state is expected to change.
-    pub(super) request_at: Option<Instant>,
+    pub(super) next_query_at: Option<Instant>,
     /// Time of the next query of all standby NICs: since a reset, the guest may have another
     /// driver.
-    pub(super) verify_at: Option<Instant>,
+    pub(super) next_verification_at: Option<Instant>,
 }

@@ -57,11 +57,11 @@ impl VmAction {
                 return Ok(());
             }
             (Self::Kill, state)
-                if !matches!(state, VmState::Stopped | VmState::Starting | VmState::Arriving) =>
+                if !matches!(state, VmState::Stopped | VmState::Starting | VmState::IncomingMigration) =>
             {
                 return Ok(());
             }
-            (_, VmState::Arriving) => {
+            (_, VmState::IncomingMigration) => {
                 "the VM is migrating from another node; use that node, or wait until the VM has \
                  arrived"
                     .to_owned()
@@ -71,7 +71,7 @@ impl VmAction {
                  (`suimon vm show` names it)"
                     .to_owned()
             }
-            (_, VmState::Lost) => {
+            (_, VmState::NotResponding) => {
                 format!("QEMU of the VM does not respond; {} ends it", command("kill"))
             }
             (Self::Start, VmState::Paused) => {
@@ -101,6 +101,6 @@ impl VmAction {
             }
             (_, state) => format!("the VM is {state}"),
         };
-        Err(ApiError::new(ErrorCode::Conflict, text).about(format!("vm/{name}")))
+        Err(ApiError::new(ErrorCode::Conflict, text).with_resource(format!("vm/{name}")))
     }
 }

@@ -28,7 +28,7 @@ pub struct EventDraft {
     /// Values of the event, by field name.
     pub fields: BTreeMap<String, String>,
     /// Rate limiting of the event; `None` if only the operator can cause it.
-    pub(super) repeats: Option<Repeat>,
+    pub(super) rate_limit: Option<RateLimitKey>,
     /// Time of occurrence, if it differs from the time of logging.
     pub(super) time_unix_ms: Option<u64>,
 }
@@ -39,27 +39,27 @@ impl EventDraft {
     pub fn new(kind: EventKind, subject: impl ToString, text: impl Into<String>) -> Self {
         let fields = BTreeMap::new();
         let (subject, text) = (subject.to_string(), text.into());
-        Self { kind, subject, text, fields, repeats: None, time_unix_ms: None }
+        Self { kind, subject, text, fields, rate_limit: None, time_unix_ms: None }
     }
 
     /// Marks an event that parties other than the operator (a guest, a client, a neighbour) can
     /// cause at any rate. [`EventLog::append`](super::EventLog::append) merges such events of one
     /// subject and kind, or of kinds that report the same state.
-    pub fn repeated(self) -> Self {
-        self.repeated_times(1)
+    pub fn rate_limited(self) -> Self {
+        self.rate_limited_times(1)
     }
 
-    /// Like [`repeated`](Self::repeated), for an event that represents `count` occurrences.
-    pub fn repeated_times(self, count: u64) -> Self {
-        let repeat = Repeat { count, ..Repeat::for_kind(self.kind) };
-        Self { repeats: Some(repeat), ..self }
+    /// Like [`rate_limited`](Self::repeated), for an event that represents `count` occurrences.
+    pub fn rate_limited_times(self, count: u64) -> Self {
+        let repeat = RateLimitKey { count, ..RateLimitKey::for_kind(self.kind) };
+        Self { rate_limit: Some(repeat), ..self }
     }
 
     /// Shortens texts, so that an event fits into a record of the state store, whatever names and
     /// errors of other parties it contains.
-    pub(super) fn shortened(mut self) -> Self {
+    pub(super) fn into_shortened(mut self) -> Self {
         shorten(&mut self.subject, SUBJECT_BYTES_MAX);
-        let text_max = match self.repeats {
+        let text_max = match self.rate_limit {
             // Room for the sentence about merged events.
             Some(_) => TEXT_BYTES_MAX - 256,
             None => TEXT_BYTES_MAX,
@@ -98,7 +98,7 @@ impl EventDraft {
 
 /// Set of event kinds that are limited together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Group {
+pub(crate) enum RateLimitGroup {
     /// Events of the kind with this id.
     Kind(u32),
     /// Events that report the state with this name.
@@ -107,15 +107,15 @@ pub(crate) enum Group {
 
 /// Rate limit of an event: which other events are limited together with it, and its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Repeat {
+pub(crate) struct RateLimitKey {
     /// Number of occurrences that this event represents; 1 unless the event is already a summary.
     pub(crate) count: u64,
-    pub(crate) group: Group,
+    pub(crate) group: RateLimitGroup,
     /// Field that further separates events of the same group and subject; `None`: no field.
     pub(crate) field: Option<&'static str>,
 }
 
-impl Repeat {
+impl RateLimitKey {
     /// Returns the rate limit of a single event of a kind.
     pub(crate) fn for_kind(kind: EventKind) -> Self {
         let (group, field) = match kind {
@@ -130,29 +130,29 @@ impl Repeat {
             | EventKind::UplinkRecovered
             | EventKind::DiskConnected
             | EventKind::DiskDisconnected
-            | EventKind::DiskDriverReady => (Group::State("link"), None),
+            | EventKind::DiskDriverReady => (RateLimitGroup::State("link"), None),
             EventKind::VmDevicePlugged | EventKind::VmDeviceUnplugged => {
-                (Group::State("plug"), Some("device"))
+                (RateLimitGroup::State("plug"), Some("device"))
             }
-            EventKind::TeamUp | EventKind::TeamDown => (Group::State("team"), None),
+            EventKind::TeamUp | EventKind::TeamDown => (RateLimitGroup::State("team"), None),
             EventKind::TeamMemberFailed | EventKind::TeamMemberUsable => {
-                (Group::State("member"), Some("member"))
+                (RateLimitGroup::State("member"), Some("member"))
             }
             EventKind::LacpOutOfSync | EventKind::LacpInSync => {
-                (Group::State("sync"), Some("member"))
+                (RateLimitGroup::State("sync"), Some("member"))
             }
             EventKind::LacpLooped | EventKind::LacpLoopEnded => {
-                (Group::State("loop"), Some("member"))
+                (RateLimitGroup::State("loop"), Some("member"))
             }
             EventKind::DiskFull
             | EventKind::DiskHasSpace
             | EventKind::StoreNearlyFull
             | EventKind::StoreHasSpace
             | EventKind::VmPausedForSpace
-            | EventKind::VmContinuedWithSpace => (Group::State("space"), None),
-            EventKind::StoreFailed | EventKind::StoreRecovered => (Group::State("store"), None),
-            EventKind::LacpPartnerChanged => (Group::Kind(kind.id()), Some("member")),
-            _ => (Group::Kind(kind.id()), None),
+            | EventKind::VmContinuedWithSpace => (RateLimitGroup::State("space"), None),
+            EventKind::StoreFailed | EventKind::StoreRecovered => (RateLimitGroup::State("store"), None),
+            EventKind::LacpPartnerChanged => (RateLimitGroup::Kind(kind.id()), Some("member")),
+            _ => (RateLimitGroup::Kind(kind.id()), None),
         };
         Self { count: 1, group, field }
     }

@@ -34,7 +34,7 @@ impl Record {
     }
 
     fn with_json(event: &Event, json: Arc<[u8]>) -> Self {
-        let Event { sequence, id, severity, ref subject, .. } = *event;
+        let Event { sequence, kind_number: id, severity, ref subject, .. } = *event;
         Self { sequence, id, severity, subject: subject.as_str().into(), json }
     }
 
@@ -48,7 +48,7 @@ impl Record {
     }
 
     pub(super) fn matches(&self, filter: &EventFilter) -> bool {
-        filter.matches_parts(self.id, self.severity, &self.subject)
+        filter.matches_fields(self.id, self.severity, &self.subject)
     }
 
     /// Returns the change that writes the record to the state store.

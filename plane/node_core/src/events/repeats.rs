@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::draft::{EventDraft, Group, Repeat};
+use super::draft::{EventDraft, RateLimitGroup, RateLimitKey};
 
 /// Events of one group and subject that are emitted immediately within [`WINDOW`].
 pub(crate) const BURST: u32 = 10;
@@ -28,7 +28,7 @@ const WINDOW_BYTES_MAX: usize = 16 << 20;
 
 /// Rate limiter of the log.
 #[derive(Debug, Default)]
-pub(crate) struct Repeats {
+pub(crate) struct EventRateLimiter {
     windows: BTreeMap<Key, Window>,
     /// Size of all keys and withheld events.
     bytes: usize,
@@ -39,9 +39,9 @@ pub(crate) struct Repeats {
 }
 
 /// Key of a window: group, subject, and value of the field that separates events
-/// ([`Repeat::field`]). The subject is `None` in the windows shared by all subjects beyond
+/// ([`RateLimitKey::field`]). The subject is `None` in the windows shared by all subjects beyond
 /// [`KEYS_MAX`].
-type Key = (Group, Option<String>, Option<String>);
+type Key = (RateLimitGroup, Option<String>, Option<String>);
 
 #[derive(Debug)]
 struct Window {
@@ -56,23 +56,23 @@ struct WithheldEvent {
     draft: EventDraft,
     /// Number of occurrences that the event represents, including earlier withheld ones.
     count: u64,
-    /// Value of [`Repeats::taken`] when the event was withheld, by which withheld events are
+    /// Value of [`EventRateLimiter::taken`] when the event was withheld, by which withheld events are
     /// sorted.
     sequence: u64,
     /// True if the withheld events have different subjects.
     is_mixed: bool,
 }
 
-impl Repeats {
+impl EventRateLimiter {
     /// Counts an event. Returns it if it is to be emitted now. Otherwise withholds it, replacing
     /// the window's withheld event, and returns `None`.
-    pub(crate) fn take(
+    pub(crate) fn admit(
         &mut self,
         draft: EventDraft,
-        repeat: Repeat,
+        repeat: RateLimitKey,
         now: Instant,
     ) -> Option<EventDraft> {
-        let Repeat { count, group, field } = repeat;
+        let RateLimitKey { count, group, field } = repeat;
         let value = field.and_then(|field| draft.fields.get(field)).cloned();
         if self.has_ended {
             return Some(merged(draft, count, false));
@@ -134,7 +134,7 @@ impl Repeats {
     }
 
     /// Returns all withheld events and disables withholding.
-    pub(crate) fn end(&mut self) -> Vec<EventDraft> {
+    pub(crate) fn disable(&mut self) -> Vec<EventDraft> {
         self.has_ended = true;
         self.take_withheld()
     }

@@ -6,7 +6,7 @@ fn refused(subject: &str, peer: u64) -> EventDraft {
     EventDraft::new(EventKind::NbdClientRefused, subject, text)
 }
 
-const ONE: Repeat = Repeat { count: 1, group: Group::Kind(6114), field: None };
+const ONE: RateLimitKey = RateLimitKey { count: 1, group: RateLimitGroup::Kind(6114), field: None };
 
 fn texts(drafts: &[EventDraft]) -> Vec<&str> {
     drafts.iter().map(|draft| draft.text.as_str()).collect()
@@ -14,17 +14,17 @@ fn texts(drafts: &[EventDraft]) -> Vec<&str> {
 
 #[test]
 fn a_flood_is_reported_once_per_window_and_counted_completely() {
-    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let (mut repeats, started_at) = (EventRateLimiter::default(), Instant::now());
     let mut total: u64 = 0;
     let mut drafts = Vec::new();
     for second in 0..35 {
         let now = started_at + Duration::from_secs(second);
         for peer in 0..100 {
-            drafts.extend(repeats.take(refused("host", peer), ONE, now));
+            drafts.extend(repeats.admit(refused("host", peer), ONE, now));
         }
         drafts.extend(repeats.end_windows(now));
     }
-    drafts.extend(repeats.end());
+    drafts.extend(repeats.disable());
     assert_eq!(drafts.len(), BURST as usize + 4, "{:?}", texts(&drafts));
     for draft in &drafts {
         total += draft.fields.get("events").map_or(1, |count| count.parse::<u64>().unwrap());
@@ -36,55 +36,55 @@ fn a_flood_is_reported_once_per_window_and_counted_completely() {
 
 #[test]
 fn a_single_withheld_event_is_unchanged_and_a_quiet_window_ends_the_merging() {
-    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let (mut repeats, started_at) = (EventRateLimiter::default(), Instant::now());
     for peer in 0..u64::from(BURST) {
-        assert!(repeats.take(refused("host", peer), ONE, started_at).is_some());
+        assert!(repeats.admit(refused("host", peer), ONE, started_at).is_some());
     }
-    assert!(repeats.take(refused("host", 77), ONE, started_at).is_none());
+    assert!(repeats.admit(refused("host", 77), ONE, started_at).is_none());
     assert!(repeats.end_windows(started_at + WINDOW / 2).is_empty());
     let withheld = repeats.end_windows(started_at + WINDOW);
     assert_eq!(texts(&withheld), ["Client 77 was refused."]);
     assert!(withheld[0].fields.is_empty());
     // Withheld in the next window, and no longer after a window without withheld events.
-    assert!(repeats.take(refused("host", 78), ONE, started_at + WINDOW).is_none());
+    assert!(repeats.admit(refused("host", 78), ONE, started_at + WINDOW).is_none());
     assert_eq!(repeats.end_windows(started_at + 2 * WINDOW).len(), 1);
     assert!(repeats.end_windows(started_at + 3 * WINDOW).is_empty());
-    assert!(repeats.take(refused("host", 79), ONE, started_at + 3 * WINDOW).is_some());
+    assert!(repeats.admit(refused("host", 79), ONE, started_at + 3 * WINDOW).is_some());
 }
 
 #[test]
 fn events_of_other_kinds_and_subjects_are_not_withheld() {
-    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let (mut repeats, started_at) = (EventRateLimiter::default(), Instant::now());
     for peer in 0..100 {
-        repeats.take(refused("host", peer), ONE, started_at);
+        repeats.admit(refused("host", peer), ONE, started_at);
     }
-    assert!(repeats.take(refused("disk/a", 1), ONE, started_at).is_some());
+    assert!(repeats.admit(refused("disk/a", 1), ONE, started_at).is_some());
     let other = EventDraft::new(EventKind::DiskNotOffered, "host", "The disk is not offered.");
-    assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), started_at).is_some());
-    let by_peer = Repeat { field: Some("peer"), ..ONE };
-    assert!(repeats.take(refused("host", 1).with("peer", 1), by_peer, started_at).is_some());
-    let many = repeats.take(refused("disk/b", 1), Repeat { count: 5, ..ONE }, started_at).unwrap();
+    assert!(repeats.admit(other, RateLimitKey::for_kind(EventKind::DiskNotOffered), started_at).is_some());
+    let by_peer = RateLimitKey { field: Some("peer"), ..ONE };
+    assert!(repeats.admit(refused("host", 1).with("peer", 1), by_peer, started_at).is_some());
+    let many = repeats.admit(refused("disk/b", 1), RateLimitKey { count: 5, ..ONE }, started_at).unwrap();
     assert_eq!(many.text, "Client 1 was refused. This is the last of 5 such events.");
 }
 
 /// Events of subjects beyond the bound are merged per kind, however many subjects there are.
 #[test]
 fn subjects_beyond_the_bound_share_a_window() {
-    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let (mut repeats, started_at) = (EventRateLimiter::default(), Instant::now());
     let subject = |number: usize| format!("disk/{number}");
     for number in 0..KEYS_MAX {
-        assert!(repeats.take(refused(&subject(number), 1), ONE, started_at).is_some());
+        assert!(repeats.admit(refused(&subject(number), 1), ONE, started_at).is_some());
     }
     let mut emitted = Vec::new();
     for number in KEYS_MAX..KEYS_MAX * 3 {
-        emitted.extend(repeats.take(refused(&subject(number), 1), ONE, started_at));
+        emitted.extend(repeats.admit(refused(&subject(number), 1), ONE, started_at));
     }
     assert_eq!(emitted.len(), BURST as usize, "{:?}", texts(&emitted));
     assert_eq!(repeats.windows.len(), KEYS_MAX + 1);
     // Known subjects and other kinds are not affected.
-    assert!(repeats.take(refused(&subject(0), 1), ONE, started_at).is_some());
+    assert!(repeats.admit(refused(&subject(0), 1), ONE, started_at).is_some());
     let other = EventDraft::new(EventKind::DiskNotOffered, "disk/new", "The disk is not offered.");
-    assert!(repeats.take(other, Repeat::for_kind(EventKind::DiskNotOffered), started_at).is_some());
+    assert!(repeats.admit(other, RateLimitKey::for_kind(EventKind::DiskNotOffered), started_at).is_some());
     let withheld = repeats.end_windows(started_at + WINDOW);
     let merged = KEYS_MAX * 2 - BURST as usize;
     let text = format!(
@@ -99,7 +99,7 @@ fn subjects_beyond_the_bound_share_a_window() {
 }
 
 /// Returns the size of the keys and withheld events of all windows.
-fn window_bytes(repeats: &Repeats) -> usize {
+fn window_bytes(repeats: &EventRateLimiter) -> usize {
     let windows = repeats.windows.iter();
     let sizes = windows.map(|(key, window)| {
         key_bytes(key) + window.withheld.as_ref().map_or(0, |event| event.draft.bytes())
@@ -109,13 +109,13 @@ fn window_bytes(repeats: &Repeats) -> usize {
 
 #[test]
 fn withheld_events_are_bounded_in_bytes_and_keep_their_number() {
-    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let (mut repeats, started_at) = (EventRateLimiter::default(), Instant::now());
     let event =
         |number: usize| refused(&format!("disk/{number}"), 1).with("devices", "x".repeat(8 << 10));
     let mut emitted = 0;
     for number in 0..4000 {
         for _ in 0..BURST + 2 {
-            emitted += u64::from(repeats.take(event(number), ONE, started_at).is_some());
+            emitted += u64::from(repeats.admit(event(number), ONE, started_at).is_some());
         }
     }
     let bytes = window_bytes(&repeats);
@@ -123,7 +123,7 @@ fn withheld_events_are_bounded_in_bytes_and_keep_their_number() {
     // Abbreviated events are small.
     assert!(bytes <= WINDOW_BYTES_MAX + 4000 * 100, "{bytes}");
     // An event takes the place of the one before it in the same window.
-    assert!(repeats.take(event(0), ONE, started_at).is_none());
+    assert!(repeats.admit(event(0), ONE, started_at).is_none());
     assert_eq!(window_bytes(&repeats), repeats.bytes);
     let withheld = repeats.end_windows(started_at + WINDOW);
     assert_eq!(window_bytes(&repeats), repeats.bytes);
@@ -139,11 +139,11 @@ fn withheld_events_are_bounded_in_bytes_and_keep_their_number() {
 
 #[test]
 fn long_subjects_beyond_the_bound_share_a_window() {
-    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
-    let by_peer = Repeat { field: Some("peer"), ..ONE };
+    let (mut repeats, started_at) = (EventRateLimiter::default(), Instant::now());
+    let by_peer = RateLimitKey { field: Some("peer"), ..ONE };
     for number in 0..4000 {
         let peer = format!("{number:08192}");
-        repeats.take(refused("host", 1).with("peer", peer), by_peer, started_at);
+        repeats.admit(refused("host", 1).with("peer", peer), by_peer, started_at);
     }
     assert!(repeats.windows.len() > 2000 && repeats.bytes <= WINDOW_BYTES_MAX + (8 << 10) + 100);
     assert_eq!(window_bytes(&repeats), repeats.bytes);
@@ -159,15 +159,15 @@ fn the_last_reported_state_is_the_last_received() {
     };
     for ends_up in [true, false] {
         for changes in [3, 11, 12, 25, 40] {
-            let (mut repeats, started_at) = (Repeats::default(), Instant::now());
-            let link = Repeat::for_kind(EventKind::NicConnected);
-            assert_eq!(link, Repeat::for_kind(EventKind::NicDisconnected));
+            let (mut repeats, started_at) = (EventRateLimiter::default(), Instant::now());
+            let link = RateLimitKey::for_kind(EventKind::NicConnected);
+            assert_eq!(link, RateLimitKey::for_kind(EventKind::NicDisconnected));
             let mut emitted = Vec::new();
             for change in 0..changes {
                 let is_up = (changes - 1 - change) % 2 == u32::from(!ends_up);
                 let now = started_at + Duration::from_millis(700) * change;
                 emitted.extend(repeats.end_windows(now));
-                emitted.extend(repeats.take(event(is_up), link, now));
+                emitted.extend(repeats.admit(event(is_up), link, now));
             }
             emitted.extend(repeats.end_windows(started_at + 10 * WINDOW));
             let expected =
@@ -186,22 +186,22 @@ fn opposite_states_of_stores_are_merged() {
         [EventKind::VmPausedForSpace, EventKind::VmContinuedWithSpace],
     ];
     for [begin, end] in pairs {
-        assert_eq!(Repeat::for_kind(begin), Repeat::for_kind(end));
+        assert_eq!(RateLimitKey::for_kind(begin), RateLimitKey::for_kind(end));
     }
 }
 
 #[test]
 fn withheld_events_are_reported_in_chronological_order() {
-    let (mut repeats, started_at) = (Repeats::default(), Instant::now());
+    let (mut repeats, started_at) = (EventRateLimiter::default(), Instant::now());
     for subject in ["z", "a", "m"] {
         for _ in 0..=BURST {
-            repeats.take(refused(subject, 1), ONE, started_at);
+            repeats.admit(refused(subject, 1), ONE, started_at);
         }
     }
     let withheld = repeats.take_withheld();
     let subjects: Vec<&str> = withheld.iter().map(|draft| draft.subject.as_str()).collect();
     assert_eq!(subjects, ["z", "a", "m"]);
-    assert!(repeats.take(refused("z", 1), ONE, started_at).is_none(), "the flood goes on");
-    assert_eq!(repeats.end().len(), 1);
-    assert!(repeats.take(refused("z", 1), ONE, started_at).is_some(), "nothing is held at the end");
+    assert!(repeats.admit(refused("z", 1), ONE, started_at).is_none(), "the flood goes on");
+    assert_eq!(repeats.disable().len(), 1);
+    assert!(repeats.admit(refused("z", 1), ONE, started_at).is_some(), "nothing is held at the end");
 }

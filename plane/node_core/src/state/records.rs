@@ -109,25 +109,25 @@ pub(crate) fn save_reserved_events(last: u64) -> StoreChange {
 }
 
 /// Returns the boot id of the host when a daemon last ran; `None` before the first run.
-pub fn load_boot(store: &dyn StateStore) -> Result<Option<String>, StateStoreError> {
+pub fn load_boot_id(store: &dyn StateStore) -> Result<Option<String>, StateStoreError> {
     let bytes = store.read(HOST, BOOT)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Returns the change that records the host's boot id (`/proc/sys/kernel/random/boot_id`).
-pub fn save_boot(boot_id: &str) -> StoreChange {
+pub fn save_boot_id(boot_id: &str) -> StoreChange {
     (HOST, BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
 }
 
 /// Returns the boot id of the host at the last autostart of VMs; `None` if a daemon without this
 /// record ran last.
-pub fn load_autostart_boot(store: &dyn StateStore) -> Result<Option<String>, StateStoreError> {
+pub fn load_autostart_boot_id(store: &dyn StateStore) -> Result<Option<String>, StateStoreError> {
     let bytes = store.read(HOST, AUTOSTART_BOOT)?;
     Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Returns the change that records the boot id of an autostart of VMs.
-pub fn save_autostart_boot(boot_id: &str) -> StoreChange {
+pub fn save_autostart_boot_id(boot_id: &str) -> StoreChange {
     (HOST, AUTOSTART_BOOT.to_owned(), Some(boot_id.as_bytes().to_vec()))
 }
 
@@ -168,7 +168,7 @@ fn load<T: DeserializeOwned>(
 
 /// Encodes a value. `name` names it in the error.
 pub fn encode<T: Serialize>(name: &str, value: &T) -> Result<Vec<u8>, StateStoreError> {
-    suimon_contract::to_stored(value).map_err(|error| {
+    suimon_contract::to_stored_json(value).map_err(|error| {
         StateStoreError::new(format!("the record `{name}` cannot be written: {error}"))
     })
 }

@@ -10,7 +10,7 @@ pub struct ReportedFailure(Option<StateStoreError>);
 impl ReportedFailure {
     /// Returns true if the failure must be reported: it is the first one since a success, or
     /// differs from the one before.
-    pub fn is_new(&mut self, error: &StateStoreError) -> bool {
+    pub fn record_failure(&mut self, error: &StateStoreError) -> bool {
         let is_new = self.0.as_ref() != Some(error);
         if is_new {
             self.0 = Some(error.clone());
@@ -19,7 +19,7 @@ impl ReportedFailure {
     }
 
     /// Handles a success: the next failure is reported.
-    pub fn end(&mut self) {
+    pub fn record_success(&mut self) {
         self.0 = None;
     }
 }
@@ -33,10 +33,10 @@ mod tests {
         let (full, damaged) = (StateStoreError::new("full"), StateStoreError::new("damaged"));
         let mut failure = ReportedFailure::default();
         let reported =
-            [&full, &full, &full, &damaged, &damaged, &full].map(|error| failure.is_new(error));
+            [&full, &full, &full, &damaged, &damaged, &full].map(|error| failure.record_failure(error));
         assert_eq!(reported, [true, false, false, true, false, true]);
-        assert!(!failure.is_new(&full));
-        failure.end();
-        assert!(failure.is_new(&full));
+        assert!(!failure.record_failure(&full));
+        failure.record_success();
+        assert!(failure.record_failure(&full));
     }
 }

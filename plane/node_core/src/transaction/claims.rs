@@ -13,14 +13,14 @@ pub enum ExclusiveResource {
     /// Unix socket, by its path.
     Socket(PathBuf),
     /// Network device in a network namespace.
-    Device(Tap),
+    Device(NetworkDeviceId),
     /// File of a disk, or a block device.
     File(PathBuf),
 }
 
 /// Network device, by network namespace (`None`: the daemon's) and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tap {
+pub struct NetworkDeviceId {
     /// Network namespace; `None`: the daemon's.
     pub netns: Option<String>,
     /// Name of the claimed network device.
@@ -29,20 +29,20 @@ pub struct Tap {
 
 /// Returns the path without `.` components and repeated separators, so that paths of the same
 /// socket compare equal.
-pub fn clean(path: &Path) -> PathBuf {
+pub fn normalize_path(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
 /// Host resources that a change acquires.
 #[derive(Debug, Default)]
-pub struct Acquired {
+pub struct AcquiredResources {
     /// Resources that one port or disk will hold exclusively.
     exclusive: BTreeSet<ExclusiveResource>,
     /// Sockets of NBD exports, which several disks share.
     shared_sockets: BTreeSet<PathBuf>,
 }
 
-impl Acquired {
+impl AcquiredResources {
     /// Adds resources that one port or disk will hold exclusively.
     pub fn add_exclusive(&mut self, claims: impl IntoIterator<Item = ExclusiveResource>) {
         self.exclusive.extend(claims);

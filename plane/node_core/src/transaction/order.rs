@@ -21,29 +21,29 @@ pub enum ChangePhase {
     /// Folders of new VMs are created. They contain the sockets of the VMs' NICs and disks.
     CreateVms,
     /// Guests release devices that a later phase closes.
-    ReleaseEarly,
+    ReleaseDevicesClosedBeforeCommit,
     /// Ports that hold acquired resources, or get another device, are closed.
     ClosePorts,
     /// Disks that hold acquired resources, or are opened with other properties, are closed.
     CloseDisks,
     /// Adapters with SR-IOV are configured.
-    Adapters,
+    ConfigureAdapters,
     /// Workers are started and stopped.
-    Workers,
+    ChangeWorkers,
     /// Forwarding tables are published.
-    ForwardingTables,
+    PublishTables,
     /// Limits of stores, QoS policies and disks are set.
-    DiskLimits,
+    SetDiskLimits,
     /// Devices of ports are changed in service.
     ChangePorts,
     /// Devices of ports are opened.
     OpenPorts,
     /// Forwarding tables are published with the MTU of uplinks that were opened or changed.
-    UplinkTables,
+    PublishUplinkTables,
     /// Disks are changed in service.
     ChangeDisks,
     /// Disks are opened.
     OpenDisks,
     /// Guests release devices that are closed after the commit.
-    ReleaseLate,
+    ReleaseDevicesClosedAfterCommit,
 }

@@ -52,7 +52,7 @@ pub fn run<P: Participants>(
         .and_then(|()| execute_all(participants, operation, steps, &mut undo))
         .and_then(|()| {
             operation.check_cancelled()?;
-            operation.step(steps.len(), "save the new state");
+            operation.report_step(steps.len(), "save the new state");
             participants.commit()
         });
     if result.is_err() {
@@ -69,7 +69,7 @@ fn execute_all<P: Participants>(
 ) -> Result<(), ApiError> {
     for (steps_done, step) in steps.iter().enumerate() {
         operation.check_cancelled()?;
-        operation.step(steps_done, &step.to_string());
+        operation.report_step(steps_done, &step.to_string());
         participants.execute(step, undo)?;
     }
     Ok(())

@@ -19,7 +19,7 @@ pub(crate) struct WorkerChannel {
     pub(crate) waker: Arc<dyn Waker>,
     pub(crate) has_io: AtomicBool,
     /// State that the worker has last reported.
-    pub(crate) view: Mutex<LastState>,
+    pub(crate) last_state: Mutex<LastState>,
 }
 
 impl WorkerChannel {
@@ -32,7 +32,7 @@ impl WorkerChannel {
     /// Requests a reply after all earlier commands. Returns `None` if the worker has not replied to
     /// an earlier request of this kind or status query.
     pub(crate) fn begin_sync(&self) -> Option<Receiver<()>> {
-        if self.is_late() {
+        if self.has_overdue_reply() {
             return None;
         }
         let (reply, answer) = channel();
@@ -42,20 +42,20 @@ impl WorkerChannel {
 
     /// Records that the worker has not replied to a request of [`WorkerChannel::begin_sync`].
     pub(crate) fn note_unanswered_sync(&self, reply: Receiver<()>, sent_at: Instant) {
-        let mut view = lock(&self.view);
+        let mut view = lock(&self.last_state);
         view.outstanding_sync = Some(reply);
-        view.note_late(sent_at);
+        view.record_overdue(sent_at);
     }
 
     /// Returns the time for which the worker has not replied to an earlier request; 0 if it has.
-    pub(crate) fn late_for(&self) -> Duration {
-        let since = lock(&self.view).late_since();
+    pub(crate) fn overdue_for(&self) -> Duration {
+        let since = lock(&self.last_state).poll_overdue_since();
         since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     /// Returns true if the worker has not replied for `limit`. Callers do not wait for it then.
     pub(crate) fn is_blocked(&self, limit: Duration) -> bool {
-        let since = lock(&self.view).late_since();
+        let since = lock(&self.last_state).poll_overdue_since();
         since.is_some_and(|since| since.elapsed() >= limit)
     }
 
@@ -65,7 +65,7 @@ impl WorkerChannel {
     }
 
     /// Returns true if the worker has not replied to an earlier request in time, nor since.
-    pub(crate) fn is_late(&self) -> bool {
-        lock(&self.view).is_late()
+    pub(crate) fn has_overdue_reply(&self) -> bool {
+        lock(&self.last_state).poll_overdue()
     }
 }

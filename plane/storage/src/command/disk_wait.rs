@@ -19,22 +19,22 @@ pub(crate) const STALL_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 impl StoragePlane {
     /// Blocks until a worker replies to a command for a disk. Fails if the disk is stalled, or if
     /// the worker does not respond in time or has ended.
-    pub(crate) fn wait_for_disk<T>(
+    pub(crate) fn wait_for_disk_reply<T>(
         &self,
         disk: DiskId,
         worker: &Arc<WorkerChannel>,
         answer: &Receiver<T>,
     ) -> Result<T, PlaneError> {
-        let waits = &self.0.waits;
+        let waits = &self.0.wait_limits;
         let mut responded = Instant::now();
         loop {
-            let late_for = |since: Instant| worker.late_for().max(since.elapsed());
-            let limit = match worker.is_late() {
-                true => waits.command.saturating_sub(late_for(responded)).min(STALL_CHECK_INTERVAL),
+            let late_for = |since: Instant| worker.overdue_for().max(since.elapsed());
+            let limit = match worker.has_overdue_reply() {
+                true => waits.command_wait_max.saturating_sub(late_for(responded)).min(STALL_CHECK_INTERVAL),
                 false => STALL_CHECK_INTERVAL,
             };
             let mut probe = None;
-            match waits.receive_or(answer, limit, || probe = Some(self.probe())) {
+            match waits.receive_with_delay_hook(answer, limit, || probe = Some(self.begin_responsiveness_check())) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => return Err(PlaneError::NoWorker),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -45,13 +45,13 @@ impl StoragePlane {
             if self.is_stalled(disk) {
                 return Err(PlaneError::Stalled);
             }
-            if !worker.is_late() {
+            if !worker.has_overdue_reply() {
                 // The caller may hold the sender of `answer`, so that it is not disconnected.
                 if worker.has_ended() {
                     return Err(PlaneError::NoWorker);
                 }
                 responded = Instant::now();
-            } else if late_for(responded) >= waits.command {
+            } else if late_for(responded) >= waits.command_wait_max {
                 return Err(PlaneError::NoResponse(worker.id));
             }
         }
@@ -59,6 +59,6 @@ impl StoragePlane {
 
     /// Returns true if the last known state of a disk is stalled.
     pub(crate) fn is_stalled(&self, disk: DiskId) -> bool {
-        self.disks().iter().any(|view| view.disk == disk && view.stalled.is_some())
+        self.disks().iter().any(|view| view.disk == disk && view.stalled_for.is_some())
     }
 }

@@ -17,36 +17,36 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, FileIo};
 use suimon_quantity::{DiskId, StoreId};
 use suimon_storage_engine::{
-    DirtyMap, DiskLocation, FoundFull, FullPolicy, RejectedDisk, SharedBudget,
+    DirtyMap, StoreDiskSlot, NoSpaceRequests, FullStorePolicy, RejectedDisk, SharedBudget,
 };
-use suimon_storage_qos::{Change, DiskSlot, StoreSpec};
+use suimon_storage_qos::{ConfigStep, DiskSlot, StoreSpec};
 
-use crate::command::offer::Offer;
-use crate::command::pending_changes::{PendingMaximums, PendingPolicy};
+use crate::command::offer::RevocableValue;
+use crate::command::pending_changes::{PendingMaximums, PendingFullStorePolicy};
 use crate::command::queue_key::{QueueKey, QueueSelection};
 use crate::plane::error::PlaneError;
 use crate::worker::snapshot::WorkerSnapshot;
 
 /// Disk that was removed from a worker with its queues, while it moves to another worker.
 pub(crate) struct DetachedDisk {
-    pub(crate) spec: DiskSpec,
-    pub(crate) full: FullPolicy,
-    pub(crate) index: Option<DiskLocation>,
+    pub(crate) spec: LayerStack,
+    pub(crate) full_store_policy: FullStorePolicy,
+    pub(crate) store_slot: Option<StoreDiskSlot>,
     pub(crate) mirror: MirrorSettings,
-    pub(crate) queues: Vec<DetachedQueueState>,
+    pub(crate) queues: Vec<DetachedQueue>,
 }
 
 /// Queue of a disk that moves between workers.
-pub(crate) struct DetachedQueueState {
+pub(crate) struct DetachedQueue {
     pub(crate) key: QueueKey,
     pub(crate) queue: Box<dyn DiskQueue>,
     /// Requests that the queue has taken back because the store had no space for them, to be
     /// delivered again.
-    pub(crate) found_full: FoundFull,
+    pub(crate) no_space_requests: NoSpaceRequests,
 }
 
 /// State of a disk copy (mirror job) on the disk's worker.
@@ -60,74 +60,74 @@ pub(crate) struct MirrorSettings {
 
 /// Condition under which a disk is suspended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Suspension {
+pub(crate) enum SuspendCondition {
     /// The disk is durable. If it cannot be made durable, it remains in service.
-    Durable,
+    OnlyIfDurable,
     /// The disk is durable, or a flush has failed and the images are to be opened again.
-    Reopening,
+    EvenIfFlushFailed,
 }
 
 /// Reason why a worker could not add a disk, and the disk.
-pub(crate) struct NotAttached {
+pub(crate) struct WorkerAddDiskError {
     pub(crate) error: io::Error,
     /// Disk that was not added; `None` if the worker cannot return it.
     pub(crate) detached: Option<Box<DetachedDisk>>,
 }
 
 /// Command of the control plane to a worker. A value that the control plane takes back if the
-/// worker does not respond is an [`Offer`]; the worker ignores a command whose value was taken
+/// worker does not respond is an [`RevocableValue`]; the worker ignores a command whose value was taken
 /// back.
 pub(crate) enum Command {
     /// Sets the worker's file I/O. Must precede the worker's first disk.
-    SetIo(Offer<Box<dyn FileIo>>, Sender<io::Result<()>>),
+    SetIo(RevocableValue<Box<dyn FileIo>>, Sender<io::Result<()>>),
     AddDisk {
         disk: DiskId,
-        detached: Offer<Box<DetachedDisk>>,
-        reply: Sender<Result<(), NotAttached>>,
+        detached: RevocableValue<Box<DetachedDisk>>,
+        reply: Sender<Result<(), WorkerAddDiskError>>,
     },
     AddQueue(DiskId, QueueKey, Box<dyn DiskQueue>),
     /// Sets or removes the state of a disk's copy on the disk's worker.
-    Mirror(DiskId, MirrorSettings, Sender<()>),
+    SetMirror(DiskId, MirrorSettings, Sender<()>),
     /// Sets how long a disk's requests are queued while its store is full.
-    Full(DiskId, Arc<PendingPolicy>),
+    SetFullStorePolicy(DiskId, Arc<PendingFullStorePolicy>),
     /// Sends the number of a disk's requests that have not completed, except those of a copy.
-    InFlight(DiskId, Sender<usize>),
+    CountRequestsInFlight(DiskId, Sender<usize>),
     /// Closes and drops queues of a disk. The sender is dropped when all of them are dropped.
-    Detach(DiskId, QueueSelection, Sender<()>),
+    DetachQueues(DiskId, QueueSelection, Sender<()>),
     /// Removes a disk with its queues from the worker, and sends it when it is closed. Has no
     /// effect if the sender was taken back.
-    DetachDisk(DiskId, Offer<Sender<Result<DetachedDisk, PlaneError>>>),
+    DetachDisk(DiskId, RevocableValue<Sender<Result<DetachedDisk, PlaneError>>>),
     /// Releases a disk's images and files, and sends them; the disk's queues remain. Has no effect
     /// if the sender was taken back.
-    Suspend(DiskId, Suspension, Offer<Sender<Result<DiskSpec, PlaneError>>>),
+    Suspend(DiskId, SuspendCondition, RevocableValue<Sender<Result<LayerStack, PlaneError>>>),
     /// Resumes a suspended disk with these images. Sends back images that cannot be used.
-    Resume(DiskId, Offer<DiskSpec>, Sender<Result<(), RejectedDisk>>),
+    Resume(DiskId, RevocableValue<LayerStack>, Sender<Result<(), RejectedDisk>>),
     /// Adds a store to the worker, and applies these changes to it. Without a shared budget, the
     /// worker is the only user of the store.
-    Join {
+    AddStore {
         store: StoreId,
         spec: StoreSpec,
         shared: Option<SharedBudget>,
-        changes: Vec<Change>,
+        changes: Vec<ConfigStep>,
     },
     /// Sends the budget of a store, which other workers then share.
     Share(StoreId, Sender<SharedBudget>),
     /// Makes the worker the only user of a store when all others have left it.
     EndSharing(StoreId),
     /// Removes a store from the worker when the worker has no more disks or requests of it.
-    Leave(StoreId),
+    RemoveStore(StoreId),
     /// Applies changes of a store. `is_in_budget`: the control plane has applied them already to
     /// the budget that the worker shares.
-    Change {
+    ApplyChanges {
         store: StoreId,
-        changes: Vec<Change>,
-        is_in_budget: bool,
+        changes: Vec<ConfigStep>,
+        is_applied_to_budget: bool,
     },
     /// Applies pending maximums of a store that only this worker uses.
-    Maximums(StoreId, Arc<PendingMaximums>),
+    ApplyMaximums(StoreId, Arc<PendingMaximums>),
     /// Drops the sender, so that the receiver is disconnected, when all earlier commands have been
     /// executed.
     Sync(Sender<()>),
     /// Sends the state of the worker's disks and stores, and of the disks in these slots.
-    View(Arc<BTreeMap<StoreId, Arc<Vec<DiskSlot>>>>, Sender<WorkerSnapshot>),
+    QueryState(Arc<BTreeMap<StoreId, Arc<Vec<DiskSlot>>>>, Sender<WorkerSnapshot>),
 }

@@ -6,10 +6,10 @@ use crate::sync::{Locks, StdLocks, TryLock};
 
 /// Value that a command carries to a worker. The worker takes it when it executes the command;
 /// until then, the sender can take it back. All clones refer to one value: exactly one
-/// [`Offer::take`] returns it. No call blocks.
-pub(crate) struct Offer<T: Send, L: Locks = StdLocks>(Arc<L::Lock<Option<T>>>);
+/// [`RevocableValue::take`] returns it. No call blocks.
+pub(crate) struct RevocableValue<T: Send, L: Locks = StdLocks>(Arc<L::Lock<Option<T>>>);
 
-impl<T: Send, L: Locks> Offer<T, L> {
+impl<T: Send, L: Locks> RevocableValue<T, L> {
     pub(crate) fn new(value: T) -> Self {
         Self(Arc::new(L::Lock::new(Some(value))))
     }
@@ -20,7 +20,7 @@ impl<T: Send, L: Locks> Offer<T, L> {
     }
 }
 
-impl<T: Send, L: Locks> Clone for Offer<T, L> {
+impl<T: Send, L: Locks> Clone for RevocableValue<T, L> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }

@@ -38,7 +38,7 @@ impl Drop for Disk {
 /// caller takes the value back without waiting, as after its time limit.
 fn withdraw(ends: bool) {
     let drops = Arc::new(AtomicUsize::new(0));
-    let offer = Offer::<Disk, ModelLocks>::new(Disk(Arc::clone(&drops)));
+    let offer = RevocableValue::<Disk, ModelLocks>::new(Disk(Arc::clone(&drops)));
     let (reply, answer) = channel();
     let (commands, mailbox) = channel();
     commands.send((offer.clone(), reply)).unwrap();
@@ -47,7 +47,7 @@ fn withdraw(ends: bool) {
         if ends {
             return None;
         }
-        let (offer, reply): (Offer<Disk, ModelLocks>, shuttle::sync::mpsc::Sender<()>) =
+        let (offer, reply): (RevocableValue<Disk, ModelLocks>, shuttle::sync::mpsc::Sender<()>) =
             mailbox.recv().unwrap();
         let taken = offer.take()?;
         let _ = reply.send(());

@@ -2,20 +2,20 @@
 
 use std::sync::Mutex;
 
-use suimon_storage_engine::FullPolicy;
+use suimon_storage_engine::FullStorePolicy;
 use suimon_storage_engine::add_pending_change;
-use suimon_storage_qos::Change;
+use suimon_storage_qos::ConfigStep;
 
 use crate::sync::lock;
 
 /// Changes of the maximums of a store that only one worker uses, which the worker has not applied
 /// yet. The control plane holds the lock for an insertion only.
 #[derive(Default)]
-pub(crate) struct PendingMaximums(Mutex<Vec<Change>>);
+pub(crate) struct PendingMaximums(Mutex<Vec<ConfigStep>>);
 
 impl PendingMaximums {
     /// Adds a change. Returns true if the worker must be notified, because there was none before.
-    pub(crate) fn add(&self, change: Change) -> bool {
+    pub(crate) fn add(&self, change: ConfigStep) -> bool {
         let mut pending = lock(&self.0);
         let is_first = pending.is_empty();
         add_pending_change(&mut pending, change);
@@ -23,7 +23,7 @@ impl PendingMaximums {
     }
 
     /// Removes and returns the changes.
-    pub(crate) fn take(&self) -> Vec<Change> {
+    pub(crate) fn take(&self) -> Vec<ConfigStep> {
         core::mem::take(&mut lock(&self.0))
     }
 }
@@ -31,17 +31,17 @@ impl PendingMaximums {
 /// Policy for a full store that the worker of a disk has not applied yet. The control plane holds
 /// the lock for an assignment only.
 #[derive(Default)]
-pub(crate) struct PendingPolicy(Mutex<Option<FullPolicy>>);
+pub(crate) struct PendingFullStorePolicy(Mutex<Option<FullStorePolicy>>);
 
-impl PendingPolicy {
+impl PendingFullStorePolicy {
     /// Replaces the policy. Returns true if the worker must be notified, because it had applied the
     /// previous one.
-    pub(crate) fn set(&self, policy: FullPolicy) -> bool {
+    pub(crate) fn set(&self, policy: FullStorePolicy) -> bool {
         lock(&self.0).replace(policy).is_none()
     }
 
     /// Removes and returns the policy; `None` if it was applied.
-    pub(crate) fn take(&self) -> Option<FullPolicy> {
+    pub(crate) fn take(&self) -> Option<FullStorePolicy> {
         lock(&self.0).take()
     }
 }
@@ -57,14 +57,14 @@ mod tests {
     fn the_last_value_of_each_limit_remains_and_steps_stay_in_order() {
         let cap = |iops| {
             let limit = TimedRateLimit { reserved_iops: iops, ..TimedRateLimit::default() };
-            Change::Cap(Some(limit))
+            ConfigStep::SetCap(Some(limit))
         };
         let part = |policy, min_iops| {
-            Change::Part(PolicyId(policy), Some(PolicyShare { min_iops, max: None }))
+            ConfigStep::SetPolicyShare(PolicyId(policy), Some(PolicyShare { min_iops, max: None }))
         };
         let pending = PendingMaximums::default();
         assert!(pending.add(cap(1)));
-        let steps = [DiskSlot(3), DiskSlot(4), DiskSlot(3)].map(Change::RemoveDisk);
+        let steps = [DiskSlot(3), DiskSlot(4), DiskSlot(3)].map(ConfigStep::RemoveDisk);
         for value in 0..1000 {
             assert!(!pending.add(cap(value)) && !pending.add(part(value as u32 % 2, value)));
         }

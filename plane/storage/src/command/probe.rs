@@ -13,25 +13,25 @@ const LATE_AFTER: Duration = Duration::from_millis(400);
 
 /// Requests to all workers for a reply, sent while the caller waits for one of them. Workers that
 /// do not reply to these count as late, so that a later wait for one of them ends earlier.
-pub(crate) struct Probe {
+pub(crate) struct ResponsivenessCheck {
     sent: Instant,
     replies: Vec<(Arc<WorkerChannel>, Receiver<()>)>,
 }
 
 impl StoragePlane {
     /// Sends a request for a reply to all workers that have replied to earlier ones.
-    pub(crate) fn probe(&self) -> Probe {
+    pub(crate) fn begin_responsiveness_check(&self) -> ResponsivenessCheck {
         let channels: Vec<Arc<WorkerChannel>> =
             lock(&self.0.channels).values().map(Arc::clone).collect();
         let sent = Instant::now();
         let replies = channels
             .into_iter()
             .filter_map(|worker| worker.begin_sync().map(|reply| (worker, reply)));
-        Probe { sent, replies: replies.collect() }
+        ResponsivenessCheck { sent, replies: replies.collect() }
     }
 }
 
-impl Probe {
+impl ResponsivenessCheck {
     /// Counts workers as late that have not replied, unless the requests are younger than
     /// [`LATE_AFTER`]. `waited`: worker that counts as late in any case, because the caller has
     /// waited for it.

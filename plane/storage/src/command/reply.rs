@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::command::Command;
 use crate::command::channel::WorkerChannel;
-use crate::command::offer::Offer;
+use crate::command::offer::RevocableValue;
 use crate::plane::StoragePlane;
 use crate::plane::error::PlaneError;
 
@@ -22,7 +22,7 @@ pub(crate) enum PassResult<T: Send, R> {
 
 /// Pending reply of a worker that has not replied in time.
 pub(crate) struct LateReply<T: Send, R> {
-    offer: Offer<T>,
+    offer: RevocableValue<T>,
     answer: Receiver<R>,
 }
 
@@ -45,7 +45,7 @@ impl StoragePlane {
         worker: &Arc<WorkerChannel>,
         command: impl FnOnce(Sender<R>) -> Command,
     ) -> Result<R, PlaneError> {
-        let limit = self.0.waits.command;
+        let limit = self.0.wait_limits.command_wait_max;
         if worker.is_blocked(limit) {
             return Err(PlaneError::NoResponse(worker.id));
         }
@@ -68,13 +68,13 @@ impl StoragePlane {
     /// Passes a value to a worker with a command and waits for the reply. If the worker does not
     /// take the value in time, the value is taken back. Sends nothing to a worker that counts as
     /// blocked.
-    pub(crate) fn pass<T: Send, R>(
+    pub(crate) fn pass_value<T: Send, R>(
         &self,
         worker: &Arc<WorkerChannel>,
         value: T,
-        command: impl FnOnce(Offer<T>, Sender<R>) -> Command,
+        command: impl FnOnce(RevocableValue<T>, Sender<R>) -> Command,
     ) -> PassResult<T, R> {
-        if worker.is_blocked(self.0.waits.command) {
+        if worker.is_blocked(self.0.wait_limits.command_wait_max) {
             return PassResult::Returned(PlaneError::NoResponse(worker.id), value);
         }
         let (error, late_reply) = match self.offer(worker, value, command) {
@@ -85,7 +85,7 @@ impl StoragePlane {
             Some(value) => PassResult::Returned(error, value),
             // A worker that has just taken the value replies at once, unless it blocks while using
             // the value.
-            None => match self.0.waits.receive(&late_reply.answer, self.0.waits.taken) {
+            None => match self.0.wait_limits.receive(&late_reply.answer, self.0.wait_limits.taken_reply_wait_max) {
                 Ok(reply) => PassResult::Replied(reply),
                 Err(_) => PassResult::Late(error, late_reply),
             },
@@ -95,11 +95,11 @@ impl StoragePlane {
     /// Passes a value to a worker as [`StoragePlane::pass`] does, but leaves it there if the worker
     /// does not respond: the worker takes it when it proceeds. The value is returned only if the
     /// worker has ended.
-    pub(crate) fn pass_or_leave<T: Send, R>(
+    pub(crate) fn pass_value_irrevocably<T: Send, R>(
         &self,
         worker: &Arc<WorkerChannel>,
         value: T,
-        command: impl FnOnce(Offer<T>, Sender<R>) -> Command,
+        command: impl FnOnce(RevocableValue<T>, Sender<R>) -> Command,
     ) -> PassResult<T, R> {
         match self.offer(worker, value, command) {
             Ok(reply) => PassResult::Replied(reply),
@@ -117,12 +117,12 @@ impl StoragePlane {
         &self,
         worker: &Arc<WorkerChannel>,
         value: T,
-        command: impl FnOnce(Offer<T>, Sender<R>) -> Command,
+        command: impl FnOnce(RevocableValue<T>, Sender<R>) -> Command,
     ) -> Result<R, (PlaneError, LateReply<T, R>)> {
         let (reply, answer) = channel();
-        let offer = Offer::new(value);
+        let offer = RevocableValue::new(value);
         worker.send(command(offer.clone(), reply));
-        let limit = self.0.waits.command.saturating_sub(self.0.waits.taken);
+        let limit = self.0.wait_limits.command_wait_max.saturating_sub(self.0.wait_limits.taken_reply_wait_max);
         self.wait_for_worker(worker, &answer, limit)
             .map_err(|error| (error, LateReply { offer, answer }))
     }
@@ -136,8 +136,8 @@ impl StoragePlane {
         limit: Duration,
     ) -> Result<R, PlaneError> {
         let mut probe = None;
-        let remaining = limit.saturating_sub(worker.late_for());
-        let received = self.0.waits.receive_or(answer, remaining, || probe = Some(self.probe()));
+        let remaining = limit.saturating_sub(worker.overdue_for());
+        let received = self.0.wait_limits.receive_with_delay_hook(answer, remaining, || probe = Some(self.begin_responsiveness_check()));
         match received {
             Ok(reply) => Ok(reply),
             Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),

@@ -6,27 +6,27 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_ports::{FileIo, FileIoSource, WorkerTasks};
+use suimon_image_files::{DiskLayer, LayerStack};
+use suimon_ports::{FileIo, FileIoFactory, WorkerTaskFactory};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 use suimon_storage_engine::testing::fake_file::FakeFile;
 use suimon_storage_engine::testing::fake_io::{FakeIo, FaultInjection};
 use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
 use suimon_storage_engine::testing::image_kinds::VHDX;
 use suimon_storage_engine::testing::requests::WRITE;
-use suimon_storage_engine::{FullPolicy, StoreRole};
+use suimon_storage_engine::{FullStorePolicy, StoreRole};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 
 use crate::command::Command;
 use crate::command::queue_key::QueueKey;
 use crate::command::reply::PassResult;
 use crate::command::wait_limits::COMMAND_WAIT_MAX;
-use crate::plane::moving::NotPassed;
+use crate::plane::moving::PassDiskError;
 use crate::plane::test_workers::{
-    LIMIT, STORE, StopOnDrop, Worker, close, submit, take_and_close, wait_for_completion,
+    TEST_TIMEOUT, STORE, StopOnDrop, Worker, close, submit, take_and_close, wait_for_completion,
     wait_until,
 };
-use crate::{NotServed, PlaneError, PlaneNotice, StoragePlane};
+use crate::{AddDiskError, PlaneError, PlaneNotice, StoragePlane};
 
 const DISK: DiskId = DiskId(0);
 
@@ -38,7 +38,7 @@ const REST_MAX: Duration = Duration::from_millis(500);
 #[derive(Default)]
 struct Source(Mutex<Vec<Arc<Mutex<FaultInjection>>>>);
 
-impl FileIoSource for Source {
+impl FileIoFactory for Source {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         let io = FakeIo::new(7, 16);
         self.0.lock().unwrap().push(Arc::clone(&io.faults));
@@ -69,14 +69,14 @@ impl Bench {
     }
 
     /// Adds a disk with a VHDX image, which is clean only after it was closed.
-    fn try_add(&self, disk: DiskId, store: StoreId) -> (Result<(), NotServed>, Arc<FakeFile>) {
+    fn try_add(&self, disk: DiskId, store: StoreId) -> (Result<(), AddDiskError>, Arc<FakeFile>) {
         let assigned = LimitsSource::Own(Limits::default());
-        self.plane.propose(store, &[Proposal::Disk(disk, assigned)], false).unwrap();
+        self.plane.apply_proposals(store, &[Proposal::SetDisk(disk, assigned)], false).unwrap();
         let memory = (VHDX.create)();
         let image = (VHDX.open)(&memory);
         let file = FakeFile::new(memory);
         assert!(!is_clean(&file));
-        let spec = DiskSpec { layers: vec![DiskLayer { image, file: file.clone() }] };
+        let spec = LayerStack { layers: vec![DiskLayer { image, file: file.clone() }] };
         (self.plane.add_disk(disk, spec, Some(store)), file)
     }
 
@@ -89,8 +89,8 @@ impl Bench {
     /// Creates the I/O of a worker, which has no disk yet.
     fn ensure_io(&self, worker: u16) -> Arc<Mutex<FaultInjection>> {
         let io = self.source.open().unwrap();
-        let channel = self.plane.channel(WorkerId(worker)).unwrap();
-        let passed = self.plane.pass(&channel, io, Command::SetIo);
+        let channel = self.plane.worker_channel(WorkerId(worker)).unwrap();
+        let passed = self.plane.pass_value(&channel, io, Command::SetIo);
         assert!(matches!(passed, PassResult::Replied(Ok(()))));
         channel.has_io.store(true, std::sync::atomic::Ordering::Relaxed);
         Arc::clone(self.source.0.lock().unwrap().last().unwrap())
@@ -112,9 +112,9 @@ impl Bench {
         &self,
         f: impl FnOnce(&StoragePlane) -> T + Send + 'static,
     ) -> (T, Duration) {
-        self.plane.0.waits.take_expired();
-        let result = self.begin(f).recv_timeout(LIMIT).expect("an operation waits for the worker");
-        (result, self.plane.0.waits.take_expired().iter().sum())
+        self.plane.0.wait_limits.take_expired();
+        let result = self.begin(f).recv_timeout(TEST_TIMEOUT).expect("an operation waits for the worker");
+        (result, self.plane.0.wait_limits.take_expired().iter().sum())
     }
 
     fn attach(&self, disk: DiskId) -> Arc<Mutex<Client>> {
@@ -180,10 +180,10 @@ fn a_disk_is_returned_if_no_worker_responds_and_can_be_added_later() {
     let bench = Bench::new(1);
     bench.workers.0[0].set_stalled(true);
     for attempt in 0..2 {
-        bench.plane.0.waits.take_expired();
+        bench.plane.0.wait_limits.take_expired();
         let (added, file) = bench.try_add(DISK, STORE);
-        let waited: Duration = bench.plane.0.waits.take_expired().iter().sum();
-        let NotServed { error, spec } = added.unwrap_err();
+        let waited: Duration = bench.plane.0.wait_limits.take_expired().iter().sum();
+        let AddDiskError { error, spec } = added.unwrap_err();
         assert_blocked::<()>(Err(error), 0);
         // A worker that counts as blocked is not waited for.
         let max = [COMMAND_WAIT_MAX, REST_MAX][attempt];
@@ -203,9 +203,9 @@ fn a_disk_is_added_to_a_worker_that_responds() {
     let bench = Bench::new(3);
     bench.workers.0[0].set_stalled(true);
     bench.workers.0[1].set_stalled(true);
-    bench.plane.0.waits.take_expired();
+    bench.plane.0.wait_limits.take_expired();
     bench.add(DISK);
-    let waited: Duration = bench.plane.0.waits.take_expired().iter().sum();
+    let waited: Duration = bench.plane.0.wait_limits.take_expired().iter().sum();
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
     serves(&bench.attach(DISK));
     bench.workers.0[..2].iter().for_each(|worker| worker.set_stalled(false));
@@ -229,7 +229,7 @@ fn a_disk_remains_on_its_worker_if_either_worker_of_a_move_is_blocked() {
             let max = [COMMAND_WAIT_MAX, REST_MAX][attempt];
             assert!(waited <= max, "attempt {attempt}: {waited:?}");
         }
-        assert!(bench.plane.record(DISK).unwrap().owner.try_lock().is_ok());
+        assert!(bench.plane.disk_record(DISK).unwrap().owner.try_lock().is_ok());
         if blocked == 1 {
             serves(&client);
         }
@@ -251,23 +251,23 @@ fn a_disk_that_was_passed_to_a_blocked_worker_is_taken_back() {
     bench.add(DISK);
     let client = bench.attach(DISK);
     bench.ensure_io(1);
-    let record = bench.plane.record(DISK).unwrap();
+    let record = bench.plane.disk_record(DISK).unwrap();
     let mut owner = record.owner.lock().unwrap();
-    let detached = bench.plane.take(WorkerId(0), DISK).unwrap();
+    let detached = bench.plane.remove_from_worker(WorkerId(0), DISK).unwrap();
     bench.workers.0[1].set_stalled(true);
-    let target = bench.plane.channel(WorkerId(1)).unwrap();
-    bench.plane.0.waits.take_expired();
+    let target = bench.plane.worker_channel(WorkerId(1)).unwrap();
+    bench.plane.0.wait_limits.take_expired();
     let passed = bench.plane.pass_disk(&target, DISK, Box::new(detached));
-    let waited: Duration = bench.plane.0.waits.take_expired().iter().sum();
+    let waited: Duration = bench.plane.0.wait_limits.take_expired().iter().sum();
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
-    let Err(NotPassed::Refused(PlaneError::NoResponse(WorkerId(1)), Some(detached))) = passed
+    let Err(PassDiskError::Refused(PlaneError::NoResponse(WorkerId(1)), Some(detached))) = passed
     else {
         panic!("the disk is not returned")
     };
     *owner = Some(WorkerId(0));
     drop(owner);
-    bench.plane.join(STORE, WorkerId(0)).unwrap();
-    let source = bench.plane.channel(WorkerId(0)).unwrap();
+    bench.plane.register_store_disk(STORE, WorkerId(0)).unwrap();
+    let source = bench.plane.worker_channel(WorkerId(0)).unwrap();
     let returned = bench.plane.pass_disk(&source, DISK, detached);
     assert!(returned.is_ok());
     serves(&client);
@@ -287,7 +287,7 @@ fn late_move(bench: &Bench) -> (Arc<FakeFile>, Arc<Mutex<Client>>, Arc<Mutex<Fau
     assert_eq!(faults.lock().unwrap().files_begun, 1);
     assert_blocked(moved, 1);
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
-    assert!(bench.plane.record(DISK).unwrap().owner.try_lock().is_ok());
+    assert!(bench.plane.disk_record(DISK).unwrap().owner.try_lock().is_ok());
     (file, client, faults)
 }
 
@@ -300,7 +300,7 @@ fn a_disk_that_a_blocked_worker_has_taken_is_served_when_the_worker_proceeds() {
     let (moved, waited) = bench.run(|plane| plane.move_disk(DISK, WorkerId(0)));
     assert_blocked(moved, 1);
     assert!(waited <= REST_MAX, "{waited:?}");
-    let (set, _) = bench.run(|plane| plane.set_full_policy(DISK, FullPolicy::ERROR));
+    let (set, _) = bench.run(|plane| plane.set_full_store_policy(DISK, FullStorePolicy::FAIL_AT_ONCE));
     set.unwrap();
     faults.lock().unwrap().blocks_files = false;
     assert_eq!(wait_for_completion(&client).0, 7);
@@ -316,7 +316,7 @@ fn a_disk_that_a_worker_refuses_late_is_closed_and_reported() {
         let bench = Bench::new(2);
         let (file, client, faults) = late_move(&bench);
         if ends_before {
-            let (result, _) = bench.run(|plane| plane.take_disk(DISK));
+            let (result, _) = bench.run(|plane| plane.remove_disk(DISK));
             assert_blocked(result, 1);
             assert!(!bench.plane.has_disk(DISK));
         }
@@ -334,7 +334,7 @@ fn a_disk_that_a_worker_refuses_late_is_closed_and_reported() {
         assert!(is_clean(&file), "it was closed");
         assert_eq!(Arc::strong_count(&client), 1, "its queue is dropped");
         assert!(bench.plane.poll_notice().is_none());
-        assert!(matches!(bench.plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
+        assert!(matches!(bench.plane.remove_disk(DISK), Err(PlaneError::NoSuchDisk)));
         bench.end(&[]);
     }
 }
@@ -345,11 +345,11 @@ fn a_new_disk_that_a_blocked_worker_has_taken_is_closed_when_the_worker_replies(
         let bench = Bench::new(1);
         let faults = bench.ensure_io(0);
         faults.lock().unwrap().blocks_files = true;
-        bench.plane.0.waits.take_expired();
+        bench.plane.0.wait_limits.take_expired();
         let (added, file) = bench.try_add(DISK, STORE);
-        let waited: Duration = bench.plane.0.waits.take_expired().iter().sum();
+        let waited: Duration = bench.plane.0.wait_limits.take_expired().iter().sum();
         assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
-        let NotServed { error, spec } = added.unwrap_err();
+        let AddDiskError { error, spec } = added.unwrap_err();
         assert_blocked::<()>(Err(error), 0);
         assert!(spec.is_none() && !bench.plane.has_disk(DISK));
         faults.lock().unwrap().refuses_files = refuses;
@@ -371,7 +371,7 @@ fn commands_to_a_worker_that_has_ended_fail() {
     bench.workers.0[0].end_and_join();
     let (suspended, _) = bench.run(|plane| plane.suspend_disk(DISK));
     assert!(matches!(suspended, Err(PlaneError::NoWorker)));
-    let (taken, _) = bench.run(|plane| plane.take_disk(DISK));
+    let (taken, _) = bench.run(|plane| plane.remove_disk(DISK));
     assert!(matches!(taken, Err(PlaneError::NoWorker)));
 }
 
@@ -380,7 +380,7 @@ fn a_new_worker_has_no_state_of_a_former_worker_with_its_number() {
     let mut bench = Bench::new(1);
     bench.add(DISK);
     bench.workers.0[0].end_and_join();
-    assert!(bench.run(|plane| plane.take_disk(DISK)).0.is_err());
+    assert!(bench.run(|plane| plane.remove_disk(DISK)).0.is_err());
     bench.workers = StopOnDrop(vec![Worker::start(&bench.plane, 0)]);
     bench.add(DiskId(1));
     bench.end(&[DiskId(1)]);
@@ -394,7 +394,7 @@ fn a_disk_is_taken_out_of_service_without_waiting_and_closed_when_its_worker_pro
     let (suspended, waited) = bench.run(|plane| plane.suspend_disk(DISK));
     assert_blocked(suspended, 0);
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
-    let (in_flight, waited) = bench.run(|plane| plane.in_flight(DISK));
+    let (in_flight, waited) = bench.run(|plane| plane.requests_in_flight(DISK));
     assert_blocked(in_flight, 0);
     assert!(waited <= REST_MAX, "{waited:?}");
     let (mirrored, _) = bench.run(|plane| plane.begin_mirror(DISK, None));
@@ -402,7 +402,7 @@ fn a_disk_is_taken_out_of_service_without_waiting_and_closed_when_its_worker_pro
     let (_, waited) = bench.run(|plane| plane.detach_clients(DISK));
     assert!(waited <= REST_MAX, "{waited:?}");
     for disk in [DiskId(0), DiskId(1)] {
-        let (result, waited) = bench.run(move |plane| plane.take_disk(disk));
+        let (result, waited) = bench.run(move |plane| plane.remove_disk(disk));
         assert_blocked(result, 0);
         assert!(waited <= REST_MAX, "{waited:?}");
         assert!(!bench.plane.has_disk(disk));
@@ -424,7 +424,7 @@ fn disks_of_a_retiring_worker_move_to_one_that_responds() {
     bench.wait_served(&disks.map(|disk| (disk, 0)));
     bench.ensure_io(1);
     bench.workers.0[1].set_stalled(true);
-    let (remaining, waited) = bench.run(|plane| plane.retire(&[WorkerId(0)]));
+    let (remaining, waited) = bench.run(|plane| plane.retire_workers(&[WorkerId(0)]));
     assert_eq!(remaining, []);
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
     assert!(bench.plane.poll_notice().is_none());
@@ -448,14 +448,14 @@ fn a_worker_whose_disks_cannot_move_does_not_end() {
         }
         let clients = disks.map(|disk| bench.attach(disk));
         bench.workers.0[blocked].set_stalled(true);
-        let (remaining, waited) = bench.run(|plane| plane.retire(&[WorkerId(0)]));
+        let (remaining, waited) = bench.run(|plane| plane.retire_workers(&[WorkerId(0)]));
         assert_eq!(remaining, [WorkerId(0)]);
         assert!(waited <= COMMAND_WAIT_MAX + 2 * REST_MAX, "{waited:?}");
         assert!(bench.plane.poll_notice().is_none(), "no disk is lost");
         bench.workers.0[blocked].set_stalled(false);
         bench.wait_served(&disks.map(|disk| (disk, 0)));
         clients.iter().for_each(|client| serves(client));
-        assert_eq!(bench.plane.retire(&[WorkerId(0)]), []);
+        assert_eq!(bench.plane.retire_workers(&[WorkerId(0)]), []);
         bench.wait_served(&disks.map(|disk| (disk, 1)));
         clients.iter().for_each(|client| serves(client));
         bench.end(&disks);
@@ -468,11 +468,11 @@ fn a_blocked_worker_without_disks_does_not_end() {
     bench.workers.0[0].set_stalled(true);
     bench.workers.0[1].set_stalled(true);
     let (remaining, waited) =
-        bench.run(|plane| plane.retire(&[WorkerId(0), WorkerId(1), WorkerId(2)]));
+        bench.run(|plane| plane.retire_workers(&[WorkerId(0), WorkerId(1), WorkerId(2)]));
     assert_eq!(remaining, [WorkerId(0), WorkerId(1)]);
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
     bench.workers.0[..2].iter().for_each(|worker| worker.set_stalled(false));
-    assert_eq!(bench.plane.retire(&[WorkerId(0), WorkerId(1)]), []);
+    assert_eq!(bench.plane.retire_workers(&[WorkerId(0), WorkerId(1)]), []);
 }
 
 /// Each store has one user, and all users are blocked.
@@ -487,14 +487,14 @@ fn changes_of_several_stores_wait_once_for_all_blocked_workers() {
     }
     bench.wait_served(&[(DiskId(0), 0), (DiskId(1), 1), (DiskId(2), 2)]);
     bench.workers.0[..3].iter().for_each(|worker| worker.set_stalled(true));
-    bench.plane.0.waits.take_expired();
+    bench.plane.0.wait_limits.take_expired();
     for (number, store) in (10..).zip(&stores) {
         let (added, _) = bench.try_add(DiskId(number), *store);
         let error = added.unwrap_err().error;
         assert!(matches!(error, PlaneError::WorkerBlocked(_)), "{error}");
         bench.plane.set_cap(*store, Some(suimon_quantity::TimedRateLimit::default()));
     }
-    let waited: Duration = bench.plane.0.waits.take_expired().iter().sum();
+    let waited: Duration = bench.plane.0.wait_limits.take_expired().iter().sum();
     assert!(waited <= COMMAND_WAIT_MAX, "{waited:?}");
     bench.workers.0[..3].iter().for_each(|worker| worker.set_stalled(false));
     (0..3).for_each(|number| take_and_close(&bench.plane, DiskId(number)));

@@ -23,11 +23,11 @@ const PROMPT: Duration = Duration::from_millis(20);
 /// Limits of the time to wait for replies of workers.
 pub(crate) struct WaitLimits {
     /// Maximum wait for the scheduler of the only worker that uses a store.
-    pub(crate) share: Duration,
+    pub(crate) share_wait_max: Duration,
     /// Maximum wait for the execution of a command.
-    pub(crate) command: Duration,
+    pub(crate) command_wait_max: Duration,
     /// Maximum wait for the reply of a worker that has taken a command; part of `command`.
-    pub(crate) taken: Duration,
+    pub(crate) taken_reply_wait_max: Duration,
     /// Limits of the waits that ended without a reply, oldest first.
     #[cfg(test)]
     expired: std::sync::Mutex<Vec<Duration>>,
@@ -36,9 +36,9 @@ pub(crate) struct WaitLimits {
 impl WaitLimits {
     pub(crate) fn new(share: Duration, command: Duration) -> Self {
         Self {
-            share,
-            command,
-            taken: command / TAKEN_SHARE,
+            share_wait_max: share,
+            command_wait_max: command,
+            taken_reply_wait_max: command / TAKEN_SHARE,
             #[cfg(test)]
             expired: std::sync::Mutex::default(),
         }
@@ -59,7 +59,7 @@ impl WaitLimits {
 
     /// Blocks as [`WaitLimits::receive`] does, and calls `on_delay` if there is no reply within
     /// [`PROMPT`].
-    pub(crate) fn receive_or<T>(
+    pub(crate) fn receive_with_delay_hook<T>(
         &self,
         reply: &Receiver<T>,
         at_most: Duration,

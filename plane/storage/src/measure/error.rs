@@ -16,7 +16,7 @@ pub enum MeasureError {
     Store(#[from] StoreFileError),
     /// The file of an earlier measurement cannot be removed.
     #[error(transparent)]
-    Sweep(#[from] DiskError),
+    RemoveOldFile(#[from] DiskError),
     /// The store has too little free space, or the block device is too small, for a measurement.
     #[error(
         "{free_mib} MiB are free in the store, but a measurement needs twice its test file of at \
@@ -31,7 +31,7 @@ pub enum MeasureError {
     #[error("{what} at offset {offset} failed: {error}; see the kernel's log about the device")]
     Io {
         /// Operation that failed: `reading`, `writing`, `filling` or `flushing`.
-        what: &'static str,
+        operation: &'static str,
         /// Offset in the file or device, in bytes.
         offset: u64,
         /// Error that the system returned.
@@ -42,7 +42,7 @@ pub enum MeasureError {
         "the measurement cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \
          RLIMIT_NOFILE"
     )]
-    Ring(io::Error),
+    IoUring(io::Error),
     /// No request completed within this number of seconds.
     #[error("no request completed in {0} s: the device does not respond; see the kernel's log")]
     NoCompletions(u64),

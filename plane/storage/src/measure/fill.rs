@@ -20,7 +20,7 @@ const STAMP_EVERY: usize = 512;
 const FLUSH: u64 = u64::MAX;
 
 /// Progress of filling the measurement's file.
-pub(super) struct Fill {
+pub(super) struct FileFiller {
     bytes: u64,
     /// Offset in bytes up to which writes were submitted.
     offset: u64,
@@ -29,7 +29,7 @@ pub(super) struct Fill {
     noise: Vec<u8>,
 }
 
-impl Fill {
+impl FileFiller {
     pub(super) const fn new(bytes: u64) -> Self {
         Self { bytes, offset: 0, started: None, is_flushing: false, noise: Vec::new() }
     }
@@ -46,7 +46,7 @@ impl Fill {
         for FileCompletion { token, result: outcome } in completions.drain(..) {
             let action = if token == FLUSH { "flushing" } else { "filling" };
             let offset = if token == FLUSH { 0 } else { token };
-            outcome.map_err(|error| MeasureError::Io { what: action, offset, error })?;
+            outcome.map_err(|error| MeasureError::Io { operation: action, offset, error })?;
             if token == FLUSH {
                 device.bytes = self.bytes;
                 return Ok(true);
@@ -69,18 +69,18 @@ impl Fill {
         Ok(false)
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(super) fn progress_text(&self) -> String {
         format!("fill the test file: {} of {} MiB", self.offset / MIB, self.bytes / MIB)
     }
 
     /// Returns 1 MiB of data that can be neither compressed nor deduplicated.
     fn bytes_of(&mut self, device: &mut MeasuredDevice) -> Vec<u8> {
         if self.noise.is_empty() {
-            let noise = (0..MIB / 8).map(|_| device.draw().to_le_bytes());
+            let noise = (0..MIB / 8).map(|_| device.next_random().to_le_bytes());
             self.noise = noise.flatten().collect();
         }
         let mut bytes = self.noise.clone();
-        let salt = device.draw();
+        let salt = device.next_random();
         for (number, sector) in (0u64..).zip(bytes.chunks_exact_mut(STAMP_EVERY)) {
             if let Some(stamp) = sector.first_chunk_mut() {
                 *stamp = salt.wrapping_add(number).to_le_bytes();

@@ -39,7 +39,7 @@ use suimon_ports::{
 };
 use suimon_quantity::Time;
 
-use self::fill::Fill;
+use self::fill::FileFiller;
 use self::pattern_run::PatternRun;
 use crate::measure::device::MeasuredDevice;
 use crate::measure::sizes::{FILE_BYTES_MAX, FILE_BYTES_MIN, MIB};
@@ -50,7 +50,7 @@ pub use self::plan::MeasurePlan;
 
 /// Results of a measurement for each read/write mix.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Measured {
+pub struct MeasurementResult {
     /// Results of the patterns in the order of their measurement.
     pub results: Vec<PatternResult>,
     /// Size of the test file or block device in bytes; 0 before the file is filled.
@@ -59,7 +59,7 @@ pub struct Measured {
     pub is_direct: bool,
 }
 
-impl Measured {
+impl MeasurementResult {
     /// Returns the capacity: the lowest rate of all patterns, in normalised operations per second.
     #[must_use]
     pub fn iops(&self) -> u64 {
@@ -71,11 +71,11 @@ impl Measured {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasureProgress {
     /// Number of completed parts of the measurement.
-    pub done: usize,
+    pub stages_done: usize,
     /// Total number of parts: one for filling the file, and one per pattern.
-    pub parts_total: usize,
+    pub stages_total: usize,
     /// Description of the current part for the operator.
-    pub text: String,
+    pub stage_description: String,
     /// True if the measurement is done; no step follows.
     pub is_done: bool,
 }
@@ -86,12 +86,12 @@ pub struct Measurement {
     plan: MeasurePlan,
     patterns: Vec<Pattern>,
     stage: Stage,
-    measured: Measured,
+    measured: MeasurementResult,
     completions: Vec<FileCompletion>,
 }
 
 enum Stage {
-    Fill(Fill),
+    Fill(FileFiller),
     Run(Box<PatternRun>),
     Done,
 }
@@ -134,7 +134,7 @@ impl Measurement {
         files.remove(&name)?;
         let is_direct = file.properties().is_direct;
         let device = MeasuredDevice::new(io, file, plan.seed)?;
-        let stage = Stage::Fill(Fill::new(bytes));
+        let stage = Stage::Fill(FileFiller::new(bytes));
         Ok(Self::new(device, plan, &Pattern::ALL, stage, is_direct))
     }
 
@@ -160,7 +160,7 @@ impl Measurement {
         stage: Stage,
         is_direct: bool,
     ) -> Self {
-        let measured = Measured { results: Vec::new(), file_bytes: device.bytes, is_direct };
+        let measured = MeasurementResult { results: Vec::new(), file_bytes: device.bytes, is_direct };
         let patterns = patterns.to_vec();
         Self { device, plan, patterns, stage, measured, completions: Vec::new() }
     }
@@ -172,7 +172,7 @@ impl Measurement {
     /// The measurement cannot continue and must be dropped.
     pub fn step(&mut self, now: Time) -> Result<MeasureProgress, MeasureError> {
         let mut completions = core::mem::take(&mut self.completions);
-        self.device.io.poll_done(&mut completions);
+        self.device.io.poll_completions(&mut completions);
         let next = match &mut self.stage {
             Stage::Fill(fill) => {
                 let is_filled = fill.step(now, &mut self.device, &mut completions)?;
@@ -210,7 +210,7 @@ impl Measurement {
 
     /// Returns the results so far. They are complete when the measurement is done.
     #[must_use]
-    pub const fn measured(&self) -> &Measured {
+    pub const fn result(&self) -> &MeasurementResult {
         &self.measured
     }
 
@@ -228,16 +228,16 @@ impl Measurement {
         let fills = self.patterns.contains(&Pattern::Write);
         let completed = self.measured.results.len();
         let (before, text) = match &self.stage {
-            Stage::Fill(fill) => (0, fill.text()),
-            Stage::Run(run) => (usize::from(fills), run.text(now)),
+            Stage::Fill(fill) => (0, fill.progress_text()),
+            Stage::Run(run) => (usize::from(fills), run.progress_text(now)),
             Stage::Done => (usize::from(fills), String::new()),
         };
         let total = self.patterns.len() + usize::from(fills);
         let is_completed = matches!(self.stage, Stage::Done);
         MeasureProgress {
-            done: before + completed,
-            parts_total: total,
-            text,
+            stages_done: before + completed,
+            stages_total: total,
+            stage_description: text,
             is_done: is_completed,
         }
     }

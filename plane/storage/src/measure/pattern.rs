@@ -1,6 +1,6 @@
 //! Read/write mix of a measurement, and its measured rate.
 
-use suimon_storage_engine::Latencies;
+use suimon_storage_engine::LatencyPercentiles;
 
 /// Read/write mix of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ impl Pattern {
 
     /// Returns the name of the pattern for reports.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "random reads",
             Self::Write => "random writes",
@@ -37,5 +37,5 @@ pub struct PatternResult {
     /// Queue depth of the device, as determined by the scheduler, at the end of the measurement.
     pub depth: u32,
     /// Percentiles of the device latencies of the requests.
-    pub latencies: Latencies,
+    pub latencies: LatencyPercentiles,
 }

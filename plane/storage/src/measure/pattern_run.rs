@@ -5,10 +5,10 @@ use core::time::Duration;
 use suimon_image::ByteRange;
 use suimon_ports::{FileCompletion, FileRequest};
 use suimon_quantity::{DiskId, Time};
-use suimon_storage_engine::LatencyCounts;
+use suimon_storage_engine::LatencyHistogram;
 use suimon_storage_qos::{
-    Capacity, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreScheduler,
-    StoreSpec, Submitted,
+    Capacity, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, Store, StoreScheduler,
+    StoreSpec, SubmitOutcome,
 };
 
 use crate::measure::device::MeasuredDevice;
@@ -47,7 +47,7 @@ pub(super) struct PatternRun {
     counted_from: Option<Time>,
     counted_until: Option<Time>,
     requests: u64,
-    latencies: LatencyCounts,
+    latencies: LatencyHistogram,
     /// Random data; each write uses a random part of it.
     noise: Vec<u8>,
 }
@@ -60,22 +60,22 @@ impl PatternRun {
         // The measured capacity is that of a store with several users, so the scheduler treats no
         // disk as the only one.
         let alone_latency = Duration::ZERO;
-        let spec = StoreSpec { depth_max, waiting_max: total, alone_latency, ..plan.spec.clone() };
+        let spec = StoreSpec { depth_max, waiting_max: total, single_disk_latency_max: alone_latency, ..plan.spec.clone() };
         let request_bytes = spec.normalization.bytes();
         let mut scheduler = StoreScheduler::new(spec);
         let mut store = Store::new(Capacity::Unknown);
-        let disk = Proposal::Disk(DISK, LimitsSource::Own(Limits::default()));
+        let disk = Proposal::SetDisk(DISK, LimitsSource::Own(Limits::default()));
         // The scheduler accepts a single disk without limits always.
-        for change in store.propose(&[disk], true).unwrap_or_default() {
+        for change in store.apply(&[disk], true).unwrap_or_default() {
             scheduler.apply(Time::ZERO, change);
         }
         let noise = match pattern {
             Pattern::Read => Vec::new(),
-            _ => (0..MIB / 4).flat_map(|_| device.draw().to_le_bytes()).collect(),
+            _ => (0..MIB / 4).flat_map(|_| device.next_random().to_le_bytes()).collect(),
         };
         Self {
             pattern,
-            each: plan.each,
+            each: plan.pattern_duration,
             request_bytes,
             scheduler,
             slot: store.slot(DISK).unwrap_or(DiskSlot(0)),
@@ -85,7 +85,7 @@ impl PatternRun {
             counted_from: None,
             counted_until: None,
             requests: 0,
-            latencies: LatencyCounts::default(),
+            latencies: LatencyHistogram::default(),
             noise,
         }
     }
@@ -120,10 +120,10 @@ impl PatternRun {
         Ok(None)
     }
 
-    pub(super) fn text(&self, now: Time) -> String {
+    pub(super) fn progress_text(&self, now: Time) -> String {
         let total = self.each + self.each / 3;
         let elapsed = self.started.map_or(Duration::ZERO, |started| now.since(started)).min(total);
-        format!("{}: {} of {} s", self.pattern.word(), elapsed.as_secs(), total.as_secs())
+        format!("{}: {} of {} s", self.pattern.name(), elapsed.as_secs(), total.as_secs())
     }
 
     fn handle_done(&mut self, now: Time, completion: FileCompletion) -> Result<(), MeasureError> {
@@ -131,46 +131,46 @@ impl PatternRun {
         let Some(request) = self.sent.get(tag as usize).copied() else { return Ok(()) };
         let action = if request.is_write { "writing" } else { "reading" };
         let offset = request.offset;
-        completion.result.map_err(|error| MeasureError::Io { what: action, offset, error })?;
+        completion.result.map_err(|error| MeasureError::Io { operation: action, offset, error })?;
         let latency = now.since(request.time);
         let operation = if request.is_write { IoKind::Write } else { IoKind::Read };
-        self.scheduler.handle_complete(now, self.slot, (operation, self.request_bytes), latency);
+        self.scheduler.handle_completion(now, self.slot, (operation, self.request_bytes), latency);
         self.free.push(tag);
         if self.counted_from.is_some() && self.counted_until.is_none() {
             self.requests += 1;
-            self.latencies.count(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
+            self.latencies.record(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
         }
         Ok(())
     }
 
     /// Dispatches requests as the scheduler permits, and keeps the scheduler's queue filled.
     fn submit_requests(&mut self, now: Time, device: &mut MeasuredDevice) {
-        while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
+        while let NextAction::Dispatch { tag, .. } = self.scheduler.poll(now) {
             self.send(now, tag, device);
         }
         while let Some(tag) = self.free.pop() {
             match self.scheduler.submit(now, self.slot, self.request_bytes, tag) {
-                Ok(Submitted::Dispatch) => self.send(now, tag, device),
-                Ok(Submitted::Queued) => {}
+                Ok(SubmitOutcome::Dispatch) => self.send(now, tag, device),
+                Ok(SubmitOutcome::Queued) => {}
                 Err(_) => {
                     self.free.push(tag);
                     break;
                 }
             }
         }
-        while let Next::Dispatch { tag, .. } = self.scheduler.poll(now) {
+        while let NextAction::Dispatch { tag, .. } = self.scheduler.poll(now) {
             self.send(now, tag, device);
         }
     }
 
     fn send(&mut self, now: Time, tag: u32, device: &mut MeasuredDevice) {
         let bytes = u64::from(self.request_bytes);
-        let random = device.draw();
+        let random = device.next_random();
         let offset = random % (device.bytes / bytes).max(1) * bytes;
         let is_write = match self.pattern {
             Pattern::Read => false,
             Pattern::Write => true,
-            Pattern::Mixed => device.draw() % 2 == 0,
+            Pattern::Mixed => device.next_random() % 2 == 0,
         };
         let Some(range) = ByteRange::new(offset, bytes) else { return };
         let op = if is_write {
@@ -201,8 +201,8 @@ impl PatternRun {
             pattern: self.pattern,
             // At least one request completed, so the capacity must not be 0.
             iops: u64::try_from(iops).unwrap_or(u64::MAX).max(1),
-            depth: self.scheduler.depth(),
-            latencies: self.latencies.latencies(),
+            depth: self.scheduler.queue_depth_limit(),
+            latencies: self.latencies.percentiles(),
         })
     }
 }

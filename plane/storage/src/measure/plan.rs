@@ -10,7 +10,7 @@ pub struct MeasurePlan {
     /// Specification of the store: normalisation of operations and queue depths.
     pub spec: StoreSpec,
     /// Duration of counting for each read/write mix. A warm-up of one third of it precedes.
-    pub each: Duration,
+    pub pattern_duration: Duration,
     /// Seed of the pseudo-random offsets.
     pub seed: u64,
 }

@@ -33,7 +33,7 @@ impl Claims {
     /// Claims the next marked regions that no thread copies, and clears their marks. If there are
     /// none after the cursor, ends the pass over the disk: resets the cursor to the beginning and
     /// returns `None`.
-    pub(crate) fn take(&mut self, dirty: &DirtyMap) -> Option<Claim> {
+    pub(crate) fn claim_next(&mut self, dirty: &DirtyMap) -> Option<Claim> {
         let Some(first) = self.first_free(dirty) else {
             self.cursor = 0;
             self.first_pass.get_or_insert(self.next);
@@ -48,7 +48,7 @@ impl Claims {
             region_end += 1;
         }
         let offset = first.saturating_mul(dirty.region_bytes());
-        let end = region_end.saturating_mul(dirty.region_bytes()).min(dirty.size());
+        let end = region_end.saturating_mul(dirty.region_bytes()).min(dirty.size_bytes());
         let range = ByteRange::new(offset, end.checked_sub(offset)?)?;
         let claim = Claim { number: self.next, first, behind: region_end, range };
         self.next += 1;
@@ -82,7 +82,7 @@ impl Claims {
     fn first_free(&self, dirty: &DirtyMap) -> Option<u64> {
         let mut region = self.cursor;
         loop {
-            region = dirty.next(region)?;
+            region = dirty.next_marked(region)?;
             match self.taken.iter().find(|claim| (claim.first..claim.behind).contains(&region)) {
                 Some(claim) => region = claim.behind,
                 None => return Some(region),

@@ -33,8 +33,8 @@ proptest! {
         let ends = ends.flat_map(|(step, times)| std::iter::repeat_n((step, 0), times));
         for (step, at) in steps.into_iter().chain(ends) {
             match step {
-                0 => if let Some(claim) = claims.take(&dirty) {
-                    prop_assert!(claim.range.end() <= dirty.size() && !claim.range.is_empty());
+                0 => if let Some(claim) = claims.claim_next(&dirty) {
+                    prop_assert!(claim.range.end() <= dirty.size_bytes() && !claim.range.is_empty());
                     for other in &taken {
                         let is_beside = other.range.end() <= claim.range.offset()
                             || claim.range.end() <= other.range.offset();
@@ -55,6 +55,6 @@ proptest! {
             prop_assert_eq!(claims.is_empty(), taken.is_empty());
         }
         prop_assert!(claims.has_copied_all());
-        prop_assert_eq!(dirty.marks(), 0);
+        prop_assert_eq!(dirty.marked_region_count(), 0);
     }
 }

@@ -10,35 +10,35 @@ use super::progress::MirrorError;
 const LOOK_BYTES: u64 = 1 << 30;
 
 /// Connections to the source disk and to its copy, which has the same size.
-pub(crate) struct Pair {
-    pub(crate) disk: Box<dyn DiskClient>,
+pub(crate) struct SourceAndCopy {
+    pub(crate) source: Box<dyn DiskClient>,
     pub(crate) copy: Box<dyn DiskClient>,
 }
 
-impl Pair {
+impl SourceAndCopy {
     /// Closes both connections.
-    pub(crate) fn end(&self) {
-        self.disk.disconnect();
+    pub(crate) fn close(&self) {
+        self.source.disconnect();
         self.copy.disconnect();
     }
 
     /// Returns the alignment of reads and writes in bytes: the larger of the two sector sizes.
     fn unit(&self) -> u64 {
-        u64::from(self.disk.sector_bytes().max(self.copy.sector_bytes()).max(1))
+        u64::from(self.source.sector_bytes().max(self.copy.sector_bytes()).max(1))
     }
 
     /// Marks the regions of the disk that are allocated. `is_comparing` is called between queries
     /// and returns false to stop. Fails if a query fails.
-    pub(crate) fn compare(
+    pub(crate) fn mark_allocated(
         &self,
         dirty: &DirtyMap,
         is_comparing: impl Fn() -> bool,
     ) -> Result<(), MirrorError> {
         let mut offset = 0;
-        while offset < dirty.size() && is_comparing() {
-            let len = LOOK_BYTES.min(dirty.size().saturating_sub(offset));
+        while offset < dirty.size_bytes() && is_comparing() {
+            let len = LOOK_BYTES.min(dirty.size_bytes().saturating_sub(offset));
             let Some(range) = ByteRange::new(offset, len) else { return Ok(()) };
-            let mut extents = self.disk.allocation(range).map_err(MirrorError::Read)?;
+            let mut extents = self.source.allocation(range).map_err(MirrorError::Read)?;
             if extents.iter().all(|extent| extent.len == 0) {
                 extents = vec![AllocationExtent { allocation: Allocation::Data, len }];
             }
@@ -79,7 +79,7 @@ impl Pair {
         let mut has_data = vec![false; usize::try_from(range.len().div_ceil(unit)).unwrap_or(0)];
         let mut remaining = range;
         while !remaining.is_empty() {
-            let mut extents = self.disk.allocation(remaining).map_err(MirrorError::Read)?;
+            let mut extents = self.source.allocation(remaining).map_err(MirrorError::Read)?;
             if extents.iter().all(|extent| extent.len == 0) {
                 extents =
                     vec![AllocationExtent { allocation: Allocation::Data, len: remaining.len() }];
@@ -102,7 +102,7 @@ impl Pair {
         let mut remaining = range;
         while !remaining.is_empty() {
             let (piece, after) = remaining.split_at(DISK_CLIENT_REQUEST_BYTES_MAX);
-            self.disk.read(piece, bytes).map_err(MirrorError::Read)?;
+            self.source.read(piece, bytes).map_err(MirrorError::Read)?;
             if bytes.iter().all(|byte| *byte == 0) {
                 self.copy.write_zeroes(piece).map_err(MirrorError::Write)?;
             } else {

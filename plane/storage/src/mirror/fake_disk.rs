@@ -72,7 +72,7 @@ impl FakeDisk {
             return disconnected();
         }
         match self.fails.load(Ordering::Relaxed) {
-            true => Err(DiskClientError::Refused("broken".to_owned())),
+            true => Err(DiskClientError::RequestFailed("broken".to_owned())),
             false => Ok(()),
         }
     }
@@ -82,7 +82,7 @@ impl FakeDisk {
 pub(crate) struct FakeClient(pub(crate) Arc<FakeDisk>);
 
 impl DiskClient for FakeClient {
-    fn bytes(&self) -> u64 {
+    fn size_bytes(&self) -> u64 {
         self.0.content.lock().unwrap().0.len() as u64
     }
 

@@ -28,11 +28,11 @@ pub enum MirrorError {
     Write(DiskClientError),
     /// The sizes of disk and copy differ.
     #[error("the copy has {copy} bytes, but the disk has {disk}; create the copy again")]
-    Sizes {
+    SizesDiffer {
         /// Size of the disk in bytes.
-        disk: u64,
+        disk_bytes: u64,
         /// Size of the copy in bytes.
-        copy: u64,
+        copy_bytes: u64,
     },
     /// The system refused to create a thread.
     #[error("the host cannot start a thread to copy the disk: {0}")]
@@ -40,11 +40,11 @@ pub enum MirrorError {
     /// This number of requests of the disk's clients had not completed at the end of the time
     /// limit.
     #[error("{0} requests of the disk were still in flight; stop its clients first")]
-    InUse(usize),
+    RequestsInFlight(usize),
     /// This number of changed bytes remained at the end of the time limit.
     #[error("{0} bytes of the disk were not copied when the time limit expired")]
-    NotInTime(u64),
+    BytesRemaining(u64),
     /// The connection to the disk or to its copy was closed.
     #[error("the copy of the disk was ended: {0}")]
-    Ended(String),
+    ConnectionClosed(String),
 }

@@ -197,7 +197,7 @@ fn a_connection_that_does_not_reply_does_not_block_the_end_of_a_copy() {
         }
         let until = Instant::now() + Duration::from_millis(50);
         let remaining = if at_finish { 0 } else { REGION };
-        assert_eq!(mirror.finish(until, || Ok(0)), Err(MirrorError::NotInTime(remaining)));
+        assert_eq!(mirror.finish(until, || Ok(0)), Err(MirrorError::BytesRemaining(remaining)));
         let before = Instant::now();
         drop(mirror);
         assert!(
@@ -212,7 +212,7 @@ fn finishing_waits_for_requests_in_flight_and_copies_their_changes() {
     let bench = Bench::new();
     let mirror = bench.start();
     let until = Instant::now() + Duration::from_millis(20);
-    assert_eq!(mirror.finish(until, || Ok(3)), Err(MirrorError::InUse(3)));
+    assert_eq!(mirror.finish(until, || Ok(3)), Err(MirrorError::RequestsInFlight(3)));
     let mut remaining = 3;
     let in_flight = || {
         remaining -= usize::from(remaining > 0);
@@ -223,7 +223,7 @@ fn finishing_waits_for_requests_in_flight_and_copies_their_changes() {
     let until = Instant::now() + Duration::from_millis(200);
     let result = mirror.finish(until, in_flight);
     // The time limit may also pass before the last of the three requests has completed.
-    let is_late = matches!(result, Err(MirrorError::NotInTime(_) | MirrorError::InUse(_)));
+    let is_late = matches!(result, Err(MirrorError::BytesRemaining(_) | MirrorError::RequestsInFlight(_)));
     assert!(is_late, "{result:?}");
     let mut remaining = 3;
     let in_flight = || {
@@ -235,7 +235,7 @@ fn finishing_waits_for_requests_in_flight_and_copies_their_changes() {
     };
     mirror.finish(Instant::now() + PATIENCE, in_flight).unwrap();
     bench.assert_same();
-    let end_error = || Err(MirrorError::Ended("it is gone".to_owned()));
+    let end_error = || Err(MirrorError::ConnectionClosed("it is gone".to_owned()));
     assert_eq!(mirror.finish(Instant::now() + PATIENCE, end_error), end_error().map(drop));
 }
 
@@ -244,7 +244,7 @@ fn a_copy_of_another_size_is_refused() {
     let disk = Box::new(FakeClient(FakeDisk::new(SIZE)));
     let copy = Box::new(FakeClient(FakeDisk::new(SIZE + 512)));
     let error = Mirror::start(disk, copy, Arc::new(DirtyMap::new(SIZE))).err().unwrap();
-    assert_eq!(error, MirrorError::Sizes { disk: SIZE, copy: SIZE + 512 });
+    assert_eq!(error, MirrorError::SizesDiffer { disk_bytes: SIZE, copy_bytes: SIZE + 512 });
 }
 
 proptest! {

@@ -8,7 +8,7 @@ use suimon_ports::DiskClient;
 use suimon_storage_engine::DirtyMap;
 
 use super::claims::{Claim, Claims};
-use super::copy::Pair;
+use super::copy::SourceAndCopy;
 use super::progress::{MirrorError, MirrorProgress};
 
 /// Number of copying threads, each with one request in flight.
@@ -50,7 +50,7 @@ struct State {
 }
 
 struct Inside {
-    pair: Pair,
+    pair: SourceAndCopy,
     dirty: Arc<DirtyMap>,
     state: Mutex<State>,
     changed: Condvar,
@@ -73,9 +73,9 @@ impl Mirror {
         copy: Box<dyn DiskClient>,
         dirty: Arc<DirtyMap>,
     ) -> Result<Self, MirrorError> {
-        let sizes = (disk.bytes(), copy.bytes());
-        if sizes.0 != sizes.1 || sizes.0 != dirty.size() {
-            return Err(MirrorError::Sizes { disk: dirty.size(), copy: sizes.1 });
+        let sizes = (disk.size_bytes(), copy.size_bytes());
+        if sizes.0 != sizes.1 || sizes.0 != dirty.size_bytes() {
+            return Err(MirrorError::SizesDiffer { disk_bytes: dirty.size_bytes(), copy_bytes: sizes.1 });
         }
         let now = Instant::now();
         let state = State {
@@ -87,7 +87,7 @@ impl Mirror {
             pass_began: now,
         };
         let shared = Arc::new(Inside {
-            pair: Pair { disk, copy },
+            pair: SourceAndCopy { source: disk, copy },
             dirty,
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -111,7 +111,7 @@ impl Mirror {
         MirrorProgress {
             copied_bytes: state.copied_bytes,
             remaining_bytes: if state.stage == Stage::Looking {
-                dirty.size()
+                dirty.size_bytes()
             } else {
                 remaining_bytes
             },
@@ -142,7 +142,7 @@ impl Mirror {
             drop(state);
             copy_result?;
             // Changes by requests that complete meanwhile are copied too, until the time limit.
-            if in_flight()? == 0 && self.inside.dirty.marks() == 0 {
+            if in_flight()? == 0 && self.inside.dirty.marked_region_count() == 0 {
                 return Ok(());
             }
         }
@@ -162,7 +162,7 @@ impl Mirror {
                 return Err(failure);
             }
             if Instant::now() >= until {
-                return Err(MirrorError::InUse(requests));
+                return Err(MirrorError::RequestsInFlight(requests));
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -176,7 +176,7 @@ impl Mirror {
             if let Some(failure) = &state.failure {
                 return Err(failure.clone());
             }
-            let is_copied = dirty.marks() == 0 && state.claims.is_empty();
+            let is_copied = dirty.marked_region_count() == 0 && state.claims.is_empty();
             match state.stage {
                 Stage::Flushed => return Ok(()),
                 Stage::Copying => state.stage = Stage::Finishing,
@@ -187,7 +187,7 @@ impl Mirror {
             let remaining_time = until.saturating_duration_since(Instant::now());
             if remaining_time.is_zero() {
                 let remaining_bytes = dirty.dirty_bytes().saturating_add(state.claims.bytes());
-                return Err(MirrorError::NotInTime(remaining_bytes));
+                return Err(MirrorError::BytesRemaining(remaining_bytes));
             }
             let wait_result = changed.wait_timeout(state, remaining_time.min(PASS_MIN));
             state = wait_result.unwrap_or_else(PoisonError::into_inner).0;
@@ -198,7 +198,7 @@ impl Mirror {
 impl Drop for Mirror {
     fn drop(&mut self) {
         self.inside.lock().stage = Stage::Ended;
-        self.inside.pair.end();
+        self.inside.pair.close();
         self.inside.changed.notify_all();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
@@ -223,7 +223,7 @@ impl Inside {
     fn run_thread(&self, looks_first: bool) {
         if looks_first {
             let is_comparing = || self.lock().stage == Stage::Looking;
-            let comparison = self.pair.compare(&self.dirty, is_comparing);
+            let comparison = self.pair.mark_allocated(&self.dirty, is_comparing);
             let mut state = self.lock();
             if state.stage == Stage::Looking {
                 state.stage = Stage::Copying;
@@ -279,7 +279,7 @@ impl Inside {
             let now = Instant::now();
             let is_due = state.stage == Stage::Finishing || now >= state.not_before;
             if state.stage != Stage::Looking && is_due {
-                if let Some(claim) = state.claims.take(&self.dirty) {
+                if let Some(claim) = state.claims.claim_next(&self.dirty) {
                     return Task::Copy(claim);
                 }
                 state.not_before = (state.pass_began + PASS_MIN).max(now);
@@ -301,7 +301,7 @@ impl Inside {
             state.failure.get_or_insert(error);
         }
         drop(state);
-        self.pair.end();
+        self.pair.close();
         self.changed.notify_all();
     }
 }

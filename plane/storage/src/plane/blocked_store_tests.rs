@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use suimon_ports::WorkerTasks;
+use suimon_ports::WorkerTaskFactory;
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_engine::StoreRole;
 use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
@@ -18,22 +18,22 @@ use suimon_storage_qos::{
 use crate::command::queue_key::QueueKey;
 use crate::command::wait_limits::SHARE_WAIT_MAX;
 use crate::plane::test_workers::{
-    LIMIT, STORE, Source, StopOnDrop, Worker, close, plane_with_long_waits, raw_disk, submit,
+    TEST_TIMEOUT, STORE, FakeIoSource, StopOnDrop, Worker, close, plane_with_long_waits, raw_disk, submit,
     take_and_close, two_disks, wait_for_completion, wait_until,
 };
 use crate::{PlaneError, PlaneNotice, StoragePlane, VIEW_WAIT_MAX};
 
 const OTHER_STORE: StoreId = StoreId(8);
-const STOPPED: TimedRateLimit = TimedRateLimit { leased: None, reserved_iops: 0, later: None };
+const STOPPED: TimedRateLimit = TimedRateLimit { leased_iops_until: None, reserved_iops: 0, next_iops_from: None };
 
 fn propose(plane: &StoragePlane, store: StoreId, disk: DiskId) {
     let assigned = LimitsSource::Own(Limits::default());
-    plane.propose(store, &[Proposal::Disk(disk, assigned)], false).unwrap();
+    plane.apply_proposals(store, &[Proposal::SetDisk(disk, assigned)], false).unwrap();
 }
 
 /// Creates two workers and two stores. The disk of the first store is on the first worker.
 fn one_disk() -> (StoragePlane, StopOnDrop) {
-    one_disk_on(StoragePlane::new(Arc::new(Source)))
+    one_disk_on(StoragePlane::new(Arc::new(FakeIoSource)))
 }
 
 fn one_disk_on(plane: StoragePlane) -> (StoragePlane, StopOnDrop) {
@@ -59,7 +59,7 @@ fn begin<T: Send + 'static>(
 }
 
 fn end<T>(reports: &Receiver<T>) -> T {
-    reports.recv_timeout(LIMIT).expect("an operation waits for the worker")
+    reports.recv_timeout(TEST_TIMEOUT).expect("an operation waits for the worker")
 }
 
 fn attach(plane: &StoragePlane, disk: DiskId) -> Arc<Mutex<Client>> {
@@ -107,10 +107,10 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
     let (plane, workers) = one_disk();
     workers.0[0].set_stalled(true);
     propose(&plane, STORE, DiskId(1));
-    plane.0.waits.take_expired();
+    plane.0.wait_limits.take_expired();
     let result = end(&begin(&plane, |plane| add(plane, 1, STORE)));
     assert!(matches!(result, Err(PlaneError::WorkerBlocked(WorkerId(0)))), "{result:?}");
-    assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
+    assert_eq!(plane.0.wait_limits.take_expired(), [SHARE_WAIT_MAX]);
     // A maximum does not wait for the worker then.
     end(&begin(&plane, |plane| {
         plane.set_cap(STORE, Some(STOPPED));
@@ -123,7 +123,7 @@ fn a_further_worker_waits_once_for_a_blocked_only_user() {
         assert!(matches!(result, Err(PlaneError::WorkerBlocked(_))));
     }
     assert_eq!(workers.0[0].wakes(), wakes);
-    assert_eq!(plane.0.waits.take_expired(), []);
+    assert_eq!(plane.0.wait_limits.take_expired(), []);
     // The worker remains the only user, or the disk is added, when it proceeds.
     workers.0[0].set_stalled(false);
     let is_sole = |plane: &StoragePlane| {
@@ -148,7 +148,7 @@ fn changes_of_a_store_wait_for_its_blocked_worker_together() {
     let (plane, workers) = one_disk();
     workers.0[0].set_stalled(true);
     propose(&plane, STORE, DiskId(1));
-    plane.0.waits.take_expired();
+    plane.0.wait_limits.take_expired();
     let wakes = workers.0[0].wakes();
     let joining = begin(&plane, |plane| add(plane, 1, STORE));
     wait_until(|| workers.0[0].wakes() > wakes);
@@ -163,7 +163,7 @@ fn changes_of_a_store_wait_for_its_blocked_worker_together() {
     assert!(matches!(end(&joining), Err(PlaneError::WorkerBlocked(WorkerId(0)))));
     // These disks have no limits on the store.
     others.iter().for_each(|other| drop(end(other).unwrap_err()));
-    assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
+    assert_eq!(plane.0.wait_limits.take_expired(), [SHARE_WAIT_MAX]);
     workers.0[0].set_stalled(false);
     take_and_close(&plane, DiskId(0));
 }
@@ -177,13 +177,13 @@ fn waits_for_a_blocked_worker_do_not_add_up_over_its_stores() {
     propose(&plane, STORE, DiskId(1));
     propose(&plane, OTHER_STORE, DiskId(3));
     workers.0[0].set_stalled(true);
-    plane.0.waits.take_expired();
+    plane.0.wait_limits.take_expired();
     for (disk, store) in [(1, STORE), (3, OTHER_STORE)] {
         let result = end(&begin(&plane, move |plane| add(plane, disk, store)));
         assert!(matches!(result, Err(PlaneError::WorkerBlocked(WorkerId(0)))), "{result:?}");
         end(&begin(&plane, move |plane| plane.set_cap(store, Some(STOPPED))));
     }
-    assert_eq!(plane.0.waits.take_expired(), [SHARE_WAIT_MAX]);
+    assert_eq!(plane.0.wait_limits.take_expired(), [SHARE_WAIT_MAX]);
     workers.0[0].set_stalled(false);
     for (disk, store) in [(1, STORE), (3, OTHER_STORE)] {
         plane.set_cap(store, None);
@@ -197,7 +197,7 @@ fn waits_for_a_blocked_worker_do_not_add_up_over_its_stores() {
 #[test]
 fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
     for retires in [false, true] {
-        let plane = StoragePlane::new(Arc::new(Source));
+        let plane = StoragePlane::new(Arc::new(FakeIoSource));
         let workers = StopOnDrop([0, 1, 2].map(|id| Worker::start(&plane, id)).into());
         plane.add_store(STORE, StoreSpec::default()).unwrap();
         plane.set_capacity(STORE, Capacity::Declared(10_000));
@@ -210,7 +210,7 @@ fn a_disk_moves_while_another_user_of_its_store_is_blocked() {
         wait_until(|| workers_of_disks() == [0, 1]);
         workers.0[1].set_stalled(true);
         end(&begin(&plane, move |plane| match retires {
-            true => assert_eq!(plane.retire(&[WorkerId(0)]), []),
+            true => assert_eq!(plane.retire_workers(&[WorkerId(0)]), []),
             false => plane.move_disk(DiskId(0), WorkerId(2)).unwrap(),
         }));
         let mut notices = std::iter::from_fn(|| plane.poll_notice());
@@ -259,8 +259,8 @@ fn a_maximum_does_not_wait_for_a_blocked_only_user_and_applies_when_it_proceeds(
                 limits: Limits::default(),
             };
             let assigned = LimitsSource::Policy(policy);
-            let proposals = [Proposal::Policy(policy, spec), Proposal::Disk(DiskId(0), assigned)];
-            plane.propose(STORE, &proposals, false).unwrap();
+            let proposals = [Proposal::SetPolicy(policy, spec), Proposal::SetDisk(DiskId(0), assigned)];
+            plane.apply_proposals(STORE, &proposals, false).unwrap();
         }
         let set = move |plane: &StoragePlane, iops: Option<u64>| {
             if is_part {
@@ -274,9 +274,9 @@ fn a_maximum_does_not_wait_for_a_blocked_only_user_and_applies_when_it_proceeds(
         workers.0[0].set_stalled(true);
         submit(&client, 3, WRITE, 0);
         // The first change waits for a bounded time, and the others not at all.
-        plane.0.waits.take_expired();
+        plane.0.wait_limits.take_expired();
         end(&begin(&plane, move |plane| set(plane, Some(9000))));
-        let expired_waits = plane.0.waits.take_expired();
+        let expired_waits = plane.0.wait_limits.take_expired();
         assert!(
             !expired_waits.is_empty() && expired_waits.iter().sum::<Duration>() <= VIEW_WAIT_MAX,
             "{expired_waits:?}"
@@ -308,7 +308,7 @@ fn delivered(plane: &StoragePlane) -> Option<BTreeMap<DiskId, u64>> {
     let views = plane.stores();
     let reporters: Vec<_> = views.iter().filter(|view| !view.flows.is_empty()).collect();
     let [reporter] = reporters[..] else { return None };
-    let flows = reporter.flows.iter().map(|flow| (flow.disk, flow.done.delivered));
+    let flows = reporter.flows.iter().map(|flow| (flow.disk, flow.counters.delivered_operations));
     Some(flows.collect()).filter(|_| reporter.is_current)
 }
 
@@ -344,6 +344,6 @@ fn the_state_of_disks_is_current_while_a_member_of_the_store_is_blocked() {
             delivered(&plane)
                 .is_some_and(|delivered_counts| delivered_counts.get(&other) == Some(&4))
         });
-        close(plane.take_disk(other).unwrap());
+        close(plane.remove_disk(other).unwrap());
     }
 }

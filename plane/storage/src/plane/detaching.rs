@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use suimon_ports::{AlreadyDetached, DetachingQueue};
+use suimon_ports::{CompletedDetachment, DetachingQueue};
 use suimon_quantity::DiskId;
 
 use crate::command::Command;
@@ -36,8 +36,8 @@ impl DetachingQueue for DetachState {
         match self.answer.recv_timeout(at_most) {
             Ok(()) | Err(RecvTimeoutError::Disconnected) => true,
             Err(RecvTimeoutError::Timeout) => {
-                let is_blocked = || self.worker.is_blocked(self.plane.0.waits.command);
-                self.record.is_ending.load(Ordering::Relaxed)
+                let is_blocked = || self.worker.is_blocked(self.plane.0.wait_limits.command_wait_max);
+                self.record.is_being_removed.load(Ordering::Relaxed)
                     && (self.plane.is_stalled(self.disk) || is_blocked())
             }
         }
@@ -52,8 +52,8 @@ impl StoragePlane {
         let Some(detaching) = self.request_detach(disk, which) else { return };
         let is_a_vms = !matches!(which, QueueSelection::Clients);
         loop {
-            let is_ending = detaching.record.is_ending.load(Ordering::Relaxed);
-            let waited = self.wait_for_disk(disk, &detaching.worker, &detaching.answer);
+            let is_ending = detaching.record.is_being_removed.load(Ordering::Relaxed);
+            let waited = self.wait_for_disk_reply(disk, &detaching.worker, &detaching.answer);
             let is_late = matches!(waited, Err(PlaneError::Stalled | PlaneError::NoResponse(_)));
             if !is_late || !is_a_vms || is_ending {
                 return;
@@ -75,16 +75,16 @@ impl StoragePlane {
     ) -> Box<dyn DetachingQueue> {
         match self.request_detach(disk, which) {
             Some(detaching) => Box::new(detaching),
-            None => Box::new(AlreadyDetached),
+            None => Box::new(CompletedDetachment),
         }
     }
 
     fn request_detach(&self, disk: DiskId, which: QueueSelection) -> Option<DetachState> {
-        let record = self.record(disk).ok()?;
+        let record = self.disk_record(disk).ok()?;
         let owner = lock(&record.owner);
-        let worker_channel = owner.and_then(|owner| self.channel(owner))?;
+        let worker_channel = owner.and_then(|owner| self.worker_channel(owner))?;
         let (reply, answer) = channel();
-        worker_channel.send(Command::Detach(disk, which, reply));
+        worker_channel.send(Command::DetachQueues(disk, which, reply));
         drop(owner);
         Some(DetachState { plane: self.clone(), disk, record, worker: worker_channel, answer })
     }

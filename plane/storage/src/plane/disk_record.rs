@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use suimon_quantity::{StoreId, WorkerId};
 
-use crate::command::pending_changes::PendingPolicy;
+use crate::command::pending_changes::PendingFullStorePolicy;
 
 /// Interval of the attempts to lock [`DiskRecord::owner`].
 const ATTACH_EVERY: Duration = Duration::from_millis(5);
@@ -21,17 +21,17 @@ pub(crate) struct DiskRecord {
     /// `owner` is locked.
     pub(crate) is_suspended: AtomicBool,
     /// Policy for a full store, in case the worker has not applied it yet.
-    pub(crate) full: Arc<PendingPolicy>,
+    pub(crate) pending_full_store_policy: Arc<PendingFullStorePolicy>,
     /// State of a copy of the disk. Changed only while `owner` is locked.
     pub(crate) mirror: Mutex<MirrorRecord>,
     /// True once the disk is being taken out of service, so that detaching its queues does not wait
     /// for a stalled disk.
-    pub(crate) is_ending: AtomicBool,
+    pub(crate) is_being_removed: AtomicBool,
 }
 
 impl DiskRecord {
     /// Locks `owner`; returns `None` if another thread holds it for longer than `limit`.
-    pub(crate) fn owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<WorkerId>>> {
+    pub(crate) fn lock_owner_within(&self, limit: Duration) -> Option<MutexGuard<'_, Option<WorkerId>>> {
         let deadline = Instant::now() + limit;
         loop {
             match self.owner.try_lock() {
@@ -47,11 +47,11 @@ impl DiskRecord {
 /// State of a disk copy (mirror job) in the control plane.
 #[derive(Default)]
 pub(crate) struct MirrorRecord {
-    pub(crate) is_on: bool,
+    pub(crate) is_active: bool,
 }
 
 impl MirrorRecord {
-    pub(crate) const fn is_on(&self) -> bool {
-        self.is_on
+    pub(crate) const fn is_active(&self) -> bool {
+        self.is_active
     }
 }

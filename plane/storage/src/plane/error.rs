@@ -6,24 +6,24 @@ use suimon_quantity::WorkerId;
 use suimon_storage_qos::AdmissionError;
 use thiserror::Error;
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 
 /// Disk that could not be taken into service.
-pub struct NotServed {
+pub struct AddDiskError {
     /// Error that prevented the operation.
     pub error: PlaneError,
     /// Images of the disk, which the caller must close. `None` if a worker that does not respond
     /// has them: the plane closes them when the worker proceeds.
-    pub spec: Option<DiskSpec>,
+    pub spec: Option<LayerStack>,
 }
 
-impl fmt::Debug for NotServed {
+impl fmt::Debug for AddDiskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl fmt::Display for NotServed {
+impl fmt::Display for AddDiskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
@@ -38,7 +38,7 @@ pub enum PlaneError {
     NoSuchDisk,
     /// A disk with this identifier is in service already.
     #[error("the disk is already in service")]
-    InService,
+    AlreadyInService,
     /// The store does not exist, or has no limits for the disk.
     #[error(
         "the scheduler of the disk's store is missing, or has no limits for the disk; `suimon \
@@ -66,10 +66,10 @@ pub enum PlaneError {
         "a worker cannot create an io_uring: {0}; check `kernel.io_uring_disabled` and \
          RLIMIT_NOFILE"
     )]
-    Io(io::Error),
+    CreateIo(io::Error),
     /// The worker's I/O refused a file of the disk.
     #[error("a worker cannot use the disk's file for I/O: {0}")]
-    File(io::Error),
+    FileRefused(io::Error),
     /// The disk is already suspended by another operation.
     #[error("the disk is suspended while a job works on its files; retry when it has ended")]
     Suspended,
@@ -78,14 +78,14 @@ pub enum PlaneError {
         "the disk is being copied to another node; wait until the migration has ended, or cancel \
          it (`suimon operation list`)"
     )]
-    Mirrored,
+    MirrorInProgress,
     /// The disk's store has no free slot for a copy of the disk.
     #[error("the store of the disk has no free slot for the copy: {0}")]
-    NoRoom(AdmissionError),
+    NoFreeSlot(AdmissionError),
     /// Changes of the image could not be committed. The disk remains in service, and a notice
     /// states the reason.
     #[error("the disk's file could not be written, so the disk stays in service unchanged")]
-    NotDurable,
+    CommitFailed,
     /// A flush of the disk has failed. The disk remains in service for reads.
     #[error(
         "a flush of the disk has failed, so that its writes fail ({0}); repair the store and reopen the disk (suimon disk reopen)"

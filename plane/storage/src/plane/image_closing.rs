@@ -2,10 +2,10 @@
 
 use suimon_quantity::DiskId;
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 
 /// Closes the images of a disk that is out of service and has no caller that could close them.
-pub(crate) fn close_images(disk: DiskId, spec: DiskSpec) {
+pub(crate) fn close_images(disk: DiskId, spec: LayerStack) {
     if let Err(error) = suimon_image_files::close(spec, "its own image") {
         tracing::warn!(
             ?disk,

@@ -8,9 +8,9 @@ use std::thread::Builder;
 
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 
-use crate::command::offer::Offer;
+use crate::command::offer::RevocableValue;
 use crate::command::reply::LateReply;
-use crate::command::{Command, DetachedDisk, NotAttached};
+use crate::command::{Command, DetachedDisk, WorkerAddDiskError};
 use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
 use crate::plane::image_closing::close_images;
@@ -18,7 +18,7 @@ use crate::plane::notices::PlaneNotice;
 use crate::plane::{StoragePlane, lock};
 
 /// Late reply of a worker to a disk that was passed to it.
-pub(crate) type LateDisk = LateReply<Box<DetachedDisk>, Result<(), NotAttached>>;
+pub(crate) type LateDiskReply = LateReply<Box<DetachedDisk>, Result<(), WorkerAddDiskError>>;
 
 /// Executes `run` on a new thread for a disk. Returns false, with `run` dropped, if no thread can
 /// be created.
@@ -49,10 +49,10 @@ pub(crate) fn close_in_thread(disk: DiskId, detached: DetachedDisk) -> Receiver<
 }
 
 /// Returns the error and the disk if a worker has not added a disk; `None` if it was added.
-fn refused(reply: Result<Result<(), NotAttached>, Option<Box<DetachedDisk>>>) -> Refusal {
+fn refused(reply: Result<Result<(), WorkerAddDiskError>, Option<Box<DetachedDisk>>>) -> Refusal {
     match reply {
         Ok(Ok(())) => None,
-        Ok(Err(NotAttached { error, detached })) => Some((PlaneError::File(error), detached)),
+        Ok(Err(WorkerAddDiskError { error, detached })) => Some((PlaneError::FileRefused(error), detached)),
         Err(detached) => Some((PlaneError::NoWorker, detached)),
     }
 }
@@ -68,7 +68,7 @@ impl StoragePlane {
         &self,
         disk: DiskId,
         (record, worker): (Arc<DiskRecord>, WorkerId),
-        late_disk: LateDisk,
+        late_disk: LateDiskReply,
     ) {
         let plane = self.clone();
         in_thread(disk, move || {
@@ -83,7 +83,7 @@ impl StoragePlane {
                 }
                 is_owner
             };
-            plane.leave_if_any(record.store, worker);
+            plane.leave_store_if_any(record.store, worker);
             if let Some(detached) = detached {
                 close(disk, *detached);
             }
@@ -99,12 +99,12 @@ impl StoragePlane {
         &self,
         disk: DiskId,
         (store, worker): (Option<StoreId>, WorkerId),
-        late_disk: LateDisk,
+        late_disk: LateDiskReply,
     ) {
         let (reply, answer) = channel();
-        if let Some(worker_channel) = self.channel(worker) {
+        if let Some(worker_channel) = self.worker_channel(worker) {
             // The worker executes this command after the one that adds the disk.
-            worker_channel.send(Command::DetachDisk(disk, Offer::new(reply)));
+            worker_channel.send(Command::DetachDisk(disk, RevocableValue::new(reply)));
         }
         let plane = self.clone();
         in_thread(disk, move || {
@@ -112,7 +112,7 @@ impl StoragePlane {
                 None => answer.recv().ok().and_then(Result::ok),
                 Some((_, detached)) => detached.map(|detached| *detached),
             };
-            plane.leave_if_any(store, worker);
+            plane.leave_store_if_any(store, worker);
             if let Some(detached) = detached {
                 close(disk, detached);
             }
@@ -121,7 +121,7 @@ impl StoragePlane {
 
     /// Closes a disk when the worker that was requested to remove it has sent it. Waits on a
     /// thread.
-    pub(crate) fn close_later(
+    pub(crate) fn close_when_detached(
         &self,
         disk: DiskId,
         worker: WorkerId,
@@ -130,7 +130,7 @@ impl StoragePlane {
         let plane = self.clone();
         in_thread(disk, move || {
             let Ok(Ok(detached)) = answer.recv() else { return };
-            plane.leave_if_any(detached.index.map(|location| location.store), worker);
+            plane.leave_store_if_any(detached.store_slot.map(|location| location.store), worker);
             close(disk, detached);
         });
     }

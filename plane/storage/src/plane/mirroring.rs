@@ -31,7 +31,7 @@ const fn copied(disk: DiskId) -> DiskId {
 /// Returns the disk whose copy has this identifier in Storage QoS; `None` if it is the identifier
 /// of a disk itself.
 #[must_use]
-pub const fn copied_disk(number: DiskId) -> Option<DiskId> {
+pub const fn disk_of_copy(number: DiskId) -> Option<DiskId> {
     if number.0 & COPIED == 0 { None } else { Some(DiskId(number.0 & !COPIED)) }
 }
 
@@ -48,23 +48,23 @@ impl StoragePlane {
         disk: DiskId,
         dirty: Option<Arc<DirtyMap>>,
     ) -> Result<(), PlaneError> {
-        let record = self.record(disk)?;
+        let record = self.disk_record(disk)?;
         let owner = lock(&record.owner);
         let worker_channel =
-            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+            owner.and_then(|owner| self.worker_channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
         let mut mirror = lock(&record.mirror);
-        if mirror.is_on {
-            return Err(PlaneError::Mirrored);
+        if mirror.is_active {
+            return Err(PlaneError::MirrorInProgress);
         }
-        if worker_channel.is_blocked(self.0.waits.command) {
+        if worker_channel.is_blocked(self.0.wait_limits.command_wait_max) {
             return Err(PlaneError::NoResponse(worker_channel.id));
         }
         let slot = record.store.map(|store| self.add_flow(store, disk)).transpose()?.flatten();
         let mirrored = MirrorSettings { slot, dirty };
-        self.request(&worker_channel, |reply| Command::Mirror(disk, mirrored, reply)).inspect_err(
+        self.request(&worker_channel, |reply| Command::SetMirror(disk, mirrored, reply)).inspect_err(
             |_| {
                 // A worker that does not respond executes the command above before this one, or not
                 // at all.
@@ -72,7 +72,7 @@ impl StoragePlane {
                 self.remove_flow(&record, disk);
             },
         )?;
-        mirror.is_on = true;
+        mirror.is_active = true;
         Ok(())
     }
 
@@ -83,8 +83,8 @@ impl StoragePlane {
     /// # Errors
     /// The disk is not copied or not in service.
     pub fn attach_mirror(&self, disk: DiskId, queue: Box<dyn DiskQueue>) -> Result<(), PlaneError> {
-        let record = self.record(disk)?;
-        if !lock(&record.mirror).is_on {
+        let record = self.disk_record(disk)?;
+        if !lock(&record.mirror).is_active {
             return Err(PlaneError::NoSuchDisk);
         }
         self.attach_queue(disk, QueueKey::Mirror, queue)
@@ -95,12 +95,12 @@ impl StoragePlane {
     ///
     /// # Errors
     /// The disk is not in service, or its worker does not respond.
-    pub fn in_flight(&self, disk: DiskId) -> Result<usize, PlaneError> {
-        let record = self.record(disk)?;
+    pub fn requests_in_flight(&self, disk: DiskId) -> Result<usize, PlaneError> {
+        let record = self.disk_record(disk)?;
         let owner = lock(&record.owner);
         let worker_channel =
-            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
-        self.request(&worker_channel, |reply| Command::InFlight(disk, reply))
+            owner.and_then(|owner| self.worker_channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        self.request(&worker_channel, |reply| Command::CountRequestsInFlight(disk, reply))
     }
 
     /// Ends the copy of a disk: closes its connection, waits for its requests, and ends the marking
@@ -110,16 +110,16 @@ impl StoragePlane {
     /// The disk's store does not complete requests or its worker does not respond, so that requests
     /// of the copy may still be written. The call may be repeated.
     pub fn end_mirror(&self, disk: DiskId) -> Result<(), PlaneError> {
-        let Ok(record) = self.record(disk) else {
+        let Ok(record) = self.disk_record(disk) else {
             self.remove_flow_of_closed_disk(disk);
             return Ok(());
         };
         let owner = lock(&record.owner);
-        let worker_channel = owner.and_then(|owner| self.channel(owner));
-        let is_on = lock(&record.mirror).is_on;
+        let worker_channel = owner.and_then(|owner| self.worker_channel(owner));
+        let is_on = lock(&record.mirror).is_active;
         let result = worker_channel.map_or(Ok(()), |worker| self.end_on(&worker, disk, is_on));
         self.remove_flow(&record, disk);
-        lock(&record.mirror).is_on = false;
+        lock(&record.mirror).is_active = false;
         result
     }
 
@@ -130,12 +130,12 @@ impl StoragePlane {
         is_on: bool,
     ) -> Result<(), PlaneError> {
         // A blocked worker has received the commands of the earlier call already.
-        if !is_on && worker_channel.is_blocked(self.0.waits.command) {
+        if !is_on && worker_channel.is_blocked(self.0.wait_limits.command_wait_max) {
             return Err(PlaneError::NoResponse(worker_channel.id));
         }
         let (reply, answer) = channel();
-        worker_channel.send(Command::Detach(disk, QueueSelection::One(QueueKey::Mirror), reply));
-        let waited = self.wait_for_disk(disk, worker_channel, &answer);
+        worker_channel.send(Command::DetachQueues(disk, QueueSelection::One(QueueKey::Mirror), reply));
+        let waited = self.wait_for_disk_reply(disk, worker_channel, &answer);
         send_end(worker_channel, disk);
         match waited {
             Err(error @ (PlaneError::Stalled | PlaneError::NoResponse(_))) => Err(error),
@@ -148,9 +148,9 @@ impl StoragePlane {
     fn add_flow(&self, store: StoreId, disk: DiskId) -> Result<Option<DiskSlot>, PlaneError> {
         let limits =
             Limits { weight: Weight::new(WEIGHT).unwrap_or_default(), ..Limits::default() };
-        let proposal = Proposal::Disk(copied(disk), LimitsSource::Own(limits));
-        self.propose(store, &[proposal], false).map_err(PlaneError::NoRoom)?;
-        Ok(self.slot(store, copied(disk)))
+        let proposal = Proposal::SetDisk(copied(disk), LimitsSource::Own(limits));
+        self.apply_proposals(store, &[proposal], false).map_err(PlaneError::NoFreeSlot)?;
+        Ok(self.disk_slot(store, copied(disk)))
     }
 
     /// Removes the slot of a disk's copy from the disk's store. Does not access other stores: the
@@ -169,9 +169,9 @@ impl StoragePlane {
     }
 
     fn remove_flow_from(&self, store: StoreId, disk: DiskId) {
-        if self.slot(store, copied(disk)).is_some() {
+        if self.disk_slot(store, copied(disk)).is_some() {
             // The removal of an existing slot is always permitted.
-            let _ = self.propose(store, &[Proposal::RemoveDisk(copied(disk))], false);
+            let _ = self.apply_proposals(store, &[Proposal::RemoveDisk(copied(disk))], false);
         }
     }
 }
@@ -179,7 +179,7 @@ impl StoragePlane {
 /// Ends the copy of a disk on its worker, without waiting for it. Has no effect if the disk is not
 /// copied.
 fn send_end(worker: &WorkerChannel, disk: DiskId) {
-    worker.send(Command::Mirror(disk, MirrorSettings::default(), channel().0));
+    worker.send(Command::SetMirror(disk, MirrorSettings::default(), channel().0));
 }
 
 #[cfg(test)]
@@ -189,6 +189,6 @@ mod tests {
     #[test]
     fn a_copy_of_a_disk_has_its_own_identifier() {
         let disk = DiskId(7);
-        assert_eq!((copied_disk(disk), copied_disk(copied(disk))), (None, Some(disk)));
+        assert_eq!((disk_of_copy(disk), disk_of_copy(copied(disk))), (None, Some(disk)));
     }
 }

@@ -34,29 +34,29 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use suimon_image_files::DiskSpec;
-use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIoSource};
+use suimon_image_files::LayerStack;
+use suimon_ports::{DetachingQueue, DiskQueue, DiskQueueHost, FileIoFactory};
 use suimon_quantity::{DiskId, StoreId, WorkerId};
-use suimon_recording::Sink;
-use suimon_storage_engine::{DiskLocation, FullPolicy};
+use suimon_recording::RecordSink;
+use suimon_storage_engine::{StoreDiskSlot, FullStorePolicy};
 
 use crate::command::channel::WorkerChannel;
 use crate::command::queue_key::{QueueKey, QueueSelection};
 use crate::command::wait_limits::{COMMAND_WAIT_MAX, SHARE_WAIT_MAX, WaitLimits};
 use crate::command::{Command, DetachedDisk, MirrorSettings};
 use crate::plane::disk_record::DiskRecord;
-use crate::plane::error::{NotServed, PlaneError};
-use crate::plane::notices::{NoticeSender, PlaneNotice};
+use crate::plane::error::{AddDiskError, PlaneError};
+use crate::plane::notices::{NoticeQueue, PlaneNotice};
 use crate::plane::store_record::StoreEntry;
 pub(crate) use crate::sync::lock;
 
 /// Maximum time for which the attachment of a client blocks while its disk is being moved,
 /// suspended or closed.
-pub(crate) const ATTACH_MAX: Duration = Duration::from_secs(10);
+pub(crate) const ATTACH_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Handle of all disks of a host that are in service. Clones are handles of the same disks.
 ///
-/// Workers are added and removed by [`WorkerTasks`](suimon_ports::WorkerTasks), queues of disks by
+/// Workers are added and removed by [`WorkerTaskFactory`](suimon_ports::WorkerTaskFactory), queues of disks by
 /// [`DiskQueueHost`] and [`StoragePlane::attach_client`].
 #[derive(Clone)]
 pub struct StoragePlane(pub(crate) Arc<Inner>);
@@ -67,35 +67,35 @@ pub struct StoragePlane(pub(crate) Arc<Inner>);
 /// store. The time is bounded: `waits` states how long a thread waits for a worker that does not
 /// respond.
 pub(crate) struct Inner {
-    io: Arc<dyn FileIoSource>,
+    io: Arc<dyn FileIoFactory>,
     /// Sink for the recording of scheduler decisions; `None` if they are not recorded.
-    recording: Option<Arc<dyn Sink>>,
+    recording: Option<Arc<dyn RecordSink>>,
     pub(crate) stores: Mutex<BTreeMap<StoreId, Arc<StoreEntry>>>,
     pub(crate) channels: Mutex<BTreeMap<WorkerId, Arc<WorkerChannel>>>,
     pub(crate) disks: Mutex<BTreeMap<DiskId, Arc<DiskRecord>>>,
-    pub(crate) notices: Arc<NoticeSender>,
+    pub(crate) notices: Arc<NoticeQueue>,
     clients: AtomicU64,
-    pub(crate) waits: WaitLimits,
+    pub(crate) wait_limits: WaitLimits,
 }
 
 impl StoragePlane {
     /// Creates a plane without disks and workers. `io` creates the file I/O of the workers.
     #[must_use]
-    pub fn new(io: Arc<dyn FileIoSource>) -> Self {
-        Self::recorded(io, None)
+    pub fn new(io: Arc<dyn FileIoFactory>) -> Self {
+        Self::with_recording(io, None)
     }
 
     /// Creates a plane without disks and workers that records inputs and decisions of the stores'
     /// schedulers to `recording`.
     #[must_use]
-    pub fn recorded(io: Arc<dyn FileIoSource>, recording: Option<Arc<dyn Sink>>) -> Self {
-        Self::with_waits(io, recording, WaitLimits::new(SHARE_WAIT_MAX, COMMAND_WAIT_MAX))
+    pub fn with_recording(io: Arc<dyn FileIoFactory>, recording: Option<Arc<dyn RecordSink>>) -> Self {
+        Self::with_wait_limits(io, recording, WaitLimits::new(SHARE_WAIT_MAX, COMMAND_WAIT_MAX))
     }
 
     /// Creates a plane with these limits of the time for which it waits for workers.
-    pub(crate) fn with_waits(
-        io: Arc<dyn FileIoSource>,
-        recording: Option<Arc<dyn Sink>>,
+    pub(crate) fn with_wait_limits(
+        io: Arc<dyn FileIoFactory>,
+        recording: Option<Arc<dyn RecordSink>>,
         waits: WaitLimits,
     ) -> Self {
         Self(Arc::new(Inner {
@@ -104,9 +104,9 @@ impl StoragePlane {
             stores: Mutex::default(),
             channels: Mutex::default(),
             disks: Mutex::default(),
-            notices: Arc::new(NoticeSender::default()),
+            notices: Arc::new(NoticeQueue::default()),
             clients: AtomicU64::new(0),
-            waits,
+            wait_limits: waits,
         }))
     }
 
@@ -121,43 +121,43 @@ impl StoragePlane {
     pub fn add_disk(
         &self,
         disk: DiskId,
-        spec: DiskSpec,
+        spec: LayerStack,
         store: Option<StoreId>,
-    ) -> Result<(), NotServed> {
-        let refused = |error, spec| Err(NotServed { error, spec: Some(spec) });
-        let slot = store.map(|store| (store, self.slot(store, disk)));
+    ) -> Result<(), AddDiskError> {
+        let refused = |error, spec| Err(AddDiskError { error, spec: Some(spec) });
+        let slot = store.map(|store| (store, self.disk_slot(store, disk)));
         let index = match slot {
             None => None,
-            Some((store, Some(slot))) => Some(DiskLocation { store, slot }),
+            Some((store, Some(slot))) => Some(StoreDiskSlot { store, slot }),
             Some((_, None)) => return refused(PlaneError::NoSuchStore, spec),
         };
         let record = Arc::new(DiskRecord {
             owner: Mutex::new(None),
             store,
             is_suspended: AtomicBool::new(spec.layers.is_empty()),
-            full: Arc::default(),
+            pending_full_store_policy: Arc::default(),
             mirror: Mutex::default(),
-            is_ending: AtomicBool::new(false),
+            is_being_removed: AtomicBool::new(false),
         });
         let mut owner = lock(&record.owner);
         match lock(&self.0.disks).entry(disk) {
             std::collections::btree_map::Entry::Occupied(_) => {
-                return refused(PlaneError::InService, spec);
+                return refused(PlaneError::AlreadyInService, spec);
             }
             std::collections::btree_map::Entry::Vacant(entry) => {
                 entry.insert(Arc::clone(&record));
             }
         }
-        let (full, mirror, queues) = (FullPolicy::default(), MirrorSettings::default(), Vec::new());
-        let detached = Box::new(DetachedDisk { spec, full, index, mirror, queues });
-        match self.place_disk(disk, detached) {
+        let (full, mirror, queues) = (FullStorePolicy::default(), MirrorSettings::default(), Vec::new());
+        let detached = Box::new(DetachedDisk { spec, full_store_policy: full, store_slot: index, mirror, queues });
+        match self.assign_disk(disk, detached) {
             Ok(worker) => {
                 *owner = Some(worker);
                 Ok(())
             }
             Err((error, detached)) => {
                 self.remove_record(disk, &record);
-                Err(NotServed { error, spec: detached.map(|detached| detached.spec) })
+                Err(AddDiskError { error, spec: detached.map(|detached| detached.spec) })
             }
         }
     }
@@ -170,19 +170,19 @@ impl StoragePlane {
     /// The disk is not in service, its store does not complete requests, or its worker does not
     /// respond. In the latter cases, the disk is closed when the store completes them and the
     /// worker proceeds.
-    pub fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
-        let record = self.record(disk)?;
+    pub fn remove_disk(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
+        let record = self.disk_record(disk)?;
         let mut owner = lock(&record.owner);
         let worker = owner.take().ok_or(PlaneError::NoSuchDisk)?;
         self.remove_record(disk, &record);
-        self.take(worker, disk).map(|detached| detached.spec)
+        self.remove_from_worker(worker, disk).map(|detached| detached.spec)
     }
 
     /// Announces that the disk will be taken out of service. From now on, detaching its queues does
     /// not wait for a stalled store.
     pub fn announce_removal(&self, disk: DiskId) {
-        if let Ok(record) = self.record(disk) {
-            record.is_ending.store(true, Ordering::Relaxed);
+        if let Ok(record) = self.disk_record(disk) {
+            record.is_being_removed.store(true, Ordering::Relaxed);
         }
     }
 
@@ -190,7 +190,7 @@ impl StoragePlane {
     /// disconnects. Returns its number among the disk's clients.
     ///
     /// # Errors
-    /// The disk does not exist, or another operation has used it for [`ATTACH_MAX`], because its
+    /// The disk does not exist, or another operation has used it for [`ATTACH_WAIT_MAX`], because its
     /// store does not complete requests.
     pub fn attach_client(
         &self,
@@ -207,7 +207,7 @@ impl StoragePlane {
     ///
     /// # Errors
     /// As [`StoragePlane::attach_client`].
-    pub fn attach_vm_client(
+    pub fn attach_emulated_disk_client(
         &self,
         disk: DiskId,
         queue: Box<dyn DiskQueue>,
@@ -222,13 +222,13 @@ impl StoragePlane {
     ///
     /// # Errors
     /// The disk is not in service.
-    pub fn set_full_policy(&self, disk: DiskId, policy: FullPolicy) -> Result<(), PlaneError> {
-        let record = self.record(disk)?;
+    pub fn set_full_store_policy(&self, disk: DiskId, policy: FullStorePolicy) -> Result<(), PlaneError> {
+        let record = self.disk_record(disk)?;
         let owner = lock(&record.owner);
         let worker_channel =
-            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
-        if record.full.set(policy) {
-            worker_channel.send(Command::Full(disk, Arc::clone(&record.full)));
+            owner.and_then(|owner| self.worker_channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+        if record.pending_full_store_policy.set(policy) {
+            worker_channel.send(Command::SetFullStorePolicy(disk, Arc::clone(&record.pending_full_store_policy)));
         }
         // The disk may be moved meanwhile: its worker executes its commands in order.
         drop(owner);
@@ -248,11 +248,11 @@ impl StoragePlane {
         self.0.notices.poll()
     }
 
-    pub(crate) fn channel(&self, id: WorkerId) -> Option<Arc<WorkerChannel>> {
+    pub(crate) fn worker_channel(&self, id: WorkerId) -> Option<Arc<WorkerChannel>> {
         lock(&self.0.channels).get(&id).map(Arc::clone)
     }
 
-    pub(crate) fn record(&self, disk: DiskId) -> Result<Arc<DiskRecord>, PlaneError> {
+    pub(crate) fn disk_record(&self, disk: DiskId) -> Result<Arc<DiskRecord>, PlaneError> {
         lock(&self.0.disks).get(&disk).map(Arc::clone).ok_or(PlaneError::NoSuchDisk)
     }
 
@@ -271,7 +271,7 @@ impl StoragePlane {
             }
         }
         let is_late =
-            |id: WorkerId| self.channel(id).is_some_and(|worker_channel| worker_channel.is_late());
+            |id: WorkerId| self.worker_channel(id).is_some_and(|worker_channel| worker_channel.has_overdue_reply());
         disks.into_iter().min_by_key(|(id, count)| (is_late(*id), *count, *id)).map(|(id, _)| id)
     }
 
@@ -281,16 +281,16 @@ impl StoragePlane {
         key: QueueKey,
         queue: Box<dyn DiskQueue>,
     ) -> Result<(), PlaneError> {
-        let record = self.record(disk)?;
+        let record = self.disk_record(disk)?;
         let owner = match key {
             QueueKey::Client(_) | QueueKey::EmulatedDisk(_) => {
-                record.owner_within(ATTACH_MAX).ok_or(PlaneError::Stalled)?
+                record.lock_owner_within(ATTACH_WAIT_MAX).ok_or(PlaneError::Stalled)?
             }
             // A VM cannot use the disk without this virtqueue.
             QueueKey::Ring(_) | QueueKey::Mirror => lock(&record.owner),
         };
         let worker_channel =
-            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+            owner.and_then(|owner| self.worker_channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         worker_channel.send(Command::AddQueue(disk, key, queue));
         Ok(())
     }

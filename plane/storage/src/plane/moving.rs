@@ -8,36 +8,36 @@ use std::sync::mpsc::channel;
 use suimon_quantity::{DiskId, StoreId, WorkerId};
 
 use crate::command::channel::WorkerChannel;
-use crate::command::offer::Offer;
+use crate::command::offer::RevocableValue;
 use crate::command::reply::PassResult;
 use crate::command::{Command, DetachedDisk};
 use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
-use crate::plane::late_replies::{LateDisk, close_in_thread};
+use crate::plane::late_replies::{LateDiskReply, close_in_thread};
 use crate::plane::{StoragePlane, lock};
 
 /// Reason why a worker has not confirmed a disk.
-pub(crate) enum NotPassed {
+pub(crate) enum PassDiskError {
     /// The worker does not have the disk. The disk is returned if the worker has not lost it.
     Refused(PlaneError, Option<Box<DetachedDisk>>),
     /// The worker has the disk, or will take it when it proceeds. It remains a user of the disk's
     /// store.
-    Late(PlaneError, LateDisk),
+    Late(PlaneError, LateDiskReply),
 }
 
 /// Reason why a worker has not returned a disk that was to be removed from it.
-pub(crate) enum NotReturned {
+pub(crate) enum RemoveDiskError {
     /// The disk remains in service on its worker.
     Remains(PlaneError),
     /// The worker removes the disk later, or does not have it. A disk that is removed later is
     /// closed then.
-    LeavesLater(PlaneError),
+    RemovedLaterOrMissing(PlaneError),
 }
 
-impl From<NotReturned> for PlaneError {
-    fn from(reason: NotReturned) -> Self {
+impl From<RemoveDiskError> for PlaneError {
+    fn from(reason: RemoveDiskError) -> Self {
         match reason {
-            NotReturned::Remains(error) | NotReturned::LeavesLater(error) => error,
+            RemoveDiskError::Remains(error) | RemoveDiskError::RemovedLaterOrMissing(error) => error,
         }
     }
 }
@@ -52,7 +52,7 @@ impl StoragePlane {
     /// there, or one of the workers does not respond. The disk then remains on its worker. If a
     /// worker stops responding while it takes over the disk, the disk belongs to it nevertheless.
     pub fn move_disk(&self, disk: DiskId, target: WorkerId) -> Result<(), PlaneError> {
-        let record = self.record(disk)?;
+        let record = self.disk_record(disk)?;
         let mut owner = lock(&record.owner);
         let source = owner.ok_or(PlaneError::NoSuchDisk)?;
         if source == target {
@@ -62,11 +62,11 @@ impl StoragePlane {
             return Err(PlaneError::Suspended);
         }
         // The disk does not pause if the other worker cannot serve it.
-        self.ensure_io(&self.channel(target).ok_or(PlaneError::NoWorker)?)?;
+        self.ensure_io(&self.worker_channel(target).ok_or(PlaneError::NoWorker)?)?;
         let detached = match self.withdraw(source, disk, true) {
             Ok(detached) => detached,
-            Err(NotReturned::Remains(error)) => return Err(error),
-            Err(NotReturned::LeavesLater(error)) => {
+            Err(RemoveDiskError::Remains(error)) => return Err(error),
+            Err(RemoveDiskError::RemovedLaterOrMissing(error)) => {
                 *owner = None;
                 self.remove_record(disk, &record);
                 return Err(match error {
@@ -79,31 +79,31 @@ impl StoragePlane {
         };
         // The worker remains a user of the store until the disk is on the other one. The other one
         // can therefore join the store, or the disk be returned, while further users are blocked.
-        let store = detached.index.map(|location| location.store);
+        let store = detached.store_slot.map(|location| location.store);
         let (error, detached) = match self.send_disk(target, disk, Box::new(detached)) {
             Ok(()) => {
-                self.leave_if_any(store, source);
+                self.leave_store_if_any(store, source);
                 *owner = Some(target);
                 return Ok(());
             }
-            Err(NotPassed::Late(error, late_disk)) => {
-                self.leave_if_any(store, source);
+            Err(PassDiskError::Late(error, late_disk)) => {
+                self.leave_store_if_any(store, source);
                 *owner = Some(target);
                 self.handle_late_reply(disk, (Arc::clone(&record), target), late_disk);
                 return Err(error);
             }
-            Err(NotPassed::Refused(error, detached)) => (error, detached),
+            Err(PassDiskError::Refused(error, detached)) => (error, detached),
         };
         let lost_disk = match detached.map(|detached| self.return_disk(source, disk, detached)) {
             Some(Ok(())) => return Err(error),
-            Some(Err(NotPassed::Late(_, late_disk))) => {
+            Some(Err(PassDiskError::Late(_, late_disk))) => {
                 self.handle_late_reply(disk, (Arc::clone(&record), source), late_disk);
                 return Err(error);
             }
-            Some(Err(NotPassed::Refused(_, lost_disk))) => lost_disk,
+            Some(Err(PassDiskError::Refused(_, lost_disk))) => lost_disk,
             None => None,
         };
-        self.leave_if_any(store, source);
+        self.leave_store_if_any(store, source);
         *owner = None;
         self.remove_record(disk, &record);
         if let Some(lost_disk) = lost_disk {
@@ -114,30 +114,30 @@ impl StoragePlane {
 
     /// Passes a new disk to the worker with the fewest disks that responds. Returns that worker. On
     /// error, returns the disk if possible; otherwise it is closed when the worker replies.
-    pub(super) fn place_disk(
+    pub(super) fn assign_disk(
         &self,
         disk: DiskId,
         mut detached: Box<DetachedDisk>,
     ) -> Result<WorkerId, (PlaneError, Option<Box<DetachedDisk>>)> {
         let (mut excluded, mut first) = (Vec::new(), None);
         while let Some(worker) = self.least_loaded_worker(&excluded) {
-            let store = detached.index.map(|location| location.store);
+            let store = detached.store_slot.map(|location| location.store);
             let equipped =
-                self.channel(worker).map_or(Err(PlaneError::NoWorker), |worker_channel| {
+                self.worker_channel(worker).map_or(Err(PlaneError::NoWorker), |worker_channel| {
                     self.ensure_io(&worker_channel)
                 });
             let result = match equipped {
                 Ok(()) => self.send_disk(worker, disk, detached),
-                Err(error) => Err(NotPassed::Refused(error, Some(detached))),
+                Err(error) => Err(PassDiskError::Refused(error, Some(detached))),
             };
             match result {
                 Ok(()) => return Ok(worker),
-                Err(NotPassed::Refused(error @ PlaneError::NoResponse(_), Some(returned))) => {
+                Err(PassDiskError::Refused(error @ PlaneError::NoResponse(_), Some(returned))) => {
                     (detached, first) = (returned, first.or(Some(error)));
                     excluded.push(worker);
                 }
-                Err(NotPassed::Refused(error, returned)) => return Err((error, returned)),
-                Err(NotPassed::Late(error, late_disk)) => {
+                Err(PassDiskError::Refused(error, returned)) => return Err((error, returned)),
+                Err(PassDiskError::Late(error, late_disk)) => {
                     self.close_after_late_reply(disk, (store, worker), late_disk);
                     return Err((error, None));
                 }
@@ -153,17 +153,17 @@ impl StoragePlane {
         worker: WorkerId,
         disk: DiskId,
         detached: Box<DetachedDisk>,
-    ) -> Result<(), NotPassed> {
-        let Some(worker_channel) = self.channel(worker) else {
-            return Err(NotPassed::Refused(PlaneError::NoWorker, Some(detached)));
+    ) -> Result<(), PassDiskError> {
+        let Some(worker_channel) = self.worker_channel(worker) else {
+            return Err(PassDiskError::Refused(PlaneError::NoWorker, Some(detached)));
         };
-        let store = detached.index.map(|location| location.store);
-        if let Err(error) = store.map_or(Ok(()), |store| self.join(store, worker)) {
-            return Err(NotPassed::Refused(error, Some(detached)));
+        let store = detached.store_slot.map(|location| location.store);
+        if let Err(error) = store.map_or(Ok(()), |store| self.register_store_disk(store, worker)) {
+            return Err(PassDiskError::Refused(error, Some(detached)));
         }
         let passed = self.pass_disk(&worker_channel, disk, detached);
-        if let Err(NotPassed::Refused(..)) = &passed {
-            self.leave_if_any(store, worker);
+        if let Err(PassDiskError::Refused(..)) = &passed {
+            self.leave_store_if_any(store, worker);
         }
         passed
     }
@@ -175,8 +175,8 @@ impl StoragePlane {
         worker: &Arc<WorkerChannel>,
         disk: DiskId,
         detached: Box<DetachedDisk>,
-    ) -> Result<(), NotPassed> {
-        passed(self.pass(worker, detached, |detached, reply| Command::AddDisk {
+    ) -> Result<(), PassDiskError> {
+        passed(self.pass_value(worker, detached, |detached, reply| Command::AddDisk {
             disk,
             detached,
             reply,
@@ -190,12 +190,12 @@ impl StoragePlane {
         worker: WorkerId,
         disk: DiskId,
         detached: Box<DetachedDisk>,
-    ) -> Result<(), NotPassed> {
-        let Some(worker_channel) = self.channel(worker) else {
-            return Err(NotPassed::Refused(PlaneError::NoWorker, Some(detached)));
+    ) -> Result<(), PassDiskError> {
+        let Some(worker_channel) = self.worker_channel(worker) else {
+            return Err(PassDiskError::Refused(PlaneError::NoWorker, Some(detached)));
         };
         let command = |detached, reply| Command::AddDisk { disk, detached, reply };
-        passed(self.pass_or_leave(&worker_channel, detached, command))
+        passed(self.pass_value_irrevocably(&worker_channel, detached, command))
     }
 
     /// Removes the record of a disk from the disks in service, unless a new disk has the same
@@ -207,9 +207,9 @@ impl StoragePlane {
         }
     }
 
-    pub(crate) fn leave_if_any(&self, store: Option<StoreId>, worker: WorkerId) {
+    pub(crate) fn leave_store_if_any(&self, store: Option<StoreId>, worker: WorkerId) {
         if let Some(store) = store {
-            self.leave(store, worker);
+            self.unregister_store_disk(store, worker);
         }
     }
 
@@ -219,9 +219,9 @@ impl StoragePlane {
         if worker.has_io.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let io = self.0.io.open().map_err(PlaneError::Io)?;
-        match self.pass(worker, io, Command::SetIo) {
-            PassResult::Replied(result) => result.map_err(PlaneError::Io)?,
+        let io = self.0.io.open().map_err(PlaneError::CreateIo)?;
+        match self.pass_value(worker, io, Command::SetIo) {
+            PassResult::Replied(result) => result.map_err(PlaneError::CreateIo)?,
             // A worker that receives its I/O late keeps it and drops that of a further attempt.
             PassResult::Returned(error, _) | PassResult::Late(error, _) => return Err(error),
         }
@@ -231,9 +231,9 @@ impl StoragePlane {
 
     /// Removes a disk with its queues from a worker and from the users of its store. If the worker
     /// does not respond, it removes the disk when it proceeds.
-    pub(crate) fn take(&self, worker: WorkerId, disk: DiskId) -> Result<DetachedDisk, PlaneError> {
+    pub(crate) fn remove_from_worker(&self, worker: WorkerId, disk: DiskId) -> Result<DetachedDisk, PlaneError> {
         let detached = self.withdraw(worker, disk, false)?;
-        self.leave_if_any(detached.index.map(|location| location.store), worker);
+        self.leave_store_if_any(detached.store_slot.map(|location| location.store), worker);
         Ok(detached)
     }
 
@@ -244,35 +244,35 @@ impl StoragePlane {
         worker_id: WorkerId,
         disk: DiskId,
         may_remain: bool,
-    ) -> Result<DetachedDisk, NotReturned> {
+    ) -> Result<DetachedDisk, RemoveDiskError> {
         let worker =
-            self.channel(worker_id).ok_or(NotReturned::LeavesLater(PlaneError::NoWorker))?;
-        if may_remain && worker.is_blocked(self.0.waits.command) {
-            return Err(NotReturned::Remains(PlaneError::NoResponse(worker_id)));
+            self.worker_channel(worker_id).ok_or(RemoveDiskError::RemovedLaterOrMissing(PlaneError::NoWorker))?;
+        if may_remain && worker.is_blocked(self.0.wait_limits.command_wait_max) {
+            return Err(RemoveDiskError::Remains(PlaneError::NoResponse(worker_id)));
         }
         let (reply, answer) = channel();
-        let offer = Offer::new(reply);
+        let offer = RevocableValue::new(reply);
         worker.send(Command::DetachDisk(disk, offer.clone()));
-        match self.wait_for_disk(disk, &worker, &answer) {
-            Ok(result) => result.map_err(NotReturned::LeavesLater),
-            Err(error) if may_remain && offer.take().is_some() => Err(NotReturned::Remains(error)),
+        match self.wait_for_disk_reply(disk, &worker, &answer) {
+            Ok(result) => result.map_err(RemoveDiskError::RemovedLaterOrMissing),
+            Err(error) if may_remain && offer.take().is_some() => Err(RemoveDiskError::Remains(error)),
             Err(error) => {
-                self.close_later(disk, worker_id, answer);
-                Err(NotReturned::LeavesLater(error))
+                self.close_when_detached(disk, worker_id, answer);
+                Err(RemoveDiskError::RemovedLaterOrMissing(error))
             }
         }
     }
 }
 
 fn passed(
-    outcome: PassResult<Box<DetachedDisk>, Result<(), crate::command::NotAttached>>,
-) -> Result<(), NotPassed> {
+    outcome: PassResult<Box<DetachedDisk>, Result<(), crate::command::WorkerAddDiskError>>,
+) -> Result<(), PassDiskError> {
     match outcome {
         PassResult::Replied(Ok(())) => Ok(()),
         PassResult::Replied(Err(not_attached)) => {
-            Err(NotPassed::Refused(PlaneError::File(not_attached.error), not_attached.detached))
+            Err(PassDiskError::Refused(PlaneError::FileRefused(not_attached.error), not_attached.detached))
         }
-        PassResult::Returned(error, detached) => Err(NotPassed::Refused(error, Some(detached))),
-        PassResult::Late(error, late_disk) => Err(NotPassed::Late(error, late_disk)),
+        PassResult::Returned(error, detached) => Err(PassDiskError::Refused(error, Some(detached))),
+        PassResult::Late(error, late_disk) => Err(PassDiskError::Late(error, late_disk)),
     }
 }

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use suimon_ports::PortFault;
+use suimon_ports::QueueFault;
 use suimon_quantity::{DiskId, StoreId, WorkerId};
-use suimon_storage_engine::FullChange;
+use suimon_storage_engine::SpaceChange;
 use suimon_storage_qos::StoreEvent;
 
 use crate::command::queue_key::QueueKey;
@@ -24,7 +24,7 @@ pub enum PlaneNotice {
         /// Identifier of the closed queue.
         queue: QueueKey,
         /// Fault that caused the queue to be closed.
-        fault: PortFault,
+        fault: QueueFault,
     },
     /// A disk's image is damaged, or its file cannot be read or written.
     DiskFault {
@@ -43,18 +43,18 @@ pub enum PlaneNotice {
         /// Disk that is stalled or continues.
         disk: DiskId,
         /// True when the stall begins, false when it ends.
-        stalls: bool,
+        is_beginning: bool,
         /// Time since the submission of the oldest operation, or the minimum duration of the stall.
-        waited: Duration,
+        stalled_for: Duration,
     },
     /// A disk's store has no space for its requests, or is no longer known to be full.
-    DiskFull {
+    DiskSpaceChange {
         /// Disk on the full store.
         disk: DiskId,
         /// Change that the disk's requests observed.
-        change: FullChange,
+        change: SpaceChange,
         /// Time since the first request for which there was no space.
-        lasted: Duration,
+        full_for: Duration,
     },
     /// A flush of a disk has failed: its writes and flushes fail until its image is opened again.
     FlushFailed {
@@ -89,9 +89,9 @@ pub enum PlaneNotice {
 
 /// Queue of notices for the control plane.
 #[derive(Debug, Default)]
-pub(crate) struct NoticeSender(Mutex<VecDeque<PlaneNotice>>);
+pub(crate) struct NoticeQueue(Mutex<VecDeque<PlaneNotice>>);
 
-impl NoticeSender {
+impl NoticeQueue {
     pub(crate) fn emit(&self, notice: PlaneNotice) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < NOTICES_MAX {

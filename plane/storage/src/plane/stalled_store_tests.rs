@@ -4,8 +4,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_ports::{DetachingQueue, DiskOutcome, DiskQueueHost, FileIo, FileIoSource, FileSlot};
+use suimon_image_files::{DiskLayer, LayerStack};
+use suimon_ports::{DetachingQueue, DiskOutcome, DiskQueueHost, FileIo, FileIoFactory, FileSlot};
 use suimon_quantity::{DiskId, WorkerId};
 use suimon_storage_engine::STALLED_AFTER;
 use suimon_storage_engine::testing::fake_file::FakeFile;
@@ -24,7 +24,7 @@ const OTHER: DiskId = DiskId(4);
 #[derive(Default)]
 struct Source(Arc<Mutex<FaultInjection>>);
 
-impl FileIoSource for Source {
+impl FileIoFactory for Source {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         let mut io = FakeIo::new(7, 16);
         io.faults = Arc::clone(&self.0);
@@ -44,7 +44,7 @@ fn add(plane: &StoragePlane, disk: DiskId) -> (Arc<FakeFile>, Arc<Mutex<Client>>
     let image = (KINDS[0].open)(&memory);
     let file = FakeFile::new(memory);
     let layer = DiskLayer { image, file: file.clone() };
-    plane.add_disk(disk, DiskSpec { layers: vec![layer] }, None).unwrap();
+    plane.add_disk(disk, LayerStack { layers: vec![layer] }, None).unwrap();
     let queue = FakeQueue::new(4);
     queue.payloads.lock().unwrap().iter_mut().for_each(|payload| *payload = vec![9; 512]);
     let client = Arc::clone(&queue.client);
@@ -58,7 +58,7 @@ fn stall(plane: &StoragePlane) -> (DiskId, bool, Duration) {
     let deadline = Instant::now() + Duration::from_secs(90);
     loop {
         assert!(Instant::now() < deadline, "no notice is emitted");
-        if let Some(PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }) =
+        if let Some(PlaneNotice::DiskStall { disk, is_beginning: stalls, stalled_for }) =
             plane.poll_notice()
         {
             return (disk, stalls, stalled_for);
@@ -79,7 +79,7 @@ fn the_beginning_and_end_of_a_stall_are_reported() {
     assert!((disk, stalls) == (DISK, true) && stalled_for >= STALLED_AFTER, "{stalled_for:?}");
     submit(&other, 1, WRITE, 0);
     assert_eq!(wait_for_completion(&other), (1, DiskOutcome::Done));
-    let stalled = || plane.disks().into_iter().map(|view| view.stalled.is_some());
+    let stalled = || plane.disks().into_iter().map(|view| view.stalled_for.is_some());
     wait_until(|| stalled().eq([true, false]));
     assert!(matches!(plane.suspend_disk(DISK), Err(PlaneError::Stalled)));
 
@@ -89,7 +89,7 @@ fn the_beginning_and_end_of_a_stall_are_reported() {
     assert_eq!((disk, stalls), (DISK, false));
     wait_until(|| stalled().eq([false, false]));
     for disk in [DISK, OTHER] {
-        close(plane.take_disk(disk).unwrap());
+        close(plane.remove_disk(disk).unwrap());
     }
     drop(workers);
 }
@@ -105,9 +105,9 @@ fn removing_a_stalled_disk_does_not_block_and_closes_it_later() {
     assert!(stall(&plane).1);
     plane.announce_removal(DISK);
     plane.detach_disk(DISK);
-    assert!(matches!(plane.take_disk(DISK), Err(PlaneError::Stalled)));
+    assert!(matches!(plane.remove_disk(DISK), Err(PlaneError::Stalled)));
     assert!(Arc::strong_count(&file) > 1, "the system still works on it");
-    assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
+    assert!(matches!(plane.remove_disk(DISK), Err(PlaneError::NoSuchDisk)));
     submit(&other, 1, WRITE, 0);
     assert_eq!(wait_for_completion(&other), (1, DiskOutcome::Done));
 
@@ -117,7 +117,7 @@ fn removing_a_stalled_disk_does_not_block_and_closes_it_later() {
         assert!(Instant::now() < deadline, "the file of the disk is not closed");
         std::thread::yield_now();
     }
-    close(plane.take_disk(OTHER).unwrap());
+    close(plane.remove_disk(OTHER).unwrap());
     drop(workers);
 }
 
@@ -161,7 +161,7 @@ fn a_ring_being_detached_from_a_stalled_disk_does_not_block_the_disk() {
     assert_eq!(wait_for_completion(&client), (0, DiskOutcome::Done));
     submit(&connected, 1, WRITE, 0);
     assert_eq!(wait_for_completion(&connected), (1, DiskOutcome::Done));
-    close(plane.take_disk(DISK).unwrap());
+    close(plane.remove_disk(DISK).unwrap());
     drop(workers);
 }
 
@@ -176,7 +176,7 @@ fn detaching_a_ring_of_a_stalled_disk_that_ends_does_not_block() {
     plane.announce_removal(DISK);
     assert!(detaching.wait(Duration::from_millis(10)));
     source.stall(false);
-    close(plane.take_disk(DISK).unwrap());
+    close(plane.remove_disk(DISK).unwrap());
     drop(workers);
 }
 
@@ -204,7 +204,7 @@ fn a_detached_ring_does_not_move_with_its_disk() {
         std::thread::spawn(move || plane.move_disk(DISK, to))
     };
     // Waits until the move has begun.
-    while plane.record(DISK).unwrap().owner.try_lock().is_ok() {
+    while plane.disk_record(DISK).unwrap().owner.try_lock().is_ok() {
         assert!(Instant::now() < deadline, "it is not moved");
         std::thread::yield_now();
     }
@@ -214,6 +214,6 @@ fn a_detached_ring_does_not_move_with_its_disk() {
     assert!(detaching.wait(Duration::from_secs(90)));
     assert_eq!(wait_for_completion(&client), (0, DiskOutcome::Done));
     assert_eq!(Arc::strong_count(&client), 1, "the ring is with the new processor");
-    close(plane.take_disk(DISK).unwrap());
+    close(plane.remove_disk(DISK).unwrap());
     drop(workers);
 }

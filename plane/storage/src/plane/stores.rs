@@ -7,14 +7,14 @@ use std::time::Instant;
 use suimon_quantity::{StoreId, TimedRateLimit, WorkerId};
 use suimon_storage_engine::SharedBudget;
 use suimon_storage_qos::{
-    AdmissionError, AdmittedMinimums, Capacity, Change, DiskSlot, MeasuredLatency, PolicyId,
+    AdmissionError, MinimumsCheck, Capacity, ConfigStep, DiskSlot, MeasuredLatency, PolicyId,
     PolicyShare, Proposal, StoreSpec,
 };
 
 use crate::command::Command;
 use crate::command::channel::WorkerChannel;
 use crate::plane::error::PlaneError;
-use crate::plane::store_record::{PlaneStore, StoreEntry};
+use crate::plane::store_record::{StoreRecord, StoreEntry};
 use crate::plane::views::VIEW_WAIT_MAX;
 use crate::plane::{StoragePlane, lock};
 
@@ -28,8 +28,8 @@ impl StoragePlane {
         let before = self.store(store);
         let is_changed = match &before {
             Some(entry) => entry.with(|plane_store| {
-                if !plane_store.disks.is_empty() {
-                    return Err(PlaneError::InService);
+                if !plane_store.disks_per_worker.is_empty() {
+                    return Err(PlaneError::AlreadyInService);
                 }
                 plane_store.spec.clone_from(&spec);
                 Ok(!plane_store.is_removed)
@@ -45,7 +45,7 @@ impl StoragePlane {
             before.as_ref().is_some_and(|previous| Arc::ptr_eq(previous, entry))
         };
         if stores.get(&store).is_none_or(is_before) {
-            stores.insert(store, Arc::new(StoreEntry::new(PlaneStore::new(spec))));
+            stores.insert(store, Arc::new(StoreEntry::new(StoreRecord::new(spec))));
         }
         Ok(())
     }
@@ -57,8 +57,8 @@ impl StoragePlane {
     pub fn remove_store(&self, store: StoreId) -> Result<(), PlaneError> {
         let Some(removed) = self.store(store) else { return Ok(()) };
         removed.with(|plane_store| {
-            if !plane_store.disks.is_empty() {
-                return Err(PlaneError::InService);
+            if !plane_store.disks_per_worker.is_empty() {
+                return Err(PlaneError::AlreadyInService);
             }
             plane_store.is_removed = true;
             Ok(())
@@ -90,7 +90,7 @@ impl StoragePlane {
         let Some(entry) = self.store(store) else { return };
         entry.with(|plane_store| {
             plane_store.latency = latency;
-            self.send_to_all(store, plane_store, &[Change::Latency(latency)]);
+            self.send_to_all(store, plane_store, &[ConfigStep::SetMeasuredLatency(latency)]);
         });
     }
 
@@ -106,7 +106,7 @@ impl StoragePlane {
                 return Vec::new();
             }
             plane_store.cap = cap;
-            self.send_maximum(store, plane_store, Change::Cap(cap))
+            self.send_maximum(store, plane_store, ConfigStep::SetCap(cap))
         });
         self.wait_for(&workers);
     }
@@ -125,7 +125,7 @@ impl StoragePlane {
             if before == part {
                 return Vec::new();
             }
-            self.send_maximum(store, plane_store, Change::Part(policy, part))
+            self.send_maximum(store, plane_store, ConfigStep::SetPolicyShare(policy, part))
         });
         self.wait_for(&workers);
     }
@@ -133,7 +133,7 @@ impl StoragePlane {
     /// Blocks dispatch of all requests of a policy's disks until the policy's share is
     /// [set](StoragePlane::set_policy_share). No effect if it is set already.
     pub fn block_policy(&self, store: StoreId, policy: PolicyId) {
-        let has_policy = |plane_store: &PlaneStore| plane_store.policy_shares.contains_key(&policy);
+        let has_policy = |plane_store: &StoreRecord| plane_store.policy_shares.contains_key(&policy);
         let is_known = self.store(store).is_none_or(|entry| entry.read(has_policy));
         if !is_known {
             let nothing = PolicyShare { min_iops: 0, max: Some(TimedRateLimit::default()) };
@@ -148,7 +148,7 @@ impl StoragePlane {
     /// # Errors
     /// The reason why a change is invalid, or that the sum of minimums is too high. Nothing was
     /// changed.
-    pub fn propose(
+    pub fn apply_proposals(
         &self,
         store: StoreId,
         proposals: &[Proposal],
@@ -156,7 +156,7 @@ impl StoragePlane {
     ) -> Result<(), AdmissionError> {
         let Some(entry) = self.store(store) else { return Ok(()) };
         entry.with(|plane_store| {
-            let changes = plane_store.limits.propose(proposals, force)?;
+            let changes = plane_store.limits.apply(proposals, force)?;
             self.send_to_all(store, plane_store, &changes);
             Ok(())
         })
@@ -164,27 +164,27 @@ impl StoragePlane {
 
     /// Returns the sum of a store's minimums and its capacity; `None` if the store does not exist.
     #[must_use]
-    pub fn admitted(&self, store: StoreId) -> Option<AdmittedMinimums> {
-        self.store(store).map(|entry| entry.read(|plane_store| plane_store.limits.admitted()))
+    pub fn admitted_minimums(&self, store: StoreId) -> Option<MinimumsCheck> {
+        self.store(store).map(|entry| entry.read(|plane_store| plane_store.limits.minimums_check()))
     }
 
     /// Returns a disk's slot in its store; `None` without limits there.
     #[must_use]
-    pub fn slot(&self, store: StoreId, disk: suimon_quantity::DiskId) -> Option<DiskSlot> {
+    pub fn disk_slot(&self, store: StoreId, disk: suimon_quantity::DiskId) -> Option<DiskSlot> {
         self.store(store)?.read(|plane_store| plane_store.limits.slot(disk))
     }
 
     /// Sends changes to all workers of a store. If they share a budget, the changes are applied to
     /// it directly, and the commands only inform the workers.
-    fn send_to_all(&self, store: StoreId, plane_store: &PlaneStore, changes: &[Change]) {
+    fn send_to_all(&self, store: StoreId, plane_store: &StoreRecord, changes: &[ConfigStep]) {
         let is_in_budget = plane_store.shared.as_ref().is_some_and(|budget| budget.apply(changes));
         // A worker that is leaving the store withdraws the requests of a disk that is removed.
-        let is_removal = |change: &Change| matches!(change, Change::RemoveDisk(_));
-        let leaving = plane_store.leaving.iter().filter(|_| changes.iter().any(is_removal));
-        let workers = plane_store.disks.keys().chain(leaving);
-        for worker_channel in workers.filter_map(|worker| self.channel(*worker)) {
+        let is_removal = |change: &ConfigStep| matches!(change, ConfigStep::RemoveDisk(_));
+        let leaving = plane_store.leaving_workers.iter().filter(|_| changes.iter().any(is_removal));
+        let workers = plane_store.disks_per_worker.keys().chain(leaving);
+        for worker_channel in workers.filter_map(|worker| self.worker_channel(*worker)) {
             let changes = changes.to_vec();
-            worker_channel.send(Command::Change { store, changes, is_in_budget });
+            worker_channel.send(Command::ApplyChanges { store, changes, is_applied_to_budget: is_in_budget });
         }
     }
 
@@ -194,18 +194,18 @@ impl StoragePlane {
     fn send_maximum(
         &self,
         store: StoreId,
-        plane_store: &mut PlaneStore,
-        change: Change,
+        plane_store: &mut StoreRecord,
+        change: ConfigStep,
     ) -> Vec<Arc<WorkerChannel>> {
         if plane_store.shared.as_ref().is_some_and(|budget| budget.apply(&[change])) {
             return Vec::new();
         }
         let mut workers = Vec::new();
-        for worker in plane_store.disks.keys() {
-            let Some(worker_channel) = self.channel(*worker) else { continue };
-            let pending = plane_store.maximums.entry(*worker).or_default();
+        for worker in plane_store.disks_per_worker.keys() {
+            let Some(worker_channel) = self.worker_channel(*worker) else { continue };
+            let pending = plane_store.pending_maximums.entry(*worker).or_default();
             if pending.add(change) {
-                worker_channel.send(Command::Maximums(store, Arc::clone(pending)));
+                worker_channel.send(Command::ApplyMaximums(store, Arc::clone(pending)));
             }
             workers.push(worker_channel);
         }
@@ -220,25 +220,25 @@ impl StoragePlane {
     /// # Errors
     /// The store or the worker does not exist, or the only worker with disks of the store does not
     /// respond.
-    pub(crate) fn join(&self, store: StoreId, worker: WorkerId) -> Result<(), PlaneError> {
+    pub(crate) fn register_store_disk(&self, store: StoreId, worker: WorkerId) -> Result<(), PlaneError> {
         let entry = self.store(store).ok_or(PlaneError::NoSuchStore)?;
         entry.with(|plane_store| self.join_store((store, plane_store), worker))
     }
 
     fn join_store(
         &self,
-        (store, plane_store): (StoreId, &mut PlaneStore),
+        (store, plane_store): (StoreId, &mut StoreRecord),
         worker: WorkerId,
     ) -> Result<(), PlaneError> {
         if plane_store.is_removed {
             return Err(PlaneError::NoSuchStore);
         }
-        if let Some(disks) = plane_store.disks.get_mut(&worker) {
+        if let Some(disks) = plane_store.disks_per_worker.get_mut(&worker) {
             *disks += 1;
             return Ok(());
         }
-        let worker_channel = self.channel(worker).ok_or(PlaneError::NoWorker)?;
-        let users: Vec<WorkerId> = plane_store.disks.keys().copied().collect();
+        let worker_channel = self.worker_channel(worker).ok_or(PlaneError::NoWorker)?;
+        let users: Vec<WorkerId> = plane_store.disks_per_worker.keys().copied().collect();
         if let [only] = users[..] {
             // The scheduler is shared before another worker uses it. A worker that has ended
             // dispatches no requests.
@@ -246,56 +246,56 @@ impl StoragePlane {
                 Ok(shared) => plane_store.shared = Some(shared),
                 Err(PlaneError::NoWorker) => {
                     plane_store.shared = None;
-                    plane_store.disks.remove(&only);
-                    plane_store.maximums.remove(&only);
+                    plane_store.disks_per_worker.remove(&only);
+                    plane_store.pending_maximums.remove(&only);
                 }
                 Err(error) => return Err(error),
             }
         }
-        plane_store.leaving.remove(&worker);
+        plane_store.leaving_workers.remove(&worker);
         // Maximums of the worker's earlier use of the store are not valid any more; the command
         // contains the current ones.
-        plane_store.maximums.remove(&worker);
+        plane_store.pending_maximums.remove(&worker);
         let (spec, shared, mut changes) =
-            (plane_store.spec.clone(), plane_store.shared.clone(), plane_store.limits.changes());
-        changes.push(Change::Cap(plane_store.cap));
-        changes.push(Change::Latency(plane_store.latency));
+            (plane_store.spec.clone(), plane_store.shared.clone(), plane_store.limits.config_steps());
+        changes.push(ConfigStep::SetCap(plane_store.cap));
+        changes.push(ConfigStep::SetMeasuredLatency(plane_store.latency));
         changes.extend(
             plane_store
                 .policy_shares
                 .iter()
-                .map(|(policy, part)| Change::Part(*policy, Some(*part))),
+                .map(|(policy, part)| ConfigStep::SetPolicyShare(*policy, Some(*part))),
         );
-        worker_channel.send(Command::Join { store, spec, shared, changes });
-        plane_store.disks.insert(worker, 1);
+        worker_channel.send(Command::AddStore { store, spec, shared, changes });
+        plane_store.disks_per_worker.insert(worker, 1);
         Ok(())
     }
 
     /// Registers that a worker has one disk of a store less, and removes the store from a worker
     /// without disks. Does not wait for workers.
-    pub(crate) fn leave(&self, store: StoreId, worker: WorkerId) {
+    pub(crate) fn unregister_store_disk(&self, store: StoreId, worker: WorkerId) {
         if let Some(entry) = self.store(store) {
             entry.with(|plane_store| self.leave_store((store, plane_store), worker));
         }
     }
 
-    fn leave_store(&self, (store, plane_store): (StoreId, &mut PlaneStore), worker: WorkerId) {
-        let Some(disks) = plane_store.disks.get_mut(&worker) else { return };
+    fn leave_store(&self, (store, plane_store): (StoreId, &mut StoreRecord), worker: WorkerId) {
+        let Some(disks) = plane_store.disks_per_worker.get_mut(&worker) else { return };
         *disks -= 1;
         if *disks > 0 {
             return;
         }
-        plane_store.disks.remove(&worker);
-        plane_store.maximums.remove(&worker);
-        plane_store.leaving.insert(worker);
-        if let Some(worker_channel) = self.channel(worker) {
-            worker_channel.send(Command::Leave(store));
+        plane_store.disks_per_worker.remove(&worker);
+        plane_store.pending_maximums.remove(&worker);
+        plane_store.leaving_workers.insert(worker);
+        if let Some(worker_channel) = self.worker_channel(worker) {
+            worker_channel.send(Command::RemoveStore(store));
         }
-        let mut remaining_users = plane_store.disks.keys();
+        let mut remaining_users = plane_store.disks_per_worker.keys();
         match (remaining_users.next(), remaining_users.next()) {
             (None, _) => plane_store.shared = None,
             (Some(alone), None) => {
-                if let Some(worker_channel) = self.channel(*alone) {
+                if let Some(worker_channel) = self.worker_channel(*alone) {
                     worker_channel.send(Command::EndSharing(store));
                 }
             }
@@ -307,24 +307,24 @@ impl StoragePlane {
     /// not wait for a worker that has not replied to an earlier command, so that waits for one
     /// worker do not add up over its stores.
     fn share(&self, store: StoreId, worker: WorkerId) -> Result<SharedBudget, PlaneError> {
-        let worker_channel = self.channel(worker).ok_or(PlaneError::NoWorker)?;
-        if worker_channel.is_late() {
+        let worker_channel = self.worker_channel(worker).ok_or(PlaneError::NoWorker)?;
+        if worker_channel.has_overdue_reply() {
             return Err(PlaneError::WorkerBlocked(worker));
         }
         let (reply, answer) = channel();
         worker_channel.send(Command::Share(store, reply));
         let (sent_at, mut probe) = (Instant::now(), None);
         let received =
-            self.0.waits.receive_or(&answer, self.0.waits.share, || probe = Some(self.probe()));
+            self.0.wait_limits.receive_with_delay_hook(&answer, self.0.wait_limits.share_wait_max, || probe = Some(self.begin_responsiveness_check()));
         match received {
             Ok(shared) => Ok(shared),
             Err(RecvTimeoutError::Disconnected) => Err(PlaneError::NoWorker),
             Err(RecvTimeoutError::Timeout) => {
                 // When the worker proceeds, it remains the only user of the store.
                 worker_channel.send(Command::EndSharing(store));
-                let mut view = lock(&worker_channel.view);
+                let mut view = lock(&worker_channel.last_state);
                 view.outstanding_share = Some(answer);
-                view.note_late(sent_at);
+                view.record_overdue(sent_at);
                 drop(view);
                 // Later waits for other workers that are blocked, too, are not added to this one.
                 if let Some(probe) = probe {
@@ -346,8 +346,8 @@ impl StoragePlane {
         for (worker, reply) in workers.iter().zip(replies) {
             let Some(reply) = reply else { continue };
             let remaining = deadline.saturating_duration_since(Instant::now());
-            let received = self.0.waits.receive_or(&reply, remaining, || {
-                probe.get_or_insert_with(|| self.probe());
+            let received = self.0.wait_limits.receive_with_delay_hook(&reply, remaining, || {
+                probe.get_or_insert_with(|| self.begin_responsiveness_check());
             });
             // The worker drops the sender, which disconnects the channel. A worker that has ended
             // dispatches no requests.

@@ -5,34 +5,34 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_quantity::{DiskId, WorkerId};
 use suimon_storage_engine::RejectedDisk;
 
 use crate::command::channel::WorkerChannel;
-use crate::command::offer::Offer;
+use crate::command::offer::RevocableValue;
 use crate::command::reply::{LateReply, PassResult};
-use crate::command::{Command, Suspension};
+use crate::command::{Command, SuspendCondition};
 use crate::plane::disk_record::DiskRecord;
 use crate::plane::error::PlaneError;
 use crate::plane::image_closing::close_images;
 use crate::plane::{StoragePlane, lock};
 
 /// Disk that could not be resumed and remains suspended.
-pub struct NotResumed {
+pub struct ResumeDiskError {
     /// Error that prevented the resumption.
     pub error: PlaneError,
     /// Images that the disk was to use; `None` if its worker has them.
-    pub spec: Option<DiskSpec>,
+    pub spec: Option<LayerStack>,
 }
 
-impl fmt::Debug for NotResumed {
+impl fmt::Debug for ResumeDiskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl fmt::Display for NotResumed {
+impl fmt::Display for ResumeDiskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
@@ -49,8 +49,8 @@ impl StoragePlane {
     /// committed: it remains in service. Its store does not complete requests: it is resumed when
     /// the store does. Its worker does not respond: it remains in service, or is resumed when the
     /// worker proceeds.
-    pub fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
-        self.suspend(disk, Suspension::Durable)
+    pub fn suspend_disk(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
+        self.suspend(disk, SuspendCondition::OnlyIfDurable)
     }
 
     /// Suspends a disk like [`StoragePlane::suspend_disk`], in order to open its images again. If a
@@ -59,28 +59,28 @@ impl StoragePlane {
     ///
     /// # Errors
     /// As [`StoragePlane::suspend_disk`].
-    pub fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
-        self.suspend(disk, Suspension::Reopening)
+    pub fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
+        self.suspend(disk, SuspendCondition::EvenIfFlushFailed)
     }
 
-    fn suspend(&self, disk: DiskId, suspension: Suspension) -> Result<DiskSpec, PlaneError> {
-        let record = self.record(disk)?;
+    fn suspend(&self, disk: DiskId, suspension: SuspendCondition) -> Result<LayerStack, PlaneError> {
+        let record = self.disk_record(disk)?;
         let owner = lock(&record.owner);
         let worker_channel =
-            owner.and_then(|owner| self.channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
+            owner.and_then(|owner| self.worker_channel(owner)).ok_or(PlaneError::NoSuchDisk)?;
         if record.is_suspended.load(Ordering::Relaxed) {
             return Err(PlaneError::Suspended);
         }
-        if lock(&record.mirror).is_on() {
-            return Err(PlaneError::Mirrored);
+        if lock(&record.mirror).is_active() {
+            return Err(PlaneError::MirrorInProgress);
         }
-        if worker_channel.is_blocked(self.0.waits.command) {
+        if worker_channel.is_blocked(self.0.wait_limits.command_wait_max) {
             return Err(PlaneError::NoResponse(worker_channel.id));
         }
         let (reply, answer) = channel();
-        let offer = Offer::new(reply);
+        let offer = RevocableValue::new(reply);
         worker_channel.send(Command::Suspend(disk, suspension, offer.clone()));
-        let spec = match self.wait_for_disk(disk, &worker_channel, &answer) {
+        let spec = match self.wait_for_disk_reply(disk, &worker_channel, &answer) {
             Ok(spec) => spec?,
             Err(error) => {
                 // If the worker has not begun to suspend the disk, it will not do so later.
@@ -102,26 +102,26 @@ impl StoragePlane {
     /// The disk is not suspended, the files cannot be used, or the worker does not respond. The
     /// disk then remains suspended; the caller may retry, or take it out of service. If the worker
     /// has received the images, it resumes the disk when it proceeds.
-    pub fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
-        let Ok(record) = self.record(disk) else {
-            return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
+    pub fn resume_disk(&self, disk: DiskId, spec: LayerStack) -> Result<(), ResumeDiskError> {
+        let Ok(record) = self.disk_record(disk) else {
+            return Err(ResumeDiskError { error: PlaneError::NoSuchDisk, spec: Some(spec) });
         };
         let owner = lock(&record.owner);
-        let Some(worker_channel) = owner.and_then(|owner| self.channel(owner)) else {
-            return Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) });
+        let Some(worker_channel) = owner.and_then(|owner| self.worker_channel(owner)) else {
+            return Err(ResumeDiskError { error: PlaneError::NoSuchDisk, spec: Some(spec) });
         };
-        match self.pass(&worker_channel, spec, |spec, reply| Command::Resume(disk, spec, reply)) {
+        match self.pass_value(&worker_channel, spec, |spec, reply| Command::Resume(disk, spec, reply)) {
             PassResult::Replied(Ok(())) => {
                 record.is_suspended.store(false, Ordering::Relaxed);
                 Ok(())
             }
             PassResult::Replied(Err(RejectedDisk { error, spec })) => {
-                Err(NotResumed { error: PlaneError::File(error), spec: Some(spec) })
+                Err(ResumeDiskError { error: PlaneError::FileRefused(error), spec: Some(spec) })
             }
-            PassResult::Returned(error, spec) => Err(NotResumed { error, spec: Some(spec) }),
+            PassResult::Returned(error, spec) => Err(ResumeDiskError { error, spec: Some(spec) }),
             PassResult::Late(error, late_reply) => {
                 follow_resumption(disk, (Arc::clone(&record), worker_channel.id), late_reply);
-                Err(NotResumed { error, spec: None })
+                Err(ResumeDiskError { error, spec: None })
             }
         }
     }
@@ -132,13 +132,13 @@ impl StoragePlane {
 fn resume_later(
     disk: DiskId,
     worker_channel: Arc<WorkerChannel>,
-    answer: Receiver<Result<DiskSpec, PlaneError>>,
+    answer: Receiver<Result<LayerStack, PlaneError>>,
 ) {
     let name = format!("late-disk-{}", disk.0);
     let waiting = std::thread::Builder::new().name(name).spawn(move || {
         let Ok(Ok(spec)) = answer.recv() else { return };
         let (reply, resumed) = channel();
-        worker_channel.send(Command::Resume(disk, Offer::new(spec), reply));
+        worker_channel.send(Command::Resume(disk, RevocableValue::new(spec), reply));
         match resumed.recv() {
             Ok(Ok(())) => {}
             Ok(Err(RejectedDisk { error, spec })) => {
@@ -158,7 +158,7 @@ fn resume_later(
 fn follow_resumption(
     disk: DiskId,
     (record, worker): (Arc<DiskRecord>, WorkerId),
-    late_reply: LateReply<DiskSpec, Result<(), RejectedDisk>>,
+    late_reply: LateReply<LayerStack, Result<(), RejectedDisk>>,
 ) {
     let name = format!("late-disk-{}", disk.0);
     let waiting = std::thread::Builder::new().name(name).spawn(move || match late_reply.wait() {

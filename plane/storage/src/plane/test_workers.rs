@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use suimon_image_files::{DiskLayer, DiskSpec};
+use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_ports::{
-    DiskOp, DiskOutcome, DiskRequest, FileIo, FileIoSource, TaskDescriptors, Wait, Waker,
-    WorkerTasks,
+    DiskOp, DiskOutcome, DiskRequest, FileIo, FileIoFactory, TaskDescriptors, WaitSet, Waker,
+    WorkerTaskFactory,
 };
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
 use suimon_storage_engine::testing::fake_file::FakeFile;
@@ -23,9 +23,9 @@ use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, StoreSpec};
 use crate::command::wait_limits::WaitLimits;
 use crate::{PlaneError, StoragePlane};
 
-pub(crate) struct Source;
+pub(crate) struct FakeIoSource;
 
-impl FileIoSource for Source {
+impl FileIoFactory for FakeIoSource {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         Ok(Box::new(FakeIo::new(7, 16)))
     }
@@ -43,7 +43,7 @@ impl PollingWait {
     }
 }
 
-impl Wait for PollingWait {
+impl WaitSet for PollingWait {
     fn watch(&mut self, _: BorrowedFd<'_>, _: u64) -> io::Result<()> {
         let ordering = Ordering::Relaxed;
         let result =
@@ -97,7 +97,7 @@ impl Workers {
                     let now = wait.now + Duration::from_micros(20);
                     wait.now = now;
                     // Simulates a wake-up of each queue in each iteration.
-                    (0..4).for_each(|queue| task.wake(queue));
+                    (0..4).for_each(|queue| task.handle_readable(queue));
                     task.poll(now, false, &mut TaskDescriptors::new(&mut wait));
                 }
             })
@@ -132,18 +132,18 @@ pub(crate) fn wait_for_completion(client: &Mutex<Client>) -> (u32, DiskOutcome) 
     }
 }
 
-pub(crate) fn close(spec: DiskSpec) {
+pub(crate) fn close(spec: LayerStack) {
     for DiskLayer { image, file } in spec.layers {
         image.close(&*file).unwrap();
     }
 }
 
 pub(crate) const STORE: StoreId = StoreId(7);
-pub(crate) const LIMIT: Duration = Duration::from_secs(90);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Returns a plane whose wait for a store's only user does not expire.
 pub(crate) fn plane_with_long_waits() -> StoragePlane {
-    StoragePlane::with_waits(Arc::new(Source), None, WaitLimits::new(10 * LIMIT, 10 * LIMIT))
+    StoragePlane::with_wait_limits(Arc::new(FakeIoSource), None, WaitLimits::new(10 * TEST_TIMEOUT, 10 * TEST_TIMEOUT))
 }
 
 /// Waker that counts its calls: each command to the worker causes one.
@@ -182,7 +182,7 @@ impl Worker {
                     let now = wait.now + Duration::from_micros(20);
                     wait.now = now;
                     // Simulates a wake-up of each queue in each iteration.
-                    (0..4).for_each(|queue| task.wake(queue));
+                    (0..4).for_each(|queue| task.handle_readable(queue));
                     task.poll(now, false, &mut TaskDescriptors::new(&mut wait));
                 }
                 std::thread::yield_now();
@@ -229,7 +229,7 @@ impl Drop for StopOnDrop {
 }
 
 pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
-    let until = Instant::now() + LIMIT;
+    let until = Instant::now() + TEST_TIMEOUT;
     while !condition() {
         assert!(Instant::now() < until, "the condition does not become true");
         std::thread::yield_now();
@@ -239,7 +239,7 @@ pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
 /// Takes a disk out of service and closes its images. Its worker counts as blocked until it has
 /// proceeded, and may take the disk out of service itself after the caller's wait.
 pub(crate) fn take_and_close(plane: &StoragePlane, disk: DiskId) {
-    wait_until(|| match plane.take_disk(disk) {
+    wait_until(|| match plane.remove_disk(disk) {
         Ok(spec) => {
             close(spec);
             true
@@ -257,16 +257,16 @@ pub(crate) fn two_disks() -> (StoragePlane, StopOnDrop) {
     plane.set_capacity(STORE, Capacity::Declared(10_000));
     for id in [DiskId(0), DiskId(1)] {
         let assigned = LimitsSource::Own(Limits::default());
-        plane.propose(STORE, &[Proposal::Disk(id, assigned)], false).unwrap();
+        plane.apply_proposals(STORE, &[Proposal::SetDisk(id, assigned)], false).unwrap();
         plane.add_disk(id, raw_disk().0, Some(STORE)).unwrap();
     }
     (plane, workers)
 }
 
 /// Creates a disk with a raw image.
-pub(crate) fn raw_disk() -> (DiskSpec, Arc<FakeFile>) {
+pub(crate) fn raw_disk() -> (LayerStack, Arc<FakeFile>) {
     let memory = (KINDS[0].create)();
     let image = (KINDS[0].open)(&memory);
     let file = FakeFile::new(memory);
-    (DiskSpec { layers: vec![DiskLayer { image, file: file.clone() }] }, file)
+    (LayerStack { layers: vec![DiskLayer { image, file: file.clone() }] }, file)
 }

@@ -11,7 +11,7 @@ use suimon_storage_qos::DiskSlot;
 use crate::command::Command;
 use crate::command::channel::WorkerChannel;
 use crate::command::last_state::LastState;
-use crate::plane::store_record::ReadableStore;
+use crate::plane::store_record::StoreQueryState;
 use crate::plane::{StoragePlane, lock};
 use crate::worker::snapshot::{DiskView, StoreView, WorkerSnapshot};
 
@@ -30,7 +30,7 @@ impl StoragePlane {
     /// Returns true if a disk is in service. Does not wait for workers.
     #[must_use]
     pub fn has_disk(&self, disk: DiskId) -> bool {
-        self.record(disk).is_ok()
+        self.disk_record(disk).is_ok()
     }
 
     /// Returns the state of all disks, in ascending order of their identifiers. Blocks for up to
@@ -40,7 +40,7 @@ impl StoragePlane {
     pub fn disks(&self) -> Vec<DiskView> {
         let snapshots = self.query(Instant::now() + VIEW_WAIT_MAX).into_iter();
         let mut views: Vec<DiskView> = snapshots.flat_map(|snapshot| snapshot.disks).collect();
-        views.retain(|view| view.is_current || self.record(view.disk).is_ok());
+        views.retain(|view| view.is_current || self.disk_record(view.disk).is_ok());
         // A disk that was moved meanwhile may be reported by two workers.
         views.sort_by_key(|view| (view.disk, !view.is_current));
         views.dedup_by_key(|view| view.disk);
@@ -81,8 +81,8 @@ impl StoragePlane {
         (views, is_complete)
     }
 
-    fn readable(&self) -> BTreeMap<StoreId, ReadableStore> {
-        lock(&self.0.stores).iter().map(|(id, entry)| (*id, entry.readable())).collect()
+    fn readable(&self) -> BTreeMap<StoreId, StoreQueryState> {
+        lock(&self.0.stores).iter().map(|(id, entry)| (*id, entry.query_state())).collect()
     }
 
     /// Requests the state of all workers, and waits for it until `deadline`. Returns the last known
@@ -94,15 +94,15 @@ impl StoragePlane {
             lock(&self.0.channels).values().map(Arc::clone).collect();
         let replies: Vec<_> = channels.iter().map(|channel| begin(channel, &slots)).collect();
         let both = channels.iter().zip(replies);
-        both.map(|(channel, reply)| self.end(&channel.view, reply, deadline)).collect()
+        both.map(|(channel, reply)| self.end(&channel.last_state, reply, deadline)).collect()
     }
 
     /// Returns those of these workers that have replied that they have no stores, or have ended.
     /// Waits for all of them together, for up to [`VIEW_WAIT_MAX`].
-    pub(crate) fn without_stores(&self, workers: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
+    pub(crate) fn workers_without_stores(&self, workers: &BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
         let sent_at = Instant::now();
         let begin = |worker: &WorkerId| {
-            let channel = self.channel(*worker);
+            let channel = self.worker_channel(*worker);
             let reply = channel.as_ref().and_then(|channel| begin(channel, &Slots::default()));
             (*worker, channel, reply)
         };
@@ -114,13 +114,13 @@ impl StoragePlane {
                 (Some(_), None) => false,
                 (Some(channel), Some(reply)) => {
                     let remaining = VIEW_WAIT_MAX.saturating_sub(sent_at.elapsed());
-                    match self.0.waits.receive(&reply, remaining) {
+                    match self.0.wait_limits.receive(&reply, remaining) {
                         Ok(snapshot) => snapshot.stores.is_empty(),
                         Err(RecvTimeoutError::Disconnected) => true,
                         Err(RecvTimeoutError::Timeout) => {
-                            let mut view = lock(&channel.view);
-                            view.outstanding = Some(reply);
-                            view.note_late(sent_at);
+                            let mut view = lock(&channel.last_state);
+                            view.outstanding_query = Some(reply);
+                            view.record_overdue(sent_at);
                             false
                         }
                     }
@@ -141,19 +141,19 @@ impl StoragePlane {
         reply: Option<Receiver<WorkerSnapshot>>,
         deadline: Instant,
     ) -> WorkerSnapshot {
-        let Some(reply) = reply else { return lock(view).last_known() };
+        let Some(reply) = reply else { return lock(view).last_known_snapshot() };
         let remaining = deadline.saturating_duration_since(Instant::now());
-        let received = self.0.waits.receive(&reply, remaining);
+        let received = self.0.wait_limits.receive(&reply, remaining);
         let mut view = lock(view);
         match received {
             Ok(snapshot) => {
-                view.known = snapshot.clone();
+                view.snapshot = snapshot.clone();
                 snapshot
             }
             Err(RecvTimeoutError::Timeout) => {
-                view.outstanding = Some(reply);
-                view.note_late(deadline.checked_sub(VIEW_WAIT_MAX).unwrap_or(deadline));
-                view.last_known()
+                view.outstanding_query = Some(reply);
+                view.record_overdue(deadline.checked_sub(VIEW_WAIT_MAX).unwrap_or(deadline));
+                view.last_known_snapshot()
             }
             // The worker has ended.
             Err(RecvTimeoutError::Disconnected) => WorkerSnapshot::default(),
@@ -164,8 +164,8 @@ impl StoragePlane {
 /// Moves the state of a store's disks to one of the store's views: as read from the budget that the
 /// workers share, or as reported by the only user. Returns false if neither is current although a
 /// worker has replied.
-fn move_flows(store: &ReadableStore, views: &mut [StoreView]) -> bool {
-    let age = |view: &StoreView| (view.is_current, view.at);
+fn move_flows(store: &StoreQueryState, views: &mut [StoreView]) -> bool {
+    let age = |view: &StoreView| (view.is_current, view.read_at);
     let Some((is_any_current, observed_at)) = views.iter().map(age).max() else { return true };
     let read = store.shared.as_ref().and_then(|budget| budget.flows(observed_at, &store.slots));
     let is_read = read.is_some();
@@ -189,10 +189,10 @@ fn move_flows(store: &ReadableStore, views: &mut [StoreView]) -> bool {
 
 /// Requests the state of a worker; `None` if the worker has not replied to an earlier request.
 fn begin(worker_channel: &WorkerChannel, slots: &Slots) -> Option<Receiver<WorkerSnapshot>> {
-    if worker_channel.is_late() {
+    if worker_channel.has_overdue_reply() {
         return None;
     }
     let (reply, answer) = channel();
-    worker_channel.send(Command::View(Arc::clone(slots), reply));
+    worker_channel.send(Command::QueryState(Arc::clone(slots), reply));
     Some(answer)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use suimon_ports::{FileIo, FileIoSource, WorkerTasks};
+use suimon_ports::{FileIo, FileIoFactory, WorkerTaskFactory};
 use suimon_quantity::WorkerId;
 use suimon_storage_engine::testing::fake_io::FakeIo;
 
@@ -14,7 +14,7 @@ use crate::{PlaneError, PlaneNotice, StoragePlane};
 /// I/O source that can create the I/O of a limited number of workers.
 struct Scarce(AtomicUsize);
 
-impl FileIoSource for Scarce {
+impl FileIoFactory for Scarce {
     fn open(&self) -> io::Result<Box<dyn FileIo>> {
         let decrement = |count: usize| count.checked_sub(1);
         let decrement_result = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, decrement);
@@ -30,18 +30,18 @@ fn a_disk_that_cannot_be_moved_is_closed_and_reported() {
     let workers = Workers::start(&plane, 2);
     let (spec, file) = raw_disk();
     plane.add_disk(DISK, spec, None).unwrap();
-    assert_eq!(plane.retire(&[WorkerId(0)]), []);
+    assert_eq!(plane.retire_workers(&[WorkerId(0)]), []);
     let Some(PlaneNotice::DiskLost { disk: lost, reason }) = plane.poll_notice() else {
         panic!("no notice is emitted")
     };
     assert!(lost == DISK && reason.contains("cannot create an io_uring"), "{reason}");
     assert_eq!(Arc::strong_count(&file), 1, "the disk's file is closed");
-    assert!(matches!(plane.take_disk(DISK), Err(PlaneError::NoSuchDisk)));
+    assert!(matches!(plane.remove_disk(DISK), Err(PlaneError::NoSuchDisk)));
     // The disk can be opened again on a worker that has I/O.
     source.0.store(1, Ordering::Relaxed);
     plane.add_disk(DISK, raw_disk().0, None).unwrap();
     wait_until(|| plane.disks().iter().map(|view| view.worker).eq([WorkerId(1)]));
-    close(plane.take_disk(DISK).unwrap());
+    close(plane.remove_disk(DISK).unwrap());
     drop(workers);
 }
 
@@ -50,9 +50,9 @@ fn a_disk_that_can_be_moved_is_moved_without_a_notice() {
     let plane = StoragePlane::new(Arc::new(Scarce(AtomicUsize::new(2))));
     let workers = Workers::start(&plane, 2);
     plane.add_disk(DISK, raw_disk().0, None).unwrap();
-    assert_eq!(plane.retire(&[WorkerId(0)]), []);
+    assert_eq!(plane.retire_workers(&[WorkerId(0)]), []);
     assert!(plane.poll_notice().is_none());
     wait_until(|| plane.disks().iter().map(|view| view.worker).eq([WorkerId(1)]));
-    close(plane.take_disk(DISK).unwrap());
+    close(plane.remove_disk(DISK).unwrap());
     drop(workers);
 }

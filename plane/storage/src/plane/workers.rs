@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{Waker, WorkerTask, WorkerTasks};
+use suimon_ports::{Waker, WorkerTask, WorkerTaskFactory};
 use suimon_quantity::{DiskId, WorkerId};
 
 use crate::command::Command;
@@ -26,7 +26,7 @@ const SETTLES_EVERY: Duration = Duration::from_millis(10);
 /// retiring workers are closed.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
-impl WorkerTasks for StoragePlane {
+impl WorkerTaskFactory for StoragePlane {
     fn create(&self, processor: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         let (commands, receiver): (_, Receiver<Command>) = channel();
         let notices = Arc::clone(&self.0.notices);
@@ -35,13 +35,13 @@ impl WorkerTasks for StoragePlane {
             StorageWorker::new(processor, receiver, notices, Arc::clone(&waker), recording);
         let (has_io, view) = (AtomicBool::new(false), Mutex::default());
         let id = processor;
-        let worker_channel = WorkerChannel { id, commands, waker, has_io, view };
+        let worker_channel = WorkerChannel { id, commands, waker, has_io, last_state: view };
         self.remove_former_worker(processor);
         lock(&self.0.channels).insert(processor, Arc::new(worker_channel));
         Box::new(storage_worker)
     }
 
-    fn retire(&self, processors: &[WorkerId]) -> Vec<WorkerId> {
+    fn retire_workers(&self, processors: &[WorkerId]) -> Vec<WorkerId> {
         let mut closing = Vec::new();
         for worker in processors {
             for disk in self.disks_of(*worker) {
@@ -87,7 +87,7 @@ impl StoragePlane {
         while let Some(target) = self.least_loaded_worker(&excluded) {
             let error = match self.move_disk(disk, target) {
                 Ok(()) => return Ok(()),
-                Err(error @ (PlaneError::Io(_) | PlaneError::File(_))) => error,
+                Err(error @ (PlaneError::CreateIo(_) | PlaneError::FileRefused(_))) => error,
                 Err(error) if is_blocked(&error) => error,
                 Err(error) => return Err(error),
             };
@@ -106,9 +106,9 @@ impl StoragePlane {
         let stores: Vec<_> = lock(&self.0.stores).values().map(Arc::clone).collect();
         for store in stores {
             store.with(|store| {
-                store.disks.remove(&worker);
-                store.maximums.remove(&worker);
-                store.leaving.remove(&worker);
+                store.disks_per_worker.remove(&worker);
+                store.pending_maximums.remove(&worker);
+                store.leaving_workers.remove(&worker);
             });
         }
     }
@@ -118,7 +118,7 @@ impl StoragePlane {
     fn settle(&self, mut workers: BTreeSet<WorkerId>) -> BTreeSet<WorkerId> {
         let deadline = Instant::now() + SETTLE_MAX;
         loop {
-            for settled in self.without_stores(&workers) {
+            for settled in self.workers_without_stores(&workers) {
                 workers.remove(&settled);
                 lock(&self.0.channels).remove(&settled);
             }
@@ -128,7 +128,7 @@ impl StoragePlane {
             std::thread::sleep(SETTLES_EVERY);
         }
         workers.retain(|worker| {
-            let is_late = self.channel(*worker).is_some_and(|channel| channel.is_late());
+            let is_late = self.worker_channel(*worker).is_some_and(|channel| channel.has_overdue_reply());
             if !is_late {
                 tracing::warn!(%worker, "a worker ended before it returned a lent reservation");
                 lock(&self.0.channels).remove(worker);
@@ -142,11 +142,11 @@ impl StoragePlane {
     /// channel disconnects when the disk is closed and can be opened again. Returns `None` if the
     /// disk was taken out of service before, or is closed later.
     fn abandon_disk(&self, disk: DiskId) -> Option<Receiver<()>> {
-        let record = self.record(disk).ok()?;
+        let record = self.disk_record(disk).ok()?;
         let mut owner = lock(&record.owner);
         let worker = owner.take()?;
         self.remove_record(disk, &record);
-        match self.take(worker, disk) {
+        match self.remove_from_worker(worker, disk) {
             Ok(detached) => Some(close_in_thread(disk, detached)),
             Err(error) => {
                 tracing::warn!(?disk, %error, "a disk is closed later");

@@ -5,17 +5,17 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, FileIo, TaskDescriptors};
 use suimon_quantity::{DiskId, StoreId};
-use suimon_storage_engine::{DiskIoCounters, DiskLocation, RejectedDisk, StorageEngine};
-use suimon_storage_qos::{Change, DiskSlot};
+use suimon_storage_engine::{DiskIoCounters, StoreDiskSlot, RejectedDisk, StorageEngine};
+use suimon_storage_qos::{ConfigStep, DiskSlot};
 
-use crate::command::offer::Offer;
-use crate::command::pending_changes::PendingPolicy;
+use crate::command::offer::RevocableValue;
+use crate::command::pending_changes::PendingFullStorePolicy;
 use crate::command::queue_key::{QueueKey, QueueSelection};
 use crate::command::{
-    Command, DetachedDisk, DetachedQueueState, MirrorSettings, NotAttached, Suspension,
+    Command, DetachedDisk, DetachedQueue, MirrorSettings, WorkerAddDiskError, SuspendCondition,
 };
 use crate::plane::error::PlaneError;
 use crate::worker::snapshot::{DiskView, StoreView, WorkerSnapshot};
@@ -37,26 +37,26 @@ impl StorageWorker {
                     self.add_queue(number, key, queue, watches);
                 }
             }
-            Command::Mirror(disk, mirror, reply) => {
+            Command::SetMirror(disk, mirror, reply) => {
                 if let Some(number) = self.number(disk) {
                     self.set_mirror(number, mirror);
                     let _ = reply.send(());
                 }
             }
-            Command::Full(disk, policy) => self.set_full_policy(disk, &policy),
-            Command::InFlight(disk, reply) => {
+            Command::SetFullStorePolicy(disk, policy) => self.apply_full_store_policy(disk, &policy),
+            Command::CountRequestsInFlight(disk, reply) => {
                 let in_flight = self.number(disk).zip(self.engine.as_ref());
                 let _ = reply.send(
                     in_flight.map_or(0, |(number, engine)| engine.requests_in_flight(number)),
                 );
             }
-            Command::Detach(disk, which, reply) => self.detach(disk, which, &reply),
+            Command::DetachQueues(disk, which, reply) => self.detach(disk, which, &reply),
             Command::DetachDisk(disk, reply) => self.take(disk, &reply),
             Command::Suspend(disk, suspension, reply) => self.suspend(disk, suspension, &reply),
             Command::Resume(disk, spec, reply) => {
                 execute(&spec, &reply, |spec| self.resume(disk, spec));
             }
-            Command::Join { store, spec, shared, changes } => {
+            Command::AddStore { store, spec, shared, changes } => {
                 if let Some(engine) = &mut self.engine {
                     engine.add_store(self.now, store, spec, shared.as_ref());
                     self.stores.retain(|store| engine.store_status(*store).is_some());
@@ -79,37 +79,37 @@ impl StorageWorker {
                 }
             }
             Command::Sync(reply) => drop(reply),
-            Command::Leave(store) => {
+            Command::RemoveStore(store) => {
                 if let Some(engine) = &mut self.engine {
                     engine.remove_store(store);
                 }
             }
-            Command::Change { store, changes, is_in_budget } => {
+            Command::ApplyChanges { store, changes, is_applied_to_budget: is_in_budget } => {
                 self.change(store, changes, is_in_budget);
             }
-            Command::Maximums(store, pending) => self.change(store, pending.take(), false),
-            Command::View(slots, reply) => {
-                let _ = reply.send(self.view(&slots));
+            Command::ApplyMaximums(store, pending) => self.change(store, pending.take(), false),
+            Command::QueryState(slots, reply) => {
+                let _ = reply.send(self.snapshot(&slots));
             }
         }
     }
 
     /// Applies changes to a store of the engine. With `is_in_budget`, the shared budget has them
     /// already, and the engine only follows them.
-    fn change(&mut self, store: StoreId, changes: Vec<Change>, is_in_budget: bool) {
+    fn change(&mut self, store: StoreId, changes: Vec<ConfigStep>, is_in_budget: bool) {
         let Some(engine) = &mut self.engine else { return };
         for change in changes {
             if is_in_budget {
-                engine.follow(self.now, store, change);
+                engine.handle_budget_change(self.now, store, change);
             } else {
-                engine.apply(self.now, store, change);
+                engine.apply_store_change(self.now, store, change);
             }
         }
     }
 
     /// Closes a disk for its removal from this worker. The reply is sent when the engine has closed
     /// the disk and its queues.
-    fn take(&mut self, disk: DiskId, reply: &Offer<Sender<Result<DetachedDisk, PlaneError>>>) {
+    fn take(&mut self, disk: DiskId, reply: &RevocableValue<Sender<Result<DetachedDisk, PlaneError>>>) {
         let Some(reply) = reply.take() else { return };
         let Some(number) = self.number(disk) else {
             let _ = reply.send(Err(PlaneError::NoSuchDisk));
@@ -127,8 +127,8 @@ impl StorageWorker {
     pub(crate) fn suspend(
         &mut self,
         disk: DiskId,
-        suspension: Suspension,
-        reply: &Offer<Sender<Result<DiskSpec, PlaneError>>>,
+        suspension: SuspendCondition,
+        reply: &RevocableValue<Sender<Result<LayerStack, PlaneError>>>,
     ) {
         let Some(reply) = reply.take() else { return };
         let number = self.number(disk);
@@ -139,12 +139,12 @@ impl StorageWorker {
         };
         worker_disk.suspend_reply = Some(reply);
         match suspension {
-            Suspension::Durable => engine.suspend_disk(number),
-            Suspension::Reopening => engine.suspend_disk_to_reopen(number),
+            SuspendCondition::OnlyIfDurable => engine.suspend_disk(number),
+            SuspendCondition::EvenIfFlushFailed => engine.suspend_disk_to_reopen(number),
         }
     }
 
-    pub(crate) fn resume(&mut self, disk: DiskId, spec: DiskSpec) -> Result<(), RejectedDisk> {
+    pub(crate) fn resume(&mut self, disk: DiskId, spec: LayerStack) -> Result<(), RejectedDisk> {
         match self.number(disk).zip(self.engine.as_mut()) {
             Some((number, engine)) => engine.resume_disk(number, spec),
             None => Err(RejectedDisk { error: io::ErrorKind::NotFound.into(), spec }),
@@ -174,18 +174,18 @@ impl StorageWorker {
         disk: DiskId,
         detached: DetachedDisk,
         watches: &mut TaskDescriptors<'_>,
-    ) -> Result<(), NotAttached> {
+    ) -> Result<(), WorkerAddDiskError> {
         let Some(engine) = &mut self.engine else {
             let error = io::ErrorKind::NotConnected.into();
-            return Err(NotAttached { error, detached: Some(Box::new(detached)) });
+            return Err(WorkerAddDiskError { error, detached: Some(Box::new(detached)) });
         };
-        let DetachedDisk { spec, full, index: location, mirror, queues } = detached;
+        let DetachedDisk { spec, full_store_policy: full, store_slot: location, mirror, queues } = detached;
         let number = match engine.add_disk(spec, location) {
             Ok(number) => number,
             Err(RejectedDisk { error, spec }) => {
                 let detached =
-                    Some(Box::new(DetachedDisk { spec, full, index: location, mirror, queues }));
-                return Err(NotAttached { error, detached });
+                    Some(Box::new(DetachedDisk { spec, full_store_policy: full, store_slot: location, mirror, queues }));
+                return Err(WorkerAddDiskError { error, detached });
             }
         };
         let worker_disk = WorkerDisk {
@@ -198,12 +198,12 @@ impl StorageWorker {
             suspend_reply: None,
         };
         self.disks.insert(number, worker_disk);
-        engine.set_full_policy(number, full);
+        engine.set_full_store_policy(number, full);
         self.set_mirror(number, mirror);
-        for DetachedQueueState { key, queue, found_full } in queues {
+        for DetachedQueue { key, queue, no_space_requests: found_full } in queues {
             let added = self.add_queue(number, key, queue, watches);
             if let Some((queue, engine)) = added.zip(self.engine.as_mut()) {
-                engine.set_found_full(queue, found_full);
+                engine.set_no_space_requests(queue, found_full);
             }
             // A queue was closed if its descriptor could not be watched.
             self.emit();
@@ -212,12 +212,12 @@ impl StorageWorker {
         Ok(())
     }
 
-    pub(crate) fn set_full_policy(&mut self, disk: DiskId, policy: &PendingPolicy) {
+    pub(crate) fn apply_full_store_policy(&mut self, disk: DiskId, policy: &PendingFullStorePolicy) {
         let Some(policy) = policy.take() else { return };
         let Some(number) = self.number(disk) else { return };
         if let Some((worker_disk, engine)) = self.disks.get_mut(&number).zip(self.engine.as_mut()) {
             worker_disk.full = policy;
-            engine.set_full_policy(number, policy);
+            engine.set_full_store_policy(number, policy);
         }
     }
 
@@ -227,7 +227,7 @@ impl StorageWorker {
         if let Some((worker_disk, engine)) = worker_disk.zip(self.engine.as_mut()) {
             let location = worker_disk.index.zip(mirror.slot);
             let location =
-                location.map(|(DiskLocation { store, .. }, slot)| DiskLocation { store, slot });
+                location.map(|(StoreDiskSlot { store, .. }, slot)| StoreDiskSlot { store, slot });
             engine.set_mirror(number, location, mirror.dirty.clone());
             worker_disk.mirror = mirror;
         }
@@ -244,8 +244,8 @@ impl StorageWorker {
     ) -> Option<usize> {
         let engine = self.engine.as_mut()?;
         let worker_disk = self.disks.get_mut(&disk)?;
-        let number = engine.insert_queue(disk, queue, kind_of(key))?;
-        engine.name_queue(number, worker_disk.id);
+        let number = engine.add_queue_of_kind(disk, queue, kind_of(key))?;
+        engine.set_queue_disk_id(number, worker_disk.id);
         worker_disk.queues.insert(key, number);
         self.queues.insert(number, WorkerQueue { disk, key, waiters: VecDeque::new() });
         self.watch(number, watches);
@@ -268,7 +268,7 @@ impl StorageWorker {
         }
     }
 
-    pub(crate) fn view(&self, slots: &BTreeMap<StoreId, Arc<Vec<DiskSlot>>>) -> WorkerSnapshot {
+    pub(crate) fn snapshot(&self, slots: &BTreeMap<StoreId, Arc<Vec<DiskSlot>>>) -> WorkerSnapshot {
         let Some(engine) = &self.engine else { return WorkerSnapshot::default() };
         let views = self.disks.iter().map(|(number, worker_disk)| DiskView {
             disk: worker_disk.id,
@@ -279,10 +279,10 @@ impl StorageWorker {
                 .filter(|key| QueueSelection::Clients.has(**key))
                 .count(),
             counters: engine.counters(*number).unwrap_or_else(DiskIoCounters::default),
-            stalled: engine.stalled(*number),
+            stalled_for: engine.stall_duration(*number),
             uncommitted_bytes: engine.uncommitted_bytes(*number),
-            full: engine.full(*number),
-            failed_flush: engine.failed_flush(*number),
+            full_store: engine.full_store_view(*number),
+            flush_error: engine.flush_error(*number),
             is_current: true,
         });
         let stores = self.stores.iter().filter_map(|store| {
@@ -292,7 +292,7 @@ impl StorageWorker {
             let slots = slots.map_or(&[][..], |slots| slots.as_slice());
             let (status, flows) = engine.store_view(self.now, *store, slots)?;
             let (store, worker, at) = (*store, self.worker, self.now);
-            Some(StoreView { store, worker, status, at, flows, is_current: true })
+            Some(StoreView { store, worker, status, read_at: at, flows, is_current: true })
         });
         WorkerSnapshot { disks: views.collect(), stores: stores.collect() }
     }
@@ -300,7 +300,7 @@ impl StorageWorker {
 
 /// Executes a command with the value that it carries, and sends the result. Has no effect if the
 /// value was taken back.
-fn execute<T: Send, R>(offer: &Offer<T>, reply: &Sender<R>, run: impl FnOnce(T) -> R) {
+fn execute<T: Send, R>(offer: &RevocableValue<T>, reply: &Sender<R>, run: impl FnOnce(T) -> R) {
     if let Some(value) = offer.take() {
         let _ = reply.send(run(value));
     }

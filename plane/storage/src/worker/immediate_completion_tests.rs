@@ -5,19 +5,19 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use suimon_image_files::{DiskLayer, DiskSpec};
+use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_ports::{DiskOp, DiskOutcome, TaskDescriptors, WorkerTask};
 use suimon_quantity::{StoreId, WorkerId};
 use suimon_storage_engine::testing::fake_file::FakeFile;
 use suimon_storage_engine::testing::fake_io::{FakeIo, FaultInjection};
 use suimon_storage_engine::testing::fake_queue::{Client, FakeQueue};
 use suimon_storage_engine::testing::image_kinds::KINDS;
-use suimon_storage_engine::{DiskIoCounters, DiskLocation, FullPolicy};
+use suimon_storage_engine::{DiskIoCounters, StoreDiskSlot, FullStorePolicy};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 use crate::QueueKey;
-use crate::command::offer::Offer;
-use crate::command::{Command, DetachedDisk, DetachedQueueState, MirrorSettings};
+use crate::command::offer::RevocableValue;
+use crate::command::{Command, DetachedDisk, DetachedQueue, MirrorSettings};
 use crate::plane::test_workers::{DISK, NoWaker, PollingWait, submit};
 use crate::worker::StorageWorker;
 
@@ -51,30 +51,30 @@ impl Worker {
 
     fn ensure_io(&mut self, io: FakeIo, queue: FakeQueue) {
         let mut store = Store::new(Capacity::Declared(1000));
-        let proposal = Proposal::Disk(DISK, LimitsSource::Own(Limits::default()));
-        let changes = store.propose(&[proposal], false).unwrap();
-        let location = store.slot(DISK).map(|slot| DiskLocation { store: STORE, slot });
+        let proposal = Proposal::SetDisk(DISK, LimitsSource::Own(Limits::default()));
+        let changes = store.apply(&[proposal], false).unwrap();
+        let location = store.slot(DISK).map(|slot| StoreDiskSlot { store: STORE, slot });
         let spec = StoreSpec { depth_min: 1, depth_max: 1, ..StoreSpec::default() };
         let memory = (KINDS[0].create)();
         let image = (KINDS[0].open)(&memory);
         let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
         let (key, found_full) = (QueueKey::Client(0), Vec::new());
-        let queues = vec![DetachedQueueState { key, queue: Box::new(queue), found_full }];
-        let full = FullPolicy::default();
+        let queues = vec![DetachedQueue { key, queue: Box::new(queue), no_space_requests }];
+        let full = FullStorePolicy::default();
         let detached = DetachedDisk {
-            spec: DiskSpec { layers },
-            full,
-            index: location,
+            spec: LayerStack { layers },
+            full_store_policy: full,
+            store_slot: location,
             mirror: MirrorSettings::default(),
             queues,
         };
         let (equipped, added) = (channel(), channel());
         for command in [
-            Command::SetIo(Offer::new(Box::new(io)), equipped.0),
-            Command::Join { store: STORE, spec, shared: None, changes },
+            Command::SetIo(RevocableValue::new(Box::new(io)), equipped.0),
+            Command::AddStore { store: STORE, spec, shared: None, changes },
             Command::AddDisk {
                 disk: DISK,
-                detached: Offer::new(Box::new(detached)),
+                detached: RevocableValue::new(Box::new(detached)),
                 reply: added.0,
             },
         ] {
@@ -100,7 +100,7 @@ impl Worker {
 
     fn counters(&mut self) -> DiskIoCounters {
         let (reply, views) = channel();
-        self.commands.send(Command::View(Arc::default(), reply)).unwrap();
+        self.commands.send(Command::QueryState(Arc::default(), reply)).unwrap();
         self.poll();
         views.recv().unwrap().disks[0].counters
     }
@@ -114,7 +114,7 @@ fn immediate_completions_are_published_in_the_same_iteration() {
     assert_eq!(worker.poll(), [(0, DiskOutcome::Done)]);
     // The latency is the duration of the iteration up to the completion.
     let reads = worker.counters().reads;
-    assert_eq!((reads.requests, reads.latency_ns), (1, TAKES.as_nanos() as u64));
+    assert_eq!((reads.requests, reads.latency_sum_ns), (1, TAKES.as_nanos() as u64));
     assert_eq!(worker.poll(), []);
 }
 

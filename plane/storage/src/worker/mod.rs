@@ -14,18 +14,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_ports::{
-    ExpectedInput, FaultKind, PortFault, ServedDeviceCell, TaskDescriptors, Waker, WorkerTask,
+    ExpectedInput, FaultKind, QueueFault, ServedDeviceCell, TaskDescriptors, Waker, WorkerTask,
 };
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
-use suimon_recording::Sink;
-use suimon_storage_engine::{DiskLocation, FullPolicy, QueueKind, StorageEngine, StorageNotice};
+use suimon_recording::RecordSink;
+use suimon_storage_engine::{StoreDiskSlot, FullStorePolicy, QueueKind, StorageEngine, StorageNotice};
 
 use crate::command::queue_key::QueueKey;
-use crate::command::{Command, DetachedDisk, DetachedQueueState, MirrorSettings};
+use crate::command::{Command, DetachedDisk, DetachedQueue, MirrorSettings};
 use crate::plane::error::PlaneError;
-use crate::plane::notices::{NoticeSender, PlaneNotice};
+use crate::plane::notices::{NoticeQueue, PlaneNotice};
 
 /// Token for the descriptor of the I/O; queues have their numbers as tokens.
 const IO_TOKEN: u32 = u32::MAX;
@@ -39,21 +39,21 @@ pub(crate) const WAITERS_MAX: usize = 8;
 /// so far.
 struct PendingDetach {
     reply: Sender<Result<DetachedDisk, PlaneError>>,
-    queues: Vec<DetachedQueueState>,
+    queues: Vec<DetachedQueue>,
 }
 
 /// Disk of this worker with the state needed for commands.
 struct WorkerDisk {
     id: DiskId,
-    index: Option<DiskLocation>,
-    full: FullPolicy,
+    index: Option<StoreDiskSlot>,
+    full: FullStorePolicy,
     mirror: MirrorSettings,
     /// Numbers of the disk's queues.
     queues: BTreeMap<QueueKey, usize>,
     pending_detach: Option<PendingDetach>,
     /// Channel to which the disk's images are sent when it is suspended; `None` if no suspension is
     /// in progress.
-    suspend_reply: Option<Sender<Result<DiskSpec, PlaneError>>>,
+    suspend_reply: Option<Sender<Result<LayerStack, PlaneError>>>,
 }
 
 /// Queue of this worker with the state needed for commands.
@@ -70,14 +70,14 @@ struct WorkerQueue {
 pub(crate) struct StorageWorker {
     worker: WorkerId,
     commands: Receiver<Command>,
-    notices: Arc<NoticeSender>,
+    notices: Arc<NoticeQueue>,
     engine: Option<StorageEngine>,
     disks: BTreeMap<usize, WorkerDisk>,
     queues: BTreeMap<usize, WorkerQueue>,
     /// Stores on this worker, and stores that were removed from it since the last one was added.
     pub(crate) stores: BTreeSet<StoreId>,
     waker: Arc<dyn Waker>,
-    recording: Option<Arc<dyn Sink>>,
+    recording: Option<Arc<dyn RecordSink>>,
     /// Queues with requests that cannot be accepted now, whose descriptors must not be watched
     /// meanwhile.
     to_unwatch: Vec<usize>,
@@ -90,9 +90,9 @@ impl StorageWorker {
     pub(crate) fn new(
         processor: WorkerId,
         commands: Receiver<Command>,
-        notice_sender: Arc<NoticeSender>,
+        notice_sender: Arc<NoticeQueue>,
         waker: Arc<dyn Waker>,
-        recording: Option<Arc<dyn Sink>>,
+        recording: Option<Arc<dyn RecordSink>>,
     ) -> Self {
         Self {
             worker: processor,
@@ -134,7 +134,7 @@ impl StorageWorker {
     fn send_closed_disks(&mut self, watches: &mut TaskDescriptors<'_>) {
         let Some(engine) = &mut self.engine else { return };
         while let Some((number, queue)) = engine.poll_closed_queue() {
-            let found_full = engine.take_found_full(number);
+            let found_full = engine.take_no_space_requests(number);
             watches.unwatch(queue.wake_fd());
             let Some(worker_queue) = self.queues.remove(&number) else { continue };
             let Some(worker_disk) = self.disks.get_mut(&worker_queue.disk) else { continue };
@@ -144,10 +144,10 @@ impl StorageWorker {
             }
             match &mut worker_disk.pending_detach {
                 Some(pending_detach) if worker_queue.waiters.is_empty() => {
-                    pending_detach.queues.push(DetachedQueueState {
+                    pending_detach.queues.push(DetachedQueue {
                         key: worker_queue.key,
                         queue,
-                        found_full,
+                        no_space_requests: found_full,
                     });
                 }
                 _ => drop(queue),
@@ -160,9 +160,9 @@ impl StorageWorker {
             else {
                 continue;
             };
-            let failed = || match engine.failed_flush(number) {
+            let failed = || match engine.flush_error(number) {
                 Some(error) => PlaneError::FlushFailed(error),
-                None => PlaneError::NotDurable,
+                None => PlaneError::CommitFailed,
             };
             let _ = reply.send(spec.ok_or_else(failed));
         }
@@ -181,8 +181,8 @@ impl StorageWorker {
             let queues = pending_detach.queues;
             let _ = pending_detach.reply.send(Ok(DetachedDisk {
                 spec,
-                full,
-                index: location,
+                full_store_policy: full,
+                store_slot: location,
                 mirror,
                 queues,
             }));
@@ -202,10 +202,10 @@ impl StorageWorker {
                         .map(|(disk, queue)| PlaneNotice::QueueFault { disk, queue, fault }),
                     StorageNotice::DiskFault { disk, offset, detail, suppressed } => id(disk)
                         .map(|disk| PlaneNotice::DiskFault { disk, offset, detail, suppressed }),
-                    StorageNotice::DiskStall { disk, stalls, waited: stalled_for } => id(disk)
-                        .map(|disk| PlaneNotice::DiskStall { disk, stalls, waited: stalled_for }),
-                    StorageNotice::DiskFull { disk, change, full_for: duration } => id(disk)
-                        .map(|disk| PlaneNotice::DiskFull { disk, change, lasted: duration }),
+                    StorageNotice::DiskStall { disk, is_beginning: stalls, stalled_for } => id(disk)
+                        .map(|disk| PlaneNotice::DiskStall { disk, is_beginning: stalls, stalled_for }),
+                    StorageNotice::DiskSpaceChange { disk, change, full_for: duration } => id(disk)
+                        .map(|disk| PlaneNotice::DiskSpaceChange { disk, change, full_for: duration }),
                     StorageNotice::FlushFailed { disk, detail } => {
                         id(disk).map(|disk| PlaneNotice::FlushFailed { disk, detail })
                     }
@@ -233,7 +233,7 @@ fn kind_of(key: QueueKey) -> QueueKind {
 /// Returns the notice for a queue that is closed because its descriptor cannot be watched.
 fn unwatched(disk: DiskId, queue: QueueKey, error: &io::Error) -> PlaneNotice {
     let detail = format!("the descriptor of the queue cannot be polled: {error}");
-    PlaneNotice::QueueFault { disk, queue, fault: PortFault { kind: FaultKind::Host, detail } }
+    PlaneNotice::QueueFault { disk, queue, fault: QueueFault { kind: FaultKind::SystemCallFailed, detail } }
 }
 
 impl WorkerTask for StorageWorker {
@@ -255,13 +255,13 @@ impl WorkerTask for StorageWorker {
             has_worked = true;
         }
         let Some(engine) = &mut self.engine else { return has_worked };
-        engine.note_busy(is_busy);
+        engine.set_worker_busy(is_busy);
         has_worked |= engine.poll(now);
         if engine.has_completed_io() {
             engine.complete_immediate(watches.now());
             has_worked = true;
         }
-        while let Some(queue) = self.engine.as_mut().and_then(StorageEngine::poll_watch) {
+        while let Some(queue) = self.engine.as_mut().and_then(StorageEngine::poll_queue_to_watch) {
             self.watch(queue, watches);
         }
         // A queue may fail without delivering requests.
@@ -280,7 +280,7 @@ impl WorkerTask for StorageWorker {
         }
     }
 
-    fn wake(&mut self, token: u32) {
+    fn handle_readable(&mut self, token: u32) {
         if let Some(engine) = self.engine.as_mut().filter(|_| token != IO_TOKEN) {
             if !engine.wake_queue(token as usize) {
                 self.to_unwatch.push(token as usize);
@@ -288,11 +288,11 @@ impl WorkerTask for StorageWorker {
         }
     }
 
-    fn is_waiting(&self) -> bool {
-        self.engine.as_ref().is_some_and(StorageEngine::has_waiting)
+    fn needs_descriptor_check(&self) -> bool {
+        self.engine.as_ref().is_some_and(StorageEngine::has_waiting_queues)
     }
 
-    fn expects(&self) -> ExpectedInput {
+    fn expected_input(&self) -> ExpectedInput {
         self.engine.as_ref().map_or(ExpectedInput::None, StorageEngine::expects)
     }
 

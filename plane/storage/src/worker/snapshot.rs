@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_quantity::{DiskId, StoreId, Time, WorkerId};
-use suimon_storage_engine::{DiskIoCounters, FullView, WorkerStoreStatus};
+use suimon_storage_engine::{DiskIoCounters, FullStoreView, WorkerStoreStatus};
 
 /// State of a disk on its worker.
 #[derive(Clone, Debug)]
@@ -18,13 +18,13 @@ pub struct DiskView {
     pub counters: DiskIoCounters,
     /// Time for which the store has not completed an operation, if it exceeds
     /// [`STALLED_AFTER`](suimon_storage_engine::STALLED_AFTER).
-    pub stalled: Option<Duration>,
+    pub stalled_for: Option<Duration>,
     /// Bytes of image metadata that are not durable and would be lost in a crash.
     pub uncommitted_bytes: u64,
     /// Requests for which the store has no space; `None` if there is space.
-    pub full: Option<FullView>,
+    pub full_store: Option<FullStoreView>,
     /// Error of the failed flush that makes writes and flushes fail; `None` if no flush has failed.
-    pub failed_flush: Option<String>,
+    pub flush_error: Option<String>,
     /// False if the worker did not respond, and the state is the last known one.
     pub is_current: bool,
 }
@@ -39,10 +39,10 @@ pub struct StoreView {
     /// Role and counters of the worker.
     pub status: WorkerStoreStatus,
     /// Time at which the worker read the state, by the workers' clock.
-    pub at: Time,
+    pub read_at: Time,
     /// State of the store's disks on all workers; empty in all but one of the store's views. It is
     /// as current as that view, or read from the budget that the workers share.
-    pub flows: Vec<suimon_storage_qos::DiskFlow>,
+    pub flows: Vec<suimon_storage_qos::DiskQosStatus>,
     /// False if the worker did not respond, and the state is the last known one.
     pub is_current: bool,
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use suimon_image_files::{DiskLayer, DiskSpec};
+use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_ports::DiskOp;
 use suimon_quantity::{DiskId, StoreId};
-use suimon_storage_engine::FullPolicy;
+use suimon_storage_engine::FullStorePolicy;
 use suimon_storage_engine::testing::fake_file::FakeFile;
 use suimon_storage_engine::testing::fake_queue::FakeQueue;
 use suimon_storage_engine::testing::image_kinds::KINDS;
 use suimon_storage_qos::StoreSpec;
 
-use crate::command::offer::Offer;
+use crate::command::offer::RevocableValue;
 use crate::command::queue_key::{QueueKey, QueueSelection};
 use crate::command::{Command, DetachedDisk, MirrorSettings};
 use crate::plane::test_workers::{DISK, submit};
@@ -29,7 +29,7 @@ fn a_queue_added_when_another_one_is_closed_can_be_detached() {
     let client = Arc::clone(&queue.client);
     let (detached, answer) = channel();
     for command in [
-        Command::Detach(DISK, QueueSelection::Clients, detached),
+        Command::DetachQueues(DISK, QueueSelection::Clients, detached),
         Command::AddQueue(DISK, QueueKey::Client(1), Box::new(queue)),
     ] {
         worker.commands.send(command).unwrap();
@@ -39,7 +39,7 @@ fn a_queue_added_when_another_one_is_closed_can_be_detached() {
     assert_eq!(Arc::strong_count(&client), 2, "it is served");
     let (detached, answer) = channel();
     let which = QueueSelection::One(QueueKey::Client(1));
-    worker.commands.send(Command::Detach(DISK, which, detached)).unwrap();
+    worker.commands.send(Command::DetachQueues(DISK, which, detached)).unwrap();
     worker.poll();
     assert!(answer.try_recv().is_err());
     assert_eq!(Arc::strong_count(&client), 1, "the queue was returned");
@@ -53,13 +53,13 @@ fn a_disk_added_when_another_one_is_closed_is_served() {
     let memory = (KINDS[0].create)();
     let image = (KINDS[0].open)(&memory);
     let layers = vec![DiskLayer { image, file: FakeFile::new(memory) }];
-    let (spec, mirror) = (DiskSpec { layers }, MirrorSettings::default());
-    let full = FullPolicy::ERROR;
-    let other_disk = DetachedDisk { spec, full, index: None, mirror, queues: Vec::new() };
+    let (spec, mirror) = (LayerStack { layers }, MirrorSettings::default());
+    let full = FullStorePolicy::FAIL_AT_ONCE;
+    let other_disk = DetachedDisk { spec, full_store_policy: full, store_slot: None, mirror, queues: Vec::new() };
     let (take, answer) = channel();
     let (add, added) = channel();
-    worker.commands.send(Command::DetachDisk(DISK, Offer::new(take))).unwrap();
-    let offer = Offer::new(Box::new(other_disk));
+    worker.commands.send(Command::DetachDisk(DISK, RevocableValue::new(take))).unwrap();
+    let offer = RevocableValue::new(Box::new(other_disk));
     worker.commands.send(Command::AddDisk { disk: OTHER, detached: offer, reply: add }).unwrap();
     let result = (0..100).find_map(|_| {
         worker.poll();
@@ -69,7 +69,7 @@ fn a_disk_added_when_another_one_is_closed_is_served() {
     assert_eq!(detached.queues.len(), 1);
     assert!(added.recv().unwrap().is_ok());
     let (reply, views) = channel();
-    worker.commands.send(Command::View(Arc::default(), reply)).unwrap();
+    worker.commands.send(Command::QueryState(Arc::default(), reply)).unwrap();
     worker.poll();
     let disks: Vec<_> = views.recv().unwrap().disks.iter().map(|disk| disk.disk).collect();
     assert_eq!(disks, [OTHER]);
@@ -86,7 +86,7 @@ fn the_newest_detach_requests_for_a_stalled_queue_are_kept() {
     let completions: Vec<_> = (0..=WAITERS_MAX)
         .map(|_| {
             let (detached, answer) = channel();
-            worker.commands.send(Command::Detach(DISK, QueueSelection::Clients, detached)).unwrap();
+            worker.commands.send(Command::DetachQueues(DISK, QueueSelection::Clients, detached)).unwrap();
             worker.poll();
             answer
         })
@@ -107,9 +107,9 @@ fn stores_that_have_left_a_worker_are_not_kept() {
     for number in 100..1100 {
         let store = StoreId(number);
         let (spec, shared, changes) = (StoreSpec::default(), None, Vec::new());
-        let join = Command::Join { store, spec, shared, changes };
+        let join = Command::AddStore { store, spec, shared, changes };
         worker.commands.send(join).unwrap();
-        worker.commands.send(Command::Leave(store)).unwrap();
+        worker.commands.send(Command::RemoveStore(store)).unwrap();
         let (reply, answer) = channel();
         worker.commands.send(Command::Sync(reply)).unwrap();
         worker.poll();
@@ -117,7 +117,7 @@ fn stores_that_have_left_a_worker_are_not_kept() {
     }
     assert!(worker.stores() <= 2, "{} stores", worker.stores());
     let (reply, views) = channel();
-    worker.commands.send(Command::View(Arc::default(), reply)).unwrap();
+    worker.commands.send(Command::QueryState(Arc::default(), reply)).unwrap();
     worker.poll();
     assert_eq!(views.recv().unwrap().stores.len(), 1, "the store of its disk");
 }

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use suimon_quantity::Time;
 
-use crate::commit::idle_check::{IdleCheck, WriteIdle};
+use crate::commit::idle_check::{IdleCheck, WriteIdlePeriod};
 use crate::disk::DiskState;
 use crate::engine::StorageEngine;
 
@@ -21,9 +21,9 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 impl DiskState {
     /// Returns true if the disk is idle, so that its metadata must be committed without a request.
     fn is_idle(&mut self, now: Time) -> bool {
-        let changes = self.counters.changes();
-        if changes != self.write_idle.changes {
-            self.write_idle = WriteIdle { since: None, changes };
+        let changes = self.counters.change_requests();
+        if changes != self.write_idle.changes_at_start {
+            self.write_idle = WriteIdlePeriod { since: None, changes_at_start: changes };
         }
         let since = *self.write_idle.since.get_or_insert(now);
         let timeout = if self.has_failed_commit { AFTER_FAILURE } else { IDLE_AFTER };
@@ -38,7 +38,7 @@ impl DiskState {
 
 impl StorageEngine {
     /// Begins commits of idle disks with uncommitted metadata. No-op unless a check is due.
-    pub(crate) fn commit_idle(&mut self) {
+    pub(crate) fn commit_idle_disks(&mut self) {
         if !self.idle_check.is_pending || self.now < self.idle_check.checked_at + CHECK_INTERVAL {
             return;
         }

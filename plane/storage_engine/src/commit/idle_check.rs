@@ -12,8 +12,8 @@ pub(crate) struct IdleCheck {
 
 /// Period in which a disk was not written to: its start, as observed by a check.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct WriteIdle {
+pub(crate) struct WriteIdlePeriod {
     pub(crate) since: Option<Time>,
     /// Number of changes of the disk that had completed at the start of the period.
-    pub(crate) changes: u64,
+    pub(crate) changes_at_start: u64,
 }

@@ -13,10 +13,10 @@ use std::io;
 
 use suimon_ports::DiskOutcome;
 
-use crate::commit::running::{FailedStep, NextStep, RunningCommit};
-use crate::disk::BlockedBy;
+use crate::commit::running::{FailedStep, CommitAction, RunningCommit};
+use crate::disk::BlockingOperation;
 use crate::engine::StorageEngine;
-use crate::engine::io_token::Purpose;
+use crate::engine::io_token::IoPurpose;
 use crate::request::transfer::outcome_of;
 
 /// Uncommitted metadata in bytes above which a commit begins without a flush. This bounds the
@@ -37,11 +37,11 @@ impl StorageEngine {
         if disk.has_failed_flush {
             return self.fail_commit(disk_number);
         }
-        if disk.blocked_by == Some(BlockedBy::Commit) {
-            disk.blocked_by = Some(BlockedBy::CommitInFlight);
+        if disk.blocked_by == Some(BlockingOperation::Commit) {
+            disk.blocked_by = Some(BlockingOperation::CommitInFlight);
         }
-        let waiters = std::mem::take(&mut disk.waiters);
-        let steps = disk.own_image().image.begin_commit().map(|commit| commit.steps);
+        let waiters = std::mem::take(&mut disk.commit_waiters);
+        let steps = disk.own_layer().image.begin_commit().map(|commit| commit.steps);
         disk.commit = Some(RunningCommit::new(steps, waiters, is_repeated));
         disk.counters.commits += 1;
         self.run_commit(disk_number);
@@ -54,7 +54,7 @@ impl StorageEngine {
         self.idle_check.is_pending |= bytes > 0;
         let now = self.now;
         let is_deferred = self.disks.get(disk_number).is_some_and(|disk_state| {
-            disk_state.has_failed_flush || disk_state.full.defers_commit(now)
+            disk_state.has_failed_flush || disk_state.full_state.defers_commit(now)
         });
         if bytes > UNCOMMITTED_BYTES_MAX && !is_deferred {
             self.begin_commit(disk_number);
@@ -66,16 +66,16 @@ impl StorageEngine {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
             let Some(commit) = &mut disk.commit else { return };
-            match commit.next_step() {
-                NextStep::Wait => return,
-                NextStep::End => return self.end_commit(disk_number),
-                NextStep::Durable => {
+            match commit.next_action() {
+                CommitAction::Wait => return,
+                CommitAction::End => return self.end_commit(disk_number),
+                CommitAction::CompleteWaiters => {
                     for number in std::mem::take(&mut commit.waiters) {
                         self.complete_request(number, DiskOutcome::Done);
                     }
                     continue;
                 }
-                NextStep::Begin => {}
+                CommitAction::Begin => {}
             }
             // A submitted step cannot be returned, so the I/O must have a free submission-queue
             // entry.
@@ -88,7 +88,7 @@ impl StorageEngine {
             let Some((step, op)) = commit.begin_step() else { continue };
             let file = disk.layers[0].file;
             disk.step_submitted_at = disk.step_submitted_at.or(Some(self.now));
-            if !self.io.submit(file, op, Purpose::Commit(disk_number, step).token()) {
+            if !self.io.submit(file, op, IoPurpose::Commit(disk_number, step).token()) {
                 let full = "the submission queue has no free entry, although it reported one";
                 commit.handle_step(step, Err(io::Error::other(full)));
             }
@@ -107,7 +107,7 @@ impl StorageEngine {
     }
 
     /// Handles the completion of a commit's step.
-    pub(crate) fn handle_step(&mut self, disk_number: usize, step: usize, outcome: io::Result<()>) {
+    pub(crate) fn handle_commit_step_completed(&mut self, disk_number: usize, step: usize, outcome: io::Result<()>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let Some(commit) = &mut disk.commit else { return };
         let are_others = commit.handle_step(step, outcome);
@@ -119,12 +119,12 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let Some(commit) = disk.commit.take() else { return };
         disk.step_submitted_at = None;
-        let (is_of_image, is_repeated) = (commit.is_of_image, commit.is_repeated);
+        let (is_of_image, is_repeated) = (commit.has_image_changes, commit.is_repetition);
         let (outcome, failed_step, waiters) = commit.end();
         if is_of_image {
-            disk.own_image().image.handle_commit(outcome);
+            disk.own_layer().image.handle_commit(outcome);
         }
-        let is_awaited = disk.blocked_by == Some(BlockedBy::CommitInFlight);
+        let is_awaited = disk.blocked_by == Some(BlockingOperation::CommitInFlight);
         if is_awaited {
             disk.blocked_by = None;
             self.disks_to_continue.push(disk_number);
@@ -139,17 +139,17 @@ impl StorageEngine {
             // The commit may have been requested for a write that has failed now. The requests that
             // wait for the commit do not have to fail with that write.
             if is_full && !is_repeated && !waiters.is_empty() {
-                self.note_full(disk_number);
+                self.record_no_space(disk_number);
                 return self.repeat_commit(disk_number, waiters);
             }
             for number in waiters {
                 self.complete_request(number, failed);
             }
             if is_full {
-                self.note_full(disk_number);
+                self.record_no_space(disk_number);
             } else if !has_flush_failed {
                 let detail = format!("the image's metadata cannot be made durable: {error}");
-                self.emit(disk_number, offset, detail);
+                self.emit_disk_fault(disk_number, offset, detail);
             }
             if let Some(disk) = self.disks.get_mut(disk_number) {
                 disk.has_failed_commit = true;
@@ -159,12 +159,12 @@ impl StorageEngine {
             self.begin_zeroing(disk_number);
         }
         let is_needed = self.disks.get(disk_number).is_some_and(|disk| {
-            !disk.waiters.is_empty() || disk.blocked_by == Some(BlockedBy::Commit)
+            !disk.commit_waiters.is_empty() || disk.blocked_by == Some(BlockingOperation::Commit)
         });
         if is_needed {
             self.begin_commit(disk_number);
         } else {
-            self.end_disk(disk_number);
+            self.release_disk_if_done(disk_number);
         }
     }
 }
@@ -175,7 +175,7 @@ impl StorageEngine {
     fn repeat_commit(&mut self, disk_number: usize, waiters: Vec<usize>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.has_failed_commit = true;
-        disk.waiters.splice(0..0, waiters);
+        disk.commit_waiters.splice(0..0, waiters);
         self.begin_commit_for(disk_number, true);
     }
 }

@@ -21,11 +21,11 @@ pub(crate) struct RunningCommit {
     may_overlap: bool,
     failed: Option<FailedStep>,
     /// True if the image has changes to commit; false if the commit only flushes the file.
-    pub(crate) is_of_image: bool,
+    pub(crate) has_image_changes: bool,
     /// Requests that complete when the commit is durable.
     pub(crate) waiters: Vec<usize>,
     /// True if the commit repeats one that found no space.
-    pub(crate) is_repeated: bool,
+    pub(crate) is_repetition: bool,
     /// True if the commit waits for a free submission-queue entry.
     pub(crate) is_queued: bool,
 }
@@ -52,11 +52,11 @@ pub(crate) struct FailedStep {
 
 /// Next action of a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NextStep {
+pub(crate) enum CommitAction {
     /// Wait until a step in flight has ended.
     Wait,
     /// Complete the waiting requests: the commit is durable.
-    Durable,
+    CompleteWaiters,
     /// Submit the next step, returned by [`RunningCommit::begin_step`].
     Begin,
     /// End the commit by [`RunningCommit::end`].
@@ -68,42 +68,42 @@ impl RunningCommit {
     /// commit and a flush suffices. `waiters`: requests that complete when the commit is durable.
     pub(crate) fn new(steps: Option<Vec<Step>>, waiters: Vec<usize>, is_repeated: bool) -> Self {
         Self {
-            is_of_image: steps.is_some(),
+            has_image_changes: steps.is_some(),
             steps: steps.unwrap_or_else(|| vec![Step::Flush, Step::DurableMarker]).into(),
             started_count: 0,
             in_flight: Vec::new(),
             may_overlap: false,
             failed: None,
             waiters,
-            is_repeated,
+            is_repetition: is_repeated,
             is_queued: false,
         }
     }
 
     /// Returns the commit's next action.
-    pub(crate) fn next_step(&mut self) -> NextStep {
+    pub(crate) fn next_action(&mut self) -> CommitAction {
         if !self.in_flight.is_empty() {
             let begins_next = self.may_overlap
                 && self.failed.is_none()
                 && self.in_flight.len() < STEPS_IN_FLIGHT_MAX;
-            return if begins_next { NextStep::Begin } else { NextStep::Wait };
+            return if begins_next { CommitAction::Begin } else { CommitAction::Wait };
         }
         match self.steps.front() {
-            _ if self.failed.is_some() => NextStep::End,
-            None => NextStep::End,
+            _ if self.failed.is_some() => CommitAction::End,
+            None => CommitAction::End,
             Some(Step::DurableMarker) => {
                 self.steps.pop_front();
                 self.started_count += 1;
-                NextStep::Durable
+                CommitAction::CompleteWaiters
             }
-            Some(_) => NextStep::Begin,
+            Some(_) => CommitAction::Begin,
         }
     }
 
     /// Starts the next step. Returns its number and its operation; `None` if there is none.
     pub(crate) fn begin_step(&mut self) -> Option<(usize, FileRequest<'static>)> {
         let step = self.steps.pop_front()?;
-        self.may_overlap = self.steps.front().is_some_and(|next| step.may_overlap(next));
+        self.may_overlap = self.steps.front().is_some_and(|next| step.may_run_concurrently(next));
         let number = self.started_count;
         self.started_count += 1;
         let (offset, op) = match step {
@@ -111,7 +111,7 @@ impl RunningCommit {
             Step::Write { offset, bytes } => {
                 (Some(offset), FileRequest::WriteBytes { offset, bytes })
             }
-            Step::Extend { len, required } => (Some(len), FileRequest::Extend { len, required }),
+            Step::Extend { len, required_len: required } => (Some(len), FileRequest::Extend { len, required_end: required }),
             Step::Zero(range) => {
                 let zero = FileRequest::Zero { range, may_unmap: true, only_if_fast: false };
                 (Some(range.offset()), zero)
@@ -142,7 +142,7 @@ impl RunningCommit {
     pub(crate) fn end(self) -> (CommitOutcome, Option<FailedStep>, Vec<usize>) {
         let outcome = match &self.failed {
             None => CommitOutcome::Done,
-            Some(failed) => CommitOutcome::Failed { completed: failed.number },
+            Some(failed) => CommitOutcome::Failed { completed_steps: failed.number },
         };
         (outcome, self.failed, self.waiters)
     }
@@ -161,7 +161,7 @@ mod tests {
     /// Starts as many steps as permitted; returns their numbers.
     fn begin_all(commit: &mut RunningCommit) -> Vec<usize> {
         let mut started = Vec::new();
-        while commit.next_step() == NextStep::Begin {
+        while commit.next_action() == CommitAction::Begin {
             started.extend(commit.begin_step().map(|(number, _)| number));
         }
         started
@@ -183,7 +183,7 @@ mod tests {
             write(1024),
             zero.clone(),
             zero,
-            Step::Extend { len: 1, required: 1 },
+            Step::Extend { len: 1, required_len: 1 },
             Step::Flush,
             Step::DurableMarker,
             write(0),
@@ -192,13 +192,13 @@ mod tests {
         for expected in [&[0, 1][..], &[2], &[3], &[4, 5], &[6], &[7]] {
             let started = begin_all(&mut commit);
             assert_eq!(started, expected);
-            assert_eq!(commit.next_step(), NextStep::Wait);
+            assert_eq!(commit.next_action(), CommitAction::Wait);
             end_all(&mut commit, &started);
         }
-        assert_eq!(commit.next_step(), NextStep::Durable);
+        assert_eq!(commit.next_action(), CommitAction::CompleteWaiters);
         assert_eq!(begin_all(&mut commit), [9]);
         commit.handle_step(9, Ok(()));
-        assert_eq!(commit.next_step(), NextStep::End);
+        assert_eq!(commit.next_action(), CommitAction::End);
         assert_eq!(commit.end().0, CommitOutcome::Done);
     }
 
@@ -208,12 +208,12 @@ mod tests {
         let mut commit = RunningCommit::new(Some(steps), vec![7], false);
         assert_eq!(begin_all(&mut commit), [0, 1, 2]);
         assert!(commit.handle_step(2, Err(io::ErrorKind::StorageFull.into())));
-        assert_eq!(commit.next_step(), NextStep::Wait);
+        assert_eq!(commit.next_action(), CommitAction::Wait);
         assert!(commit.handle_step(1, Err(io::ErrorKind::Other.into())));
         assert!(!commit.handle_step(0, Ok(())));
-        assert_eq!(commit.next_step(), NextStep::End);
+        assert_eq!(commit.next_action(), CommitAction::End);
         let (outcome, failed, waiters) = commit.end();
-        assert_eq!((outcome, waiters), (CommitOutcome::Failed { completed: 1 }, vec![7]));
+        assert_eq!((outcome, waiters), (CommitOutcome::Failed { completed_steps: 1 }, vec![7]));
         let failed = failed.unwrap();
         assert_eq!((failed.offset, failed.is_flush), (Some(512), false));
     }

@@ -6,15 +6,15 @@ use std::io;
 
 use suimon_ports::FileRequest;
 
-use crate::disk::Service;
+use crate::disk::ServiceState;
 use crate::engine::StorageEngine;
-use crate::engine::io_token::Purpose;
+use crate::engine::io_token::IoPurpose;
 
 impl StorageEngine {
     /// Begins to zero freed space of a disk, if there is any and none is being zeroed.
     pub(crate) fn begin_zeroing(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let is_served = disk.service == Service::On && !disk.is_closing;
+        let is_served = disk.service == ServiceState::InService && !disk.is_closing;
         if !is_served || disk.has_failed_flush || disk.zeroing_submitted_at.is_some() {
             return;
         }
@@ -24,7 +24,7 @@ impl StorageEngine {
         let Some(top_layer) = disk.layers.first_mut() else { return };
         let Some(range) = top_layer.image.poll_zeroing() else { return };
         let op = FileRequest::Zero { range, may_unmap: true, only_if_fast: false };
-        if self.io.submit(top_layer.file, op, Purpose::Zeroing(disk_number).token()) {
+        if self.io.submit(top_layer.file, op, IoPurpose::Zeroing(disk_number).token()) {
             disk.zeroing_submitted_at = Some(self.now);
         } else {
             top_layer.image.handle_zeroed(false);
@@ -32,7 +32,7 @@ impl StorageEngine {
     }
 
     /// Starts the zeroing of disks that waited for a free submission-queue entry.
-    pub(crate) fn begin_waiting_zeroing(&mut self) {
+    pub(crate) fn begin_deferred_zeroing(&mut self) {
         for disk_number in std::mem::take(&mut self.zeroing_to_begin) {
             self.begin_zeroing(disk_number);
         }
@@ -42,11 +42,11 @@ impl StorageEngine {
     pub(crate) fn handle_zeroing(&mut self, disk_number: usize, outcome: io::Result<()>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.zeroing_submitted_at = None;
-        disk.own_image().image.handle_zeroed(outcome.is_ok());
+        disk.own_layer().image.handle_zeroed(outcome.is_ok());
         if let Err(error) = outcome {
-            self.emit(disk_number, None, format!("freed space cannot be deallocated: {error}"));
+            self.emit_disk_fault(disk_number, None, format!("freed space cannot be deallocated: {error}"));
         }
         self.begin_zeroing(disk_number);
-        self.end_disk(disk_number);
+        self.release_disk_if_done(disk_number);
     }
 }

@@ -3,7 +3,7 @@
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
 
-use crate::disk::latency::{Latencies, LatencyCounts};
+use crate::disk::latency::{LatencyPercentiles, LatencyHistogram};
 
 /// Counters of completed requests of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,9 +15,9 @@ pub struct OpCounters {
     /// Number of requests that failed.
     pub failed: u64,
     /// Sum of the times from receipt to completion, in nanoseconds.
-    pub latency_ns: u64,
+    pub latency_sum_ns: u64,
     /// Percentiles of the times from receipt to completion.
-    pub latencies: Latencies,
+    pub latencies: LatencyPercentiles,
 }
 
 /// Counters of a disk since it was added to its worker.
@@ -32,7 +32,7 @@ pub struct DiskIoCounters {
     /// Counters of discards and writes of zeros.
     pub discards: OpCounters,
     /// Counters of allocation queries; their bytes are the bytes queried.
-    pub statuses: OpCounters,
+    pub status_queries: OpCounters,
     /// Number of commits of the image's metadata.
     pub commits: u64,
 }
@@ -41,9 +41,9 @@ impl DiskIoCounters {
     /// Returns the sum of the times from receipt to completion of reads, writes, flushes and
     /// discards, in nanoseconds.
     #[must_use]
-    pub const fn latency_ns(&self) -> u64 {
-        let total_ns = self.reads.latency_ns.saturating_add(self.writes.latency_ns);
-        total_ns.saturating_add(self.flushes.latency_ns).saturating_add(self.discards.latency_ns)
+    pub const fn latency_sum_ns(&self) -> u64 {
+        let total_ns = self.reads.latency_sum_ns.saturating_add(self.writes.latency_sum_ns);
+        total_ns.saturating_add(self.flushes.latency_sum_ns).saturating_add(self.discards.latency_sum_ns)
     }
 
     /// Returns the number of failed requests of any kind.
@@ -53,7 +53,7 @@ impl DiskIoCounters {
             + self.writes.failed
             + self.flushes.failed
             + self.discards.failed
-            + self.statuses.failed
+            + self.status_queries.failed
     }
 }
 
@@ -61,18 +61,18 @@ impl DiskIoCounters {
 #[derive(Debug, Default)]
 struct OpCounts {
     counters: OpCounters,
-    latencies: LatencyCounts,
+    latencies: LatencyHistogram,
 }
 
 impl OpCounts {
     fn counters(&self) -> OpCounters {
-        OpCounters { latencies: self.latencies.latencies(), ..self.counters }
+        OpCounters { latencies: self.latencies.percentiles(), ..self.counters }
     }
 }
 
 /// Counters and latencies of a disk: 16 KB.
 #[derive(Debug, Default)]
-pub(crate) struct DiskCounts {
+pub(crate) struct DiskIoRecorder {
     reads: OpCounts,
     writes: OpCounts,
     flushes: OpCounts,
@@ -81,9 +81,9 @@ pub(crate) struct DiskCounts {
     pub(crate) commits: u64,
 }
 
-impl DiskCounts {
+impl DiskIoRecorder {
     /// Returns the number of requests that may have changed the disk.
-    pub(crate) const fn changes(&self) -> u64 {
+    pub(crate) const fn change_requests(&self) -> u64 {
         self.writes.counters.requests + self.discards.counters.requests
     }
 
@@ -93,7 +93,7 @@ impl DiskCounts {
             writes: self.writes.counters(),
             flushes: self.flushes.counters(),
             discards: self.discards.counters(),
-            statuses: self.statuses.counters(),
+            status_queries: self.statuses.counters(),
             commits: self.commits,
         }
     }
@@ -110,14 +110,14 @@ impl DiskCounts {
             DiskOp::Write { .. } => &mut self.writes,
             DiskOp::Flush => &mut self.flushes,
             DiskOp::Discard | DiskOp::WriteZeroes { .. } => &mut self.discards,
-            DiskOp::Status { .. } => &mut self.statuses,
+            DiskOp::AllocationStatus { .. } => &mut self.statuses,
         };
         let latency_ns = now.as_ns().saturating_sub(received_at.as_ns());
-        counts.latencies.count(latency_ns);
+        counts.latencies.record(latency_ns);
         let op_counts = &mut counts.counters;
         op_counts.requests += 1;
         op_counts.bytes = op_counts.bytes.saturating_add(bytes);
-        op_counts.latency_ns = op_counts.latency_ns.saturating_add(latency_ns);
+        op_counts.latency_sum_ns = op_counts.latency_sum_ns.saturating_add(latency_ns);
         op_counts.failed += u64::from(outcome != DiskOutcome::Done);
     }
 }

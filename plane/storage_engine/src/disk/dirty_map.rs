@@ -41,7 +41,7 @@ impl DirtyMap {
 
     /// Returns the size of the disk in bytes.
     #[must_use]
-    pub const fn size(&self) -> u64 {
+    pub const fn size_bytes(&self) -> u64 {
         self.size
     }
 
@@ -53,7 +53,7 @@ impl DirtyMap {
 
     /// Returns the number of regions of the disk.
     #[must_use]
-    pub const fn regions(&self) -> u64 {
+    pub const fn region_count(&self) -> u64 {
         self.size.div_ceil(self.region_bytes)
     }
 
@@ -102,7 +102,7 @@ impl DirtyMap {
     /// Returns the number of the first marked region from number `region` on; `None` if there is
     /// none.
     #[must_use]
-    pub fn next(&self, region: u64) -> Option<u64> {
+    pub fn next_marked(&self, region: u64) -> Option<u64> {
         let mut mask = u64::MAX << (region % WORD_BITS);
         for (number, bits) in self.words.iter().enumerate().skip((region / WORD_BITS) as usize) {
             let found_bits = bits.load(Ordering::Acquire) & mask;
@@ -116,13 +116,13 @@ impl DirtyMap {
 
     /// Returns the number of marked regions. May be off by marks that change at the same time.
     #[must_use]
-    pub fn marks(&self) -> u64 {
+    pub fn marked_region_count(&self) -> u64 {
         u64::try_from(self.marks.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
     /// Returns the size of the marked regions in bytes, limited to the size of the disk.
     #[must_use]
     pub fn dirty_bytes(&self) -> u64 {
-        self.marks().saturating_mul(self.region_bytes).min(self.size)
+        self.marked_region_count().saturating_mul(self.region_bytes).min(self.size)
     }
 }

@@ -14,9 +14,9 @@ const TIB: u64 = 1 << 40;
 fn a_map_of_the_largest_disk_is_small() {
     for (size, region) in [(0, 64 * KIB), (1, 64 * KIB), (4 * TIB, 64 * KIB), (64 * TIB, 1 << 20)] {
         let map = DirtyMap::new(size);
-        assert_eq!((map.region_bytes(), map.regions()), (region, size.div_ceil(region)), "{size}");
+        assert_eq!((map.region_bytes(), map.region_count()), (region, size.div_ceil(region)), "{size}");
     }
-    assert_eq!(DirtyMap::new(64 * TIB).regions(), 1 << 26);
+    assert_eq!(DirtyMap::new(64 * TIB).region_count(), 1 << 26);
 }
 
 proptest! {
@@ -42,13 +42,13 @@ proptest! {
             }
             let mut found = BTreeSet::new();
             let mut from = 0;
-            while let Some(region) = map.next(from) {
+            while let Some(region) = map.next_marked(from) {
                 found.insert(region);
                 from = region + 1;
             }
             prop_assert_eq!(&found, &wanted);
-            prop_assert_eq!(map.marks(), wanted.len() as u64);
-            prop_assert!((0..map.regions()).all(|at| map.is_marked(at) == wanted.contains(&at)));
+            prop_assert_eq!(map.marked_region_count(), wanted.len() as u64);
+            prop_assert!((0..map.region_count()).all(|at| map.is_marked(at) == wanted.contains(&at)));
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io;
 
 use suimon_ports::{DiskOp, DiskOutcome, is_transient};
 
-use crate::disk::{BlockedBy, DiskState};
+use crate::disk::{BlockingOperation, DiskState};
 use crate::engine::StorageEngine;
 use crate::engine::notices::StorageNotice;
 use crate::request::EngineRequest;
@@ -17,7 +17,7 @@ impl DiskState {
     /// Returns true if the operation must fail because a flush of the disk has failed.
     #[inline]
     pub(crate) fn refuses(&self, op: DiskOp) -> bool {
-        self.has_failed_flush && !matches!(op, DiskOp::Read | DiskOp::Status { .. })
+        self.has_failed_flush && !matches!(op, DiskOp::Read | DiskOp::AllocationStatus { .. })
     }
 }
 
@@ -33,12 +33,12 @@ impl StorageEngine {
         if is_transient(error) {
             return false;
         }
-        let top_layer = disk.own_image();
-        top_layer.source.flush_failure().inspect(|failure| failure.record(error));
+        let top_layer = disk.own_layer();
+        top_layer.disk_file.flush_failure().inspect(|failure| failure.record(error));
         top_layer.image.handle_flush_failure();
         disk.has_failed_flush = true;
         // Queued requests fail now instead of after their waiting time.
-        disk.full.repeat_at_once(now);
+        disk.full_state.repeat_at_once(now);
         let detail = error.to_string();
         self.notices.push(StorageNotice::FlushFailed { disk: number, detail });
         self.schedule_full_check();
@@ -62,22 +62,22 @@ impl StorageEngine {
     /// Fails the requests that wait for a commit, after a flush of the disk has failed.
     pub(crate) fn fail_commit(&mut self, number: usize) {
         let Some(disk) = self.disks.get_mut(number) else { return };
-        for waiter in std::mem::take(&mut disk.waiters) {
+        for waiter in std::mem::take(&mut disk.commit_waiters) {
             self.complete_request(waiter, DiskOutcome::Failed);
         }
         let Some(disk) = self.disks.get_mut(number) else { return };
-        if matches!(disk.blocked_by, Some(BlockedBy::Commit | BlockedBy::CommitInFlight)) {
+        if matches!(disk.blocked_by, Some(BlockingOperation::Commit | BlockingOperation::CommitInFlight)) {
             disk.blocked_by = None;
             self.disks_to_continue.push(number);
             self.fail_first_parked(number, DiskOutcome::Failed);
         }
-        self.end_disk(number);
+        self.release_disk_if_done(number);
     }
 
     /// Returns the error of the failed flush because of which the disk's writes fail; `None` if no
     /// flush has failed.
-    pub fn failed_flush(&self, number: usize) -> Option<String> {
+    pub fn flush_error(&self, number: usize) -> Option<String> {
         let top_layer = self.disks.get(number)?.layers.first()?;
-        top_layer.source.failed_flush().map(str::to_owned)
+        top_layer.disk_file.first_flush_error().map(str::to_owned)
     }
 }

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use suimon_image::testing::{Crash, MemoryFile, WriteOutcome};
-use suimon_image::{DiskGeometry, Image, Linear};
+use suimon_image::{DiskGeometry, Image, LinearImage};
 use suimon_image_files::RecordedImage;
-use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_ports::testing::MemoryRecords;
+use suimon_image_files::{DiskLayer, LayerStack};
+use suimon_ports::testing::MemoryRedoRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
 
-use crate::full_store::FullPolicy;
+use crate::full_store::FullStorePolicy;
 use crate::testing::fake_file::FakeFile;
 use crate::testing::fake_io::FakeIo;
 use crate::testing::fake_queue::FakeQueue;
@@ -74,7 +74,7 @@ fn a_failed_flush_is_not_repeated_and_changes_fail_while_reads_proceed() {
         let mut bench = failed_flush_bench(kind);
         let before = flushes(&bench);
         assert_eq!(failures(&mut bench).len(), 1, "{}", kind.name);
-        assert!(bench.engine.failed_flush(bench.disk).is_some());
+        assert!(bench.engine.flush_error(bench.disk).is_some());
         let ops = bench.file.memory().log().len();
         for op in [WRITE, DURABLE, DiskOp::Discard, ZEROES] {
             for offset in [0, BLOCK * 8] {
@@ -133,7 +133,7 @@ fn an_interrupted_flush_may_be_repeated() {
         set_failing(&bench, None);
         assert_eq!(flush(&mut bench), DiskOutcome::Done);
     }
-    assert!(bench.engine.failed_flush(bench.disk).is_none());
+    assert!(bench.engine.flush_error(bench.disk).is_none());
 }
 
 /// The flush finds no space for delayed allocation and the data is lost, so that waiting for space
@@ -142,8 +142,8 @@ fn an_interrupted_flush_may_be_repeated() {
 fn requests_that_wait_for_space_fail_when_a_flush_fails() {
     for kind in kinds() {
         let mut bench = Bench::with_queue(kind, (kind.create)(), 5, 64, FakeQueue::new(64));
-        let wait = FullPolicy { ring_wait: None, client_wait: Duration::ZERO };
-        bench.engine.set_full_policy(bench.disk, wait);
+        let wait = FullStorePolicy { ring_wait: None, client_wait: Duration::ZERO };
+        bench.engine.set_full_store_policy(bench.disk, wait);
         assert_eq!(write(&mut bench, DURABLE, 0, 7), DiskOutcome::Done);
         bench.faults.lock().unwrap().is_full = true;
         for tag in 1..9 {
@@ -166,8 +166,8 @@ fn requests_that_wait_for_space_fail_when_a_flush_fails() {
 }
 
 fn linear() -> Box<dyn Image> {
-    let shape = DiskGeometry { size: SIZE, logical_sector: 512, physical_sector: 4096, block: 0 };
-    Box::new(Linear::new(shape, 0, false))
+    let shape = DiskGeometry { size_bytes: SIZE, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
+    Box::new(LinearImage::new(shape, 0, false))
 }
 
 /// Adds a raw disk on this file to a worker.
@@ -179,7 +179,7 @@ fn on_file(file: &Arc<FakeFile>) -> Bench {
         Box::new(io)
     });
     let layers = vec![DiskLayer { image: linear(), file: Arc::clone(file) as _ }];
-    bench.disk = engine.add_disk(DiskSpec { layers }, None).unwrap();
+    bench.disk = engine.add_disk(LayerStack { layers }, None).unwrap();
     let queue = FakeQueue::new(TAGS);
     (bench.client, bench.payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
     bench.queue = engine.add_queue(bench.disk, Box::new(queue)).unwrap();
@@ -207,14 +207,14 @@ fn a_durable_write_is_flushed_separately_through_the_page_cache_only() {
     bench.faults.lock().unwrap().failing_durable_write = Some(ErrorKind::Other);
     assert_eq!(write(&mut bench, DURABLE, 0, 7), DiskOutcome::Failed);
     assert_eq!(write(&mut bench, WRITE, 0, 7), DiskOutcome::Failed);
-    assert!(bench.engine.failed_flush(bench.disk).is_some());
+    assert!(bench.engine.flush_error(bench.disk).is_some());
 }
 
 /// The disk is in the state after a crash of the host: nothing is written, and its record is empty.
 #[test]
 fn a_disk_with_a_failed_flush_is_closed_without_changes() {
     for kind in kinds() {
-        let (memory, records) = ((kind.create)(), MemoryRecords::default());
+        let (memory, records) = ((kind.create)(), MemoryRedoRecords::default());
         let image = (kind.open)(&memory);
         let record = records.create("disk", image.identity()).unwrap();
         let image = Box::new(RecordedImage::new(image, record));
@@ -235,7 +235,7 @@ fn a_disk_with_a_failed_flush_is_closed_without_changes() {
         // Another worker serves the disk now.
         let mut other = StorageEngine::new(Box::new(FakeIo::new(1, 64)));
         let disk = other.add_disk(spec, None).unwrap();
-        assert!(other.failed_flush(disk).is_some());
+        assert!(other.flush_error(disk).is_some());
         assert!(other.disks.get(disk).unwrap().refuses(WRITE));
         other.close_disk(disk);
         let (_, spec) = other.poll_closed_disk().unwrap();
@@ -264,8 +264,8 @@ fn a_disk_is_suspended_only_to_be_reopened() {
         bench.file = FakeFile::new(memory);
         let layer = DiskLayer { image, file: Arc::clone(&bench.file) as _ };
         let layers = [layer].into_iter().chain(parent).collect();
-        bench.engine.resume_disk(bench.disk, DiskSpec { layers }).unwrap();
-        assert!(bench.engine.failed_flush(bench.disk).is_none());
+        bench.engine.resume_disk(bench.disk, LayerStack { layers }).unwrap();
+        assert!(bench.engine.flush_error(bench.disk).is_none());
         assert_eq!(write(&mut bench, WRITE, 0, 8), DiskOutcome::Done, "{}", kind.name);
         assert_eq!(flush(&mut bench), DiskOutcome::Done, "{}", kind.name);
     }
@@ -299,9 +299,9 @@ fn a_failed_flush_loses_no_flushed_write() {
                     }
                 }
             }
-            assert!(bench.engine.failed_flush(bench.disk).is_some(), "{}: seed {seed}", kind.name);
+            assert!(bench.engine.flush_error(bench.disk).is_some(), "{}: seed {seed}", kind.name);
             let ops = bench.file.memory().log();
-            let crash = Crash { before: &before, ops: &ops, started: ops.len() };
+            let crash = Crash { before: &before, changes: &ops, started_count: ops.len() };
             let unsynced = crash.unflushed_count();
             let order: Vec<_> = (0..unsynced).collect();
             for _ in 0..8 {
@@ -310,7 +310,7 @@ fn a_failed_flush_loses_no_flushed_write() {
                     _ => WriteOutcome::Lost,
                 };
                 let fates: Vec<_> = (0..unsynced).map(|_| outcome(&mut model.random)).collect();
-                model.check_crash(kind, crash.file(&order, &fates));
+                model.check_crash(kind, crash.content_after(&order, &fates));
             }
         }
     }

@@ -13,7 +13,7 @@ const RANGES: usize = (PER_DOUBLING * (DOUBLINGS + 1)) as usize;
 
 /// Latency percentiles in nanoseconds. All 0 without requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Latencies {
+pub struct LatencyPercentiles {
     /// Median; at most 1/16 too high.
     pub p50_ns: u64,
     /// 99th percentile; at most 1/16 too high.
@@ -24,21 +24,21 @@ pub struct Latencies {
 
 /// Latency histogram. All memory is allocated on creation: 3200 bytes.
 #[derive(Clone, Debug)]
-pub struct LatencyCounts {
+pub struct LatencyHistogram {
     counts: Box<[u64; RANGES]>,
     max_ns: u64,
 }
 
-impl Default for LatencyCounts {
+impl Default for LatencyHistogram {
     fn default() -> Self {
         Self { counts: Box::new([0; RANGES]), max_ns: 0 }
     }
 }
 
-impl LatencyCounts {
+impl LatencyHistogram {
     /// Adds a request with this latency in nanoseconds.
     #[inline]
-    pub fn count(&mut self, ns: u64) {
+    pub fn record(&mut self, ns: u64) {
         if let Some(count) = self.counts.get_mut(range_of(ns)) {
             *count += 1;
         }
@@ -47,10 +47,10 @@ impl LatencyCounts {
 
     /// Returns the percentiles of the requests counted so far.
     #[must_use]
-    pub fn latencies(&self) -> Latencies {
+    pub fn percentiles(&self) -> LatencyPercentiles {
         let total: u64 = self.counts.iter().sum();
         let (p50_ns, p99_ns) = (self.quantile(total, 50), self.quantile(total, 99));
-        Latencies { p50_ns, p99_ns, max_ns: self.max_ns }
+        LatencyPercentiles { p50_ns, p99_ns, max_ns: self.max_ns }
     }
 
     /// Returns the latency in nanoseconds that `percent` of `total` requests did not exceed, at
@@ -106,12 +106,12 @@ mod tests {
 
     #[test]
     fn quantiles_are_as_counted() {
-        let mut counts = LatencyCounts::default();
-        assert_eq!(counts.latencies(), Latencies::default());
+        let mut counts = LatencyHistogram::default();
+        assert_eq!(counts.percentiles(), LatencyPercentiles::default());
         for latency_us in 1..=1000 {
-            counts.count(latency_us * 1000);
+            counts.record(latency_us * 1000);
         }
-        let Latencies { p50_ns, p99_ns, max_ns } = counts.latencies();
+        let LatencyPercentiles { p50_ns, p99_ns, max_ns } = counts.percentiles();
         assert!((500_000..=500_000 * 17 / 16).contains(&p50_ns), "{p50_ns}");
         assert!((990_000..=1_000_000).contains(&p99_ns), "{p99_ns}");
         assert_eq!(max_ns, 1_000_000);

@@ -9,7 +9,7 @@ use suimon_ports::{DiskFile, FileSlot};
 pub(crate) struct Layer {
     pub(crate) image: Box<dyn Image>,
     /// File in which the image is stored, which is returned with the image.
-    pub(crate) source: Arc<dyn DiskFile>,
+    pub(crate) disk_file: Arc<dyn DiskFile>,
     pub(crate) file: FileSlot,
     pub(crate) can_punch: bool,
     /// True if I/O bypasses the host's page cache.
@@ -32,9 +32,9 @@ impl ContiguousRange {
         let top_layer = layers.first()?;
         let start = top_layer.image.linear_offset()?;
         let shape = top_layer.image.disk_geometry();
-        let sector = u64::from(shape.logical_sector);
+        let sector = u64::from(shape.logical_sector_bytes);
         let within_sector = sector.checked_sub(1).filter(|_| sector.is_power_of_two())?;
-        Some(Self { file: top_layer.file, start, size: shape.size, within_sector })
+        Some(Self { file: top_layer.file, start, size: shape.size_bytes, within_sector })
     }
 
     /// Returns the file offset of a range; `None` if the range is invalid. The image then returns
@@ -49,5 +49,5 @@ impl ContiguousRange {
 
 /// Returns true if a flush of the disk's own file has failed since it was opened.
 pub(crate) fn has_failed_flush(layers: &[Layer]) -> bool {
-    layers.first().is_some_and(|top_layer| top_layer.source.failed_flush().is_some())
+    layers.first().is_some_and(|top_layer| top_layer.disk_file.first_flush_error().is_some())
 }

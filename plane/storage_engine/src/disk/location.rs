@@ -5,7 +5,7 @@ use suimon_storage_qos::DiskSlot;
 
 /// Slot of a disk in the Storage QoS of its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiskLocation {
+pub struct StoreDiskSlot {
     /// Store that contains the disk.
     pub store: StoreId,
     /// Slot in the store's scheduler.
@@ -14,7 +14,7 @@ pub struct DiskLocation {
 
 /// Slot of a disk, with the store's number on the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct DiskIndex {
-    pub(crate) store: usize,
+pub(crate) struct EngineDiskSlot {
+    pub(crate) store_number: usize,
     pub(crate) slot: DiskSlot,
 }

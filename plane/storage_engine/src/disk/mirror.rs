@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::disk::dirty_map::DirtyMap;
-use crate::disk::location::{DiskIndex, DiskLocation};
+use crate::disk::location::{EngineDiskSlot, StoreDiskSlot};
 use crate::engine::StorageEngine;
 
 impl StorageEngine {
@@ -13,20 +13,20 @@ impl StorageEngine {
     pub fn set_mirror(
         &mut self,
         disk: usize,
-        location: Option<DiskLocation>,
+        location: Option<StoreDiskSlot>,
         dirty: Option<Arc<DirtyMap>>,
     ) {
-        let index = location.and_then(|DiskLocation { store, slot }| {
+        let index = location.and_then(|StoreDiskSlot { store, slot }| {
             let store = self.store_number(store)?;
-            Some(DiskIndex { store, slot })
+            Some(EngineDiskSlot { store_number: store, slot })
         });
-        if let Some(DiskIndex { store, slot }) = index {
+        if let Some(EngineDiskSlot { store_number: store, slot }) = index {
             if let Some(worker_store) = self.stores.get_mut(store) {
-                worker_store.expect(slot);
+                worker_store.prepare_for_disk(slot);
             }
         }
         if let Some(disk_state) = self.disks.get_mut(disk) {
-            disk_state.mirror.index = index;
+            disk_state.mirror.qos_slot = index;
             disk_state.mirror.dirty = dirty;
         }
     }

@@ -24,14 +24,14 @@ use std::time::Duration;
 use suimon_image::ByteRange;
 use suimon_quantity::Time;
 
-use crate::commit::idle_check::WriteIdle;
+use crate::commit::idle_check::WriteIdlePeriod;
 use crate::commit::running::RunningCommit;
-use crate::disk::counters::DiskCounts;
+use crate::disk::counters::DiskIoRecorder;
 use crate::disk::dirty_map::DirtyMap;
 use crate::disk::layer::{ContiguousRange, Layer, has_failed_flush};
-use crate::disk::location::DiskIndex;
+use crate::disk::location::EngineDiskSlot;
 use crate::engine::notices::FaultNoticeLimiter;
-use crate::full_store::FullStore;
+use crate::full_store::DiskFullState;
 use crate::request::pending_discard::PendingDiscard;
 use crate::scheduling::queued_list::QueuedList;
 
@@ -40,7 +40,7 @@ use crate::scheduling::queued_list::QueuedList;
 #[derive(Default)]
 pub(crate) struct MirrorState {
     /// Slot of the copy's requests in Storage QoS.
-    pub(crate) index: Option<DiskIndex>,
+    pub(crate) qos_slot: Option<EngineDiskSlot>,
     /// Requests of the copy that are queued in the scheduler of the disk's store, in order of
     /// submission.
     pub(crate) queued: QueuedList,
@@ -50,8 +50,8 @@ pub(crate) struct MirrorState {
 
 /// Service state of a disk, which determines whether requests are taken from its queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
-    On,
+pub(crate) enum ServiceState {
+    InService,
     /// The files are released when no request is in flight and all changes are durable.
     Suspending,
     /// The disk has no files, and its queues are not read.
@@ -60,9 +60,9 @@ pub(crate) enum Service {
 
 /// Operation that must end before further requests of a disk are translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BlockedBy {
+pub(crate) enum BlockingOperation {
     /// Read of image metadata: number of the layer, and range of its file.
-    Metadata(usize, ByteRange),
+    MetadataRead(usize, ByteRange),
     /// Commit that has not begun yet.
     Commit,
     /// Commit with steps in flight.
@@ -74,12 +74,12 @@ pub(crate) struct DiskState {
     pub(crate) layers: Vec<Layer>,
     /// File range of the disk, if the disk is stored contiguously.
     pub(crate) contiguous_range: Option<ContiguousRange>,
-    pub(crate) index: Option<DiskIndex>,
+    pub(crate) client_slot: Option<EngineDiskSlot>,
     /// Requests of clients that are queued in the scheduler of the disk's store, in order of
     /// submission.
     pub(crate) queued: QueuedList,
     pub(crate) mirror: MirrorState,
-    pub(crate) service: Service,
+    pub(crate) service: ServiceState,
     /// Number of the disk's queues.
     pub(crate) queues: usize,
     /// Number of requests with I/O in flight.
@@ -91,12 +91,12 @@ pub(crate) struct DiskState {
     pub(crate) pending_discard: Option<PendingDiscard>,
     /// Ranges that discards and writes of zeros in flight overwrite with zeros, by number of the
     /// request.
-    pub(crate) zeroed_ranges: BTreeMap<usize, Vec<ByteRange>>,
+    pub(crate) ranges_being_zeroed: BTreeMap<usize, Vec<ByteRange>>,
     /// Operation that must end before further requests of the disk are translated.
-    pub(crate) blocked_by: Option<BlockedBy>,
+    pub(crate) blocked_by: Option<BlockingOperation>,
     pub(crate) commit: Option<RunningCommit>,
     /// Requests that complete when the next commit is durable.
-    pub(crate) waiters: Vec<usize>,
+    pub(crate) commit_waiters: Vec<usize>,
     /// True if the last commit failed. Closing the disk does not wait for another one.
     pub(crate) has_failed_commit: bool,
     /// True if a flush has failed since the image was opened: requests that change the disk fail,
@@ -106,9 +106,9 @@ pub(crate) struct DiskState {
     pub(crate) is_reopening: bool,
     /// True if the disk is to be returned when no request is in flight.
     pub(crate) is_closing: bool,
-    pub(crate) counters: DiskCounts,
+    pub(crate) counters: DiskIoRecorder,
     /// Rate limit of notices about the disk's faults.
-    pub(crate) fault_limit: FaultNoticeLimiter,
+    pub(crate) fault_notice_limiter: FaultNoticeLimiter,
     /// Submission time of the metadata read in flight.
     pub(crate) metadata_submitted_at: Option<Time>,
     /// Submission time of the commit steps in flight, or completion time of the last step that was
@@ -118,41 +118,41 @@ pub(crate) struct DiskState {
     pub(crate) zeroing_submitted_at: Option<Time>,
     /// Time for which the store has completed no operation of the disk, as of the last check;
     /// `None` up to [`STALLED_AFTER`](crate::STALLED_AFTER).
-    pub(crate) stalled: Option<Duration>,
-    pub(crate) write_idle: WriteIdle,
+    pub(crate) stalled_for: Option<Duration>,
+    pub(crate) write_idle: WriteIdlePeriod,
     /// Requests for which the store has no space.
-    pub(crate) full: FullStore,
+    pub(crate) full_state: DiskFullState,
 }
 
 impl DiskState {
-    pub(crate) fn new(layers: Vec<Layer>, disk_index: Option<DiskIndex>) -> Self {
+    pub(crate) fn new(layers: Vec<Layer>, disk_index: Option<EngineDiskSlot>) -> Self {
         Self {
             contiguous_range: ContiguousRange::from_layers(&layers),
             has_failed_flush: has_failed_flush(&layers),
             is_reopening: false,
             layers,
-            index: disk_index,
+            client_slot: disk_index,
             queued: QueuedList::default(),
             mirror: MirrorState::default(),
-            service: Service::On,
+            service: ServiceState::InService,
             queues: 0,
             requests_with_io: 0,
             parked: VecDeque::new(),
             pending_discard: None,
-            zeroed_ranges: BTreeMap::new(),
+            ranges_being_zeroed: BTreeMap::new(),
             blocked_by: None,
             commit: None,
-            waiters: Vec::new(),
+            commit_waiters: Vec::new(),
             has_failed_commit: false,
             is_closing: false,
-            counters: DiskCounts::default(),
-            fault_limit: FaultNoticeLimiter::default(),
+            counters: DiskIoRecorder::default(),
+            fault_notice_limiter: FaultNoticeLimiter::default(),
             metadata_submitted_at: None,
             step_submitted_at: None,
             zeroing_submitted_at: None,
-            stalled: None,
-            write_idle: WriteIdle::default(),
-            full: FullStore::default(),
+            stalled_for: None,
+            write_idle: WriteIdlePeriod::default(),
+            full_state: DiskFullState::default(),
         }
     }
 
@@ -166,8 +166,8 @@ impl DiskState {
     /// Returns the slot in Storage QoS of the disk's copy, or of its clients; `None` without
     /// limits.
     #[inline]
-    pub(crate) fn qos_slot(&self, is_mirror: bool) -> Option<DiskIndex> {
-        if is_mirror { self.mirror.index } else { self.index }
+    pub(crate) fn qos_slot(&self, is_mirror: bool) -> Option<EngineDiskSlot> {
+        if is_mirror { self.mirror.qos_slot } else { self.client_slot }
     }
 
     /// Returns the queued requests of the disk's copy, or of its clients.
@@ -176,13 +176,13 @@ impl DiskState {
     }
 
     /// Returns the disk's own image.
-    pub(crate) fn own_image(&mut self) -> &mut Layer {
+    pub(crate) fn own_layer(&mut self) -> &mut Layer {
         &mut self.layers[0]
     }
 
     /// Returns true if the disk is stored contiguously, so that its mapping never changes.
     #[inline]
-    pub(crate) fn is_linear(&self) -> bool {
+    pub(crate) fn is_contiguous(&self) -> bool {
         self.contiguous_range.is_some()
     }
 
@@ -191,18 +191,18 @@ impl DiskState {
     /// would report the failed writeback of other writes, which no later flush reports.
     #[inline]
     pub(crate) fn writes_durably(&self) -> bool {
-        self.is_linear() && self.layers.first().is_some_and(|top_layer| top_layer.is_direct)
+        self.is_contiguous() && self.layers.first().is_some_and(|top_layer| top_layer.is_direct)
     }
 
     /// Returns true if no requests are taken from the disk's queues.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.service != Service::On
+        self.service != ServiceState::InService
     }
 
     /// Returns true if a new request for this range can be translated at once: no request is
     /// parked, and no pending discard or write of zeros prevents it.
     #[inline]
-    pub(crate) fn is_next(&self, range: ByteRange) -> bool {
+    pub(crate) fn can_translate_now(&self, range: ByteRange) -> bool {
         self.parked.is_empty()
             && self.pending_discard.as_ref().is_none_or(|disk_state| disk_state.permits(range))
     }
@@ -213,24 +213,24 @@ impl DiskState {
         !self.parked.is_empty()
             || self.pending_discard.is_some()
             || self.is_closing
-            || self.service != Service::On
+            || self.service != ServiceState::InService
     }
 
     /// Returns true if changes of the image's metadata are not in the file yet.
-    pub(crate) fn has_uncommitted(&self) -> bool {
+    pub(crate) fn has_uncommitted_changes(&self) -> bool {
         self.layers[0].image.uncommitted_bytes() > 0
-            || self.commit.as_ref().is_some_and(|commit| commit.is_of_image)
+            || self.commit.as_ref().is_some_and(|commit| commit.has_image_changes)
     }
 
     /// Returns true if no operation of the disk is in flight or queued.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn has_no_operations(&self) -> bool {
         self.requests_with_io == 0
             && self.parked.is_empty()
             && self.pending_discard.is_none()
             && self.blocked_by.is_none()
             && self.commit.is_none()
             && self.zeroing_submitted_at.is_none()
-            && self.waiters.is_empty()
+            && self.commit_waiters.is_empty()
             && self.queued.is_empty()
             && self.mirror.queued.is_empty()
     }

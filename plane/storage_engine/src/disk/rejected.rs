@@ -1,13 +1,13 @@
 //! Disk that could not be added, with the error.
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 
 /// Disk that could not be added.
 pub struct RejectedDisk {
     /// Error that prevented the operation.
     pub error: std::io::Error,
     /// Disk that was not added, unchanged.
-    pub spec: DiskSpec,
+    pub spec: LayerStack,
 }
 
 impl std::fmt::Debug for RejectedDisk {

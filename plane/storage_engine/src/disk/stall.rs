@@ -25,7 +25,7 @@ impl StorageEngine {
     /// Returns, by disk, the submission time of its oldest operation in flight.
     fn oldest(&self) -> BTreeMap<usize, Time> {
         let moving = self.requests.numbers().filter_map(|number| self.requests.get(number));
-        let moving = moving.filter(|request| request.parts > 0);
+        let moving = moving.filter(|request| request.remaining_parts > 0);
         let moving = moving.map(|request| (request.disk, request.submitted_at));
         let disks =
             self.disks.numbers().filter_map(|number| Some((number, self.disks.get(number)?)));
@@ -55,11 +55,11 @@ impl StorageEngine {
             let Some(disk_state) = self.disks.get_mut(disk) else { continue };
             let waited = oldest.get(&disk).map_or(Duration::ZERO, |since| self.now.since(*since));
             let stalls = waited >= STALLED_AFTER;
-            if stalls != disk_state.stalled.is_some() {
-                let reported = disk_state.stalled.unwrap_or(waited);
-                self.notices.push(StorageNotice::DiskStall { disk, stalls, waited: reported });
+            if stalls != disk_state.stalled_for.is_some() {
+                let reported = disk_state.stalled_for.unwrap_or(waited);
+                self.notices.push(StorageNotice::DiskStall { disk, is_beginning: stalls, stalled_for: reported });
             }
-            disk_state.stalled = stalls.then_some(waited);
+            disk_state.stalled_for = stalls.then_some(waited);
         }
     }
 
@@ -70,13 +70,13 @@ impl StorageEngine {
             || self
                 .disks
                 .numbers()
-                .any(|number| self.disks.get(number).is_some_and(|disk| disk.stalled.is_some()));
+                .any(|number| self.disks.get(number).is_some_and(|disk| disk.stalled_for.is_some()));
         is_due.then(|| self.stalls_checked_at + CHECK_INTERVAL)
     }
 
     /// Returns how long a disk has been stalled as of the last check; `None` if it is not stalled.
-    pub fn stalled(&self, disk: usize) -> Option<Duration> {
-        self.disks.get(disk)?.stalled
+    pub fn stall_duration(&self, disk: usize) -> Option<Duration> {
+        self.disks.get(disk)?.stalled_for
     }
 }
 

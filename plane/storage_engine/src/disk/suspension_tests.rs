@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
-use suimon_image::{DiskGeometry, Image, Linear};
-use suimon_image_files::{DiskLayer, DiskSpec};
+use suimon_image::{DiskGeometry, Image, LinearImage};
+use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
 
@@ -19,7 +19,7 @@ use crate::{FAULT_NOTICE_INTERVAL, NOTICES_MAX, StorageNotice};
 
 /// Suspends the disk and polls until it is suspended, while requests are submitted to its queue.
 /// Returns its images.
-fn suspend(bench: &mut Bench, model: &mut Model) -> DiskSpec {
+fn suspend(bench: &mut Bench, model: &mut Model) -> LayerStack {
     bench.engine.suspend_disk(bench.disk);
     for round in 0..10_000 {
         for (tag, outcome) in bench.poll() {
@@ -66,7 +66,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         // All completed writes are in the file, which another process may open.
         let image = (kind.open)(&bench.file.memory());
         let file = Arc::clone(&bench.file) as _;
-        let spec = DiskSpec { layers: vec![DiskLayer { image, file }] };
+        let spec = LayerStack { layers: vec![DiskLayer { image, file }] };
         bench.engine.resume_disk(bench.disk, spec).unwrap();
     }
     for _ in 0..10_000 {
@@ -96,8 +96,8 @@ fn a_disk_that_is_suspended_and_resumed_loses_nothing() {
 
 fn raw(size: u64) -> Box<dyn Image> {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = DiskGeometry { size, logical_sector, physical_sector, block: 0 };
-    Box::new(Linear::new(shape, 0, false))
+    let shape = DiskGeometry { size_bytes: size, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+    Box::new(LinearImage::new(shape, 0, false))
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn a_disk_may_be_resumed_with_a_larger_size() {
     let file = Arc::clone(&suspended.unwrap().layers[0].file);
     file.set_len(2 * SIZE).unwrap();
     let layers = vec![DiskLayer { image: raw(2 * SIZE), file: Arc::clone(&file) }];
-    bench.engine.resume_disk(bench.disk, DiskSpec { layers }).unwrap();
-    let second_spec = DiskSpec { layers: vec![DiskLayer { image: raw(SIZE), file }] };
+    bench.engine.resume_disk(bench.disk, LayerStack { layers }).unwrap();
+    let second_spec = LayerStack { layers: vec![DiskLayer { image: raw(SIZE), file }] };
     assert!(bench.engine.resume_disk(bench.disk, second_spec).is_err(), "it is in service");
     assert_eq!(bench.run(WRITE, range(SIZE, 512), vec![4; 512]), DiskOutcome::Done);
     assert_eq!(bench.read(range(SIZE, 512)), [4; 512]);

@@ -1,9 +1,9 @@
 //! Closing of queues and disks.
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_ports::DiskQueue;
 
-use crate::disk::location::DiskIndex;
+use crate::disk::location::EngineDiskSlot;
 use crate::engine::StorageEngine;
 
 impl StorageEngine {
@@ -19,8 +19,8 @@ impl StorageEngine {
                 self.bypass_scheduler(disk, is_mirror, true);
             }
         }
-        self.release_full(queue);
-        self.end_queue(queue);
+        self.release_no_space_requests(queue);
+        self.release_queue_if_done(queue);
     }
 
     /// Returns a closed queue with its number; `None` if no queue has been closed since.
@@ -48,19 +48,19 @@ impl StorageEngine {
             }
             self.close_queue(queue);
         }
-        self.end_disk(disk);
+        self.release_disk_if_done(disk);
     }
 
     /// Returns a closed disk with its number, which may be reused from now on; `None` if no disk
     /// has been closed since. The caller must close the disk's own image, the first one
     /// ([`Image::close`](suimon_image::Image::close)).
-    pub fn poll_closed_disk(&mut self) -> Option<(usize, DiskSpec)> {
+    pub fn poll_closed_disk(&mut self) -> Option<(usize, LayerStack)> {
         self.closed_disks.pop()
     }
 
     /// Makes a closing queue available to [`StorageEngine::poll_closed_queue`] if none of its
     /// requests is in flight and all its completions are published.
-    pub(crate) fn end_queue(&mut self, number: usize) {
+    pub(crate) fn release_queue_if_done(&mut self, number: usize) {
         let is_ended = self.queues.get(number).is_some_and(|queue_state| {
             queue_state.is_closing
                 && queue_state.in_flight == 0
@@ -69,19 +69,19 @@ impl StorageEngine {
         if !is_ended {
             return;
         }
-        self.active.retain(|active| active != number);
-        self.paused.retain(|paused_queue| *paused_queue != number);
+        self.polled_queues.retain(|active| active != number);
+        self.poll_paused_queues.retain(|paused_queue| *paused_queue != number);
         let Some(queue_state) = self.queues.remove(number) else { return };
-        if queue_state.is_moving && !queue_state.found_full.is_empty() {
-            self.found_full.insert(number, queue_state.found_full);
+        if queue_state.is_moving && !queue_state.no_space_requests.is_empty() {
+            self.no_space_requests.insert(number, queue_state.no_space_requests);
         }
         self.closed_queues.push((number, queue_state.queue));
         if let Some(disk) = self.disks.get_mut(queue_state.disk) {
             disk.queues -= 1;
-            if let Some(DiskIndex { store, .. }) = disk.index {
-                self.add_queues(store, -1);
+            if let Some(EngineDiskSlot { store_number: store, .. }) = disk.client_slot {
+                self.adjust_store_queue_count(store, -1);
             }
         }
-        self.end_disk(queue_state.disk);
+        self.release_disk_if_done(queue_state.disk);
     }
 }

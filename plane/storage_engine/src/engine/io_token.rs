@@ -2,7 +2,7 @@
 
 /// Operation to which a completion belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum IoPurpose {
     /// I/O of a part of the request with this number, at this page of the file. The last page
     /// number represents all later pages.
     Part(usize, u64),
@@ -17,7 +17,7 @@ pub(crate) enum Purpose {
 /// Binary logarithm of the size of a page in bytes.
 pub(crate) const PAGE_SHIFT: u32 = 12;
 
-impl Purpose {
+impl IoPurpose {
     const KIND_SHIFT: u32 = 62;
     const PAGE: u32 = 24;
     /// Maximum page number: pages of files up to a petabyte.
@@ -55,17 +55,17 @@ impl Purpose {
 
 #[cfg(test)]
 mod tests {
-    use super::Purpose;
+    use super::IoPurpose;
 
     #[test]
     fn a_token_contains_the_purpose_it_was_created_from() {
-        let parts = [Purpose::part(0, 0), Purpose::part(9, 4095), Purpose::part(3, u64::MAX)];
+        let parts = [IoPurpose::part(0, 0), IoPurpose::part(9, 4095), IoPurpose::part(3, u64::MAX)];
         let max_number = (1 << 24) - 1;
         let others =
-            [Purpose::Metadata(7), Purpose::Commit(max_number, 9), Purpose::Zeroing(max_number)];
+            [IoPurpose::Metadata(7), IoPurpose::Commit(max_number, 9), IoPurpose::Zeroing(max_number)];
         for purpose in parts.into_iter().chain(others) {
-            assert_eq!(Purpose::from_token(purpose.token()), purpose);
+            assert_eq!(IoPurpose::from_token(purpose.token()), purpose);
         }
-        assert_eq!(Purpose::part(3, 1 << 49), Purpose::Part(3, 1 << 37));
+        assert_eq!(IoPurpose::part(3, 1 << 49), IoPurpose::Part(3, 1 << 37));
     }
 }

@@ -10,10 +10,10 @@ use suimon_ports::{
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::RequestPhase;
 
-use crate::engine::io_token::Purpose;
+use crate::engine::io_token::IoPurpose;
 use crate::engine::notices::StorageNotice;
-use crate::engine::{REQUESTS_MAX, REQUESTS_PER_TURN, StorageEngine};
-use crate::request::{EngineRequest, Full};
+use crate::engine::{REQUESTS_MAX, REQUESTS_PER_POLL_MAX, StorageEngine};
+use crate::request::{EngineRequest, RequestFullState};
 
 /// Consecutive empty polls of a queue after which the worker waits for the queue's descriptor
 /// instead. Only polls in iterations with other work count. A worker without work polls up to its
@@ -38,7 +38,7 @@ impl StorageEngine {
     pub fn expects(&self) -> ExpectedInput {
         if self.io.in_flight() > 0 {
             ExpectedInput::Completions
-        } else if self.active.is_empty() {
+        } else if self.polled_queues.is_empty() {
             ExpectedInput::None
         } else {
             ExpectedInput::Requests
@@ -47,42 +47,42 @@ impl StorageEngine {
 
     /// Returns true if queues wait for their descriptors, which a busy worker must check.
     #[must_use]
-    pub fn has_waiting(&self) -> bool {
-        self.queues.len() > self.active.len() + self.paused.len()
+    pub fn has_waiting_queues(&self) -> bool {
+        self.queues.len() > self.polled_queues.len() + self.poll_paused_queues.len()
     }
 
     /// Handles a readable descriptor of a queue: polls the queue again. Returns false if the
     /// queue's requests cannot be accepted now. The caller must then not watch the descriptor until
-    /// [`StorageEngine::poll_watch`] returns the queue.
+    /// [`StorageEngine::poll_queue_to_watch`] returns the queue.
     pub fn wake_queue(&mut self, queue: usize) -> bool {
         let Some(queue_state) = self.queues.get_mut(queue) else { return true };
         queue_state.is_unwatched = queue_state.is_paused;
-        if !queue_state.is_waiting {
+        if !queue_state.waits_for_descriptor {
             return !queue_state.is_paused;
         }
-        queue_state.is_waiting = false;
+        queue_state.waits_for_descriptor = false;
         queue_state.empty_polls = 0;
         queue_state.queue.disarm();
-        self.active.add(queue);
+        self.polled_queues.add(queue);
         true
     }
 
     /// Returns a queue for which the caller must watch the descriptor again; `None` if there is
     /// none.
-    pub fn poll_watch(&mut self) -> Option<usize> {
-        self.to_watch.pop()
+    pub fn poll_queue_to_watch(&mut self) -> Option<usize> {
+        self.queues_to_watch.pop()
     }
 
     /// Sets whether the worker's last iteration did some work, including network frames. If not,
     /// queues are polled until [`StorageEngine::arm`]. True initially.
-    pub fn note_busy(&mut self, is_busy: bool) {
+    pub fn set_worker_busy(&mut self, is_busy: bool) {
         self.is_busy = is_busy;
     }
 
     /// Performs one iteration without blocking. Returns true if it did any work.
     pub fn poll(&mut self, now: Time) -> bool {
         self.now = now;
-        self.begin_unscheduled();
+        self.account_unscheduled_before_poll();
         let mut has_worked = self.process_completions();
         has_worked |= self.dispatch_ready();
         self.continue_parked();
@@ -90,23 +90,23 @@ impl StorageEngine {
         self.publish_completions();
         self.end_poll_pauses();
         has_worked |= self.poll_queues();
-        self.end_unscheduled();
+        self.account_unscheduled_after_poll();
         has_worked |= self.dispatch_ready();
         self.continue_parked();
-        self.observe();
+        self.sample_stores();
         self.check_for_stalls();
-        self.commit_idle();
+        self.commit_idle_disks();
         self.release_unused_buffers();
-        self.repeat_full();
-        self.end_stores();
-        self.send_parts();
-        self.read_waiting_metadata();
+        self.repeat_no_space_requests();
+        self.remove_leaving_stores();
+        self.submit_queued_parts();
+        self.submit_queued_metadata_reads();
         self.run_waiting_commits();
-        self.begin_waiting_zeroing();
+        self.begin_deferred_zeroing();
         self.report_completions();
         self.publish_completions();
         if let Err(error) = self.io.submit_queued() {
-            self.notices.push_io(now, &error);
+            self.notices.push_io_fault(now, &error);
         }
         has_worked
     }
@@ -132,12 +132,12 @@ impl StorageEngine {
     /// be more: false only if each polled queue was read and was empty.
     fn poll_queues(&mut self) -> bool {
         let mut has_work = false;
-        let rounds = self.active.per_round();
-        self.has_room = self.has_room(rounds * REQUESTS_PER_TURN);
+        let rounds = self.polled_queues.queues_per_iteration();
+        self.has_room = self.has_room(rounds * REQUESTS_PER_POLL_MAX);
         for _ in 0..rounds {
-            let Some(queue) = self.active.next() else { break };
+            let Some(queue) = self.polled_queues.next() else { break };
             let has_brought = self.serve(queue);
-            self.active.note(has_brought);
+            self.polled_queues.record_poll(has_brought);
             has_work |= has_brought;
             let may_stop_polling = if has_brought {
                 self.enters_poll_pause(queue)
@@ -145,10 +145,10 @@ impl StorageEngine {
                 self.may_stop_polling(queue)
             };
             if may_stop_polling {
-                self.active.remove_waiting(queue);
+                self.polled_queues.remove_waiting(queue);
             }
         }
-        has_work || self.active.may_have_more()
+        has_work || self.polled_queues.may_have_more()
     }
 
     /// Requests wake-ups by all polled queues and the I/O. Returns true if the worker may sleep
@@ -156,41 +156,41 @@ impl StorageEngine {
     /// [`StorageEngine::next_deadline`] has passed.
     pub fn arm(&mut self) -> bool {
         let queues = &mut self.queues;
-        self.active.retain(|number| {
+        self.polled_queues.retain(|number| {
             let Some(queue_state) = queues.get_mut(number) else { return false };
-            queue_state.is_waiting =
+            queue_state.waits_for_descriptor =
                 queue_state.is_closing || queue_state.queue.arm() == ArmResult::Armed;
-            queue_state.busy_poll.handle_end();
-            !queue_state.is_waiting
+            queue_state.busy_poll.handle_poll_period_end();
+            !queue_state.waits_for_descriptor
         });
-        let is_quiet = self.active.is_empty() && self.outgoing.is_empty();
+        let is_quiet = self.polled_queues.is_empty() && self.parts_to_submit.is_empty();
         is_quiet && self.io.arm() == ArmResult::Armed
     }
 
     /// Processes the completions of the I/O. Returns true if there were any.
     pub(crate) fn process_completions(&mut self) -> bool {
-        let mut completions = std::mem::take(&mut self.done);
-        self.io.poll_done(&mut completions);
+        let mut completions = std::mem::take(&mut self.completion_buffer);
+        self.io.poll_completions(&mut completions);
         let has_completions = !completions.is_empty();
         for FileCompletion { token, result: outcome } in completions.drain(..) {
-            match Purpose::from_token(token) {
-                Purpose::Part(request, page) => {
-                    self.handle_part(request, page, outcome.map(|_| ()));
+            match IoPurpose::from_token(token) {
+                IoPurpose::Part(request, page) => {
+                    self.handle_part_completed(request, page, outcome.map(|_| ()));
                 }
-                Purpose::Metadata(disk) => self.handle_metadata(disk, outcome),
-                Purpose::Commit(disk, step) => {
-                    self.handle_step(disk, step, outcome.map(|_| ()));
+                IoPurpose::Metadata(disk) => self.handle_metadata_read(disk, outcome),
+                IoPurpose::Commit(disk, step) => {
+                    self.handle_commit_step_completed(disk, step, outcome.map(|_| ()));
                 }
-                Purpose::Zeroing(disk) => self.handle_zeroing(disk, outcome.map(|_| ())),
+                IoPurpose::Zeroing(disk) => self.handle_zeroing(disk, outcome.map(|_| ())),
             }
         }
-        self.done = completions;
+        self.completion_buffer = completions;
         has_completions
     }
 
     /// Takes requests from one queue and submits them. Returns true if there were any.
     fn serve(&mut self, number: usize) -> bool {
-        let available = self.remaining(number);
+        let available = self.receivable_requests(number);
         if available == 0 {
             self.pause_queue(number);
             return false;
@@ -201,12 +201,12 @@ impl StorageEngine {
             return false;
         };
         let (disk, is_mirror) = (queue_state.disk, queue_state.is_mirror());
-        let mut requests = std::mem::take(&mut self.received);
-        let available = available.min(REQUESTS_PER_TURN);
-        note_serving(self.serving.as_ref(), queue_state.id);
+        let mut requests = std::mem::take(&mut self.receive_buffer);
+        let available = available.min(REQUESTS_PER_POLL_MAX);
+        note_serving(self.served_device.as_ref(), queue_state.disk_id);
         self.buffer_reclaim.handle_served(queue_state.kind, self.now);
         let received = queue_state.queue.receive(available, &mut requests);
-        let has_found_full = !queue_state.found_full.is_empty();
+        let has_found_full = !queue_state.no_space_requests.is_empty();
         queue_state.handle_poll(
             self.now,
             (requests.len(), requests.len() < available),
@@ -226,25 +226,25 @@ impl StorageEngine {
                 received_at: self.now,
                 submitted_at: self.now,
                 transferred_at: self.now,
-                charged: None,
+                charged_slot: None,
                 phase: RequestPhase::Data,
-                bytes: 0,
+                charged_bytes: 0,
                 next_queued: 0,
-                parts: 0,
+                remaining_parts: 0,
                 outcome: DiskOutcome::Done,
-                full: Full::No,
+                full_state: RequestFullState::NotFull,
             });
             if has_found_full {
-                self.note_found_before(request);
+                self.record_previous_no_space(request);
             }
             if count == 1 {
-                self.submit(request);
+                self.submit_to_scheduler(request);
             } else {
-                self.arrived.push(request);
+                self.requests_to_submit.push(request);
             }
         }
-        self.received = requests;
-        self.admit_arrived();
+        self.receive_buffer = requests;
+        self.submit_received_requests();
         if let Err(fault) = received {
             self.notices.push(StorageNotice::QueueFault { queue: number, fault });
             self.close_queue(number);
@@ -256,21 +256,21 @@ impl StorageEngine {
     fn enters_poll_pause(&mut self, number: usize) -> bool {
         let queue_state = self.queues.get(number);
         let is_paused = queue_state
-            .is_some_and(|queue_state| queue_state.paused.is_some() && !queue_state.is_closing);
+            .is_some_and(|queue_state| queue_state.poll_pause_end.is_some() && !queue_state.is_closing);
         if is_paused {
-            self.paused.push(number);
+            self.poll_paused_queues.push(number);
         }
         is_paused
     }
 
     /// Resumes polling of queues at the end of their pauses.
     fn end_poll_pauses(&mut self) {
-        let Self { paused, queues, active, now, .. } = self;
+        let Self { poll_paused_queues: paused, queues, polled_queues: active, now, .. } = self;
         paused.retain(|&number| {
             let Some(queue_state) = queues.get_mut(number) else { return false };
-            let is_ended = queue_state.paused.is_none_or(|until| until <= *now);
+            let is_ended = queue_state.poll_pause_end.is_none_or(|until| until <= *now);
             if is_ended {
-                queue_state.paused = None;
+                queue_state.poll_pause_end = None;
                 active.add(number);
             }
             !is_ended
@@ -280,7 +280,7 @@ impl StorageEngine {
     /// Returns the earliest end of a pause between two polls of a queue
     /// ([`PollPause`](crate::queue::poll_pause::PollPause)); `None` if no queue pauses.
     pub(crate) fn poll_pauses_deadline(&self) -> Option<Time> {
-        self.paused.iter().filter_map(|&number| self.queues.get(number)?.paused).min()
+        self.poll_paused_queues.iter().filter_map(|&number| self.queues.get(number)?.poll_pause_end).min()
     }
 
     /// Returns true if an empty queue is no longer to be polled. Its descriptor then signals the
@@ -289,7 +289,7 @@ impl StorageEngine {
         let begun_requests = self.started_requests();
         let Some(queue_state) = self.queues.get_mut(number) else { return true };
         let is_due = if queue_state.queue.is_polled_by_fd() {
-            let may_poll = queue_state.in_flight == 0 && self.active.len() <= QUEUES_POLLED_MAX;
+            let may_poll = queue_state.in_flight == 0 && self.polled_queues.len() <= QUEUES_POLLED_MAX;
             !(may_poll && queue_state.busy_poll.should_poll(self.now))
         } else {
             queue_state.empty_polls >= EMPTY_POLLS_MAX
@@ -299,9 +299,9 @@ impl StorageEngine {
         if queue_state.is_paused {
             return true;
         }
-        queue_state.is_waiting = queue_state.is_closing
+        queue_state.waits_for_descriptor = queue_state.is_closing
             || (is_due && has_room && queue_state.queue.arm() == ArmResult::Armed);
-        queue_state.is_waiting
+        queue_state.waits_for_descriptor
     }
 
     pub(crate) fn mark_completions_to_publish(&mut self, number: usize) {
@@ -313,14 +313,14 @@ impl StorageEngine {
             return;
         };
         queue_state.has_unpublished_completions = true;
-        self.to_publish.push(number);
+        self.queues_to_publish.push(number);
     }
 
     fn publish_completions(&mut self) {
-        while let Some(number) = self.to_publish.pop() {
+        while let Some(number) = self.queues_to_publish.pop() {
             let Some(queue_state) = self.queues.get_mut(number) else { continue };
             queue_state.has_unpublished_completions = false;
-            note_serving(self.serving.as_ref(), queue_state.id);
+            note_serving(self.served_device.as_ref(), queue_state.disk_id);
             if let Err(fault) = queue_state.queue.flush() {
                 if !queue_state.is_closing {
                     self.notices.push(StorageNotice::QueueFault { queue: number, fault });
@@ -329,15 +329,15 @@ impl StorageEngine {
                 }
             }
             // The queue may have freed room for requests that it would otherwise not signal.
-            if queue_state.is_waiting
+            if queue_state.waits_for_descriptor
                 && !queue_state.is_closing
                 && queue_state.queue.arm() == ArmResult::Pending
             {
-                queue_state.is_waiting = false;
+                queue_state.waits_for_descriptor = false;
                 queue_state.empty_polls = 0;
-                self.active.add(number);
+                self.polled_queues.add(number);
             }
-            self.end_queue(number);
+            self.release_queue_if_done(number);
         }
     }
 }

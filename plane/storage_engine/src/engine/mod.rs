@@ -11,16 +11,16 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use suimon_image::ByteRange;
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, DiskRequest, FileCompletion, FileIo, ServedDeviceCell, Waker};
 use suimon_quantity::{DiskId, Time, WorkerId};
-use suimon_recording::Sink;
+use suimon_recording::RecordSink;
 
 use crate::commit::idle_check::IdleCheck;
 use crate::disk::counters::DiskIoCounters;
-use crate::disk::location::{DiskIndex, DiskLocation};
+use crate::disk::location::{EngineDiskSlot, StoreDiskSlot};
 use crate::disk::rejected::RejectedDisk;
-use crate::disk::{DiskState, Service};
+use crate::disk::{DiskState, ServiceState};
 use crate::engine::notices::{Notices, StorageNotice};
 use crate::engine::slab::Slab;
 use crate::queue::buffer_reclaim_state::BufferReclaim;
@@ -29,14 +29,14 @@ use crate::queue::poll_pause::PollPause;
 use crate::queue::rotation::Rotation;
 use crate::queue::{QueueKind, QueueState};
 use crate::request::translation::Scratch;
-use crate::request::{EngineRequest, FoundFull, Part};
+use crate::request::{EngineRequest, NoSpaceRequests, RequestPart};
 use crate::scheduling::store::WorkerStore;
 use crate::scheduling::unscheduled_time::UnscheduledTime;
 
 /// Largest number of requests in flight on a worker; further requests stay in their queues.
 pub const REQUESTS_MAX: usize = 4096;
 /// Largest number of requests taken from a queue per iteration.
-pub(crate) const REQUESTS_PER_TURN: usize = 32;
+pub(crate) const REQUESTS_PER_POLL_MAX: usize = 32;
 
 /// Storage engine of one worker. The caller polls it, and sleeps when [`StorageEngine::arm`]
 /// permits.
@@ -46,15 +46,15 @@ pub struct StorageEngine {
     pub(crate) queues: Slab<QueueState>,
     pub(crate) requests: Slab<EngineRequest>,
     /// Queues that are polled, in round-robin order.
-    pub(crate) active: Rotation,
+    pub(crate) polled_queues: Rotation,
     /// Identity of the disk currently being served, for diagnosis of a blocked worker.
-    pub(crate) serving: Option<Arc<ServedDeviceCell>>,
+    pub(crate) served_device: Option<Arc<ServedDeviceCell>>,
     /// Queues in a pause between polls ([`PollPause`]).
-    pub(crate) paused: Vec<usize>,
+    pub(crate) poll_paused_queues: Vec<usize>,
     /// Queues with completions that are not published to their clients yet.
-    pub(crate) to_publish: Vec<usize>,
+    pub(crate) queues_to_publish: Vec<usize>,
     /// Parts of requests that wait for a free submission-queue entry.
-    pub(crate) outgoing: VecDeque<Part>,
+    pub(crate) parts_to_submit: VecDeque<RequestPart>,
     /// Metadata reads that wait for a free submission-queue entry: disk, layer, range.
     pub(crate) metadata_to_read: Vec<(usize, usize, ByteRange)>,
     /// Disks with a commit that waits for a free submission-queue entry for its next step.
@@ -71,19 +71,19 @@ pub struct StorageEngine {
     pub(crate) waker: Option<Arc<dyn Waker>>,
     pub(crate) stores: Slab<WorkerStore>,
     /// Sink for the recording of scheduler decisions.
-    pub(crate) recording: Option<Arc<dyn Sink>>,
+    pub(crate) recording: Option<Arc<dyn RecordSink>>,
     /// Number of requests that are queued for their store.
     pub(crate) queued: usize,
     /// Number of requests that are queued because their store is full.
-    pub(crate) full_queued: usize,
+    pub(crate) queued_for_space: usize,
     /// Disks that count as full.
     pub(crate) full_disks: Vec<usize>,
     /// Time of the next check of the full disks; `None` if no check is due without another event.
-    pub(crate) full_due: Option<Time>,
+    pub(crate) full_check_due: Option<Time>,
     /// True if each queue may deliver as many requests in this iteration as one poll returns.
     pub(crate) has_room: bool,
     /// Queues that must be watched again by their descriptors.
-    pub(crate) to_watch: Vec<usize>,
+    pub(crate) queues_to_watch: Vec<usize>,
     pub(crate) now: Time,
     /// True if the worker's last iteration did some work, network frames included.
     pub(crate) is_busy: bool,
@@ -92,18 +92,18 @@ pub struct StorageEngine {
     pub(crate) idle_check: IdleCheck,
     pub(crate) buffer_reclaim: BufferReclaim,
     pub(crate) unscheduled: UnscheduledTime,
-    pub(crate) received: Vec<DiskRequest>,
+    pub(crate) receive_buffer: Vec<DiskRequest>,
     /// Numbers of the requests received from one queue in one iteration, before their submission to
     /// a scheduler.
-    pub(crate) arrived: Vec<usize>,
-    pub(crate) sizes: Vec<u32>,
-    pub(crate) done: Vec<FileCompletion>,
+    pub(crate) requests_to_submit: Vec<usize>,
+    pub(crate) request_sizes_bytes: Vec<u32>,
+    pub(crate) completion_buffer: Vec<FileCompletion>,
     pub(crate) closed_queues: Vec<(usize, Box<dyn DiskQueue>)>,
     /// Requests that closed queues have taken back because the store had no space, by number of the
     /// queue.
-    pub(crate) found_full: BTreeMap<usize, FoundFull>,
-    pub(crate) closed_disks: Vec<(usize, DiskSpec)>,
-    pub(crate) suspended_disks: VecDeque<(usize, Option<DiskSpec>)>,
+    pub(crate) no_space_requests: BTreeMap<usize, NoSpaceRequests>,
+    pub(crate) closed_disks: Vec<(usize, LayerStack)>,
+    pub(crate) suspended_disks: VecDeque<(usize, Option<LayerStack>)>,
 }
 
 impl StorageEngine {
@@ -115,11 +115,11 @@ impl StorageEngine {
             disks: Slab::default(),
             queues: Slab::default(),
             requests: Slab::default(),
-            active: Rotation::default(),
-            serving: None,
-            paused: Vec::new(),
-            to_publish: Vec::new(),
-            outgoing: VecDeque::new(),
+            polled_queues: Rotation::default(),
+            served_device: None,
+            poll_paused_queues: Vec::new(),
+            queues_to_publish: Vec::new(),
+            parts_to_submit: VecDeque::new(),
             metadata_to_read: Vec::new(),
             commits_to_run: Vec::new(),
             zeroing_to_begin: Vec::new(),
@@ -131,23 +131,23 @@ impl StorageEngine {
             stores: Slab::default(),
             recording: None,
             queued: 0,
-            full_queued: 0,
+            queued_for_space: 0,
             full_disks: Vec::new(),
-            full_due: None,
+            full_check_due: None,
             has_room: false,
-            to_watch: Vec::new(),
+            queues_to_watch: Vec::new(),
             now: Time::ZERO,
             is_busy: true,
             stalls_checked_at: Time::ZERO,
             idle_check: IdleCheck::default(),
             buffer_reclaim: BufferReclaim::default(),
             unscheduled: UnscheduledTime::default(),
-            received: Vec::with_capacity(REQUESTS_PER_TURN),
-            arrived: Vec::with_capacity(REQUESTS_PER_TURN),
-            sizes: Vec::with_capacity(REQUESTS_PER_TURN),
-            done: Vec::new(),
+            receive_buffer: Vec::with_capacity(REQUESTS_PER_POLL_MAX),
+            requests_to_submit: Vec::with_capacity(REQUESTS_PER_POLL_MAX),
+            request_sizes_bytes: Vec::with_capacity(REQUESTS_PER_POLL_MAX),
+            completion_buffer: Vec::new(),
             closed_queues: Vec::new(),
-            found_full: BTreeMap::new(),
+            no_space_requests: BTreeMap::new(),
             closed_disks: Vec::new(),
             suspended_disks: VecDeque::new(),
         }
@@ -162,32 +162,32 @@ impl StorageEngine {
     /// does not have the slot (apply the store's changes first). Nothing was added.
     pub fn add_disk(
         &mut self,
-        spec: DiskSpec,
-        location: Option<DiskLocation>,
+        spec: LayerStack,
+        location: Option<StoreDiskSlot>,
     ) -> Result<usize, RejectedDisk> {
         let index = match location {
             None => None,
-            Some(DiskLocation { store, slot }) => {
+            Some(StoreDiskSlot { store, slot }) => {
                 let number = self.store_number(store);
                 let worker_store = number.and_then(|number| self.stores.get(number));
                 if !worker_store
-                    .is_some_and(|worker_store| worker_store.has(slot) && !worker_store.is_leaving)
+                    .is_some_and(|worker_store| worker_store.has_disk(slot) && !worker_store.is_leaving)
                 {
                     return Err(RejectedDisk { error: std::io::ErrorKind::NotFound.into(), spec });
                 }
-                number.map(|store| DiskIndex { store, slot })
+                number.map(|store| EngineDiskSlot { store_number: store, slot })
             }
         };
         // A disk without images is suspended until they are set.
         let is_waiting = spec.layers.is_empty();
-        let layers = if is_waiting { Vec::new() } else { self.take_files(spec)? };
-        if let Some(DiskIndex { store, slot }) = index {
+        let layers = if is_waiting { Vec::new() } else { self.register_files(spec)? };
+        if let Some(EngineDiskSlot { store_number: store, slot }) = index {
             if let Some(worker_store) = self.stores.get_mut(store) {
                 worker_store.disks += 1;
-                worker_store.expect(slot);
+                worker_store.prepare_for_disk(slot);
             }
         }
-        let service = if is_waiting { Service::Suspended } else { Service::On };
+        let service = if is_waiting { ServiceState::Suspended } else { ServiceState::InService };
         let number = self.disks.insert(DiskState { service, ..DiskState::new(layers, index) });
         // The disk's previous worker may have left freed space that must be zeroed.
         self.begin_zeroing(number);
@@ -197,11 +197,11 @@ impl StorageEngine {
     /// Adds a virtqueue of a VM to a disk. Returns the queue's number; `None` if there is no such
     /// disk, or if the disk is being closed.
     pub fn add_queue(&mut self, disk: usize, queue: Box<dyn DiskQueue>) -> Option<usize> {
-        self.insert_queue(disk, queue, QueueKind::Ring)
+        self.add_queue_of_kind(disk, queue, QueueKind::Ring)
     }
 
     /// Adds a queue of this kind to a disk. Returns as [`StorageEngine::add_queue`] does.
-    pub fn insert_queue(
+    pub fn add_queue_of_kind(
         &mut self,
         disk: usize,
         queue: Box<dyn DiskQueue>,
@@ -211,48 +211,48 @@ impl StorageEngine {
         let owner = self.disks.get_mut(disk).filter(|owner| !owner.is_closing)?;
         owner.queues += 1;
         let (index, is_stopped) = (owner.qos_slot(is_mirror), owner.is_stopped());
-        if let Some(DiskIndex { store, .. }) = owner.index {
-            self.add_queues(store, 1);
+        if let Some(EngineDiskSlot { store_number: store, .. }) = owner.client_slot {
+            self.adjust_store_queue_count(store, 1);
         }
-        let store = index.and_then(|index| self.stores.get(index.store));
+        let store = index.and_then(|index| self.stores.get(index.store_number));
         let queued_max = store.map_or(u32::MAX, |worker_store| worker_store.queued_per_queue_max);
         let number = self.queues.insert(QueueState {
             queue,
             disk,
-            id: None,
+            disk_id: None,
             in_flight: 0,
             has_unpublished_completions: false,
-            is_waiting: false,
+            waits_for_descriptor: false,
             empty_polls: 0,
             busy_poll: BusyPoll::default(),
             poll_pause: PollPause::default(),
             kind,
-            paused: None,
+            poll_pause_end: None,
             queued: 0,
-            full_queued: 0,
+            queued_for_space: 0,
             queued_max,
-            index,
+            qos_slot: index,
             is_stopped,
             is_paused: false,
             is_unwatched: false,
             is_closing: false,
             is_moving: false,
-            found_full: FoundFull::new(),
+            no_space_requests: NoSpaceRequests::new(),
         });
-        self.active.add(number);
+        self.polled_queues.add(number);
         Some(number)
     }
 
     /// Sets the cell to which the identity of the disk being served is published, for diagnosis of
     /// a blocked worker.
     pub fn set_serving(&mut self, serving: Option<Arc<ServedDeviceCell>>) {
-        self.serving = serving;
+        self.served_device = serving;
     }
 
     /// Sets the disk identity that is published while the queue is served.
-    pub fn name_queue(&mut self, queue: usize, id: DiskId) {
+    pub fn set_queue_disk_id(&mut self, queue: usize, id: DiskId) {
         if let Some(queue_state) = self.queues.get_mut(queue) {
-            queue_state.id = Some(id);
+            queue_state.disk_id = Some(id);
         }
     }
 

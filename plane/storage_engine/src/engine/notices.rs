@@ -3,19 +3,19 @@
 use std::collections::VecDeque;
 
 use core::time::Duration;
-use suimon_ports::PortFault;
+use suimon_ports::QueueFault;
 use suimon_quantity::{StoreId, Time};
 use suimon_storage_qos::StoreEvent;
 
 /// Change in the availability of space on a disk's store, as observed by the disk's requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FullChange {
+pub enum SpaceChange {
     /// A request or a commit found no space.
     Full,
     /// A request that had found no space succeeded.
     HasSpace,
     /// For 10 s no request found the store full, and none is queued. The store may still be full.
-    NotNeeded,
+    NoLongerObserved,
 }
 
 /// Minimum interval between fault notices of one disk, or of the worker's I/O.
@@ -33,7 +33,7 @@ pub enum StorageNotice {
         /// Number of the queue on this worker.
         queue: usize,
         /// Fault that causes the queue to be closed.
-        fault: PortFault,
+        fault: QueueFault,
     },
     /// A disk's image is damaged, or its file cannot be read or written. Emitted once per
     /// [`FAULT_NOTICE_INTERVAL`] for a disk.
@@ -52,16 +52,16 @@ pub enum StorageNotice {
         /// Number of the disk on this worker.
         disk: usize,
         /// True when the stall begins, false when it ends.
-        stalls: bool,
+        is_beginning: bool,
         /// Time since the submission of the oldest operation, or the minimum duration of the stall.
-        waited: Duration,
+        stalled_for: Duration,
     },
     /// A disk's store has no space for its requests, or is no longer known to be full.
-    DiskFull {
+    DiskSpaceChange {
         /// Number of the disk on this worker.
         disk: usize,
         /// Change that the disk's requests observed.
-        change: FullChange,
+        change: SpaceChange,
         /// Time since the first request for which there was no space.
         full_for: Duration,
     },
@@ -97,7 +97,7 @@ pub(crate) struct FaultNoticeLimiter {
 impl FaultNoticeLimiter {
     /// Returns the number of faults that were suppressed since the previous notice if a notice is
     /// due now. Otherwise counts the fault as suppressed and returns `None`.
-    pub(crate) fn take_unreported(&mut self, now: Time) -> Option<u64> {
+    pub(crate) fn take_suppressed_if_due(&mut self, now: Time) -> Option<u64> {
         if self.last.is_some_and(|last| now < last + FAULT_NOTICE_INTERVAL) {
             self.suppressed = self.suppressed.saturating_add(1);
             return None;
@@ -121,8 +121,8 @@ impl Notices {
         }
     }
 
-    pub(crate) fn push_io(&mut self, now: Time, error: &std::io::Error) {
-        if self.io.take_unreported(now).is_some() {
+    pub(crate) fn push_io_fault(&mut self, now: Time, error: &std::io::Error) {
+        if self.io.take_suppressed_if_due(now).is_some() {
             self.push(StorageNotice::IoFault { detail: error.to_string() });
         }
     }

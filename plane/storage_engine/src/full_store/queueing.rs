@@ -14,18 +14,18 @@ use std::collections::VecDeque;
 use suimon_ports::{DiskOutcome, DiskRequest};
 use suimon_quantity::Time;
 
-use crate::disk::Service;
+use crate::disk::ServiceState;
 use crate::engine::StorageEngine;
-use crate::engine::notices::{FullChange, StorageNotice};
-use crate::full_store::{FULL_FOR, FullPolicy, FullView};
-use crate::request::{EngineRequest, Full};
+use crate::engine::notices::{SpaceChange, StorageNotice};
+use crate::full_store::{FULL_STATE_TIMEOUT, FullStorePolicy, FullStoreView};
+use crate::request::{EngineRequest, RequestFullState};
 use crate::scheduling::dispatch::report_to_store;
 
 /// Maximum number of queued requests of one disk that are repeated at a time.
 const REPEATED_MAX: usize = 256;
 
 /// Interval at which a disk on a full store repeats one of its queued requests.
-pub const FULL_RETRY_EVERY: Duration = Duration::from_secs(1);
+pub const FULL_STORE_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Interval of further attempts to repeat a request while the store's scheduler has no room for it.
 const ROOM_RETRY_EVERY: Duration = Duration::from_millis(10);
@@ -36,35 +36,35 @@ fn expiry(first: Time, wait: Option<Duration>) -> Option<Time> {
 
 impl StorageEngine {
     /// Sets the waiting times of a disk's requests while its store is full.
-    pub fn set_full_policy(&mut self, disk: usize, policy: FullPolicy) {
+    pub fn set_full_store_policy(&mut self, disk: usize, policy: FullStorePolicy) {
         let Some(disk_state) = self.disks.get_mut(disk) else { return };
-        disk_state.full.policy = policy;
-        if !disk_state.full.queued.is_empty() {
-            disk_state.full.expires = Some(self.now);
+        disk_state.full_state.policy = policy;
+        if !disk_state.full_state.queued.is_empty() {
+            disk_state.full_state.expires = Some(self.now);
             self.expire_full(disk);
         }
         self.schedule_full_check();
     }
 
     /// Returns the state of a disk on a full store; `None` if its store is not known to be full.
-    pub fn full(&self, disk: usize) -> Option<FullView> {
-        let full = &self.disks.get(disk)?.full;
+    pub fn full_store_view(&self, disk: usize) -> Option<FullStoreView> {
+        let full = &self.disks.get(disk)?.full_state;
         let duration = self.now.since(full.since?);
-        Some(FullView { queued: full.queued.len() + full.repeated, duration })
+        Some(FullStoreView { queued: full.queued.len() + full.repeating, full_for: duration })
     }
 
     /// Records that a commit or a request of a disk found no space.
-    pub(crate) fn note_full(&mut self, disk_number: usize) {
+    pub(crate) fn record_no_space(&mut self, disk_number: usize) {
         let now = self.now;
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        disk.full.note_found(now);
-        disk.full.commit_at = now + FULL_RETRY_EVERY;
-        if disk.full.since.is_none() {
-            disk.full.since = Some(now);
+        disk.full_state.record_no_space(now);
+        disk.full_state.commit_not_before = now + FULL_STORE_RETRY_INTERVAL;
+        if disk.full_state.since.is_none() {
+            disk.full_state.since = Some(now);
             self.full_disks.push(disk_number);
             let duration = Duration::ZERO;
-            let change = FullChange::Full;
-            self.notices.push(StorageNotice::DiskFull {
+            let change = SpaceChange::Full;
+            self.notices.push(StorageNotice::DiskSpaceChange {
                 disk: disk_number,
                 change,
                 full_for: duration,
@@ -77,7 +77,7 @@ impl StorageEngine {
     /// be repeated if the policy permits. Returns true if the request was queued, or left to its
     /// client's next queue, so that the caller must not complete it.
     #[cold]
-    pub(crate) fn handle_space(&mut self, number: usize, outcome: DiskOutcome) -> bool {
+    pub(crate) fn queue_if_no_space(&mut self, number: usize, outcome: DiskOutcome) -> bool {
         let first = self.end_repetition(number, outcome == DiskOutcome::Done);
         let Some(&EngineRequest { disk: disk_number, queue, op, range, tag, .. }) =
             self.requests.get(number)
@@ -87,13 +87,13 @@ impl StorageEngine {
         if outcome != DiskOutcome::NoSpace {
             return false;
         }
-        self.note_full(disk_number);
+        self.record_no_space(disk_number);
         let Some(kind) = self.queues.get(queue).map(|queue_kind| queue_kind.kind) else {
             return false;
         };
         let Some(disk) = self.disks.get(disk_number) else { return false };
         let first_found = first.unwrap_or(self.now);
-        let expires = expiry(first_found, disk.full.policy.wait(kind));
+        let expires = expiry(first_found, disk.full_state.policy.wait_time(kind));
         if expires.is_some_and(|expires| expires <= self.now) {
             return false;
         }
@@ -109,18 +109,18 @@ impl StorageEngine {
         }
         self.discharge(number);
         if let Some(request) = self.requests.get_mut(number) {
-            request.full = Full::Queued(first_found);
+            request.full_state = RequestFullState::Queued(first_found);
             request.outcome = DiskOutcome::Done;
-            request.parts = 0;
+            request.remaining_parts = 0;
         }
-        self.full_queued += 1;
+        self.queued_for_space += 1;
         if let Some(queue_state) = self.queues.get_mut(queue) {
-            queue_state.full_queued += 1;
+            queue_state.queued_for_space += 1;
         }
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
-        let full = &mut disk.full;
+        let full = &mut disk.full_state;
         if full.queued.is_empty() || first.is_some() {
-            (full.window, full.repeat_at) = (1, self.now + FULL_RETRY_EVERY);
+            (full.window, full.repeat_at) = (1, self.now + FULL_STORE_RETRY_INTERVAL);
         }
         full.queued.push_back(number);
         full.expires = full.expires.into_iter().chain(expires).min();
@@ -132,10 +132,10 @@ impl StorageEngine {
     /// request first found no space; `None` if it is not being repeated.
     pub(crate) fn end_repetition(&mut self, number: usize, is_completed: bool) -> Option<Time> {
         let request = self.requests.get_mut(number)?;
-        let Full::Repeated(first) = core::mem::take(&mut request.full) else { return None };
+        let RequestFullState::Repeating(first) = core::mem::take(&mut request.full_state) else { return None };
         let disk_number = request.disk;
-        let full = &mut self.disks.get_mut(disk_number)?.full;
-        full.repeated = full.repeated.saturating_sub(1);
+        let full = &mut self.disks.get_mut(disk_number)?.full_state;
+        full.repeating = full.repeating.saturating_sub(1);
         if is_completed {
             full.has_space = true;
             full.window = full.window.saturating_mul(2).clamp(1, REPEATED_MAX);
@@ -149,8 +149,8 @@ impl StorageEngine {
     /// executed.
     fn discharge(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
-        let Some(index) = request.charged.take() else { return };
-        if let Some(worker_store) = self.stores.get_mut(index.store) {
+        let Some(index) = request.charged_slot.take() else { return };
+        if let Some(worker_store) = self.stores.get_mut(index.store_number) {
             report_to_store(worker_store, self.now, index, request, (DiskOutcome::NoSpace, false));
         }
     }
@@ -166,13 +166,13 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(disk_number) else { return false };
         let Some(queue) = self.queues.get_mut(queue_number) else { return false };
         let is_taken_back = (queue.is_moving || queue.queue.redelivers_after_drop())
-            && queue.queue.reclaim(request);
+            && queue.queue.requeue(request);
         if !is_taken_back {
             return false;
         }
         if queue.is_moving {
-            queue.found_full.push((request.tag, first_found));
-            disk.full.is_moving = true;
+            queue.no_space_requests.push((request.tag, first_found));
+            disk.full_state.is_moving = true;
         }
         queue.in_flight -= 1;
         // Parts of the request may have been written.
@@ -185,7 +185,7 @@ impl StorageEngine {
     }
 
     /// Ends the queued requests of a closing queue: they are taken back by the queue, or fail.
-    pub(crate) fn release_full(&mut self, queue: usize) {
+    pub(crate) fn release_no_space_requests(&mut self, queue: usize) {
         let now = self.now;
         let Some(disk_number) = self.queues.get(queue).map(|request_queue| request_queue.disk)
         else {
@@ -195,23 +195,23 @@ impl StorageEngine {
             self.requests.get(*number).is_some_and(|request| request.queue == queue)
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        if disk.full.queued.is_empty() {
+        if disk.full_state.queued.is_empty() {
             return;
         }
-        let (of_queue, others) = core::mem::take(&mut disk.full.queued)
+        let (of_queue, others) = core::mem::take(&mut disk.full_state.queued)
             .into_iter()
             .partition::<VecDeque<_>, _>(is_of_queue);
-        disk.full.queued = others;
-        self.full_queued -= of_queue.len();
+        disk.full_state.queued = others;
+        self.queued_for_space -= of_queue.len();
         if let Some(queue_state) = self.queues.get_mut(queue) {
-            queue_state.full_queued = 0;
+            queue_state.queued_for_space = 0;
         }
         for number in of_queue {
             let Some(request) = self.requests.get_mut(number) else { continue };
-            let full = core::mem::take(&mut request.full);
+            let full = core::mem::take(&mut request.full_state);
             let EngineRequest { tag, op, range, .. } = *request;
-            if !self.leave(number, DiskRequest { tag, op, range }, full.first().unwrap_or(now)) {
-                self.complete_now(number, DiskOutcome::NoSpace);
+            if !self.leave(number, DiskRequest { tag, op, range }, full.first_no_space_at().unwrap_or(now)) {
+                self.complete_without_space_check(number, DiskOutcome::NoSpace);
             }
         }
         self.schedule_full_check();
@@ -220,19 +220,19 @@ impl StorageEngine {
     /// Fails the queued requests of a disk whose waiting time has passed.
     fn expire_full(&mut self, disk_number: usize) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        if disk.full.expires.is_none_or(|expires| self.now < expires) {
+        if disk.full_state.expires.is_none_or(|expires| self.now < expires) {
             return;
         }
-        let policy = disk.full.policy;
-        let queued = core::mem::take(&mut disk.full.queued);
+        let policy = disk.full_state.policy;
+        let queued = core::mem::take(&mut disk.full_state.queued);
         let before = queued.len();
         let (mut kept, mut expired, mut next) = (VecDeque::new(), Vec::new(), None);
         for number in queued {
             let Some(request) = self.requests.get(number) else { continue };
             let kind = self.queues.get(request.queue).map(|queue| queue.kind);
-            let first = request.full.first().unwrap_or(self.now);
+            let first = request.full_state.first_no_space_at().unwrap_or(self.now);
             let expires =
-                expiry(first, kind.map_or(Some(Duration::ZERO), |kind| policy.wait(kind)));
+                expiry(first, kind.map_or(Some(Duration::ZERO), |kind| policy.wait_time(kind)));
             if expires.is_some_and(|expires| expires <= self.now) {
                 expired.push(number);
             } else {
@@ -240,23 +240,23 @@ impl StorageEngine {
                 kept.push_back(number);
             }
         }
-        self.full_queued -= before - kept.len();
-        disk.full.queued = kept;
-        disk.full.expires = next;
+        self.queued_for_space -= before - kept.len();
+        disk.full_state.queued = kept;
+        disk.full_state.expires = next;
         for number in expired {
             if let Some(request) = self.requests.get_mut(number) {
-                request.full = Full::No;
+                request.full_state = RequestFullState::NotFull;
                 let queue = request.queue;
                 self.leave_full(queue);
             }
-            self.complete_now(number, DiskOutcome::NoSpace);
+            self.complete_without_space_check(number, DiskOutcome::NoSpace);
         }
     }
 
     /// Repeats queued requests of disks on stores that may have space again, and fails requests
     /// whose waiting time has passed. Costs one comparison while no action is due.
-    pub(crate) fn repeat_full(&mut self) {
-        if self.full_due.is_none_or(|due| self.now < due) {
+    pub(crate) fn repeat_no_space_requests(&mut self) {
+        if self.full_check_due.is_none_or(|due| self.now < due) {
             return;
         }
         let mut disks = core::mem::take(&mut self.full_disks);
@@ -268,7 +268,7 @@ impl StorageEngine {
         // Disks that became full meanwhile are in the list already.
         disks.append(&mut self.full_disks);
         self.full_disks = disks;
-        self.full_due = self.next_full_due();
+        self.full_check_due = self.next_full_due();
         self.continue_parked();
     }
 
@@ -276,7 +276,7 @@ impl StorageEngine {
     /// has changed.
     pub(crate) fn schedule_full_check(&mut self) {
         if !self.full_disks.is_empty() {
-            self.full_due = Some(Time::ZERO);
+            self.full_check_due = Some(Time::ZERO);
         }
     }
 
@@ -284,52 +284,52 @@ impl StorageEngine {
     /// full.
     fn leave_full(&mut self, queue: usize) {
         if let Some(queue_state) = self.queues.get_mut(queue) {
-            queue_state.full_queued = queue_state.full_queued.saturating_sub(1);
+            queue_state.queued_for_space = queue_state.queued_for_space.saturating_sub(1);
         }
     }
 
     fn repeat_full_of(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
-            let is_served = disk.service == Service::On && !disk.is_closing;
-            let full = &mut disk.full;
-            if !is_served || full.repeated >= full.window.max(1) || self.now < full.repeat_at {
+            let is_served = disk.service == ServiceState::InService && !disk.is_closing;
+            let full = &mut disk.full_state;
+            if !is_served || full.repeating >= full.window.max(1) || self.now < full.repeat_at {
                 return;
             }
-            let store = disk.index.and_then(|index| self.stores.get(index.store));
-            if store.is_some_and(|worker_store| worker_store.remaining() == 0) {
+            let store = disk.client_slot.and_then(|index| self.stores.get(index.store_number));
+            if store.is_some_and(|worker_store| worker_store.remaining_queue_room() == 0) {
                 // Without room in the scheduler, the request would start regardless of the limits.
                 full.repeat_at = self.now + ROOM_RETRY_EVERY;
                 return;
             }
             let Some(number) = full.queued.pop_front() else { return };
-            full.repeated += 1;
-            self.full_queued -= 1;
+            full.repeating += 1;
+            self.queued_for_space -= 1;
             if let Some(request) = self.requests.get_mut(number) {
-                if let Full::Queued(first) = request.full {
-                    request.full = Full::Repeated(first);
+                if let RequestFullState::Queued(first) = request.full_state {
+                    request.full_state = RequestFullState::Repeating(first);
                 }
                 let queue = request.queue;
                 self.leave_full(queue);
             }
-            self.submit(number);
+            self.submit_to_scheduler(number);
         }
     }
 
     /// Ends the full state of a disk if a request has found space, or none has found the store full
-    /// for [`FULL_FOR`]. Returns true if it has ended.
+    /// for [`FULL_STATE_TIMEOUT`]. Returns true if it has ended.
     fn end_full(&mut self, disk_number: usize) -> bool {
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
-        let full = &mut disk.full;
+        let full = &mut disk.full_state;
         let Some(since) = full.since else { return true };
-        let is_quiet = full.queued.is_empty() && full.repeated == 0;
-        if !is_quiet || !(full.has_space || self.now >= full.found_at + FULL_FOR) {
+        let is_quiet = full.queued.is_empty() && full.repeating == 0;
+        if !is_quiet || !(full.has_space || self.now >= full.last_no_space_at + FULL_STATE_TIMEOUT) {
             return false;
         }
         (full.since, full.expires) = (None, None);
-        let change = if full.has_space { FullChange::HasSpace } else { FullChange::NotNeeded };
+        let change = if full.has_space { SpaceChange::HasSpace } else { SpaceChange::NoLongerObserved };
         let duration = self.now.since(since);
-        self.notices.push(StorageNotice::DiskFull {
+        self.notices.push(StorageNotice::DiskSpaceChange {
             disk: disk_number,
             change,
             full_for: duration,
@@ -338,8 +338,8 @@ impl StorageEngine {
     }
 
     /// Returns the time of the next action for disks on full stores.
-    pub(crate) fn full_deadline(&self) -> Option<Time> {
-        self.full_due
+    pub(crate) fn full_check_deadline(&self) -> Option<Time> {
+        self.full_check_due
     }
 
     fn next_full_due(&self) -> Option<Time> {
@@ -347,8 +347,8 @@ impl StorageEngine {
         disks
             .filter_map(|disk_state| {
                 disk_state
-                    .full
-                    .deadline(disk_state.service == Service::On && !disk_state.is_closing)
+                    .full_state
+                    .deadline(disk_state.service == ServiceState::InService && !disk_state.is_closing)
             })
             .min()
     }

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use suimon_ports::{DiskOp, DiskOutcome, DiskRequest};
 
-use crate::engine::notices::FullChange;
-use crate::full_store::FullPolicy;
-use crate::full_store::queueing::FULL_RETRY_EVERY;
+use crate::engine::notices::SpaceChange;
+use crate::full_store::FullStorePolicy;
+use crate::full_store::queueing::FULL_STORE_RETRY_INTERVAL;
 use crate::queue::QueueKind;
 use crate::testing::fake_queue::{Client, FakeQueue, Payloads};
 use crate::testing::image_kinds::{CHILDREN, KINDS, Kind};
@@ -17,7 +17,7 @@ use crate::{StorageEngine, StorageNotice};
 
 const BLOCK: u64 = 64 << 10;
 const STEP: Duration = Duration::from_millis(100);
-const FOR_EVER: FullPolicy = FullPolicy { ring_wait: None, client_wait: Duration::ZERO };
+const FOR_EVER: FullStorePolicy = FullStorePolicy { ring_wait: None, client_wait: Duration::ZERO };
 const DURABLE: DiskOp = DiskOp::Write { is_durable: true };
 
 /// Further queue of a disk.
@@ -30,7 +30,7 @@ struct Second {
 impl Second {
     fn new(engine: &mut StorageEngine, disk: usize, kind: QueueKind, queue: FakeQueue) -> Self {
         let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
-        let number = engine.insert_queue(disk, Box::new(queue), kind).unwrap();
+        let number = engine.add_queue_of_kind(disk, Box::new(queue), kind).unwrap();
         Self { number, client, payloads }
     }
 
@@ -66,30 +66,30 @@ fn pass(bench: &mut Bench, time: Duration) -> Vec<(u32, DiskOutcome)> {
 }
 
 /// Creates a disk with one allocated block, on a store that is full from now on.
-fn full(kind: Kind, policy: FullPolicy) -> Bench {
+fn full(kind: Kind, policy: FullStorePolicy) -> Bench {
     full_with(kind, policy, FakeQueue::new(512))
 }
 
-fn full_with(kind: Kind, policy: FullPolicy, queue: FakeQueue) -> Bench {
+fn full_with(kind: Kind, policy: FullStorePolicy, queue: FakeQueue) -> Bench {
     fill(Bench::with_queue(kind, (kind.create)(), 5, 64, queue), kind, policy)
 }
 
-fn full_seeded(kind: Kind, policy: FullPolicy, seed: u64) -> Bench {
+fn full_seeded(kind: Kind, policy: FullStorePolicy, seed: u64) -> Bench {
     let bench = Bench::with_queue(kind, (kind.create)(), seed, 64, FakeQueue::new(512));
     fill(bench, kind, policy)
 }
 
-fn fill(mut bench: Bench, kind: Kind, policy: FullPolicy) -> Bench {
-    bench.engine.set_full_policy(bench.disk, policy);
+fn fill(mut bench: Bench, kind: Kind, policy: FullStorePolicy) -> Bench {
+    bench.engine.set_full_store_policy(bench.disk, policy);
     let written = bench.run(DURABLE, range(0, BLOCK), vec![1; BLOCK as usize]);
     assert_eq!(written, DiskOutcome::Done, "{}", kind.name);
     bench.faults.lock().unwrap().is_full = true;
     bench
 }
 
-fn full_changes(bench: &mut Bench) -> Vec<FullChange> {
+fn full_changes(bench: &mut Bench) -> Vec<SpaceChange> {
     let of_full = |notice| match notice {
-        StorageNotice::DiskFull { change, .. } => Some(change),
+        StorageNotice::DiskSpaceChange { change, .. } => Some(change),
         StorageNotice::DiskFault { detail, .. } => panic!("a fault: {detail}"),
         _ => None,
     };
@@ -102,7 +102,7 @@ fn full_changes(bench: &mut Bench) -> Vec<FullChange> {
 fn failed_writes_fail_no_flush() {
     for kind in KINDS.into_iter().chain(CHILDREN) {
         for seed in 0..40 {
-            let mut bench = full_seeded(kind, FullPolicy::ERROR, seed);
+            let mut bench = full_seeded(kind, FullStorePolicy::FAIL_AT_ONCE, seed);
             for round in 0..4 {
                 let mut expected = Vec::new();
                 for tag in 0..12 {
@@ -137,10 +137,10 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
             write(&bench, tag, op, offset, 100 + (tag % 10) as u8);
         }
         assert_eq!(pass(&mut bench, Duration::from_secs(300)), [], "{}", kind.name);
-        assert_eq!(full_changes(&mut bench), [FullChange::Full], "{}", kind.name);
-        let view = bench.engine.full(bench.disk).unwrap();
+        assert_eq!(full_changes(&mut bench), [SpaceChange::Full], "{}", kind.name);
+        let view = bench.engine.full_store_view(bench.disk).unwrap();
         assert_eq!(view.queued, 20);
-        assert!(view.duration >= Duration::from_secs(299), "{view:?}");
+        assert!(view.full_for >= Duration::from_secs(299), "{view:?}");
         // Writes to allocated space continue, and a flush covers them.
         write(&bench, 30, WRITE, 0, 2);
         assert_eq!(pass(&mut bench, STEP), [(30, DiskOutcome::Done)], "{}", kind.name);
@@ -153,11 +153,11 @@ fn writes_are_queued_until_there_is_space_and_nothing_else_is() {
         assert_eq!(bench.payloads.lock().unwrap()[32], vec![2; BLOCK as usize]);
         // Queued requests continue at once after the first successful attempt.
         bench.faults.lock().unwrap().is_full = false;
-        let completions = pass(&mut bench, FULL_RETRY_EVERY * 2);
+        let completions = pass(&mut bench, FULL_STORE_RETRY_INTERVAL * 2);
         let expected = (0..20).map(|tag| (tag, DiskOutcome::Done));
         assert_eq!(completions, expected.collect::<Vec<_>>(), "{}", kind.name);
-        assert_eq!(full_changes(&mut bench), [FullChange::HasSpace], "{}", kind.name);
-        assert_eq!(bench.engine.full(bench.disk), None);
+        assert_eq!(full_changes(&mut bench), [SpaceChange::HasSpace], "{}", kind.name);
+        assert_eq!(bench.engine.full_store_view(bench.disk), None);
         for block in 0..10 {
             bench.engine.wake_queue(bench.queue);
             let read = bench.read(range(SIZE - BLOCK * (1 + block), BLOCK));
@@ -176,15 +176,15 @@ fn attempts_are_few_while_a_store_is_full() {
     // Each request was tried once. After that there is one attempt per interval, and no work in
     // between.
     let next = bench.engine.next_deadline().unwrap();
-    assert!(next > bench.now && next <= bench.now + FULL_RETRY_EVERY, "{next:?} {:?}", bench.now);
-    let queued = bench.engine.full(bench.disk).unwrap().queued;
+    assert!(next > bench.now && next <= bench.now + FULL_STORE_RETRY_INTERVAL, "{next:?} {:?}", bench.now);
+    let queued = bench.engine.full_store_view(bench.disk).unwrap().queued;
     assert_eq!(queued, 100);
 }
 
 #[test]
 fn requests_of_clients_are_queued_as_configured_and_those_of_qemu_fail_at_once() {
     let wait = Duration::from_secs(5);
-    let mut bench = full(KINDS[1], FullPolicy { ring_wait: None, client_wait: wait });
+    let mut bench = full(KINDS[1], FullStorePolicy { ring_wait: None, client_wait: wait });
     let (engine, disk) = (&mut bench.engine, bench.disk);
     let client = Second::new(engine, disk, QueueKind::Client, FakeQueue::new(4));
     let qemu = Second::new(engine, disk, QueueKind::EmulatedDisk, FakeQueue::new(4));
@@ -202,12 +202,12 @@ fn requests_of_clients_are_queued_as_configured_and_those_of_qemu_fail_at_once()
     assert_eq!(client.completions(), [(0, DiskOutcome::NoSpace)]);
     // With this policy all requests fail at once, and the full state ends some time after the last
     // failure.
-    bench.engine.set_full_policy(bench.disk, FullPolicy::ERROR);
+    bench.engine.set_full_store_policy(bench.disk, FullStorePolicy::FAIL_AT_ONCE);
     assert_eq!(pass(&mut bench, STEP), [(0, DiskOutcome::NoSpace)]);
-    assert_eq!(full_changes(&mut bench), [FullChange::Full]);
-    assert!(bench.engine.full(bench.disk).is_some());
+    assert_eq!(full_changes(&mut bench), [SpaceChange::Full]);
+    assert!(bench.engine.full_store_view(bench.disk).is_some());
     pass(&mut bench, Duration::from_secs(11));
-    assert_eq!(full_changes(&mut bench), [FullChange::NotNeeded]);
+    assert_eq!(full_changes(&mut bench), [SpaceChange::NoLongerObserved]);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_closing_queue_returns_its_requests_to_the_client_or_fails_them() {
         }
         // The request of the other queue is unaffected.
         bench.faults.lock().unwrap().is_full = false;
-        pass(&mut bench, FULL_RETRY_EVERY * 2);
+        pass(&mut bench, FULL_STORE_RETRY_INTERVAL * 2);
         assert_eq!(other.completions(), [(0, DiskOutcome::Done)]);
         bench.engine.close_queue(other.number);
     }
@@ -288,7 +288,7 @@ fn a_queue_closed_during_its_last_request_ends_although_the_store_is_full() {
 
 /// Gives a disk with its queues, of these kinds, to another worker. Returns the second queue's
 /// number.
-fn move_disk(bench: &mut Bench, policy: FullPolicy, kinds: [QueueKind; 2]) -> usize {
+fn move_disk(bench: &mut Bench, policy: FullStorePolicy, kinds: [QueueKind; 2]) -> usize {
     let engine = &mut bench.engine;
     engine.close_disk(bench.disk);
     let mut queues: Vec<_> = std::iter::from_fn(|| engine.poll_closed_queue()).collect();
@@ -296,13 +296,13 @@ fn move_disk(bench: &mut Bench, policy: FullPolicy, kinds: [QueueKind; 2]) -> us
     assert_eq!(queues.len(), kinds.len(), "nothing is in flight");
     let (_, spec) = engine.poll_closed_disk().unwrap();
     bench.disk = engine.add_disk(spec, None).unwrap();
-    engine.set_full_policy(bench.disk, policy);
+    engine.set_full_store_policy(bench.disk, policy);
     let found_full =
-        queues.iter().map(|(number, _)| engine.take_found_full(*number)).collect::<Vec<_>>();
+        queues.iter().map(|(number, _)| engine.take_no_space_requests(*number)).collect::<Vec<_>>();
     let queues =
         queues.into_iter().zip(found_full).zip(kinds).map(|(((_, queue), found_full), kind)| {
-            let number = engine.insert_queue(bench.disk, queue, kind).unwrap();
-            engine.set_found_full(number, found_full);
+            let number = engine.add_queue_of_kind(bench.disk, queue, kind).unwrap();
+            engine.set_no_space_requests(number, found_full);
             number
         });
     let queues: Vec<usize> = queues.collect();
@@ -313,7 +313,7 @@ fn move_disk(bench: &mut Bench, policy: FullPolicy, kinds: [QueueKind; 2]) -> us
 #[test]
 fn requests_are_queued_no_longer_if_their_disk_moves() {
     let wait = Duration::from_secs(5);
-    let policy = FullPolicy { ring_wait: None, client_wait: wait };
+    let policy = FullStorePolicy { ring_wait: None, client_wait: wait };
     let kinds = [QueueKind::Ring, QueueKind::Client];
     let mut bench = full(KINDS[1], policy);
     let mut client = Second::new(&mut bench.engine, bench.disk, kinds[1], FakeQueue::new(4));
@@ -334,24 +334,24 @@ fn requests_are_queued_no_longer_if_their_disk_moves() {
     pass(&mut bench, STEP * 4);
     assert_eq!(client.completions(), [(0, DiskOutcome::NoSpace)]);
     // The store counts as full without interruption since the first request found it full.
-    assert_eq!(full_changes(&mut bench), [FullChange::Full]);
-    let view = bench.engine.full(bench.disk).unwrap();
-    assert!(view.queued == 1 && view.duration >= wait * 2 - STEP * 4, "{view:?}");
+    assert_eq!(full_changes(&mut bench), [SpaceChange::Full]);
+    let view = bench.engine.full_store_view(bench.disk).unwrap();
+    assert!(view.queued == 1 && view.full_for >= wait * 2 - STEP * 4, "{view:?}");
     bench.faults.lock().unwrap().is_full = false;
-    assert_eq!(pass(&mut bench, FULL_RETRY_EVERY * 2), [(0, DiskOutcome::Done)]);
-    assert_eq!(full_changes(&mut bench), [FullChange::HasSpace]);
+    assert_eq!(pass(&mut bench, FULL_STORE_RETRY_INTERVAL * 2), [(0, DiskOutcome::Done)]);
+    assert_eq!(full_changes(&mut bench), [SpaceChange::HasSpace]);
 }
 
 #[test]
 fn a_disk_without_queued_requests_is_not_full_any_more_when_it_moves() {
-    let mut bench = full(KINDS[1], FullPolicy::ERROR);
+    let mut bench = full(KINDS[1], FullStorePolicy::FAIL_AT_ONCE);
     write(&bench, 7, WRITE, SIZE - BLOCK, 4);
     assert_eq!(pass(&mut bench, STEP), [(7, DiskOutcome::NoSpace)]);
-    assert_eq!(full_changes(&mut bench), [FullChange::Full]);
+    assert_eq!(full_changes(&mut bench), [SpaceChange::Full]);
     bench.engine.close_disk(bench.disk);
     pass(&mut bench, STEP);
     assert!(bench.engine.poll_closed_disk().is_some());
-    assert_eq!(full_changes(&mut bench), [FullChange::NotNeeded]);
+    assert_eq!(full_changes(&mut bench), [SpaceChange::NoLongerObserved]);
 }
 
 /// A queue whose detachment was requested is dropped, so its requests must be completed before.
@@ -362,7 +362,7 @@ fn a_queue_detached_before_its_disk_moves_loses_no_request() {
         write(&bench, 7, WRITE, SIZE - BLOCK, 4);
         assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
         // The request is being repeated in some of these iterations.
-        bench.now = bench.now + FULL_RETRY_EVERY;
+        bench.now = bench.now + FULL_STORE_RETRY_INTERVAL;
         (0..turns).for_each(|_| assert_eq!(bench.poll(), []));
         bench.engine.close_queue(bench.queue);
         bench.engine.close_disk(bench.disk);
@@ -383,7 +383,7 @@ fn a_suspended_disk_keeps_its_queued_requests() {
     bench.faults.lock().unwrap().is_full = false;
     assert_eq!(pass(&mut bench, Duration::from_secs(3)), []);
     bench.engine.resume_disk(bench.disk, spec).unwrap();
-    assert_eq!(pass(&mut bench, FULL_RETRY_EVERY * 2), [(7, DiskOutcome::Done)]);
+    assert_eq!(pass(&mut bench, FULL_STORE_RETRY_INTERVAL * 2), [(7, DiskOutcome::Done)]);
     bench.engine.wake_queue(bench.queue);
     assert_eq!(bench.read(range(SIZE - BLOCK, BLOCK)), vec![4; BLOCK as usize]);
 }
@@ -396,14 +396,14 @@ fn a_client_whose_requests_are_all_queued_keeps_no_other_from_being_served() {
         write(&bench, tag, WRITE, BLOCK * (1 + u64::from(tag) % 60), 3);
     }
     assert_eq!(pass(&mut bench, Duration::from_secs(10)), []);
-    assert_eq!(bench.engine.full(bench.disk).unwrap().queued, 512, "its tags are the bound");
+    assert_eq!(bench.engine.full_store_view(bench.disk).unwrap().queued, 512, "its tags are the bound");
     second.write(0, 0, 5);
     bench.engine.wake_queue(second.number);
     pass(&mut bench, STEP);
     assert_eq!(second.completions(), [(0, DiskOutcome::Done)]);
     bench.faults.lock().unwrap().is_full = false;
-    let completions = pass(&mut bench, FULL_RETRY_EVERY * 2);
+    let completions = pass(&mut bench, FULL_STORE_RETRY_INTERVAL * 2);
     assert_eq!(completions.len(), 512);
     assert!(completions.iter().all(|(_, outcome)| *outcome == DiskOutcome::Done));
-    assert_eq!(full_changes(&mut bench), [FullChange::Full, FullChange::HasSpace]);
+    assert_eq!(full_changes(&mut bench), [SpaceChange::Full, SpaceChange::HasSpace]);
 }

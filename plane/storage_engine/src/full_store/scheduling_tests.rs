@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use suimon_image::{DiskGeometry, Linear};
-use suimon_image_files::{DiskLayer, DiskSpec};
+use suimon_image::{DiskGeometry, LinearImage};
+use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_ports::testing::NullFile;
 use suimon_ports::{DiskOp, DiskRequest};
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    Capacity, DiskFlow, DiskSlot, Limits, LimitsSource, Proposal, Store, StoreSpec,
+    Capacity, DiskQosStatus, DiskSlot, Limits, LimitsSource, Proposal, Store, StoreSpec,
 };
 
-use crate::disk::location::DiskIndex;
-use crate::full_store::FullPolicy;
-use crate::request::Full;
+use crate::disk::location::EngineDiskSlot;
+use crate::full_store::FullStorePolicy;
+use crate::request::RequestFullState;
 use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::KINDS;
 use crate::testing::requests::{SIZE, WRITE, range};
@@ -32,8 +32,8 @@ struct OnFullStore {
 impl OnFullStore {
     fn new(spec: StoreSpec) -> Self {
         let mut bench = Bench::with_queue(KINDS[0], (KINDS[0].create)(), 5, 64, FakeQueue::new(64));
-        let wait = FullPolicy { ring_wait: None, client_wait: Duration::ZERO };
-        bench.engine.set_full_policy(bench.disk, wait);
+        let wait = FullStorePolicy { ring_wait: None, client_wait: Duration::ZERO };
+        bench.engine.set_full_store_policy(bench.disk, wait);
         bench.run(WRITE, range(0, BLOCK), vec![1; BLOCK as usize]);
         bench.faults.lock().unwrap().is_full = true;
         assert!(bench.engine.add_store(bench.now, STORE, spec, None));
@@ -42,16 +42,16 @@ impl OnFullStore {
         full_store.set_limits(Limits::default());
         full_store.slot = full_store.store.slot(DiskId(0)).unwrap();
         let number = full_store.bench.engine.store_number(STORE).unwrap();
-        let location = Some(DiskIndex { store: number, slot: full_store.slot });
-        full_store.bench.engine.disks.get_mut(full_store.bench.disk).unwrap().index = location;
-        full_store.bench.engine.queues.get_mut(full_store.bench.queue).unwrap().index = location;
+        let location = Some(EngineDiskSlot { store_number: number, slot: full_store.slot });
+        full_store.bench.engine.disks.get_mut(full_store.bench.disk).unwrap().client_slot = location;
+        full_store.bench.engine.queues.get_mut(full_store.bench.queue).unwrap().qos_slot = location;
         full_store
     }
 
     fn set_limits(&mut self, limits: Limits) {
-        let proposal = Proposal::Disk(DiskId(0), LimitsSource::Own(limits));
-        for change in self.store.propose(&[proposal], true).unwrap() {
-            self.bench.engine.apply(self.bench.now, STORE, change);
+        let proposal = Proposal::SetDisk(DiskId(0), LimitsSource::Own(limits));
+        for change in self.store.apply(&[proposal], true).unwrap() {
+            self.bench.engine.apply_store_change(self.bench.now, STORE, change);
         }
     }
 
@@ -71,7 +71,7 @@ impl OnFullStore {
         }
     }
 
-    fn view(&self) -> DiskFlow {
+    fn view(&self) -> DiskQosStatus {
         self.bench.engine.disk_view(self.bench.now, STORE, self.slot).unwrap()
     }
 }
@@ -84,11 +84,11 @@ fn attempts_that_find_no_space_are_not_counted_as_delivered() {
         full_store.write(tag, SIZE / BLOCK - 1 - u64::from(tag));
     }
     full_store.pass(Duration::from_secs(10));
-    assert_eq!(full_store.bench.engine.full(full_store.bench.disk).unwrap().queued, 4);
+    assert_eq!(full_store.bench.engine.full_store_view(full_store.bench.disk).unwrap().queued, 4);
     let view = full_store.view();
-    assert_eq!((view.short.delivered, view.short.time.requests), (0, 0));
+    assert_eq!((view.short.delivered_operations, view.short.time.completed_requests), (0, 0));
     let status = full_store.bench.engine.store_status(STORE).unwrap();
-    assert_eq!((status.in_flight_of_worker, status.in_flight, status.latency_ns), (0, 0, 0));
+    assert_eq!((status.in_flight_of_worker, status.in_flight_of_all_workers, status.mean_latency_ns), (0, 0, 0));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_repetition_waits_for_room_in_the_scheduler() {
     let mut full_store = OnFullStore::new(StoreSpec { waiting_max: 1, ..StoreSpec::default() });
     full_store.write(0, SIZE / BLOCK - 1);
     full_store.pass(Duration::from_millis(200));
-    assert_eq!(full_store.bench.engine.full(full_store.bench.disk).unwrap().queued, 1);
+    assert_eq!(full_store.bench.engine.full_store_view(full_store.bench.disk).unwrap().queued, 1);
     // Each of these writes is charged as 8 operations, so the maximum permits one in 8 s.
     full_store.set_limits(limits(0, 1));
     full_store.bench.faults.lock().unwrap().is_stalled = true;
@@ -121,7 +121,7 @@ fn a_repetition_waits_for_room_in_the_scheduler() {
     full_store.pass(Duration::from_secs(3));
     let requests = &full_store.bench.engine.requests;
     let has_begun = requests.numbers().filter_map(|number| requests.get(number)).any(|request| {
-        matches!(request.full, Full::Repeated(_)) && request.charged.is_none() && request.parts > 0
+        matches!(request.full_state, RequestFullState::Repeating(_)) && request.charged_slot.is_none() && request.remaining_parts > 0
     });
     assert!(!has_begun, "a repetition began regardless of the maximum");
 }
@@ -132,10 +132,10 @@ fn a_refused_discard_takes_no_further_time() {
     let mut bench = device_bench::Bench::new(1, &deep(), 32, 100 * SECOND);
     bench.set_limits(0, limits(0, 0));
     let size = 1 << 30;
-    let shape = DiskGeometry { size, logical_sector: 512, physical_sector: 4096, block: 0 };
-    let image = Box::new(Linear::new(shape, 0, true));
+    let shape = DiskGeometry { size_bytes: size, logical_sector_bytes: 512, physical_sector_bytes: 4096, block_bytes: 0 };
+    let image = Box::new(LinearImage::new(shape, 0, true));
     let file = std::sync::Arc::new(NullFile { number: 0, len: size });
-    bench.add_of_spec(0, 0, DiskSpec { layers: vec![DiskLayer { image, file }] });
+    bench.add_of_spec(0, 0, LayerStack { layers: vec![DiskLayer { image, file }] });
     let client = bench.add_client(0, Load::reads(4096, 1));
     bench.run(SECOND / 10);
     let requests = [DiskRequest { tag: 0, op: DiskOp::Discard, range: range(0, 4096) }];

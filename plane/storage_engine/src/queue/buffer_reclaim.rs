@@ -29,7 +29,7 @@ impl StorageEngine {
                 .get_mut(number)
                 .filter(|queue_state| queue_state.kind != QueueKind::Ring)
             {
-                has_unreleased |= queue_state.queue.release_unused();
+                has_unreleased |= queue_state.queue.release_unused_buffers();
             }
         }
         self.buffer_reclaim = BufferReclaim { is_pending: has_unreleased, since: self.now };

@@ -16,7 +16,7 @@ fn connections_release_unused_buffers_until_none_is_left_and_rings_do_not() {
     let queue = FakeQueue::new(4);
     let client = queue.client.clone();
     client.lock().unwrap().unused_buffers = 3;
-    bench.engine.insert_queue(bench.disk, Box::new(queue), QueueKind::Client).unwrap();
+    bench.engine.add_queue_of_kind(bench.disk, Box::new(queue), QueueKind::Client).unwrap();
     let released = |bench: &mut Bench, after: Duration| {
         bench.now = bench.now + after;
         for _ in 0..9 {

@@ -30,7 +30,7 @@ pub(crate) struct BusyPoll {
 
 impl BusyPoll {
     /// Records that the queue had requests.
-    pub(crate) fn handle_found(&mut self) {
+    pub(crate) fn handle_requests_found(&mut self) {
         if self.until.take().is_some() {
             self.misses = 0;
         }
@@ -41,7 +41,7 @@ impl BusyPoll {
     pub(crate) fn should_poll(&mut self, now: Time) -> bool {
         match self.until {
             Some(until) if now < until => return true,
-            Some(_) => self.handle_end(),
+            Some(_) => self.handle_poll_period_end(),
             None if self.passes > 0 => self.passes -= 1,
             None => {
                 self.until = Some(now + BUSY_POLL);
@@ -53,7 +53,7 @@ impl BusyPoll {
 
     /// Records that a polling period ended without a request and that the worker now waits for the
     /// queue's descriptor.
-    pub(crate) fn handle_end(&mut self) {
+    pub(crate) fn handle_poll_period_end(&mut self) {
         if self.until.take().is_some() {
             self.passes = 1 << self.misses.min(PASSES_LOG_MAX);
             self.misses += 1;

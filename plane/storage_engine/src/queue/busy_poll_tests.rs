@@ -28,7 +28,7 @@ fn successful_polling_continues_and_unsuccessful_polling_becomes_rare() {
     for _ in 0..100 {
         assert_eq!(waits_until_poll(&mut busy_poll, now), 0);
         assert!(busy_poll.should_poll(now + BUSY_POLL / 2));
-        busy_poll.handle_found();
+        busy_poll.handle_requests_found();
         now = now + BUSY_POLL / 2;
     }
     let mut seldom = Vec::new();
@@ -40,7 +40,7 @@ fn successful_polling_continues_and_unsuccessful_polling_becomes_rare() {
     assert_eq!(seldom, [0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024]);
     // A poll that finds a request resets the effect of all earlier polls without one.
     assert_eq!(waits_until_poll(&mut busy_poll, now), 1024);
-    busy_poll.handle_found();
+    busy_poll.handle_requests_found();
     assert_eq!(waits_until_poll(&mut busy_poll, now), 0);
 }
 
@@ -48,9 +48,9 @@ fn successful_polling_continues_and_unsuccessful_polling_becomes_rare() {
 fn requests_received_without_polling_do_not_affect_polling() {
     let mut busy_poll = BusyPoll::default();
     assert!(busy_poll.should_poll(Time::ZERO));
-    busy_poll.handle_end();
-    busy_poll.handle_found();
-    busy_poll.handle_end();
+    busy_poll.handle_poll_period_end();
+    busy_poll.handle_requests_found();
+    busy_poll.handle_poll_period_end();
     assert_eq!(waits_until_poll(&mut busy_poll, Time::ZERO), 1);
 }
 
@@ -65,7 +65,7 @@ fn bench() -> Bench {
 /// Submits a request that completes without file I/O, and polls until it has completed.
 fn submit_and_wait(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
-    bench.submit(0, DiskOp::Status { is_first_only: true }, range, Vec::new());
+    bench.submit(0, DiskOp::AllocationStatus { is_first_only: true }, range, Vec::new());
     bench.engine.wake_queue(bench.queue);
     assert_eq!(bench.wait(0), DiskOutcome::Done);
 }
@@ -103,5 +103,5 @@ fn a_queue_is_polled_after_its_completions_and_not_before() {
     for _ in 0..3 {
         assert!(bench.poll().is_empty());
     }
-    assert!(bench.engine.has_waiting());
+    assert!(bench.engine.has_waiting_queues());
 }

@@ -9,10 +9,10 @@ pub(crate) mod rotation;
 use suimon_ports::DiskQueue;
 use suimon_quantity::{DiskId, Time};
 
-use crate::disk::location::DiskIndex;
+use crate::disk::location::EngineDiskSlot;
 use crate::queue::busy_poll::BusyPoll;
 use crate::queue::poll_pause::PollPause;
-use crate::request::FoundFull;
+use crate::request::NoSpaceRequests;
 
 /// Kind of a queue, by the client that submits its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub(crate) struct QueueState {
     /// Number of the disk on this worker.
     pub(crate) disk: usize,
     /// Identifier of the disk in the control plane, if it is known here.
-    pub(crate) id: Option<DiskId>,
+    pub(crate) disk_id: Option<DiskId>,
     /// Number of requests of the queue that have not completed.
     pub(crate) in_flight: usize,
     /// True if completions of the queue are not yet published to the client.
     pub(crate) has_unpublished_completions: bool,
     /// True if the queue is not polled and the worker waits for its descriptor.
-    pub(crate) is_waiting: bool,
+    pub(crate) waits_for_descriptor: bool,
     /// Consecutive polls without requests in iterations in which the worker did other work.
     pub(crate) empty_polls: u32,
     /// State that decides whether polling the queue for a short time before waiting is worthwhile.
@@ -50,15 +50,15 @@ pub(crate) struct QueueState {
     /// Kind of client that the queue serves.
     pub(crate) kind: QueueKind,
     /// End of the current pause between polls; `None` if the queue is not in a pause.
-    pub(crate) paused: Option<Time>,
+    pub(crate) poll_pause_end: Option<Time>,
     /// Number of requests of the queue that are queued in their store's scheduler.
     pub(crate) queued: u32,
     /// Number of requests of the queue that are queued because their store is full.
-    pub(crate) full_queued: u32,
+    pub(crate) queued_for_space: u32,
     /// Maximum value of `queued`.
     pub(crate) queued_max: u32,
     /// Slot of the queue's requests in Storage QoS; `None` without limits.
-    pub(crate) index: Option<DiskIndex>,
+    pub(crate) qos_slot: Option<EngineDiskSlot>,
     /// True if the disk is suspended or being suspended, so that the queue is not read.
     pub(crate) is_stopped: bool,
     /// True if the queue is neither read nor waited for, because its requests cannot be accepted.
@@ -72,14 +72,14 @@ pub(crate) struct QueueState {
     pub(crate) is_moving: bool,
     /// Requests that had found the store full on the queue's previous worker and were not yet
     /// received here, or that the queue has taken back for this reason.
-    pub(crate) found_full: FoundFull,
+    pub(crate) no_space_requests: NoSpaceRequests,
 }
 
 impl QueueState {
     /// Returns the number of requests of the queue that are in flight or queued for their store,
     /// except those that wait for space.
-    pub(crate) fn in_progress(&self) -> usize {
-        self.in_flight.saturating_sub(self.full_queued as usize)
+    pub(crate) fn requests_in_progress(&self) -> usize {
+        self.in_flight.saturating_sub(self.queued_for_space as usize)
     }
 
     /// Returns true if the queue's requests belong to a copy of the disk.
@@ -94,11 +94,11 @@ impl QueueState {
     /// all its requests have completed. Returns true if polling was resumed.
     #[inline]
     pub(crate) fn resume_polling_after_completion(&mut self) -> bool {
-        let is_polled = self.is_waiting
+        let is_polled = self.waits_for_descriptor
             && !self.is_closing
             && (self.in_flight == 0 || !self.queue.is_polled_by_fd());
         if is_polled {
-            self.is_waiting = false;
+            self.waits_for_descriptor = false;
             self.empty_polls = 0;
             self.queue.disarm_lazily();
         }
@@ -117,14 +117,14 @@ impl QueueState {
         self.in_flight += requests;
         if requests == 0 {
             self.empty_polls = self.empty_polls.saturating_add(u32::from(is_busy));
-            self.poll_pause.handle_nothing();
+            self.poll_pause.handle_empty_poll();
             return;
         }
         self.empty_polls = 0;
-        self.busy_poll.handle_found();
+        self.busy_poll.handle_requests_found();
         if self.queue.is_polled_by_fd() && is_all_answered {
             let has_completions = || self.queue.has_unconsumed_completions();
-            self.paused = self.poll_pause.handle_found(now, requests, is_all_read, has_completions);
+            self.poll_pause_end = self.poll_pause.handle_requests_found(now, requests, is_all_read, has_completions);
         }
     }
 }

@@ -49,7 +49,7 @@ impl PollPause {
     /// Accounts for a poll that returned `requests` requests. `has_read_all`: the queue is empty
     /// now. `has_completions` returns true if the client has unprocessed completions. Returns the
     /// end of the pause that begins now; `None` if the queue is polled without a pause.
-    pub(crate) fn handle_found(
+    pub(crate) fn handle_requests_found(
         &mut self,
         now: Time,
         requests: usize,
@@ -77,7 +77,7 @@ impl PollPause {
 
     /// Accounts for a poll without requests after a pause. The client has submitted nothing, so the
     /// pause has delayed no request.
-    pub(crate) fn handle_nothing(&mut self) {
+    pub(crate) fn handle_empty_poll(&mut self) {
         self.is_over = false;
     }
 

@@ -29,7 +29,7 @@ impl Client {
         let has_completions = request_count < self.depth;
         let until = self
             .poll_pause
-            .handle_found(self.now, request_count as usize, true, || has_completions);
+            .handle_requests_found(self.now, request_count as usize, true, || has_completions);
         let paused = until.map_or(Duration::ZERO, |until| until.since(self.now));
         self.now = self.now + paused.max(self.pace);
         [paused, paused.saturating_sub(self.pace * self.depth)]
@@ -88,17 +88,17 @@ fn single_requests_cause_no_query_of_the_client() {
     for round in 0..10 {
         let now = Time::ZERO + LONGEST * round;
         assert_eq!(
-            poll_pause.handle_found(now, 1, true, || panic!("the client's state was queried")),
+            poll_pause.handle_requests_found(now, 1, true, || panic!("the client's state was queried")),
             None
         );
     }
     // After a pause, a single request is evaluated, too.
-    let until = poll_pause.handle_found(Time::ZERO, 2, true, || true).unwrap();
-    assert!(poll_pause.handle_found(until, 1, true, || true).is_some());
+    let until = poll_pause.handle_requests_found(Time::ZERO, 2, true, || true).unwrap();
+    assert!(poll_pause.handle_requests_found(until, 1, true, || true).is_some());
     // An iteration without requests is not evaluated.
-    poll_pause.handle_nothing();
+    poll_pause.handle_empty_poll();
     assert_eq!(
-        poll_pause.handle_found(until, 1, true, || panic!("the client's state was queried")),
+        poll_pause.handle_requests_found(until, 1, true, || panic!("the client's state was queried")),
         None
     );
 }
@@ -106,8 +106,8 @@ fn single_requests_cause_no_query_of_the_client() {
 #[test]
 fn a_queue_that_may_have_more_requests_is_polled_without_a_pause() {
     let mut poll_pause = PollPause::default();
-    assert_eq!(poll_pause.handle_found(Time::ZERO, 32, false, || true), None);
-    assert!(poll_pause.handle_found(Time::ZERO, 8, true, || true).is_some());
+    assert_eq!(poll_pause.handle_requests_found(Time::ZERO, 32, false, || true), None);
+    assert!(poll_pause.handle_requests_found(Time::ZERO, 8, true, || true).is_some());
 }
 
 /// Creates a disk with a single queue that is polled by a system call, and a client that always has
@@ -124,7 +124,7 @@ fn bench() -> Bench {
 fn submit_two(bench: &mut Bench) {
     let range = ByteRange::new(0, 512).unwrap();
     for tag in [0, 1] {
-        bench.submit(tag, DiskOp::Status { is_first_only: true }, range, Vec::new());
+        bench.submit(tag, DiskOp::AllocationStatus { is_first_only: true }, range, Vec::new());
     }
 }
 
@@ -133,7 +133,7 @@ fn the_worker_may_sleep_during_a_pause_and_serves_the_queue_after_it() {
     let mut bench = bench();
     submit_two(&mut bench);
     assert_eq!(bench.wait(1), DiskOutcome::Done);
-    assert!(bench.engine.expects() == ExpectedInput::None && !bench.engine.has_waiting());
+    assert!(bench.engine.expects() == ExpectedInput::None && !bench.engine.has_waiting_queues());
     submit_two(&mut bench);
     assert!(bench.engine.arm(), "the worker may sleep although a queue has requests");
     let until = bench.engine.next_deadline().unwrap();

@@ -2,8 +2,8 @@
 
 /// Maximum number of queues polled per iteration. Polling a thousand queues in one iteration would
 /// cost more than the requests found. With `n` polled queues, each is polled at least once in `2 *
-/// (n / QUEUES_PER_TURN + 1)` iterations.
-pub(crate) const QUEUES_PER_TURN: usize = 64;
+/// (n / QUEUES_PER_ITERATION_MAX + 1)` iterations.
+pub(crate) const QUEUES_PER_ITERATION_MAX: usize = 64;
 
 /// Polled queues in round-robin order.
 ///
@@ -28,8 +28,8 @@ impl Rotation {
     }
 
     /// Returns the number of queues to poll in one iteration.
-    pub(crate) fn per_round(&self) -> usize {
-        self.queues.len().min(QUEUES_PER_TURN)
+    pub(crate) fn queues_per_iteration(&self) -> usize {
+        self.queues.len().min(QUEUES_PER_ITERATION_MAX)
     }
 
     /// Adds a queue that was not polled before.
@@ -52,7 +52,7 @@ impl Rotation {
     }
 
     /// Records whether the last poll returned requests.
-    pub(crate) fn note(&mut self, has_brought: bool) {
+    pub(crate) fn record_poll(&mut self, has_brought: bool) {
         self.fruitless = if has_brought { 0 } else { self.fruitless.saturating_add(1) };
     }
 
@@ -95,7 +95,7 @@ mod tests {
                         rotation.add(number);
                     }
                 }
-                for _ in 0..rotation.per_round() {
+                for _ in 0..rotation.queues_per_iteration() {
                     let Some(queue) = rotation.next() else { break };
                     polled.insert(queue, round);
                     if random.below(8) < removal_share {
@@ -110,7 +110,7 @@ mod tests {
                 }
                 assert_eq!(rotation.len(), polled.len());
                 let oldest = polled.values().min().copied().unwrap_or(round);
-                let bound = 2 * (count / QUEUES_PER_TURN + 1);
+                let bound = 2 * (count / QUEUES_PER_ITERATION_MAX + 1);
                 assert!(round - oldest <= bound, "seed {seed}: {} iterations", round - oldest);
             }
         }
@@ -124,11 +124,11 @@ mod tests {
         for _ in 0..100 {
             assert!(rotation.may_have_more());
             rotation.next().unwrap();
-            rotation.note(false);
+            rotation.record_poll(false);
         }
         assert!(!rotation.may_have_more());
         rotation.next().unwrap();
-        rotation.note(true);
+        rotation.record_poll(true);
         assert!(rotation.may_have_more());
         rotation.add(100);
         assert_eq!(rotation.next(), Some(98), "one that comes does not go before others");

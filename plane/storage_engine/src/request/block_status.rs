@@ -4,7 +4,7 @@ use suimon_image::{ByteRange, ImageError, ImageExtent, Location};
 use suimon_ports::{Allocation, AllocationExtent, DiskOutcome};
 use suimon_storage_qos::RequestPhase;
 
-use crate::disk::{BlockedBy, DiskState};
+use crate::disk::{BlockingOperation, DiskState};
 use crate::engine::StorageEngine;
 use crate::request::EngineRequest;
 use crate::request::translation::blocking_operation;
@@ -30,8 +30,8 @@ impl StorageEngine {
         };
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
         let mut found =
-            Found { extents: Vec::new(), max: if is_first_only { 1 } else { EXTENTS_MAX } };
-        let blocked = if disk.is_linear() {
+            FoundExtents { extents: Vec::new(), extents_max: if is_first_only { 1 } else { EXTENTS_MAX } };
+        let blocked = if disk.is_contiguous() {
             query_file(disk, range, &mut found).map(|()| None)
         } else {
             query_images(disk, range, &mut found)
@@ -60,12 +60,12 @@ impl StorageEngine {
 }
 
 /// Extents found so far, in ascending order of their offsets on the disk.
-pub(crate) struct Found {
+pub(crate) struct FoundExtents {
     pub(crate) extents: Vec<AllocationExtent>,
-    pub(crate) max: usize,
+    pub(crate) extents_max: usize,
 }
 
-impl Found {
+impl FoundExtents {
     /// Appends `len` bytes with this allocation status. Returns false if the limit of extents is
     /// reached and the bytes were not appended.
     fn push(&mut self, allocation: Allocation, len: u64) -> bool {
@@ -73,7 +73,7 @@ impl Found {
         match self.extents.last_mut() {
             _ if len == 0 => {}
             Some(last) if last.allocation == allocation => last.len = last.len.saturating_add(len),
-            _ if count >= self.max => return false,
+            _ if count >= self.extents_max => return false,
             _ => self.extents.push(AllocationExtent { allocation, len }),
         }
         true
@@ -85,14 +85,14 @@ impl Found {
 pub(crate) fn query_file(
     disk: &mut DiskState,
     range: ByteRange,
-    found: &mut Found,
+    found: &mut FoundExtents,
 ) -> Result<(), ImageError> {
-    let layer = disk.own_image();
+    let layer = disk.own_layer();
     // The image checks whether the range is valid.
     layer.image.translate_read(range, &mut Vec::new())?;
     let start = layer.image.linear_offset().unwrap_or(0);
     let mut remaining = range;
-    for _ in 0..found.max.saturating_mul(2) {
+    for _ in 0..found.extents_max.saturating_mul(2) {
         let Some(of_file) =
             ByteRange::new(start.saturating_add(remaining.offset()), remaining.len())
         else {
@@ -100,7 +100,7 @@ pub(crate) fn query_file(
         };
         // Unknown allocation is reported as data, which the protocol always permits.
         let data = AllocationExtent { allocation: Allocation::Data, len: remaining.len() };
-        let AllocationExtent { allocation, len } = layer.source.allocation(of_file).unwrap_or(data);
+        let AllocationExtent { allocation, len } = layer.disk_file.allocation(of_file).unwrap_or(data);
         let len = len.clamp(1, remaining.len());
         if !found.push(allocation, len) {
             break;
@@ -119,8 +119,8 @@ pub(crate) fn query_file(
 pub(crate) fn query_images(
     disk: &mut DiskState,
     range: ByteRange,
-    found: &mut Found,
-) -> Result<Option<BlockedBy>, ImageError> {
+    found: &mut FoundExtents,
+) -> Result<Option<BlockingOperation>, ImageError> {
     let mut remaining = range;
     for _ in 0..STEPS_MAX {
         let (step, after) = remaining.split_at(STEP_BYTES);
@@ -159,14 +159,14 @@ fn query_image(
     number: usize,
     range: ByteRange,
     open: &mut Vec<Open>,
-) -> Result<Option<BlockedBy>, ImageError> {
+) -> Result<Option<BlockingOperation>, ImageError> {
     let Some(layer) = disk.layers.get_mut(number) else {
         // A read of the range fails, and reports the error.
         open.push(Open::Known(Allocation::Data, range.len()));
         return Ok(None);
     };
     // A parent reads as zeros beyond its end.
-    let size = layer.image.disk_geometry().size.max(range.offset());
+    let size = layer.image.disk_geometry().size_bytes.max(range.offset());
     let (range, after) = range.split_at(size - range.offset());
     let mut extents: Vec<ImageExtent> = Vec::new();
     if !range.is_empty() {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use suimon_image::testing::MemoryFile;
 use suimon_image::{
-    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, Linear,
+    ByteRange, Commit, CommitOutcome, DiskGeometry, Image, ImageError, ImageExtent, LinearImage,
     Location, Translation, push_extent,
 };
 use suimon_ports::{Allocation, FileSlot};
 
 use crate::disk::layer::Layer;
-use crate::disk::{BlockedBy, DiskState};
-use crate::request::block_status::{EXTENTS_MAX, Found, query_file, query_images};
+use crate::disk::{BlockingOperation, DiskState};
+use crate::request::block_status::{EXTENTS_MAX, FoundExtents, query_file, query_images};
 use crate::testing::fake_file::FakeFile;
 use crate::testing::random_numbers::RandomNumbers;
 
@@ -27,7 +27,7 @@ struct Sectors {
 impl Image for Sectors {
     fn disk_geometry(&self) -> DiskGeometry {
         let size = self.places.len() as u64 * SECTOR;
-        DiskGeometry { size, logical_sector: 512, physical_sector: 512, block: SECTOR }
+        DiskGeometry { size_bytes: size, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: SECTOR }
     }
     fn linear_offset(&self) -> Option<u64> {
         None
@@ -74,7 +74,7 @@ impl Image for Sectors {
 fn disk(images: Vec<Box<dyn Image>>) -> DiskState {
     let layer = |image| {
         let source = FakeFile::new(MemoryFile::new(vec![0; 4096])) as Arc<_>;
-        Layer { image, source, file: FileSlot(0), can_punch: true, is_direct: false }
+        Layer { image, disk_file: source, file: FileSlot(0), can_punch: true, is_direct: false }
     };
     DiskState::new(images.into_iter().map(layer).collect(), None)
 }
@@ -83,12 +83,12 @@ fn range(offset: u64, len: u64) -> ByteRange {
     ByteRange::new(offset, len).unwrap()
 }
 
-fn new_found(max: usize) -> Found {
-    Found { extents: Vec::new(), max }
+fn new_found(max: usize) -> FoundExtents {
+    FoundExtents { extents: Vec::new(), extents_max: max }
 }
 
 /// Returns the reported allocation of each sector.
-fn sector_states(found_extents: &Found) -> Vec<Allocation> {
+fn sector_states(found_extents: &FoundExtents) -> Vec<Allocation> {
     let sectors_of = |extent: &suimon_ports::AllocationExtent| {
         vec![extent.allocation; usize::try_from(extent.len / SECTOR).unwrap()]
     };
@@ -154,17 +154,17 @@ fn extents_found_before_missing_metadata_are_reported_before_it_is_read() {
     let full_range = range(0, 2 * step as u64 * SECTOR);
     let mut partial = new_found(EXTENTS_MAX);
     let blocked = query_images(&mut disk(vec![image(step)]), full_range, &mut partial).unwrap();
-    assert!(matches!(blocked, Some(BlockedBy::Metadata(0, _))));
+    assert!(matches!(blocked, Some(BlockingOperation::MetadataRead(0, _))));
     assert_eq!(sector_states(&partial).len(), step);
     let mut empty = new_found(EXTENTS_MAX);
     let blocked = query_images(&mut disk(vec![image(5)]), full_range, &mut empty).unwrap();
-    assert!(matches!(blocked, Some(BlockedBy::Metadata(0, _))) && empty.extents.is_empty());
+    assert!(matches!(blocked, Some(BlockingOperation::MetadataRead(0, _))) && empty.extents.is_empty());
 }
 
 #[test]
 fn a_file_of_unknown_allocation_is_data_and_a_range_beyond_the_disk_is_refused() {
-    let shape = DiskGeometry { size: 4096, logical_sector: 512, physical_sector: 512, block: 0 };
-    let mut disk = disk(vec![Box::new(Linear::new(shape, 0, false))]);
+    let shape = DiskGeometry { size_bytes: 4096, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: 0 };
+    let mut disk = disk(vec![Box::new(LinearImage::new(shape, 0, false))]);
     let mut partial = new_found(EXTENTS_MAX);
     query_file(&mut disk, range(512, 1024), &mut partial).unwrap();
     assert_eq!(sector_states(&partial), [Allocation::Data; 2]);

@@ -6,8 +6,8 @@ use suimon_ports::{DiskOp, DiskOutcome};
 use crate::disk::DiskState;
 use crate::engine::StorageEngine;
 use crate::request::pending_discard::PendingDiscard;
-use crate::request::translation::{Scratch, Translated, blocking_operation};
-use crate::request::{EngineRequest, Part, PartAction};
+use crate::request::translation::{Scratch, TranslationResult, blocking_operation};
+use crate::request::{EngineRequest, RequestPart, PartAction};
 
 impl StorageEngine {
     /// Begins a discard or a write of zeros, request `request_number` in `requests`.
@@ -26,7 +26,7 @@ impl StorageEngine {
         // The image itself checks whether the range may be written.
         let mut extents = std::mem::take(&mut self.scratch.extents);
         extents.clear();
-        let placed = disk.own_image().image.translate_write(range, &mut extents);
+        let placed = disk.own_layer().image.translate_write(range, &mut extents);
         self.scratch.extents = extents;
         if let Err(error) = placed {
             return self.complete_refused(request_number, &error);
@@ -47,19 +47,19 @@ impl StorageEngine {
         let file = disk.layers[0].file;
         let offset = start.saturating_add(range.offset());
         self.scratch.parts.clear();
-        self.scratch.parts.push(Part {
+        self.scratch.parts.push(RequestPart {
             request: request_number,
             file,
             offset,
             len: range.len(),
             action,
         });
-        self.send(request_number);
+        self.submit_parts(request_number);
     }
 
     /// Makes a discard or write of zeros pending until the overlapping requests in flight have
     /// ended.
-    pub(crate) fn wait_for_overlapping(&mut self, number: usize) {
+    pub(crate) fn make_discard_pending(&mut self, number: usize) {
         let Some(&EngineRequest { disk: disk_number, op, range, .. }) = self.requests.get(number)
         else {
             return;
@@ -67,15 +67,15 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         let in_flight = self.requests.numbers().filter_map(|number| self.requests.get(number));
         let in_flight = in_flight.filter(|in_flight_request| {
-            in_flight_request.disk == disk_number && in_flight_request.parts > 0
+            in_flight_request.disk == disk_number && in_flight_request.remaining_parts > 0
         });
         // The search ends after the last request in flight of the disk.
         let in_flight = in_flight.take(disk.requests_with_io);
         disk.pending_discard = Some(PendingDiscard {
-            number,
+            request: number,
             range,
             is_discard: op == DiskOp::Discard,
-            overlapping: in_flight
+            overlapping_requests: in_flight
                 .filter(|in_flight_request| in_flight_request.range.overlaps(range))
                 .count(),
             awaits_blocking_operation: false,
@@ -84,7 +84,7 @@ impl StorageEngine {
 
     /// Executes a pending discard or write of zeros; no overlapping request is in flight. Returns
     /// false if it must wait for metadata or a commit first.
-    pub(crate) fn free_space(&mut self, number: usize) -> bool {
+    pub(crate) fn execute_discard(&mut self, number: usize) -> bool {
         let Some(request) = self.requests.get(number) else { return true };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
@@ -99,7 +99,7 @@ impl StorageEngine {
                 cancel_writes(disk, pieces);
                 self.complete_refused(number, &error);
             }
-            Ok(Translated::Not(blocked)) => {
+            Ok(TranslationResult::Blocked(blocked)) => {
                 // The whole request will be translated again, so the ranges translated so far are
                 // given up.
                 cancel_writes(disk, pieces);
@@ -108,12 +108,12 @@ impl StorageEngine {
                 self.start_blocking_operation(disk_number, blocked);
                 return false;
             }
-            Ok(Translated::Ready) => {
+            Ok(TranslationResult::Ready) => {
                 if !pieces.is_empty() {
-                    disk.zeroed_ranges.insert(number, pieces);
+                    disk.ranges_being_zeroed.insert(number, pieces);
                 }
                 disk.requests_with_io += 1;
-                self.send(number);
+                self.submit_parts(number);
             }
         }
         true
@@ -123,7 +123,7 @@ impl StorageEngine {
 /// Reports to the image that ranges which it has translated for writing will not be written.
 fn cancel_writes(disk: &mut DiskState, pieces: Vec<ByteRange>) {
     for piece in pieces {
-        disk.own_image().image.handle_write_failed(piece);
+        disk.own_layer().image.handle_write_failed(piece);
     }
 }
 
@@ -166,43 +166,43 @@ fn free(
     range: ByteRange,
     scratch: &mut Scratch,
     pieces: &mut Vec<ByteRange>,
-) -> Result<Translated, ImageError> {
+) -> Result<TranslationResult, ImageError> {
     scratch.parts.clear();
     let file = disk.layers[0].file;
-    let image = &mut disk.own_image().image;
+    let image = &mut disk.own_layer().image;
     let mut zeroed = Vec::new();
     let may_unmap = matches!(op, DiskOp::Discard | DiskOp::WriteZeroes { may_unmap: true, .. });
     if may_unmap {
         if let Some(blocked) = blocking_operation(0, image.discard(range, &mut zeroed)?) {
-            return Ok(Translated::Not(blocked));
+            return Ok(TranslationResult::Blocked(blocked));
         }
     } else {
         zeroed.push(range);
     }
     if op == DiskOp::Discard {
-        return Ok(Translated::Ready);
+        return Ok(TranslationResult::Ready);
     }
     for range in zeroed {
         let mut existing: Vec<ImageExtent> = Vec::new();
         if let Some(blocked) = blocking_operation(0, image.translate_read(range, &mut existing)?) {
-            return Ok(Translated::Not(blocked));
+            return Ok(TranslationResult::Blocked(blocked));
         }
         for part in to_write(range, &existing, may_unmap) {
             scratch.extents.clear();
             if let Some(blocked) =
                 blocking_operation(0, image.translate_write(part, &mut scratch.extents)?)
             {
-                return Ok(Translated::Not(blocked));
+                return Ok(TranslationResult::Blocked(blocked));
             }
             pieces.push(part);
             for &ImageExtent { location, len } in &scratch.extents {
                 if let Location::File(offset) = location {
                     let only_if_fast = is_only_if_fast(op);
                     let action = PartAction::Zero { may_unmap: false, only_if_fast };
-                    scratch.parts.push(Part { request, file, offset, len, action });
+                    scratch.parts.push(RequestPart { request, file, offset, len, action });
                 }
             }
         }
     }
-    Ok(Translated::Ready)
+    Ok(TranslationResult::Ready)
 }

@@ -16,7 +16,7 @@ use suimon_ports::{DiskOp, DiskOutcome, FileSlot};
 use suimon_quantity::Time;
 use suimon_storage_qos::{IoKind, RequestPhase};
 
-use crate::disk::location::DiskIndex;
+use crate::disk::location::EngineDiskSlot;
 
 /// Request that a worker has taken from a queue and not completed.
 #[derive(Clone, Copy, Debug)]
@@ -39,45 +39,45 @@ pub(crate) struct EngineRequest {
     /// Slot of the store's scheduler that dispatched the request and must receive its completion. A
     /// copy of the disk may have ended meanwhile; then the disk does not refer to its slot any
     /// more.
-    pub(crate) charged: Option<DiskIndex>,
+    pub(crate) charged_slot: Option<EngineDiskSlot>,
     /// Phase of the request since its dispatch.
     pub(crate) phase: RequestPhase,
     /// Number of bytes that the request is charged for; 0 if it is charged as one operation.
-    pub(crate) bytes: u32,
+    pub(crate) charged_bytes: u32,
     /// Number of the next request in the disk's
     /// [`QueuedList`](crate::scheduling::queued_list::QueuedList), while this request is queued.
     pub(crate) next_queued: u32,
     /// Number of parts that have not completed.
-    pub(crate) parts: u32,
+    pub(crate) remaining_parts: u32,
     /// Outcome of the parts that have ended: the last error, or success.
     pub(crate) outcome: DiskOutcome,
     /// State of the request with regard to a full store.
-    pub(crate) full: Full,
+    pub(crate) full_state: RequestFullState,
 }
 
 /// State of a request with regard to space on its store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Full {
+pub(crate) enum RequestFullState {
     /// The store has had space for the request so far.
     #[default]
-    No,
+    NotFull,
     /// The request is queued to be repeated. The store first had no space for it at this time.
     Queued(Time),
     /// The request is being repeated. The store first had no space for it at this time.
-    Repeated(Time),
+    Repeating(Time),
 }
 
 /// Requests of one queue for which the store had no space: tag, and time at which the request first
 /// found no space.
-pub type FoundFull = Vec<(u32, Time)>;
+pub type NoSpaceRequests = Vec<(u32, Time)>;
 
-impl Full {
+impl RequestFullState {
     /// Returns the time at which the store first had no space for the request; `None` if it always
     /// had.
-    pub(crate) fn first(self) -> Option<Time> {
+    pub(crate) fn first_no_space_at(self) -> Option<Time> {
         match self {
-            Self::No => None,
-            Self::Queued(first) | Self::Repeated(first) => Some(first),
+            Self::NotFull => None,
+            Self::Queued(first) | Self::Repeating(first) => Some(first),
         }
     }
 }
@@ -85,18 +85,18 @@ impl Full {
 impl EngineRequest {
     /// Returns true if the request may change the disk.
     #[inline]
-    pub(crate) const fn changes(&self) -> bool {
+    pub(crate) const fn may_change_disk(&self) -> bool {
         matches!(self.op, DiskOp::Write { .. } | DiskOp::WriteZeroes { .. } | DiskOp::Discard)
     }
 
     /// Returns the operation as the store's scheduler counts it.
     #[inline]
-    pub(crate) const fn operation(&self) -> IoKind {
+    pub(crate) const fn io_kind(&self) -> IoKind {
         match self.op {
             DiskOp::Read => IoKind::Read,
             DiskOp::Write { .. } => IoKind::Write,
             DiskOp::Flush => IoKind::Flush,
-            DiskOp::Discard | DiskOp::WriteZeroes { .. } | DiskOp::Status { .. } => IoKind::Other,
+            DiskOp::Discard | DiskOp::WriteZeroes { .. } | DiskOp::AllocationStatus { .. } => IoKind::Other,
         }
     }
 
@@ -111,7 +111,7 @@ impl EngineRequest {
 
 /// Part of a request: I/O on one range of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct RequestPart {
     /// Number of the request on this worker.
     pub(crate) request: usize,
     pub(crate) file: FileSlot,

@@ -5,9 +5,9 @@ use std::io;
 
 use suimon_ports::{DiskOp, DiskOutcome, FileRequest};
 
-use crate::disk::BlockedBy;
+use crate::disk::BlockingOperation;
 use crate::engine::StorageEngine;
-use crate::engine::io_token::Purpose;
+use crate::engine::io_token::IoPurpose;
 use crate::request::EngineRequest;
 use crate::request::pending_discard::PendingDiscard;
 
@@ -17,20 +17,20 @@ impl StorageEngine {
     /// direct calls would recurse once per request.
     pub(crate) fn continue_parked(&mut self) {
         while let Some(disk_number) = self.disks_to_continue.pop() {
-            self.resume(disk_number);
+            self.continue_parked_of_disk(disk_number);
         }
     }
 
     /// Continues the parked requests of a disk as far as possible, and releases a closing or
     /// suspending disk.
-    pub(crate) fn resume(&mut self, disk_number: usize) {
+    pub(crate) fn continue_parked_of_disk(&mut self, disk_number: usize) {
         loop {
             let Some(disk) = self.disks.get_mut(disk_number) else { return };
             if disk.blocked_by.is_some() {
                 return;
             }
             if let Some(number) = disk.pending_discard.as_ref().and_then(PendingDiscard::poll) {
-                if !self.free_space(number) {
+                if !self.execute_discard(number) {
                     return;
                 }
                 continue;
@@ -50,32 +50,32 @@ impl StorageEngine {
             }
             disk.parked.pop_front();
             if frees {
-                self.wait_for_overlapping(number);
+                self.make_discard_pending(number);
             } else if !self.transfer(number) {
                 return;
             }
         }
-        self.end_disk(disk_number);
+        self.release_disk_if_done(disk_number);
     }
 
     /// Starts the operation that blocks a translation: a metadata read or a commit. No-op if the
     /// disk is blocked already; the request is then translated again after that operation.
-    pub(crate) fn start_blocking_operation(&mut self, disk_number: usize, blocked: BlockedBy) {
+    pub(crate) fn start_blocking_operation(&mut self, disk_number: usize, blocked: BlockingOperation) {
         let disk = self.disks.get_mut(disk_number).filter(|disk| disk.blocked_by.is_none());
         let Some(disk) = disk else { return };
         disk.blocked_by = Some(blocked);
         match blocked {
-            BlockedBy::Metadata(layer, range) => {
+            BlockingOperation::MetadataRead(layer, range) => {
                 self.metadata_to_read.push((disk_number, layer, range));
-                self.read_waiting_metadata();
+                self.submit_queued_metadata_reads();
             }
             // A commit in flight may have begun before the image required one.
-            BlockedBy::Commit | BlockedBy::CommitInFlight => self.begin_commit(disk_number),
+            BlockingOperation::Commit | BlockingOperation::CommitInFlight => self.begin_commit(disk_number),
         }
     }
 
     /// Submits the queued metadata reads while submission-queue entries are free.
-    pub(crate) fn read_waiting_metadata(&mut self) {
+    pub(crate) fn submit_queued_metadata_reads(&mut self) {
         while let Some(&(disk_number, layer, range)) = self.metadata_to_read.last() {
             let now = self.now;
             let Some(disk) = self.disks.get_mut(disk_number) else {
@@ -83,7 +83,7 @@ impl StorageEngine {
                 continue;
             };
             let file = disk.layers[layer].file;
-            let token = Purpose::Metadata(disk_number).token();
+            let token = IoPurpose::Metadata(disk_number).token();
             if !self.io.submit(file, FileRequest::ReadBytes(range), token) {
                 return;
             }
@@ -94,10 +94,10 @@ impl StorageEngine {
 
     /// Handles the completion of a metadata read: passes the metadata to the image, or fails the
     /// request that needs it.
-    pub(crate) fn handle_metadata(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
+    pub(crate) fn handle_metadata_read(&mut self, disk_number: usize, bytes: io::Result<Vec<u8>>) {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.metadata_submitted_at = None;
-        let Some(BlockedBy::Metadata(layer, range)) = disk.blocked_by.take() else { return };
+        let Some(BlockingOperation::MetadataRead(layer, range)) = disk.blocked_by.take() else { return };
         let image = &mut disk.layers[layer].image;
         let applied = match bytes {
             Ok(bytes) => image
@@ -109,7 +109,7 @@ impl StorageEngine {
             }
         };
         if let Err((offset, detail)) = applied {
-            self.emit(disk_number, Some(offset), detail);
+            self.emit_disk_fault(disk_number, Some(offset), detail);
             self.fail_first_parked(disk_number, DiskOutcome::Failed);
         }
         self.disks_to_continue.push(disk_number);
@@ -123,7 +123,7 @@ impl StorageEngine {
             .pending_discard
             .take_if(|pending_discard| pending_discard.awaits_blocking_operation)
         {
-            Some(pending_discard) => Some(pending_discard.number),
+            Some(pending_discard) => Some(pending_discard.request),
             None => disk.parked.pop_front(),
         };
         if let Some(number) = first {

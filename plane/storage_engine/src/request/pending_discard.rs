@@ -7,11 +7,11 @@ use suimon_image::ByteRange;
 #[derive(Debug)]
 pub(crate) struct PendingDiscard {
     /// Number of the request on this worker.
-    pub(crate) number: usize,
+    pub(crate) request: usize,
     pub(crate) range: ByteRange,
     pub(crate) is_discard: bool,
     /// Number of requests in flight that overlap the range. No further ones start meanwhile.
-    pub(crate) overlapping: usize,
+    pub(crate) overlapping_requests: usize,
     /// True if the request waits for a metadata read or a commit.
     pub(crate) awaits_blocking_operation: bool,
 }
@@ -25,15 +25,15 @@ impl PendingDiscard {
     }
 
     /// Records that a request for `range` has ended.
-    pub(crate) fn handle_ended(&mut self, range: ByteRange) {
+    pub(crate) fn handle_request_ended(&mut self, range: ByteRange) {
         if self.range.overlaps(range) {
-            self.overlapping = self.overlapping.saturating_sub(1);
+            self.overlapping_requests = self.overlapping_requests.saturating_sub(1);
         }
     }
 
     /// Returns the number of the discard or write of zeros if it can be executed now, otherwise
     /// `None`.
     pub(crate) fn poll(&self) -> Option<usize> {
-        (self.overlapping == 0).then_some(self.number)
+        (self.overlapping_requests == 0).then_some(self.request)
     }
 }

@@ -3,23 +3,23 @@
 use std::io;
 
 use suimon_image::{ByteRange, ImageError};
-use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileRequest, PayloadPart};
+use suimon_ports::{DiskOp, DiskOutcome, FileIo, FileRequest, PayloadRange};
 use suimon_storage_qos::RequestPhase;
 
 use crate::engine::StorageEngine;
-use crate::engine::io_token::{PAGE_SHIFT, Purpose};
+use crate::engine::io_token::{PAGE_SHIFT, IoPurpose};
 use crate::engine::notices::StorageNotice;
 use crate::engine::slab::Slab;
 use crate::queue::QueueState;
 use crate::request::discard::is_only_if_fast;
-use crate::request::translation::{Translated, translate_read, translate_write};
-use crate::request::{EngineRequest, Full, Part, PartAction};
+use crate::request::translation::{TranslationResult, translate_read, translate_write};
+use crate::request::{EngineRequest, RequestFullState, RequestPart, PartAction};
 use crate::scheduling::dispatch::report_to_store;
 use crate::scheduling::phases::parked_phase;
 
 impl StorageEngine {
     /// Starts the execution of a dispatched request.
-    pub(crate) fn begin(&mut self, number: usize) {
+    pub(crate) fn begin_request(&mut self, number: usize) {
         let Some(request) = self.requests.get(number) else { return };
         let (op, range, disk_number) = (request.op, request.range, request.disk);
         let Some(disk) = self.disks.get_mut(disk_number) else {
@@ -30,12 +30,12 @@ impl StorageEngine {
         }
         match op {
             DiskOp::Flush => {
-                disk.waiters.push(number);
+                disk.commit_waiters.push(number);
                 self.enter_phase(number, RequestPhase::Flush);
                 self.begin_commit(disk_number);
             }
-            DiskOp::Read | DiskOp::Write { .. } | DiskOp::Status { .. } => {
-                if disk.is_next(range) {
+            DiskOp::Read | DiskOp::Write { .. } | DiskOp::AllocationStatus { .. } => {
+                if disk.can_translate_now(range) {
                     self.transfer(number);
                 } else {
                     disk.parked.push_back(number);
@@ -58,7 +58,7 @@ impl StorageEngine {
         else {
             return true;
         };
-        if let DiskOp::Status { is_first_only } = op {
+        if let DiskOp::AllocationStatus { is_first_only } = op {
             return self.report_status(number, is_first_only);
         }
         let Some(disk) = self.disks.get_mut(disk_number) else { return true };
@@ -78,15 +78,15 @@ impl StorageEngine {
             Err(error) => {
                 self.complete_refused(number, &error);
             }
-            Ok(Translated::Not(blocked)) => {
+            Ok(TranslationResult::Blocked(blocked)) => {
                 disk.parked.push_front(number);
                 self.enter_phase(number, RequestPhase::Metadata);
                 self.start_blocking_operation(disk_number, blocked);
                 return false;
             }
-            Ok(Translated::Ready) => {
+            Ok(TranslationResult::Ready) => {
                 if let Some(queue_state) = self.queues.get_mut(queue) {
-                    for &(payload_offset, len) in &self.scratch.zeros {
+                    for &(payload_offset, len) in &self.scratch.zero_payload_ranges {
                         queue_state.queue.zero_payload(tag, payload_offset, len);
                     }
                 }
@@ -94,18 +94,18 @@ impl StorageEngine {
                 if phase != RequestPhase::Data {
                     self.enter_phase(number, RequestPhase::Data);
                 }
-                self.send(number);
+                self.submit_parts(number);
             }
         }
         true
     }
 
     /// Submits the parts in `scratch` for a request that is counted in `DiskState::moving`.
-    pub(crate) fn send(&mut self, number: usize) {
+    pub(crate) fn submit_parts(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let parts = &mut self.scratch.parts;
         // The number of parts is bounded by the number of extents of an image in memory.
-        request.parts = parts.len() as u32;
+        request.remaining_parts = parts.len() as u32;
         request.submitted_at = self.now;
         request.transferred_at = self.now;
         if parts.is_empty() {
@@ -113,37 +113,37 @@ impl StorageEngine {
         }
         let mut begun_parts = 0;
         // Parts that are waiting already are submitted before these.
-        if self.outgoing.is_empty() {
-            let submits = |part: &&Part| submit(&mut *self.io, &self.queues, request, part);
+        if self.parts_to_submit.is_empty() {
+            let submits = |part: &&RequestPart| submit(&mut *self.io, &self.queues, request, part);
             begun_parts = parts.iter().take_while(submits).count();
         }
         if begun_parts < parts.len() {
-            self.outgoing.extend(parts.drain(begun_parts..));
+            self.parts_to_submit.extend(parts.drain(begun_parts..));
         }
         parts.clear();
     }
 
     /// Submits queued parts while submission-queue entries are free.
-    pub(crate) fn send_parts(&mut self) {
-        while let Some(part) = self.outgoing.front() {
+    pub(crate) fn submit_queued_parts(&mut self) {
+        while let Some(part) = self.parts_to_submit.front() {
             if let Some(request) = self.requests.get(part.request) {
                 if !submit(&mut *self.io, &self.queues, request, part) {
                     return;
                 }
             }
-            self.outgoing.pop_front();
+            self.parts_to_submit.pop_front();
         }
     }
 
     /// Handles the completion of one part of a request, at this page of the file.
     #[inline]
-    pub(crate) fn handle_part(&mut self, number: usize, page: u64, outcome: io::Result<()>) {
+    pub(crate) fn handle_part_completed(&mut self, number: usize, page: u64, outcome: io::Result<()>) {
         if let Err(error) = outcome {
             self.handle_failed_part(number, page, &error);
         }
         let Some(request) = self.requests.get_mut(number) else { return };
-        request.parts = request.parts.saturating_sub(1);
-        if request.parts == 0 {
+        request.remaining_parts = request.remaining_parts.saturating_sub(1);
+        if request.remaining_parts == 0 {
             self.handle_transferred(number);
         }
     }
@@ -162,8 +162,8 @@ impl StorageEngine {
             return;
         }
         self.handle_failed_durable_part(number, error);
-        let offset = (page < Purpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
-        self.emit(disk, offset, error.to_string());
+        let offset = (page < IoPurpose::PAGE_MAX).then_some(page << PAGE_SHIFT);
+        self.emit_disk_fault(disk, offset, error.to_string());
     }
 
     /// Continues a request when all its parts have completed.
@@ -178,10 +178,10 @@ impl StorageEngine {
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
         disk.requests_with_io -= 1;
         if let Some(pending_discard) = &mut disk.pending_discard {
-            pending_discard.handle_ended(range);
+            pending_discard.handle_request_ended(range);
         }
-        if matches!(op, DiskOp::Read | DiskOp::Status { .. }) {
-            let completes = disk.is_linear() && !disk.has_pending_operation();
+        if matches!(op, DiskOp::Read | DiskOp::AllocationStatus { .. }) {
+            let completes = disk.is_contiguous() && !disk.has_pending_operation();
             self.complete_request(number, outcome);
             if completes {
                 return;
@@ -201,9 +201,9 @@ impl StorageEngine {
         let is_write = matches!(request.op, DiskOp::Write { .. });
         let is_durable = request.is_durable();
         let Some(disk) = self.disks.get_mut(disk_number) else { return };
-        let pieces = if is_write { None } else { disk.zeroed_ranges.remove(&number) };
+        let pieces = if is_write { None } else { disk.ranges_being_zeroed.remove(&number) };
         let is_to_commit = is_durable && !(is_write && disk.writes_durably());
-        let image = &mut disk.own_image().image;
+        let image = &mut disk.own_layer().image;
         for piece in is_write.then_some(range).into_iter().chain(pieces.into_iter().flatten()) {
             match outcome {
                 DiskOutcome::Done => image.handle_written(piece),
@@ -211,10 +211,10 @@ impl StorageEngine {
             }
         }
         // Before a commit, only this process has the new mapping, unless a redo record contains it.
-        let has_record = disk.own_image().image.has_redo_record(range);
-        let is_to_commit = is_to_commit || (!has_record && disk.has_uncommitted());
+        let has_record = disk.own_layer().image.has_redo_record(range);
+        let is_to_commit = is_to_commit || (!has_record && disk.has_uncommitted_changes());
         if outcome == DiskOutcome::Done && is_to_commit {
-            disk.waiters.push(number);
+            disk.commit_waiters.push(number);
             let phase = if is_durable { RequestPhase::Flush } else { RequestPhase::Metadata };
             self.enter_phase(number, phase);
             self.begin_commit(disk_number);
@@ -228,16 +228,16 @@ impl StorageEngine {
     pub(crate) fn complete_request(&mut self, number: usize, outcome: DiskOutcome) {
         self.enter_phase(number, RequestPhase::Data);
         let Some(request) = self.requests.get(number) else { return };
-        let concerns_space = outcome == DiskOutcome::NoSpace || request.full != Full::No;
-        if concerns_space && self.handle_space(number, outcome) {
+        let concerns_space = outcome == DiskOutcome::NoSpace || request.full_state != RequestFullState::NotFull;
+        if concerns_space && self.queue_if_no_space(number, outcome) {
             return;
         }
-        self.complete_now(number, outcome);
+        self.complete_without_space_check(number, outcome);
     }
 
     /// Completes a request. The outcome is not checked for a full store.
     #[inline]
-    pub(crate) fn complete_now(&mut self, number: usize, outcome: DiskOutcome) {
+    pub(crate) fn complete_without_space_check(&mut self, number: usize, outcome: DiskOutcome) {
         let Some(request) = self.requests.get(number) else { return };
         let is_alone =
             self.queues.get(request.queue).is_some_and(|queue_state| queue_state.in_flight == 1);
@@ -248,13 +248,13 @@ impl StorageEngine {
             }
             // The change is marked before the client sees the completion: see `mirror`.
             if let Some(dirty) = &disk.mirror.dirty {
-                if request.changes() {
+                if request.may_change_disk() {
                     dirty.mark(request.range);
                 }
             }
         }
         if let Some((worker_store, index)) =
-            request.charged.and_then(|index| Some((self.stores.get_mut(index.store)?, index)))
+            request.charged_slot.and_then(|index| Some((self.stores.get_mut(index.store_number)?, index)))
         {
             report_to_store(worker_store, self.now, index, request, (outcome, is_alone));
         }
@@ -263,7 +263,7 @@ impl StorageEngine {
             queue_state.queue.complete(request.tag, outcome);
             queue_state.in_flight -= 1;
             if queue_state.resume_polling_after_completion() {
-                self.active.add(queue);
+                self.polled_queues.add(queue);
             }
         }
         self.mark_completions_to_publish(queue);
@@ -277,7 +277,7 @@ impl StorageEngine {
         let outcome = self.refuse(disk, error);
         self.enter_phase(number, RequestPhase::Data);
         self.end_repetition(number, false);
-        self.complete_now(number, outcome);
+        self.complete_without_space_check(number, outcome);
     }
 
     /// Emits a notice that an image has refused a request. Returns the outcome for the client.
@@ -288,13 +288,13 @@ impl StorageEngine {
             ImageFault::FormatLimit { .. } => DiskOutcome::NoSpace,
             _ => DiskOutcome::Failed,
         };
-        self.emit(disk, Some(error.offset), error.to_string());
+        self.emit_disk_fault(disk, Some(error.offset), error.to_string());
         outcome
     }
 
-    pub(crate) fn emit(&mut self, number: usize, offset: Option<u64>, detail: String) {
+    pub(crate) fn emit_disk_fault(&mut self, number: usize, offset: Option<u64>, detail: String) {
         let Some(disk) = self.disks.get_mut(number) else { return };
-        if let Some(suppressed) = disk.fault_limit.take_unreported(self.now) {
+        if let Some(suppressed) = disk.fault_notice_limiter.take_suppressed_if_due(self.now) {
             self.notices.push(StorageNotice::DiskFault {
                 disk: number,
                 offset,
@@ -311,20 +311,20 @@ fn submit(
     io: &mut dyn FileIo,
     queues: &Slab<QueueState>,
     request: &EngineRequest,
-    part: &Part,
+    part: &RequestPart,
 ) -> bool {
     let Some(queue_state) = queues.get(request.queue) else { return true };
-    let payload = |from| PayloadPart {
+    let payload = |from| PayloadRange {
         payloads: queue_state.queue.payloads(),
         tag: request.tag,
-        from,
+        offset: from,
         len: part.len,
     };
     let offset = part.offset;
     let op = match part.action {
-        PartAction::Read { to } => FileRequest::Read { offset, to: payload(to) },
+        PartAction::Read { to } => FileRequest::Read { offset, destination: payload(to) },
         PartAction::Write { from, is_durable } => {
-            FileRequest::Write { offset, from: payload(from), is_durable }
+            FileRequest::Write { offset, source: payload(from), is_durable }
         }
         PartAction::Discard => match ByteRange::new(offset, part.len) {
             Some(range) => FileRequest::Discard(range),
@@ -335,7 +335,7 @@ fn submit(
             None => return true,
         },
     };
-    io.submit(part.file, op, Purpose::part(part.request, part.offset).token())
+    io.submit(part.file, op, IoPurpose::part(part.request, part.offset).token())
 }
 
 pub(crate) fn outcome_of(error: &io::Error) -> DiskOutcome {

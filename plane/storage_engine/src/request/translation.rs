@@ -2,24 +2,24 @@
 
 use suimon_image::{ByteRange, ImageError, ImageExtent, ImageFault, Location, Translation};
 
-use crate::disk::{BlockedBy, DiskState};
-use crate::request::{Part, PartAction};
+use crate::disk::{BlockingOperation, DiskState};
+use crate::request::{RequestPart, PartAction};
 
 /// Result of translating a range of a disk to ranges of files.
-pub(crate) enum Translated {
+pub(crate) enum TranslationResult {
     /// The whole range is translated.
     Ready,
     /// The translation must be repeated after this operation.
-    Not(BlockedBy),
+    Blocked(BlockingOperation),
 }
 
 /// Lists and a stack that all translations of a worker reuse, to avoid allocations.
 #[derive(Default)]
 pub(crate) struct Scratch {
     pub(crate) extents: Vec<ImageExtent>,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<RequestPart>,
     /// Ranges of the payload that read as zeros: offset and length in bytes.
-    pub(crate) zeros: Vec<(u64, u64)>,
+    pub(crate) zero_payload_ranges: Vec<(u64, u64)>,
     /// Stack of ranges to be translated: number of the layer, range, and offset in the payload.
     open: Vec<(usize, ByteRange, u64)>,
 }
@@ -28,18 +28,18 @@ impl Scratch {
     fn clear(&mut self) {
         self.extents.clear();
         self.parts.clear();
-        self.zeros.clear();
+        self.zero_payload_ranges.clear();
         self.open.clear();
     }
 }
 
 /// Returns the operation that must end before the image of a layer can translate a range; `None` if
 /// the translation is complete.
-pub(crate) fn blocking_operation(layer: usize, located: Translation) -> Option<BlockedBy> {
+pub(crate) fn blocking_operation(layer: usize, located: Translation) -> Option<BlockingOperation> {
     match located {
         Translation::Ready => None,
-        Translation::NeedsMetadata(needed) => Some(BlockedBy::Metadata(layer, needed)),
-        Translation::NeedsCommit => Some(BlockedBy::Commit),
+        Translation::NeedsMetadata(needed) => Some(BlockingOperation::MetadataRead(layer, needed)),
+        Translation::NeedsCommit => Some(BlockingOperation::Commit),
     }
 }
 
@@ -51,19 +51,19 @@ pub(crate) fn translate_read(
     request: usize,
     range: ByteRange,
     scratch: &mut Scratch,
-) -> Result<Translated, ImageError> {
+) -> Result<TranslationResult, ImageError> {
     scratch.clear();
     if let Some(piece) = &disk.contiguous_range {
         if let Some(offset) = piece.locate(range) {
             let action = PartAction::Read { to: 0 };
-            scratch.parts.push(Part {
+            scratch.parts.push(RequestPart {
                 request,
                 file: piece.file,
                 offset,
                 len: range.len(),
                 action,
             });
-            return Ok(Translated::Ready);
+            return Ok(TranslationResult::Ready);
         }
     }
     scratch.open.push((0, range, 0));
@@ -72,10 +72,10 @@ pub(crate) fn translate_read(
             return Err(ImageError::new("parent", range.offset(), ImageFault::MissingStructure));
         };
         // A parent reads as zeros beyond its end.
-        let size = layer.image.disk_geometry().size.max(range.offset());
+        let size = layer.image.disk_geometry().size_bytes.max(range.offset());
         let (range, after) = range.split_at(size - range.offset());
         if !after.is_empty() {
-            scratch.zeros.push((payload + range.len(), after.len()));
+            scratch.zero_payload_ranges.push((payload + range.len(), after.len()));
         }
         scratch.extents.clear();
         if range.is_empty() {
@@ -83,15 +83,15 @@ pub(crate) fn translate_read(
         }
         let located = layer.image.translate_read(range, &mut scratch.extents)?;
         if let Some(blocked) = blocking_operation(number, located) {
-            return Ok(Translated::Not(blocked));
+            return Ok(TranslationResult::Blocked(blocked));
         }
         let (mut remaining, mut payload_offset) = (range, payload);
         for &ImageExtent { location, len } in &scratch.extents {
             let (current, next) = remaining.split_at(len);
             match location {
-                Location::Zero => scratch.zeros.push((payload_offset, current.len())),
+                Location::Zero => scratch.zero_payload_ranges.push((payload_offset, current.len())),
                 Location::Parent => scratch.open.push((number + 1, current, payload_offset)),
-                Location::File(offset) => scratch.parts.push(Part {
+                Location::File(offset) => scratch.parts.push(RequestPart {
                     request,
                     file: layer.file,
                     offset,
@@ -103,7 +103,7 @@ pub(crate) fn translate_read(
             remaining = next;
         }
     }
-    Ok(Translated::Ready)
+    Ok(TranslationResult::Ready)
 }
 
 /// Translates a write of the request to parts in `scratch`, in the disk's own file.
@@ -113,12 +113,12 @@ pub(crate) fn translate_write(
     range: ByteRange,
     is_durable: bool,
     scratch: &mut Scratch,
-) -> Result<Translated, ImageError> {
+) -> Result<TranslationResult, ImageError> {
     scratch.clear();
-    let layer = disk.own_image();
+    let layer = disk.own_layer();
     let located = layer.image.translate_write(range, &mut scratch.extents)?;
     if let Some(blocked) = blocking_operation(0, located) {
-        return Ok(Translated::Not(blocked));
+        return Ok(TranslationResult::Blocked(blocked));
     }
     let mut source_offset = 0;
     for &ImageExtent { location, len } in &scratch.extents {
@@ -126,8 +126,8 @@ pub(crate) fn translate_write(
             return Err(ImageError::new("payload", range.offset(), ImageFault::MissingStructure));
         };
         let action = PartAction::Write { from: source_offset, is_durable };
-        scratch.parts.push(Part { request, file: layer.file, offset, len, action });
+        scratch.parts.push(RequestPart { request, file: layer.file, offset, len, action });
         source_offset += len;
     }
-    Ok(Translated::Ready)
+    Ok(TranslationResult::Ready)
 }

@@ -15,10 +15,10 @@
 
 use suimon_ports::{DiskOp, DiskOutcome};
 use suimon_quantity::Time;
-use suimon_storage_qos::{BatchSubmitted, Completed, Next, Submitted};
+use suimon_storage_qos::{BatchSubmitOutcome, CompletedRequests, NextAction, SubmitOutcome};
 
 use crate::disk::DiskState;
-use crate::disk::location::DiskIndex;
+use crate::disk::location::EngineDiskSlot;
 use crate::engine::{REQUESTS_MAX, StorageEngine};
 use crate::request::EngineRequest;
 use crate::scheduling::store::WorkerStore;
@@ -38,75 +38,75 @@ impl StorageEngine {
     /// Submits the requests received from one queue in this iteration to the scheduler of their
     /// store. Each starts or is queued.
     #[inline]
-    pub(crate) fn admit_arrived(&mut self) {
-        if self.arrived.is_empty() {
+    pub(crate) fn submit_received_requests(&mut self) {
+        if self.requests_to_submit.is_empty() {
             return;
         }
-        let mut numbers = core::mem::take(&mut self.arrived);
+        let mut numbers = core::mem::take(&mut self.requests_to_submit);
         match self.admit_together(&numbers) {
             Some(batch) => {
                 let dispatched = numbers.iter().take(batch.dispatched);
                 // There is room in the scheduler for all of them: a queue is read only as far as
                 // its store has room.
-                let others = numbers.iter().skip(batch.dispatched + batch.waiting);
-                dispatched.chain(others).for_each(|&number| self.begin(number));
+                let others = numbers.iter().skip(batch.dispatched + batch.queued_count);
+                dispatched.chain(others).for_each(|&number| self.begin_request(number));
             }
-            None => numbers.iter().for_each(|&number| self.submit(number)),
+            None => numbers.iter().for_each(|&number| self.submit_to_scheduler(number)),
         }
         numbers.clear();
-        self.arrived = numbers;
+        self.requests_to_submit = numbers;
     }
 
     /// Submits all requests to the scheduler in one call. Returns the numbers of dispatched and
     /// queued ones, or `None`, with nothing submitted, if each must be submitted separately.
-    fn admit_together(&mut self, numbers: &[usize]) -> Option<BatchSubmitted> {
+    fn admit_together(&mut self, numbers: &[usize]) -> Option<BatchSubmitOutcome> {
         let first = self.requests.get(*numbers.first()?)?;
         let (disk_number, queue, is_mirror) = (first.disk, first.queue, first.is_mirror);
         let disk = self.disks.get_mut(disk_number)?;
-        let DiskIndex { store, slot } = disk.qos_slot(is_mirror)?;
+        let EngineDiskSlot { store_number: store, slot } = disk.qos_slot(is_mirror)?;
         let worker_store = self.stores.get_mut(store)?;
-        self.sizes.clear();
+        self.request_sizes_bytes.clear();
         for &number in numbers {
             let request = self.requests.get_mut(number)?;
-            request.bytes = counted_bytes(disk, request);
+            request.charged_bytes = counted_bytes(disk, request);
             // Most requests are not queued, and a second lookup would cost more (decision 30).
-            request.charged = Some(DiskIndex { store, slot });
-            self.sizes.push(request.bytes);
+            request.charged_slot = Some(EngineDiskSlot { store_number: store, slot });
+            self.request_sizes_bytes.push(request.charged_bytes);
         }
         let tag = tag_of(disk_number, is_mirror);
-        let batch = worker_store.submit_together(self.now, slot, &self.sizes, tag);
+        let batch = worker_store.submit_batch(self.now, slot, &self.request_sizes_bytes, tag);
         let dispatched = batch.map_or(0, |batch| batch.dispatched);
         for &number in numbers.iter().skip(dispatched) {
             if let Some(request) = self.requests.get_mut(number) {
-                request.charged = None;
+                request.charged_slot = None;
             }
         }
         let batch = batch?;
-        for &number in numbers.iter().skip(batch.dispatched).take(batch.waiting) {
+        for &number in numbers.iter().skip(batch.dispatched).take(batch.queued_count) {
             disk.queued_list(is_mirror).push(&mut self.requests, number);
         }
-        self.queued += batch.waiting;
+        self.queued += batch.queued_count;
         if let Some(queue) = self.queues.get_mut(queue) {
-            queue.queued += u32::try_from(batch.waiting).unwrap_or(u32::MAX);
+            queue.queued += u32::try_from(batch.queued_count).unwrap_or(u32::MAX);
         }
         Some(batch)
     }
 
     /// Submits a request to its store's scheduler. The request starts or is queued.
     #[inline]
-    pub(crate) fn submit(&mut self, number: usize) {
+    pub(crate) fn submit_to_scheduler(&mut self, number: usize) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let disk_number = request.disk;
-        let Some(disk) = self.disks.get_mut(disk_number) else { return self.begin(number) };
+        let Some(disk) = self.disks.get_mut(disk_number) else { return self.begin_request(number) };
         let is_mirror = request.is_mirror;
         let index = disk.qos_slot(is_mirror);
-        let Some(DiskIndex { store, slot }) = index else { return self.begin(number) };
-        let Some(worker_store) = self.stores.get_mut(store) else { return self.begin(number) };
+        let Some(EngineDiskSlot { store_number: store, slot }) = index else { return self.begin_request(number) };
+        let Some(worker_store) = self.stores.get_mut(store) else { return self.begin_request(number) };
         let bytes = counted_bytes(disk, request);
-        request.bytes = bytes;
+        request.charged_bytes = bytes;
         match worker_store.submit(self.now, slot, bytes, tag_of(disk_number, is_mirror)) {
-            Ok(Submitted::Dispatch) => request.charged = index,
-            Ok(Submitted::Queued) => {
+            Ok(SubmitOutcome::Dispatch) => request.charged_slot = index,
+            Ok(SubmitOutcome::Queued) => {
                 if let Some(queue_state) = self.queues.get_mut(request.queue) {
                     queue_state.queued += 1;
                 }
@@ -117,7 +117,7 @@ impl StorageEngine {
             // queue is not full: a disk queue is read only as far as there is room.
             Err(_) => {}
         }
-        self.begin(number);
+        self.begin_request(number);
     }
 
     /// Starts the requests that the schedulers dispatch now. Returns true if there were any.
@@ -133,9 +133,9 @@ impl StorageEngine {
     /// `store`: number of the store on this worker.
     fn exchange(&mut self, store: usize) {
         let Some(worker_store) = self.stores.get_mut(store) else { return };
-        let (id, events) = (worker_store.id, worker_store.exchange(self.now));
+        let (id, events) = (worker_store.id, worker_store.exchange_with_budget(self.now));
         if !events.is_empty() {
-            self.note_events(id, events);
+            self.push_store_events(id, events);
         }
     }
 
@@ -150,12 +150,12 @@ impl StorageEngine {
             if worker_store.waiting == 0 {
                 break;
             }
-            let Next::Dispatch { disk: slot, tag } = worker_store.poll(now) else { break };
+            let NextAction::Dispatch { disk: slot, tag } = worker_store.poll(now) else { break };
             has_dispatched = true;
             if !worker_store.handle_dispatched(now, slot) {
                 self.begin_first(tag);
             } else if !worker_store.has_uncharged(slot) {
-                self.resume_queues_of_slot(DiskIndex { store, slot });
+                self.resume_queues_of_slot(EngineDiskSlot { store_number: store, slot });
             }
         }
         let Some(worker_store) = self.stores.get_mut(store) else { return has_dispatched };
@@ -180,13 +180,13 @@ impl StorageEngine {
         let Some(number) = disk.queued_list(is_mirror).pop(&self.requests) else { return };
         self.queued -= 1;
         let Some(request) = self.requests.get_mut(number) else { return };
-        request.charged = index;
+        request.charged_slot = index;
         let queue = request.queue;
         if let Some(queue_state) = self.queues.get_mut(queue) {
             queue_state.queued -= 1;
         }
         self.resume_queue(queue);
-        self.begin(number);
+        self.begin_request(number);
     }
 
     /// Starts the queued requests of a disk, those of its clients or of a copy, regardless of the
@@ -200,14 +200,14 @@ impl StorageEngine {
             return;
         }
         self.queued -= bypassing.len();
-        if let Some(DiskIndex { store, slot }) = disk.qos_slot(is_mirror) {
+        if let Some(EngineDiskSlot { store_number: store, slot }) = disk.qos_slot(is_mirror) {
             if let Some(worker_store) = self.stores.get_mut(store) {
                 if is_owed {
                     self.has_room = false;
                     let bytes =
-                        |number: &usize| self.requests.get(*number).map(|request| request.bytes);
+                        |number: &usize| self.requests.get(*number).map(|request| request.charged_bytes);
                     worker_store
-                        .uncharged
+                        .uncharged_bytes
                         .entry(slot)
                         .or_default()
                         .extend(bypassing.iter().filter_map(bytes));
@@ -222,14 +222,14 @@ impl StorageEngine {
             if let Some(queue_state) = queue.and_then(|queue| self.queues.get_mut(queue)) {
                 queue_state.queued -= 1;
             }
-            self.begin(number);
+            self.begin_request(number);
         }
     }
 
     /// Returns the number of requests that were taken from queues and are neither queued in a
     /// scheduler nor queued because their store is full.
     pub(crate) fn started_requests(&self) -> usize {
-        self.requests.len() - self.queued - self.full_queued
+        self.requests.len() - self.queued - self.queued_for_space
     }
 
     /// Returns true if this number of requests can be taken from queues without checking each
@@ -244,7 +244,7 @@ impl StorageEngine {
     /// each iteration. It therefore accesses no disk, and no store if [there is
     /// room](Self::has_room) for the requests of all queues.
     #[inline]
-    pub(crate) fn remaining(&self, number: usize) -> usize {
+    pub(crate) fn receivable_requests(&self, number: usize) -> usize {
         let Some(queue) = self.queues.get(number).filter(|queue_state| !queue_state.is_stopped)
         else {
             return 0;
@@ -253,11 +253,11 @@ impl StorageEngine {
             return queue.queued_max.saturating_sub(queue.queued) as usize;
         }
         let available = REQUESTS_MAX - self.started_requests().min(REQUESTS_MAX);
-        let Some(DiskIndex { store, slot }) = queue.index else { return available };
+        let Some(EngineDiskSlot { store_number: store, slot }) = queue.qos_slot else { return available };
         match self.stores.get(store) {
             Some(worker_store) if worker_store.has_uncharged(slot) => 0,
             Some(worker_store) => available
-                .min(worker_store.remaining())
+                .min(worker_store.remaining_queue_room())
                 .min(queue.queued_max.saturating_sub(queue.queued) as usize),
             None => available,
         }
@@ -270,7 +270,7 @@ impl StorageEngine {
         }
         let Some(queue) = self.queues.get_mut(number) else { return };
         queue.is_paused = true;
-        let store = queue.index.and_then(|index| self.stores.get_mut(index.store));
+        let store = queue.qos_slot.and_then(|index| self.stores.get_mut(index.store_number));
         if let Some(worker_store) = store.filter(|worker_store| {
             queue.queued == 0 && worker_store.waiting >= worker_store.spec.waiting_max
         }) {
@@ -288,9 +288,9 @@ impl StorageEngine {
         queue_state.is_paused = false;
         queue_state.empty_polls = 0;
         if core::mem::take(&mut queue_state.is_unwatched) {
-            self.to_watch.push(number);
+            self.queues_to_watch.push(number);
         }
-        self.active.add(number);
+        self.polled_queues.add(number);
     }
 
     /// Resumes the paused queues of a disk.
@@ -303,9 +303,9 @@ impl StorageEngine {
     }
 
     /// Resumes the paused queues whose requests use this slot of a store.
-    pub(crate) fn resume_queues_of_slot(&mut self, index: DiskIndex) {
+    pub(crate) fn resume_queues_of_slot(&mut self, index: EngineDiskSlot) {
         for number in self.queues.numbers() {
-            if self.queues.get(number).is_some_and(|queue_state| queue_state.index == Some(index)) {
+            if self.queues.get(number).is_some_and(|queue_state| queue_state.qos_slot == Some(index)) {
                 self.resume_queue(number);
             }
         }
@@ -313,16 +313,16 @@ impl StorageEngine {
 
     /// Adds `count` to a store's number of queues, which determines the limit of queued requests
     /// per queue.
-    pub(crate) fn add_queues(&mut self, store: usize, count: i32) {
+    pub(crate) fn adjust_store_queue_count(&mut self, store: usize, count: i32) {
         let Some(worker_store) = self.stores.get_mut(store) else { return };
         let before = worker_store.queued_per_queue_max;
-        worker_store.add_queues(count);
+        worker_store.adjust_queue_count(count);
         let (per_queue, has_changed) =
             (worker_store.queued_per_queue_max, worker_store.queued_per_queue_max != before);
         for number in self.queues.numbers().filter(|_| has_changed) {
             let queue = self.queues.get_mut(number);
             if let Some(queue) = queue.filter(|queue_state| {
-                queue_state.index.is_some_and(|queue_state| queue_state.store == store)
+                queue_state.qos_slot.is_some_and(|queue_state| queue_state.store_number == store)
             }) {
                 queue.queued_max = per_queue;
             }
@@ -334,7 +334,7 @@ impl StorageEngine {
     pub fn next_deadline(&self) -> Option<Time> {
         let stores = self.stores.numbers().filter_map(|number| self.stores.get(number));
         let deadlines = self.stalls_deadline().into_iter().chain(self.idle_deadline());
-        let deadlines = deadlines.chain(self.poll_pauses_deadline()).chain(self.full_deadline());
+        let deadlines = deadlines.chain(self.poll_pauses_deadline()).chain(self.full_check_deadline());
         let deadlines = deadlines.chain(self.buffer_reclaim_deadline());
         stores.filter_map(|deadline_store| deadline_store.next_deadline()).chain(deadlines).min()
     }
@@ -352,11 +352,11 @@ impl StorageEngine {
     }
 
     /// Samples the delivered operations of all stores whose sample is due.
-    pub(crate) fn observe(&mut self) {
+    pub(crate) fn sample_stores(&mut self) {
         for number in self.stores.numbers() {
             let Some(worker_store) = self.stores.get_mut(number) else { continue };
-            let (id, events) = (worker_store.id, worker_store.observe(self.now));
-            self.note_events(id, events);
+            let (id, events) = (worker_store.id, worker_store.sample_if_due(self.now));
+            self.push_store_events(id, events);
         }
     }
 }
@@ -368,17 +368,17 @@ impl StorageEngine {
 pub(crate) fn report_to_store(
     worker_store: &mut WorkerStore,
     now: Time,
-    index: DiskIndex,
+    index: EngineDiskSlot,
     request: &EngineRequest,
     (outcome, is_alone): (DiskOutcome, bool),
 ) {
     if outcome == DiskOutcome::NoSpace {
-        return worker_store.handle_not_executed(now, index.slot, request.bytes);
+        return worker_store.handle_not_executed(now, index.slot, request.charged_bytes);
     }
     let latency_ns = request.transferred_at.ns_since(request.submitted_at);
     let latency_ns = Some(latency_ns).filter(|ns| *ns > 0);
-    let (operation, bytes) = (request.operation(), request.bytes);
-    let completed = Completed { operation, bytes, requests: 1, latency_ns };
+    let (operation, bytes) = (request.io_kind(), request.charged_bytes);
+    let completed = CompletedRequests { operation, bytes, requests: 1, latency_sum_ns: latency_ns };
     worker_store.handle_request_completed(now, index.slot, completed, is_alone);
 }
 
@@ -391,7 +391,7 @@ fn counted_bytes(disk: &DiskState, request: &EngineRequest) -> u32 {
             !disk.layers.first().is_some_and(|top_layer| top_layer.can_punch)
         }
         DiskOp::WriteZeroes { .. } => true,
-        DiskOp::Flush | DiskOp::Discard | DiskOp::Status { .. } => false,
+        DiskOp::Flush | DiskOp::Discard | DiskOp::AllocationStatus { .. } => false,
     };
     if counts { u32::try_from(request.range.len()).unwrap_or(u32::MAX) } else { 0 }
 }

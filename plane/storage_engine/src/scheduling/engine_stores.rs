@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use suimon_ports::Waker;
 use suimon_quantity::{StoreId, Time, WorkerId};
-use suimon_recording::Sink;
-use suimon_storage_qos::{Change, DiskFlow, DiskSlot, StoreEvent, StoreSpec};
+use suimon_recording::RecordSink;
+use suimon_storage_qos::{ConfigStep, DiskQosStatus, DiskSlot, StoreEvent, StoreSpec};
 
 use crate::disk::DiskState;
-use crate::disk::location::DiskIndex;
+use crate::disk::location::EngineDiskSlot;
 use crate::engine::StorageEngine;
 use crate::engine::notices::StorageNotice;
 use crate::scheduling::store::status::WorkerStoreStatus;
-use crate::scheduling::store::{Mode, WorkerStore};
+use crate::scheduling::store::{SchedulingMode, WorkerStore};
 use crate::shared_budget::SharedBudget;
 
 impl StorageEngine {
@@ -29,7 +29,7 @@ impl StorageEngine {
 
     /// Sets the sink for the recording of scheduler decisions. Must be called before stores are
     /// added.
-    pub fn set_recording(&mut self, sink: Option<Arc<dyn Sink>>) {
+    pub fn set_recording(&mut self, sink: Option<Arc<dyn RecordSink>>) {
         self.recording = sink;
     }
 
@@ -50,7 +50,7 @@ impl StorageEngine {
             worker_store.is_leaving = false;
             match shared {
                 Some(budget) => worker_store.join((self.worker, self.waker.as_ref()), budget),
-                None => worker_store.begin_again(now, self.recording.as_ref()),
+                None => worker_store.restart_as_sole_user(now, self.recording.as_ref()),
             }
             return true;
         }
@@ -77,11 +77,11 @@ impl StorageEngine {
             return false;
         };
         let events = worker_store.end_sharing(now);
-        self.note_events(store, events);
+        self.push_store_events(store, events);
         true
     }
 
-    pub(crate) fn note_events(&mut self, store: StoreId, events: Vec<StoreEvent>) {
+    pub(crate) fn push_store_events(&mut self, store: StoreId, events: Vec<StoreEvent>) {
         for event in events {
             self.notices.push(StorageNotice::Qos { store, event });
         }
@@ -99,29 +99,29 @@ impl StorageEngine {
             return false;
         }
         worker_store.leave();
-        self.end_stores();
+        self.remove_leaving_stores();
         true
     }
 
     /// Applies a change of a store that only this worker uses. A disk that is removed while it has
     /// requests is not limited any more.
-    pub fn apply(&mut self, now: Time, store: StoreId, change: Change) {
+    pub fn apply_store_change(&mut self, now: Time, store: StoreId, change: ConfigStep) {
         self.change(now, store, change, false);
     }
 
     /// Adapts this worker's requests to a change that was applied to the store's budget. Must be
     /// called on each worker that has the store.
-    pub fn follow(&mut self, now: Time, store: StoreId, change: Change) {
+    pub fn handle_budget_change(&mut self, now: Time, store: StoreId, change: ConfigStep) {
         self.change(now, store, change, true);
     }
 
-    fn change(&mut self, now: Time, store: StoreId, change: Change, is_in_budget: bool) {
+    fn change(&mut self, now: Time, store: StoreId, change: ConfigStep, is_in_budget: bool) {
         self.now = self.now.max(now);
         let Some(number) = self.store_number(store) else { return };
         let Some(worker_store) = self.stores.get_mut(number) else { return };
         worker_store.apply(self.now, change, is_in_budget);
-        let Change::RemoveDisk(slot) = change else { return };
-        let index = DiskIndex { store: number, slot };
+        let ConfigStep::RemoveDisk(slot) = change else { return };
+        let index = EngineDiskSlot { store_number: number, slot };
         for disk in self.disks.numbers() {
             for is_mirror in [false, true] {
                 let has_index =
@@ -148,7 +148,7 @@ impl StorageEngine {
         now: Time,
         store: StoreId,
         slots: &[DiskSlot],
-    ) -> Option<(WorkerStoreStatus, Vec<DiskFlow>)> {
+    ) -> Option<(WorkerStoreStatus, Vec<DiskQosStatus>)> {
         let number = self.store_number(store)?;
         self.stores.get(number).map(|worker_store| worker_store.status(now, slots))
     }
@@ -158,14 +158,14 @@ impl StorageEngine {
     pub fn reports_disks(&self, store: StoreId) -> bool {
         let worker_store = self.store_number(store).and_then(|number| self.stores.get(number));
         worker_store.is_some_and(|worker_store| {
-            matches!(worker_store.mode, Mode::Sole(_)) || worker_store.is_to_be_sole
+            matches!(worker_store.mode, SchedulingMode::Sole(_)) || worker_store.becomes_sole_user
         })
     }
 
     /// Returns the state of a store's disk, on any worker; `None` if the store is not on this
     /// worker, or the slot has no disk.
     #[cfg(test)]
-    pub(crate) fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskFlow> {
+    pub(crate) fn disk_view(&self, now: Time, store: StoreId, slot: DiskSlot) -> Option<DiskQosStatus> {
         self.store_view(now, store, &[slot])?.1.pop()
     }
 
@@ -178,12 +178,12 @@ impl StorageEngine {
 
     /// Removes stores that are leaving this worker and have no disks, requests or grants on it any
     /// more.
-    pub(crate) fn end_stores(&mut self) {
+    pub(crate) fn remove_leaving_stores(&mut self) {
         for number in self.stores.numbers() {
             if self
                 .stores
                 .get_mut(number)
-                .is_some_and(|worker_store| worker_store.is_leaving && worker_store.try_end())
+                .is_some_and(|worker_store| worker_store.is_leaving && worker_store.try_finish_leaving())
             {
                 self.stores.remove(number);
             }

@@ -10,7 +10,7 @@ use suimon_image::{
 use suimon_ports::DiskOp;
 use suimon_quantity::{ByteRate, DiskId};
 use suimon_storage_qos::{
-    ALL_PPM, LimitingFactor, Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal,
+    WHOLE_WINDOW_PPM, LimitingFactor, Limits, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal,
     StoreSpec, TimeShare,
 };
 
@@ -26,7 +26,7 @@ struct ForgetfulImage {
 
 impl Image for ForgetfulImage {
     fn disk_geometry(&self) -> DiskGeometry {
-        DiskGeometry { size: 1 << 20, logical_sector: 512, physical_sector: 512, block: 4096 }
+        DiskGeometry { size_bytes: 1 << 20, logical_sector_bytes: 512, physical_sector_bytes: 512, block_bytes: 4096 }
     }
     fn linear_offset(&self) -> Option<u64> {
         None
@@ -106,9 +106,9 @@ fn own_bandwidth() -> Bench {
 fn shared_policy() -> Bench {
     let mut bench = bench(&deep(), 32);
     let policy = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, 600) };
-    bench.propose(&[Proposal::Policy(PolicyId(1), policy)]);
+    bench.propose(&[Proposal::SetPolicy(PolicyId(1), policy)]);
     for disk in [DISK, 1] {
-        bench.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Policy(PolicyId(1)))]);
+        bench.propose(&[Proposal::SetDisk(DiskId(disk), LimitsSource::Policy(PolicyId(1)))]);
         bench.add_known(0, disk);
         bench.add_client(disk, Load::reads(4096, 8));
     }
@@ -230,8 +230,8 @@ fn each_cause_is_the_first_limiting_factor() {
         (saturated_device, LimitingFactor::DeviceSaturated),
         (saturated_device_without_a_queue, LimitingFactor::DeviceSaturated),
         (slow_device, LimitingFactor::DeviceSlow),
-        (starved_worker, LimitingFactor::Worker),
-        (starved_worker_of_a_client_that_pauses, LimitingFactor::Worker),
+        (starved_worker, LimitingFactor::WorkerNotScheduled),
+        (starved_worker_of_a_client_that_pauses, LimitingFactor::WorkerNotScheduled),
         (idle_client, LimitingFactor::ClientIdle),
         (small_queue_depth, LimitingFactor::QueueDepth),
         (flushes, LimitingFactor::Flushes),
@@ -245,7 +245,7 @@ fn each_cause_is_the_first_limiting_factor() {
         let TimeShare { factor: first, share_ppm } = shares[0];
         assert_eq!(first, factor, "{shares:?} {:?}", view.short);
         assert!(share_ppm >= LEAST_PPM, "{shares:?} {:?}", view.short);
-        assert_eq!(shares.iter().map(|share| share.share_ppm).sum::<u32>(), ALL_PPM);
+        assert_eq!(shares.iter().map(|share| share.share_ppm).sum::<u32>(), WHOLE_WINDOW_PPM);
     }
 }
 
@@ -260,7 +260,7 @@ fn unscheduled_time_of_a_worker_is_reported_to_the_shared_budget() {
     bench.run_starved(LONG, 10 * MILLISECOND);
     let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(DISK)).unwrap();
     let shares = view.short.time_shares();
-    assert_eq!(shares[0].factor, LimitingFactor::Worker, "{shares:?} {:?}", view.short);
+    assert_eq!(shares[0].factor, LimitingFactor::WorkerNotScheduled, "{shares:?} {:?}", view.short);
 }
 
 /// By Little's law, all requests of a closed loop are accounted for in some state.
@@ -339,5 +339,5 @@ fn a_pausing_client_counts_as_idle_although_requests_are_borrowed_in_advance() {
     assert_eq!(shares[0].factor, LimitingFactor::ClientIdle, "{shares:?} {:?}", view.short);
     assert!(shares[0].share_ppm >= 700_000, "{shares:?} {:?}", view.short);
     assert_eq!(view.in_flight, 0, "{view:?}");
-    assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0);
+    assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight_of_all_workers, 0);
 }

@@ -4,7 +4,7 @@ use suimon_ports::DiskOp;
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{Limits, LimitsSource, Proposal, StoreSpec, Weight};
 
-use crate::DiskLocation;
+use crate::StoreDiskSlot;
 use crate::testing::fake_queue::FakeQueue;
 use crate::tests::device_bench::{Bench, Load, SECOND, STORE, deep, limits};
 
@@ -23,8 +23,8 @@ const fn copied(disk: DiskId) -> DiskId {
 fn copy(bench: &mut Bench, disk: u32, load: Load) -> usize {
     let copied_disk = copied(DiskId(disk));
     let limits = Limits { weight: Weight::new(COPY_WEIGHT).unwrap(), ..Limits::default() };
-    bench.propose(&[Proposal::Disk(copied_disk, LimitsSource::Own(limits))]);
-    let location = DiskLocation { store: STORE, slot: bench.slot(copied_disk.0) };
+    bench.propose(&[Proposal::SetDisk(copied_disk, LimitsSource::Own(limits))]);
+    let location = StoreDiskSlot { store: STORE, slot: bench.slot(copied_disk.0) };
     let (worker, number) = bench.disks[&disk];
     bench.engines[worker].set_mirror(number, Some(location), None);
     let queue = FakeQueue::new(load.depth as usize);
@@ -137,6 +137,6 @@ fn requests_of_a_mirror_that_ended_during_a_stall_are_accounted_for() {
         );
         let status = bench.engines[worker].store_status(STORE).unwrap();
         assert_eq!((status.waiting, status.in_flight_of_worker), (0, 0), "{workers}");
-        assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0, "{workers}");
+        assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight_of_all_workers, 0, "{workers}");
     }
 }

@@ -19,8 +19,8 @@ impl StorageEngine {
     fn change_phase(&mut self, number: usize, phase: RequestPhase) {
         let Some(request) = self.requests.get_mut(number) else { return };
         let previous = core::mem::replace(&mut request.phase, phase);
-        let Some(index) = request.charged else { return };
-        if let Some(store) = self.stores.get_mut(index.store) {
+        let Some(index) = request.charged_slot else { return };
+        if let Some(store) = self.stores.get_mut(index.store_number) {
             store.handle_phase(self.now, index.slot, previous, phase);
         }
     }

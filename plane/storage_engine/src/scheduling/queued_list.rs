@@ -58,7 +58,7 @@ mod tests {
     use suimon_quantity::Time;
     use suimon_storage_qos::RequestPhase;
 
-    use crate::request::Full;
+    use crate::request::RequestFullState;
 
     use super::*;
 
@@ -73,12 +73,12 @@ mod tests {
             received_at: Time::ZERO,
             submitted_at: Time::ZERO,
             transferred_at: Time::ZERO,
-            charged: None,
+            charged_slot: None,
             phase: RequestPhase::Data,
-            bytes: 0,
-            parts: 0,
+            charged_bytes: 0,
+            remaining_parts: 0,
             outcome: DiskOutcome::Done,
-            full: Full::No,
+            full_state: RequestFullState::NotFull,
             next_queued: 0,
         }
     }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use proptest::prelude::*;
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    CATCH_UP, LOAN_IDLE_MAX, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal,
+    CATCH_UP_WINDOW, LOAN_IDLE_MAX, LimitsSource, PolicyId, PolicyKind, PolicySpec, Proposal,
 };
 
 use crate::StoreRole;
@@ -29,10 +29,10 @@ pub(crate) fn shared_by(
     let mut bench = Bench::new(workers, &deep(), 32, 200_000);
     let policy = PolicyId(1);
     let spec = PolicySpec { kind: PolicyKind::Aggregated, limits: limits(0, max) };
-    bench.propose(&[Proposal::Policy(policy, spec)]);
+    bench.propose(&[Proposal::SetPolicy(policy, spec)]);
     let disks: Vec<u32> = (0..(disks_each * workers) as u32).collect();
     for &disk in &disks {
-        bench.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Policy(policy))]);
+        bench.propose(&[Proposal::SetDisk(DiskId(disk), LimitsSource::Policy(policy))]);
         bench.add_known(disk as usize % workers, disk);
         bench.add_client(disk, load);
     }
@@ -42,7 +42,7 @@ pub(crate) fn shared_by(
 /// Returns the number of operations by which several workers may exceed a maximum: the tolerance of
 /// one scheduler, and the maximum's operations while loans are held and during rounds of workers.
 pub(crate) fn late(rate: u64, largest: u64) -> f64 {
-    let ns = CATCH_UP.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
+    let ns = CATCH_UP_WINDOW.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
     (rate * ns) as f64 / SECOND as f64 + largest as f64 + 1.0
 }
 
@@ -125,7 +125,7 @@ proptest! {
         bench.clients.iter_mut().for_each(|seat| seat.load = None);
         bench.run(2 * SECOND);
         prop_assert_eq!(bench.open(), 0);
-        prop_assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0);
+        prop_assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight_of_all_workers, 0);
     }
 }
 
@@ -281,14 +281,14 @@ fn placeholders_of_a_former_budget_are_not_counted_in_another_one() {
     bench.shared = None;
     assert!(bench.engines[1].add_store(now, STORE, deep(), None));
     // The new scheduler has disks in the same slots.
-    for change in bench.store.changes() {
-        bench.engines[1].apply(now, STORE, change);
+    for change in bench.store.config_steps() {
+        bench.engines[1].apply_store_change(now, STORE, change);
     }
     bench.run(100 * MILLISECOND);
     let status = bench.engines[1].store_status(STORE).unwrap();
-    assert_eq!((status.waiting, status.in_flight), (0, 0));
+    assert_eq!((status.waiting, status.in_flight_of_all_workers), (0, 0));
     let view = bench.engines[1].disk_view(bench.time(), STORE, bench.slot(1)).unwrap();
-    assert_eq!((view.done.demanded, view.done.delivered), (0, 0), "{view:?}");
+    assert_eq!((view.counters.demanded_operations, view.counters.delivered_operations), (0, 0), "{view:?}");
 }
 
 /// The times of samples do not depend on whether the store is shared in between.
@@ -298,7 +298,7 @@ fn sharing_a_store_causes_no_sample() {
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_client(0, Load::reads(4096, 4));
     bench.run(SECOND);
-    let sampled = |bench: &Bench| bench.engines[0].stores.get(0).unwrap().observation.time;
+    let sampled = |bench: &Bench| bench.engines[0].stores.get(0).unwrap().sampling.sampled_at;
     let before = sampled(&bench);
     let now = bench.time();
     assert!(bench.engines[0].share_store(now, STORE).is_some());
@@ -356,7 +356,7 @@ fn a_closed_disk_of_another_worker_is_charged_too() {
     bench.clients.iter_mut().for_each(|client| client.load = None);
     bench.run(10 * SECOND);
     assert_eq!(bench.open(), 0);
-    assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight, 0);
+    assert_eq!(bench.engines[0].store_status(STORE).unwrap().in_flight_of_all_workers, 0);
 }
 
 mod full {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, TimedRateLimit, WorkerId};
-use suimon_storage_qos::{CATCH_UP, Change, GRANT_AGE_MAX, LimitsSource, Proposal, StoreSpec};
+use suimon_storage_qos::{CATCH_UP_WINDOW, ConfigStep, GRANT_AGE_MAX, LimitsSource, Proposal, StoreSpec};
 
 use crate::ABSENT_AFTER;
 use crate::scheduling::shared_store_tests::{late, shared, shared_by};
@@ -45,7 +45,7 @@ fn check_end(bench: &mut Bench) {
     assert_eq!(bench.open(), 0);
     bench.run(SECOND);
     let status = bench.engines[0].store_status(STORE).unwrap();
-    assert_eq!((status.waiting, status.in_flight_of_worker, status.in_flight), (0, 0, 0));
+    assert_eq!((status.waiting, status.in_flight_of_worker, status.in_flight_of_all_workers), (0, 0, 0));
     let now = bench.time();
     for worker in 1..bench.engines.len() {
         let disks: Vec<u32> = bench
@@ -190,9 +190,9 @@ fn a_change_takes_effect_while_a_worker_is_stalled() {
         bench.run(100 * MILLISECOND);
         bench.set_stalled(stalled, true);
         let assigned = LimitsSource::Own(limits(0, 200));
-        let changes = (0..3).map(|disk| Proposal::Disk(DiskId(disk), assigned));
+        let changes = (0..3).map(|disk| Proposal::SetDisk(DiskId(disk), assigned));
         // Only the budget is changed: the commands to the workers are not necessary for it.
-        let changes = bench.store.propose(&changes.collect::<Vec<_>>(), true).unwrap();
+        let changes = bench.store.apply(&changes.collect::<Vec<_>>(), true).unwrap();
         assert!(bench.shared.as_ref().unwrap().apply(&changes));
         bench.run(PAUSE_MAX);
         let before = completion_counts(&bench);
@@ -212,7 +212,7 @@ fn grants_of_a_stalled_worker_are_bounded_by_its_requests() {
     for _ in 0..20 {
         bench.run(SECOND / 2);
         let waiting = bench.engines[0].store_status(STORE).unwrap().waiting;
-        let unfetched = bench.shared.as_ref().unwrap().unfetched(WorkerId(0));
+        let unfetched = bench.shared.as_ref().unwrap().unfetched_grants(WorkerId(0));
         assert!(waiting > 0 && unfetched <= waiting + 2 * 16, "{unfetched} of {waiting}");
     }
 }
@@ -221,7 +221,7 @@ fn grants_of_a_stalled_worker_are_bounded_by_its_requests() {
 /// [`GRANT_AGE_MAX`], one request per disk, and the catch-up time for each worker that declines
 /// grants.
 fn excess_max(rate: u64, workers: usize, disks: usize) -> f64 {
-    let ns = (CATCH_UP * workers as u32 + GRANT_AGE_MAX).as_nanos() as u64 + DELAY_MAX_NS;
+    let ns = (CATCH_UP_WINDOW * workers as u32 + GRANT_AGE_MAX).as_nanos() as u64 + DELAY_MAX_NS;
     late(rate, 1) + (rate * ns) as f64 / SECOND as f64 + disks as f64
 }
 
@@ -335,7 +335,7 @@ fn a_cap_of_the_store_limits_all_workers_together() {
         }
         let cap = |iops| TimedRateLimit { reserved_iops: iops, ..TimedRateLimit::default() };
         for iops in [400, 0, 200] {
-            let change = [Change::Cap(Some(cap(iops)))];
+            let change = [ConfigStep::SetCap(Some(cap(iops)))];
             assert!(bench.shared.as_ref().unwrap().apply(&change));
             bench.run(PAUSE_MAX);
             let start = bench.device().now;
@@ -351,7 +351,7 @@ fn a_cap_of_the_store_limits_all_workers_together() {
             );
         }
         (0..2).for_each(|worker| bench.set_stalled(worker, false));
-        assert!(bench.shared.as_ref().unwrap().apply(&[Change::Cap(None)]));
+        assert!(bench.shared.as_ref().unwrap().apply(&[ConfigStep::SetCap(None)]));
         bench.run(PAUSE_MAX);
         let before = completion_counts(&bench);
         bench.run(SECOND);

@@ -6,7 +6,7 @@ use suimon_quantity::{DiskId, StoreId, Time};
 use suimon_storage_qos::{Proposal, StoreEvent, StoreSpec};
 
 use crate::tests::device_bench::{Bench, Load, MILLISECOND, SECOND, STORE, deep, limits, spec};
-use crate::{DiskLocation, StorageNotice, StoreRole};
+use crate::{StoreDiskSlot, StorageNotice, StoreRole};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
@@ -112,9 +112,9 @@ fn no_requests_are_taken_from_a_disk_with_uncharged_requests() {
     bench.run(10 * MILLISECOND);
     let engine = &mut bench.engines[0];
     engine.has_room = true;
-    assert!(engine.remaining(second) > 0);
+    assert!(engine.receivable_requests(second) > 0);
     engine.close_queue(first);
-    assert_eq!(engine.remaining(second), 0);
+    assert_eq!(engine.receivable_requests(second), 0);
 }
 
 #[test]
@@ -133,13 +133,13 @@ fn a_minimum_is_met_beside_disks_without_limits() {
     let delivered = bench.device().count(0, start, start + 3 * SECOND);
     assert!(delivered >= 29_400, "{delivered}");
     let view = bench.engines[0].disk_view(bench.time(), STORE, bench.slot(0)).unwrap();
-    let rate = view.short.per_second(view.short.delivered);
+    let rate = view.short.per_second(view.short.delivered_operations);
     assert!(rate.abs_diff(10_000) < 1500, "{rate}");
     let total: u64 = (0..9).map(|disk| bench.device().count(disk, start, start + 3 * SECOND)).sum();
     assert!(total > 3 * 38_000, "{total}: unused capacity is delivered to no other disk");
     let status = bench.engines[0].store_status(STORE).unwrap();
     assert_eq!(status.role, StoreRole::Sole);
-    assert!(status.depth >= 8 && status.latency_ns >= 200_000, "{status:?}");
+    assert!(status.depth_limit >= 8 && status.mean_latency_ns >= 200_000, "{status:?}");
 }
 
 #[test]
@@ -195,9 +195,9 @@ fn a_request_queued_for_a_maximum_costs_no_iterations() {
     assert!(bench.engines[0].arm(), "the worker may sleep");
     let queue = bench.clients[0].queue;
     assert!(!bench.engines[0].wake_queue(queue), "the descriptor must not be watched");
-    assert_eq!(bench.engines[0].poll_watch(), None);
+    assert_eq!(bench.engines[0].poll_queue_to_watch(), None);
     bench.run(SECOND);
-    assert_eq!(bench.engines[0].poll_watch(), Some(queue));
+    assert_eq!(bench.engines[0].poll_queue_to_watch(), Some(queue));
 }
 
 #[test]
@@ -289,9 +289,9 @@ fn a_disk_has_a_slot_of_its_store_or_none() {
     let mut bench = Bench::new(1, &deep(), 1, 200_000);
     bench.add_disk(0, 0, limits(0, 0));
     let slot = bench.slot(0);
-    let other_location = DiskLocation { store: StoreId(1), slot };
+    let other_location = StoreDiskSlot { store: StoreId(1), slot };
     assert!(bench.engines[0].add_disk(spec(1), Some(other_location)).is_err());
-    let unknown = DiskLocation { store: STORE, slot: suimon_storage_qos::DiskSlot(9) };
+    let unknown = StoreDiskSlot { store: STORE, slot: suimon_storage_qos::DiskSlot(9) };
     assert!(bench.engines[0].add_disk(spec(1), Some(unknown)).is_err());
     assert!(bench.engines[0].add_disk(spec(1), None).is_ok());
     assert!(!bench.engines[0].add_store(Time::ZERO, STORE, deep(), None));

@@ -7,9 +7,9 @@
 
 use core::time::Duration;
 
-use suimon_storage_qos::Unscheduled;
+use suimon_storage_qos::DiskUnscheduledTime;
 
-use crate::disk::location::DiskIndex;
+use crate::disk::location::EngineDiskSlot;
 use crate::engine::StorageEngine;
 use crate::scheduling::unscheduled_time::UnscheduledTime;
 
@@ -22,25 +22,25 @@ impl StorageEngine {
 
     /// Reports the time to the stores of requests in flight, before requests change their state in
     /// this iteration.
-    pub(crate) fn begin_unscheduled(&mut self) {
+    pub(crate) fn account_unscheduled_before_poll(&mut self) {
         if self.unscheduled.ns == 0 {
             return;
         }
-        let Self { unscheduled: UnscheduledTime { ns, busy }, queues, stores, now, .. } = self;
+        let Self { unscheduled: UnscheduledTime { ns, busy_disks: busy }, queues, stores, now, .. } = self;
         busy.clear();
         for queue_state in queues.numbers().filter_map(|number| queues.get(number)) {
-            let Some(index) = queue_state.index else { continue };
-            if queue_state.in_progress() == 0 {
+            let Some(index) = queue_state.qos_slot else { continue };
+            if queue_state.requests_in_progress() == 0 {
                 continue;
             }
             busy.push(index);
             let in_flight =
-                queue_state.in_progress().saturating_sub(queue_state.queued as usize) as u64;
+                queue_state.requests_in_progress().saturating_sub(queue_state.queued as usize) as u64;
             let in_flight_ns = ns.saturating_mul(in_flight);
-            if let Some(store) = stores.get_mut(index.store).filter(|_| in_flight > 0) {
+            if let Some(store) = stores.get_mut(index.store_number).filter(|_| in_flight > 0) {
                 let disk = index.slot;
                 store
-                    .handle_unscheduled(*now, Unscheduled { disk, in_flight_ns, unserviced_ns: 0 });
+                    .handle_unscheduled(*now, DiskUnscheduledTime { disk, in_flight_ns, unserviced_ns: 0 });
             }
         }
         busy.sort_unstable();
@@ -49,15 +49,15 @@ impl StorageEngine {
 
     /// Reports the time to the stores of requests that were in queues during it, after the queues
     /// were read in this iteration.
-    pub(crate) fn end_unscheduled(&mut self) {
+    pub(crate) fn account_unscheduled_after_poll(&mut self) {
         let unserviced_ns = core::mem::take(&mut self.unscheduled.ns);
         if unserviced_ns == 0 {
             return;
         }
-        let Self { unscheduled: UnscheduledTime { busy, .. }, queues, stores, now, .. } = self;
+        let Self { unscheduled: UnscheduledTime { busy_disks: busy, .. }, queues, stores, now, .. } = self;
         let known_len = busy.len();
         for queue_state in queues.numbers().filter_map(|number| queues.get(number)) {
-            let Some(index) = queue_state.index.filter(|_| queue_state.in_progress() > 0) else {
+            let Some(index) = queue_state.qos_slot.filter(|_| queue_state.requests_in_progress() > 0) else {
                 continue;
             };
             let was_busy =
@@ -67,13 +67,13 @@ impl StorageEngine {
             }
         }
         // Each disk counts once, regardless of how many of its queues have requests.
-        let mut untaken: Vec<DiskIndex> = busy.split_off(known_len);
+        let mut untaken: Vec<EngineDiskSlot> = busy.split_off(known_len);
         untaken.sort_unstable();
         untaken.dedup();
-        for DiskIndex { store, slot: disk } in untaken {
+        for EngineDiskSlot { store_number: store, slot: disk } in untaken {
             if let Some(store) = stores.get_mut(store) {
                 store
-                    .handle_unscheduled(*now, Unscheduled { disk, in_flight_ns: 0, unserviced_ns });
+                    .handle_unscheduled(*now, DiskUnscheduledTime { disk, in_flight_ns: 0, unserviced_ns });
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Time in which the worker's thread was runnable but not running.
 
-use crate::disk::location::DiskIndex;
+use crate::disk::location::EngineDiskSlot;
 
 /// Time span directly before this iteration in which the worker was runnable but not running, and
 /// the disks that had requests during it.
@@ -8,5 +8,5 @@ use crate::disk::location::DiskIndex;
 pub(crate) struct UnscheduledTime {
     pub(crate) ns: u64,
     /// Disks with requests in flight, in ascending order without duplicates.
-    pub(crate) busy: Vec<DiskIndex>,
+    pub(crate) busy_disks: Vec<EngineDiskSlot>,
 }

@@ -6,8 +6,8 @@ use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::sync::{Condvar, Mutex};
 use suimon_quantity::DiskId;
 use suimon_storage_qos::{
-    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreSpec,
-    Submitted,
+    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, Store, StoreSpec,
+    SubmitOutcome,
 };
 
 use super::*;
@@ -72,19 +72,19 @@ impl Sleeper {
 }
 
 const NOW: Time = Time::from_ns(1 << 40);
-const UNUSED: Observation = Observation { time: NOW, is_used: false };
+const UNUSED: SamplingState = SamplingState { sampled_at: NOW, has_new_requests: false };
 
 /// Creates the budget of a device that serves one request at a time, with a disk for each worker.
 fn budget(workers: u32) -> Locked<ModelPrimitives> {
     let spec = StoreSpec { depth_min: 1, depth_max: 1, waiting_max: 16, ..StoreSpec::default() };
     let mut borrower = Borrower::new(spec.normalization, 16);
-    let mut scheduler = Recorded::scheduler(None, (NOW, "0"), spec);
+    let mut scheduler = Recorded::record_scheduler(None, (NOW, "0"), spec);
     let mut store = Store::new(Capacity::Declared(1000));
-    let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(Limits::default()));
-    for change in store.propose(&(0..workers).map(disk).collect::<Vec<_>>(), false).unwrap() {
+    let disk = |disk| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(Limits::default()));
+    for change in store.apply(&(0..workers).map(disk).collect::<Vec<_>>(), false).unwrap() {
         scheduler.apply(NOW, change);
     }
-    let budget = scheduler.share(NOW, WorkerId(0), &mut borrower);
+    let budget = scheduler.into_shared_budget(NOW, WorkerId(0), &mut borrower);
     Arc::new(Mutex::new(State::<ModelPrimitives>::new(NOW, budget, UNUSED)))
 }
 
@@ -94,24 +94,24 @@ fn run_worker(
     state: &Locked<ModelPrimitives>,
     number: u16,
     requests: u32,
-    may_sleep: impl Fn(&BudgetClient<ModelPrimitives>) -> bool,
+    may_sleep: impl Fn(&BudgetMembership<ModelPrimitives>) -> bool,
 ) {
     let sleeper = Arc::new(Sleeper::default());
     let waker: Arc<dyn Waker> = Arc::clone(&sleeper) as _;
-    let mut client = BudgetClient::<ModelPrimitives>::join(state, WorkerId(number), Some(waker));
+    let mut client = BudgetMembership::<ModelPrimitives>::join(state, WorkerId(number), Some(waker));
     let disk = DiskSlot(number.into());
     let mut borrower = Borrower::new(StoreSpec::default().normalization, 16);
     borrower.add(disk);
     // Loans would be returned by time only.
-    borrower.set_settling(true);
+    borrower.set_draining(true);
     for tag in 0..requests {
-        assert_eq!(borrower.submit(NOW, disk, 4096, tag).unwrap(), Submitted::Queued);
+        assert_eq!(borrower.submit(NOW, disk, 4096, tag).unwrap(), SubmitOutcome::Queued);
     }
     let mut completed = 0;
     while completed < requests {
         client.exchange(NOW, &mut borrower);
         let mut has_worked = false;
-        while let Next::Dispatch { .. } = borrower.poll(NOW) {
+        while let NextAction::Dispatch { .. } = borrower.poll(NOW) {
             let (operation, latency) = (IoKind::Read, None);
             borrower.handle_completion(NOW, Completion { disk, operation, bytes: 4096, latency });
             completed += 1;
@@ -126,18 +126,18 @@ fn run_worker(
             shuttle::thread::yield_now();
         }
     }
-    while !borrower.is_settled() || client.is_pending() {
+    while !borrower.is_drained() || client.needs_exchange() {
         client.exchange(NOW, &mut borrower);
         shuttle::thread::yield_now();
     }
     // The attempt is not repeated, so it must succeed even if another worker holds the lock.
-    assert!(client.leave(), "the worker has no grants");
+    assert!(client.try_leave(), "the worker has no grants");
 }
 
 fn run(
     workers: u16,
     requests: u32,
-    may_sleep: impl Fn(&BudgetClient<ModelPrimitives>) -> bool + Copy + Send + 'static,
+    may_sleep: impl Fn(&BudgetMembership<ModelPrimitives>) -> bool + Copy + Send + 'static,
 ) {
     let state = budget(workers.into());
     let threads: Vec<_> = (0..workers)
@@ -151,8 +151,8 @@ fn run(
     assert_eq!(in_flight, Some(0), "a grant was lost");
 }
 
-fn has_nothing_pending(client: &BudgetClient<ModelPrimitives>) -> bool {
-    !client.is_pending()
+fn has_nothing_pending(client: &BudgetMembership<ModelPrimitives>) -> bool {
+    !client.needs_exchange()
 }
 
 /// A worker that does not get the lock tries again, so the tree of interleavings is not finite.

@@ -28,10 +28,10 @@ use std::time::Duration;
 use suimon_ports::Waker;
 use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Recorded;
-use suimon_storage_qos::{Borrower, Change, DiskFlow, DiskSlot, StoreBudget, StoreEvent};
+use suimon_storage_qos::{Borrower, ConfigStep, DiskQosStatus, DiskSlot, StoreBudget, StoreEvent};
 
 use crate::shared_budget::pending_report::PendingReport;
-use crate::shared_budget::state::{BudgetState, MemberFlags, Observation};
+use crate::shared_budget::state::{BudgetState, MemberFlags, SamplingState};
 use crate::shared_budget::sync::{Flag, Lock, Primitives, StdPrimitives};
 
 type State<P> = BudgetState<<P as Primitives>::Flag>;
@@ -53,7 +53,7 @@ type Locked<P> = Arc<<P as Primitives>::Lock<State<P>>>;
 pub struct SharedBudget(Locked<StdPrimitives>);
 
 impl SharedBudget {
-    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>, observation: Observation) -> Self {
+    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>, observation: SamplingState) -> Self {
         Self(Arc::new(Lock::new(State::<StdPrimitives>::new(now, budget, observation))))
     }
 
@@ -61,9 +61,9 @@ impl SharedBudget {
     /// because one worker became the only user of the store. Each worker with the store must follow
     /// the change ([`StorageEngine::follow`](crate::StorageEngine::follow)).
     #[must_use]
-    pub fn apply(&self, changes: &[Change]) -> bool {
+    pub fn apply(&self, changes: &[ConfigStep]) -> bool {
         let mut to_wake = Vec::new();
-        let is_applied = self.0.with(|state| state.apply(changes, &mut to_wake));
+        let is_applied = self.0.with(|state| state.add_changes(changes, &mut to_wake));
         to_wake.into_iter().for_each(|waker| waker.wake());
         is_applied
     }
@@ -80,21 +80,21 @@ impl SharedBudget {
     /// Returns the state of the disks in these slots as of `now`, or of the last exchange if that
     /// is later; `None` if the budget has ended. For threads of the control plane: the lock is
     /// released in between, so that workers can use the budget.
-    pub fn flows(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskFlow>> {
+    pub fn flows(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskQosStatus>> {
         read_flows::<StdPrimitives>(&self.0, now, slots, StdPrimitives::pause)
     }
 
     /// Returns the same as [`SharedBudget::flows`], for a worker: without pauses between the locks.
-    pub(crate) fn flows_for_worker(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskFlow>> {
+    pub(crate) fn flows_for_worker(&self, now: Time, slots: &[DiskSlot]) -> Option<Vec<DiskQosStatus>> {
         read_flows::<StdPrimitives>(&self.0, now, slots, || {})
     }
 
-    pub(crate) fn flush(&self) {
-        self.0.with(BudgetState::flush);
+    pub(crate) fn flush_recording(&self) {
+        self.0.with(BudgetState::flush_recording);
     }
 
     #[cfg(test)]
-    pub(crate) fn unfetched(&self, worker: WorkerId) -> u32 {
+    pub(crate) fn unfetched_grants(&self, worker: WorkerId) -> u32 {
         self.0.with(|state| state.unfetched_grants(worker))
     }
 
@@ -103,8 +103,8 @@ impl SharedBudget {
         &self,
         worker: WorkerId,
         waker: Option<Arc<dyn Waker>>,
-    ) -> BudgetClient<StdPrimitives> {
-        BudgetClient::join(&self.0, worker, waker)
+    ) -> BudgetMembership<StdPrimitives> {
+        BudgetMembership::join(&self.0, worker, waker)
     }
 }
 
@@ -115,7 +115,7 @@ pub(crate) fn read_flows<P: Primitives>(
     now: Time,
     slots: &[DiskSlot],
     mut pause: impl FnMut(),
-) -> Option<Vec<DiskFlow>> {
+) -> Option<Vec<DiskQosStatus>> {
     let mut flows = Vec::with_capacity(slots.len());
     for (block, slots) in slots.chunks(FLOWS_PER_LOCK).enumerate() {
         if block > 0 {
@@ -129,8 +129,8 @@ pub(crate) fn read_flows<P: Primitives>(
 }
 
 /// Ends the membership without a report of the borrower, for a client that is dropped before
-/// [`BudgetClient::end`] or [`BudgetClient::leave`].
-impl<P: Primitives> Drop for BudgetClient<P> {
+/// [`BudgetMembership::end`] or [`BudgetMembership::leave`].
+impl<P: Primitives> Drop for BudgetMembership<P> {
     fn drop(&mut self) {
         self.end_with(None);
     }
@@ -143,7 +143,7 @@ impl fmt::Debug for SharedBudget {
 }
 
 /// Membership of one worker in a budget.
-pub(crate) struct BudgetClient<P: Primitives> {
+pub(crate) struct BudgetMembership<P: Primitives> {
     state: Locked<P>,
     flags: Arc<MemberFlags<P::Flag>>,
     me: WorkerId,
@@ -154,7 +154,7 @@ pub(crate) struct BudgetClient<P: Primitives> {
     has_left: bool,
 }
 
-impl<P: Primitives> BudgetClient<P> {
+impl<P: Primitives> BudgetMembership<P> {
     pub(crate) fn join(state: &Locked<P>, worker: WorkerId, waker: Option<Arc<dyn Waker>>) -> Self {
         let mut pending = PendingReport::default();
         let flags = state.with(|state| state.join(worker, waker, &mut pending.to_wake));
@@ -170,7 +170,7 @@ impl<P: Primitives> BudgetClient<P> {
     #[inline]
     pub(crate) fn exchange(&mut self, now: Time, borrower: &mut Borrower) -> Vec<StoreEvent> {
         self.pending.collect(now, borrower);
-        if !self.is_pending() && now < self.pending.due {
+        if !self.needs_exchange() && now < self.pending.next_budget_deadline {
             return Vec::new();
         }
         let (worker, pending) = (self.me, &mut self.pending);
@@ -214,7 +214,7 @@ impl<P: Primitives> BudgetClient<P> {
 
     /// Returns true if the worker has a report to pass or grants to fetch, and must do so before it
     /// sleeps.
-    pub(crate) fn is_pending(&self) -> bool {
+    pub(crate) fn needs_exchange(&self) -> bool {
         !self.pending.report.is_empty() || self.flags.has_updates.get()
     }
 
@@ -222,11 +222,11 @@ impl<P: Primitives> BudgetClient<P> {
     /// there is none. `has_queued`: the worker has queued requests, so that it takes over from a
     /// worker that does not use the budget at the time of the next grant.
     pub(crate) fn next_deadline(&self, has_queued: bool) -> Option<Time> {
-        if self.is_pending() {
+        if self.needs_exchange() {
             return Some(Time::ZERO);
         }
-        let due = Some(self.pending.due).filter(|due| *due != Time::NEVER)?;
-        if self.flags.has_deadline.get() {
+        let due = Some(self.pending.next_budget_deadline).filter(|due| *due != Time::NEVER)?;
+        if self.flags.is_deadline_keeper.get() {
             return Some(due);
         }
         has_queued.then(|| due + TAKEN_OVER_AFTER)
@@ -235,22 +235,22 @@ impl<P: Primitives> BudgetClient<P> {
     /// Takes the budget, with the state of its observation, if this worker is its only user and the
     /// borrower has returned all grants; otherwise returns `None`. `in_flight`: dispatched requests
     /// of the worker that have not completed.
-    pub(crate) fn take_settled(
+    pub(crate) fn take_budget_if_settled(
         &mut self,
         borrower: &Borrower,
         in_flight: u32,
-    ) -> Option<(Box<Recorded<StoreBudget>>, Observation)> {
-        if self.is_pending() {
+    ) -> Option<(Box<Recorded<StoreBudget>>, SamplingState)> {
+        if self.needs_exchange() {
             return None;
         }
-        self.state.try_with(|state| state.take_settled(self.me, borrower, in_flight)).flatten()
+        self.state.try_with(|state| state.take_budget_if_settled(self.me, borrower, in_flight)).flatten()
     }
 
     /// Ends the membership if the worker has no grants to fetch. Returns true if it has ended.
     /// Blocks until the lock is free: no other event would repeat the call.
-    pub(crate) fn leave(&mut self) -> bool {
+    pub(crate) fn try_leave(&mut self) -> bool {
         let (worker, to_wake) = (self.me, &mut self.pending.to_wake);
-        self.has_left = self.state.with(|state| state.leave(worker, to_wake));
+        self.has_left = self.state.with(|state| state.try_leave(worker, to_wake));
         self.wake_others();
         self.has_left
     }

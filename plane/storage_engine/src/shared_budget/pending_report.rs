@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use suimon_ports::Waker;
 use suimon_quantity::Time;
-use suimon_storage_qos::{Borrower, LoanReport};
+use suimon_storage_qos::{Borrower, WorkerReport};
 
 /// Report and other data that a worker keeps between its exchanges with a budget.
 pub(crate) struct PendingReport {
     /// Report of the worker's borrower that was not passed to the budget yet.
-    pub(crate) report: LoanReport,
+    pub(crate) report: WorkerReport,
     /// Empty report, kept for reuse of its memory.
-    spent: LoanReport,
+    spent: WorkerReport,
     /// Time of the budget's next grant or observation, as of the last exchange.
-    pub(crate) due: Time,
+    pub(crate) next_budget_deadline: Time,
     /// Wakers of workers with grants or changes to fetch, to be called after the lock is released.
     pub(crate) to_wake: Vec<Arc<dyn Waker>>,
 }
 
 impl Default for PendingReport {
     fn default() -> Self {
-        let (report, spent_report) = (LoanReport::default(), LoanReport::default());
-        Self { report, spent: spent_report, due: Time::NEVER, to_wake: Vec::new() }
+        let (report, spent_report) = (WorkerReport::default(), WorkerReport::default());
+        Self { report, spent: spent_report, next_budget_deadline: Time::NEVER, to_wake: Vec::new() }
     }
 }
 
@@ -48,13 +48,13 @@ impl PendingReport {
         &mut self,
         now: Time,
         borrower: Option<&mut Borrower>,
-    ) -> (LoanReport, &mut Vec<Arc<dyn Waker>>) {
+    ) -> (WorkerReport, &mut Vec<Arc<dyn Waker>>) {
         if let Some(borrower) = borrower {
-            borrower.set_settling(true);
+            borrower.set_draining(true);
             self.collect(now, borrower);
         }
         let mut last = core::mem::take(&mut self.report);
-        last.loan_demand.clear();
+        last.queued_requests.clear();
         last.loan_requests.clear();
         (last, &mut self.to_wake)
     }

@@ -9,7 +9,7 @@ use suimon_ports::Waker;
 use suimon_quantity::{Time, WorkerId};
 use suimon_recording::Recorded;
 use suimon_storage_qos::{
-    Borrower, Change, DiskFlow, DiskSlot, GRANT_AGE_MAX, GrantKind, LoanReport, Return, SAMPLE,
+    Borrower, ConfigStep, DiskQosStatus, DiskSlot, GRANT_AGE_MAX, GrantKind, WorkerReport, ReturnedGrant, SAMPLE_INTERVAL,
     StoreBudget, StoreEvent, WorkerGrant,
 };
 
@@ -30,7 +30,7 @@ pub(crate) struct MemberFlags<F> {
     pub(crate) has_updates: F,
     /// True for the worker that made the last exchange. It must wake up for the budget's next
     /// deadline.
-    pub(crate) has_deadline: F,
+    pub(crate) is_deadline_keeper: F,
 }
 
 /// Worker that has disks of the store.
@@ -62,11 +62,11 @@ impl<F: Flag> Member<F> {
 
 /// State of the periodic sampling of delivered operations.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Observation {
+pub(crate) struct SamplingState {
     /// Time of the last sample.
-    pub(crate) time: Time,
+    pub(crate) sampled_at: Time,
     /// True if a request was submitted to the store since the last sample.
-    pub(crate) is_used: bool,
+    pub(crate) has_new_requests: bool,
 }
 
 /// Budget of a store with its members.
@@ -75,12 +75,12 @@ pub(crate) struct BudgetState<F> {
     budget: Option<Box<Recorded<StoreBudget>>>,
     members: BTreeMap<WorkerId, Member<F>>,
     /// Changes of the store that the next exchange applies to the budget.
-    changes: Vec<Change>,
+    changes: Vec<ConfigStep>,
     keeper: Option<WorkerId>,
     /// Latest time of an exchange. The times of exchanges are not monotonic, because the members'
     /// rounds begin at different times.
     now: Time,
-    observation: Observation,
+    observation: SamplingState,
     /// Time of the last check for absent workers.
     checked: Time,
 }
@@ -88,7 +88,7 @@ pub(crate) struct BudgetState<F> {
 impl<F: Flag> BudgetState<F> {
     /// Creates the state of a budget without members. `observation` is that of the scheduler before
     /// it became the budget.
-    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>, observation: Observation) -> Self {
+    pub(crate) fn new(now: Time, budget: Recorded<StoreBudget>, observation: SamplingState) -> Self {
         Self {
             budget: Some(Box::new(budget)),
             members: BTreeMap::new(),
@@ -118,7 +118,7 @@ impl<F: Flag> BudgetState<F> {
     }
 
     /// Removes a worker. Returns false, with nothing changed, if it has grants to fetch.
-    pub(crate) fn leave(&mut self, worker: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
+    pub(crate) fn try_leave(&mut self, worker: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
         if self.members.get(&worker).is_some_and(|member| !member.grants.is_empty()) {
             return false;
         }
@@ -128,7 +128,7 @@ impl<F: Flag> BudgetState<F> {
 
     /// Removes a worker. Grants that it has not fetched are returned to the budget.
     pub(crate) fn remove(&mut self, worker: WorkerId, to_wake: &mut Vec<Arc<dyn Waker>>) {
-        self.remove_with(worker, &LoanReport::default(), to_wake);
+        self.remove_with(worker, &WorkerReport::default(), to_wake);
     }
 
     /// Removes a worker after applying its last report. All others are notified if one of them must
@@ -136,7 +136,7 @@ impl<F: Flag> BudgetState<F> {
     fn remove_with(
         &mut self,
         worker: WorkerId,
-        last: &LoanReport,
+        last: &WorkerReport,
         to_wake: &mut Vec<Arc<dyn Waker>>,
     ) {
         let Some(member) = self.members.remove(&worker) else { return };
@@ -151,7 +151,7 @@ impl<F: Flag> BudgetState<F> {
                 budget.handle_report(self.now, worker, &returned(*grant));
             }
             let before = budget.in_flight();
-            budget.handle_ended(self.now, worker);
+            budget.handle_worker_ended(self.now, worker);
             is_news |= budget.in_flight() != before;
         }
         if is_news {
@@ -177,7 +177,7 @@ impl<F: Flag> BudgetState<F> {
     /// Adds changes for the next exchange. Returns false if there is no budget any more. Notifies
     /// all members: a worker that is leaving the store receives no command about the change, and
     /// cannot leave before it has fetched what it was notified of.
-    pub(crate) fn apply(&mut self, changes: &[Change], to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
+    pub(crate) fn add_changes(&mut self, changes: &[ConfigStep], to_wake: &mut Vec<Arc<dyn Waker>>) -> bool {
         if self.budget.is_none() {
             return false;
         }
@@ -207,14 +207,14 @@ impl<F: Flag> BudgetState<F> {
             if !pending.report.is_empty() {
                 budget.handle_report(latest, worker, &pending.report);
                 pending.report.clear();
-                self.observation.is_used = true;
+                self.observation.has_new_requests = true;
             }
             if !self.grant(now, worker, borrower, &mut pending.to_wake) {
                 break;
             }
         }
         let events = self.observe();
-        pending.due = self.due();
+        pending.next_budget_deadline = self.due();
         self.keep(worker);
         events
     }
@@ -252,7 +252,7 @@ impl<F: Flag> BudgetState<F> {
         self.checked = latest;
         for (&worker, member) in self.members.iter().filter(|(worker, _)| **worker != caller) {
             if latest >= member.last_seen + ABSENT_AFTER && budget.has_grants(worker) {
-                budget.handle_absent(latest, worker);
+                budget.handle_worker_absent(latest, worker);
             }
         }
     }
@@ -271,7 +271,7 @@ impl<F: Flag> BudgetState<F> {
         while let Some(grant) = budget.poll_grant(self.now) {
             if grant.worker == worker {
                 // A refused loan request is reported again in the next round.
-                has_own |= !matches!(grant.of, GrantKind::Refused(_));
+                has_own |= !matches!(grant.kind, GrantKind::QueuedRequestRefused(_));
                 borrower.handle_grant(now, grant);
             } else if let Some(member) = self.members.get_mut(&grant.worker) {
                 member.post(self.now, grant, to_wake);
@@ -283,17 +283,17 @@ impl<F: Flag> BudgetState<F> {
     }
 
     fn is_busy(&self) -> bool {
-        self.observation.is_used
+        self.observation.has_new_requests
             || self.budget.as_ref().is_some_and(|budget| budget.in_flight() > 0)
     }
 
     /// Samples the delivered operations if a sample is due. Returns the resulting events.
     fn observe(&mut self) -> Vec<StoreEvent> {
         let latest = self.now;
-        if latest < self.observation.time + SAMPLE || !self.is_busy() {
+        if latest < self.observation.sampled_at + SAMPLE_INTERVAL || !self.is_busy() {
             return Vec::new();
         }
-        self.observation = Observation { time: latest, is_used: false };
+        self.observation = SamplingState { sampled_at: latest, has_new_requests: false };
         self.budget.as_mut().map_or_else(Vec::new, |budget| budget.observe(latest))
     }
 
@@ -301,7 +301,7 @@ impl<F: Flag> BudgetState<F> {
     /// [`Time::NEVER`] if there is none.
     fn due(&self) -> Time {
         let grants = self.budget.as_ref().and_then(|budget| budget.next_deadline());
-        let observation = self.is_busy().then_some(self.observation.time + SAMPLE);
+        let observation = self.is_busy().then_some(self.observation.sampled_at + SAMPLE_INTERVAL);
         grants.into_iter().chain(observation).min().unwrap_or(Time::NEVER)
     }
 
@@ -312,27 +312,27 @@ impl<F: Flag> BudgetState<F> {
             return;
         }
         if let Some(former) = former.and_then(|former| self.members.get(&former)) {
-            former.flags.has_deadline.set(false);
+            former.flags.is_deadline_keeper.set(false);
         }
         if let Some(member) = self.members.get(&worker) {
-            member.flags.has_deadline.set(true);
+            member.flags.is_deadline_keeper.set(true);
         }
     }
 
     /// Takes the budget, with the state of its observation, if the worker is its only user and all
     /// grants are returned ([`StoreBudget::is_settled`]). `in_flight`: dispatched requests of the
     /// worker that have not completed.
-    pub(crate) fn take_settled(
+    pub(crate) fn take_budget_if_settled(
         &mut self,
         worker: WorkerId,
         borrower: &Borrower,
         in_flight: u32,
-    ) -> Option<(Box<Recorded<StoreBudget>>, Observation)> {
+    ) -> Option<(Box<Recorded<StoreBudget>>, SamplingState)> {
         let is_alone = self.members.len() == 1
             && self.members.get(&worker).is_some_and(|member| member.grants.is_empty())
             && self.changes.is_empty();
         let budget =
-            self.budget.take_if(|budget| is_alone && budget.is_settled(borrower, in_flight));
+            self.budget.take_if(|budget| is_alone && budget.is_drained(borrower, in_flight));
         budget.map(|budget| (budget, self.observation))
     }
 
@@ -347,7 +347,7 @@ impl<F: Flag> BudgetState<F> {
         &self,
         now: Time,
         slots: &[DiskSlot],
-        flows: &mut Vec<DiskFlow>,
+        flows: &mut Vec<DiskQosStatus>,
     ) -> bool {
         let Some(budget) = &self.budget else { return false };
         let latest = self.now.max(now);
@@ -360,15 +360,15 @@ impl<F: Flag> BudgetState<F> {
     #[cfg(test)]
     pub(crate) fn unfetched_grants(&self, worker: WorkerId) -> u32 {
         let grants = self.members.get(&worker).into_iter().flat_map(|member| &member.grants);
-        let count = |(_, grant): &(Time, WorkerGrant)| match grant.of {
-            GrantKind::Waiting(requests) => requests,
+        let count = |(_, grant): &(Time, WorkerGrant)| match grant.kind {
+            GrantKind::QueuedRequests(requests) => requests,
             _ => 1,
         };
         grants.map(count).sum()
     }
 
     /// Flushes the recording of the scheduler.
-    pub(crate) fn flush(&mut self) {
+    pub(crate) fn flush_recording(&mut self) {
         if let Some(budget) = &mut self.budget {
             budget.flush();
         }
@@ -376,14 +376,14 @@ impl<F: Flag> BudgetState<F> {
 }
 
 /// Returns the report by which a grant to a worker that has left the store is returned.
-fn returned(grant: WorkerGrant) -> LoanReport {
-    let requests = match grant.of {
-        GrantKind::Waiting(requests) => requests,
-        GrantKind::Ahead(_) => 1,
-        GrantKind::Nothing | GrantKind::Refused(_) => 0,
+fn returned(grant: WorkerGrant) -> WorkerReport {
+    let requests = match grant.kind {
+        GrantKind::QueuedRequests(requests) => requests,
+        GrantKind::Loan(_) => 1,
+        GrantKind::LoanRefused | GrantKind::QueuedRequestRefused(_) => 0,
     };
-    let grant_return = Return { disk: grant.disk, requests, cost: 0, bytes: 0 };
-    LoanReport { returns: vec![grant_return], ..LoanReport::default() }
+    let grant_return = ReturnedGrant { disk: grant.disk, requests, cost: 0, bytes: 0 };
+    WorkerReport { returned_grants: vec![grant_return], ..WorkerReport::default() }
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use std::sync::mpsc::channel;
 
 use suimon_quantity::{DiskId, Iops};
 use suimon_storage_qos::{
-    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, Next, Proposal, Store, StoreSpec,
-    Submitted,
+    Capacity, Completion, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Proposal, Store, StoreSpec,
+    SubmitOutcome,
 };
 
 use super::*;
 use crate::shared_budget::sync::{Lock, Primitives};
-use crate::shared_budget::{BudgetClient, read_flows};
+use crate::shared_budget::{BudgetMembership, read_flows};
 
 const NOW: Time = Time::from_ns(1 << 40);
 const MS: Duration = Duration::from_millis(1);
@@ -47,7 +47,7 @@ impl Waker for CountingWaker {
 
 /// Worker with one disk, whose slot has the number of the worker.
 struct Worker {
-    client: BudgetClient<CountingPrimitives>,
+    client: BudgetMembership<CountingPrimitives>,
     own: Borrower,
     disk: DiskSlot,
     waker: Arc<CountingWaker>,
@@ -56,17 +56,17 @@ struct Worker {
 impl Worker {
     fn join(state: &State, number: u16) -> Self {
         let waker = Arc::new(CountingWaker::default());
-        let client = BudgetClient::join(state, WorkerId(number), Some(Arc::clone(&waker) as _));
+        let client = BudgetMembership::join(state, WorkerId(number), Some(Arc::clone(&waker) as _));
         let mut borrower = Borrower::new(StoreSpec::default().normalization, 64);
         let disk = DiskSlot(number.into());
         borrower.add(disk);
-        borrower.set_settling(true);
+        borrower.set_draining(true);
         Self { client, own: borrower, disk, waker }
     }
 
     fn submit(&mut self, now: Time, requests: u32) {
         for tag in 0..requests {
-            assert_eq!(self.own.submit(now, self.disk, 4096, tag), Ok(Submitted::Queued));
+            assert_eq!(self.own.submit(now, self.disk, 4096, tag), Ok(SubmitOutcome::Queued));
         }
     }
 
@@ -74,7 +74,7 @@ impl Worker {
     fn exchange(&mut self, now: Time) -> u32 {
         self.client.exchange(now, &mut self.own);
         let mut dispatched = 0;
-        while let Next::Dispatch { .. } = self.own.poll(now) {
+        while let NextAction::Dispatch { .. } = self.own.poll(now) {
             dispatched += 1;
         }
         dispatched
@@ -92,15 +92,15 @@ impl Worker {
 fn budget(max_iops: u64, depth: u32) -> State {
     let spec = StoreSpec { depth_min: depth, depth_max: depth, ..StoreSpec::default() };
     let mut borrower = Borrower::new(spec.normalization, 64);
-    let mut scheduler = Recorded::scheduler(None, (NOW, "0"), spec);
+    let mut scheduler = Recorded::record_scheduler(None, (NOW, "0"), spec);
     let mut store = Store::new(Capacity::Declared(1_000_000));
     let limits = Limits { max_iops: Iops::new(max_iops), ..Limits::default() };
-    let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits));
-    for change in store.propose(&[disk(0), disk(1), disk(2)], false).unwrap() {
+    let disk = |disk| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits));
+    for change in store.apply(&[disk(0), disk(1), disk(2)], false).unwrap() {
         scheduler.apply(NOW, change);
     }
-    let budget = scheduler.share(NOW, WorkerId(0), &mut borrower);
-    let observation = Observation { time: NOW, is_used: false };
+    let budget = scheduler.into_shared_budget(NOW, WorkerId(0), &mut borrower);
+    let observation = SamplingState { sampled_at: NOW, has_new_requests: false };
     Arc::new(Mutex::new(BudgetState::new(NOW, budget, observation)))
 }
 
@@ -181,8 +181,8 @@ fn a_worker_that_ends_leaves_the_budget_with_its_grants() {
         first.complete(NOW, dispatched);
     }
     first.exchange(NOW);
-    assert_eq!((in_flight(&state), first.own.is_settled()), (0, true));
-    assert!(first.client.take_settled(&first.own, 0).is_some(), "it is the only user");
+    assert_eq!((in_flight(&state), first.own.is_drained()), (0, true));
+    assert!(first.client.take_budget_if_settled(&first.own, 0).is_some(), "it is the only user");
 }
 
 #[test]
@@ -191,11 +191,11 @@ fn changes_wake_a_worker_that_leaves_the_store() {
     let mut worker = Worker::join(&state, 0);
     worker.exchange(NOW);
     let mut to_wake = Vec::new();
-    assert!(state.with(|budget_state| budget_state.apply(&[Change::Cap(None)], &mut to_wake)));
-    assert!(worker.client.is_pending());
+    assert!(state.with(|budget_state| budget_state.add_changes(&[ConfigStep::SetCap(None)], &mut to_wake)));
+    assert!(worker.client.needs_exchange());
     assert_eq!(to_wake.len(), 1, "it sleeps, and receives no command");
     worker.exchange(NOW);
-    assert!(worker.client.leave());
+    assert!(worker.client.try_leave());
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_worker_leaves_while_another_one_holds_the_lock() {
         });
     });
     is_locked.recv().unwrap();
-    let leaver = std::thread::spawn(move || worker.client.leave());
+    let leaver = std::thread::spawn(move || worker.client.try_leave());
     release.send(()).unwrap();
     assert!(leaver.join().unwrap(), "no later event repeats the attempt");
     holder.join().unwrap();
@@ -229,7 +229,7 @@ fn a_worker_yields_after_several_failed_attempts() {
     let before = YIELDS.get();
     for _ in 0..20 {
         assert_eq!(worker.exchange(NOW), 0);
-        assert!(worker.client.is_pending(), "it does not sleep");
+        assert!(worker.client.needs_exchange(), "it does not sleep");
     }
     let yields = YIELDS.get() - before;
     assert!((1..20).contains(&yields), "{yields} of 20: the first attempts do not yield");
@@ -240,7 +240,7 @@ fn a_worker_yields_after_several_failed_attempts() {
     assert_eq!(YIELDS.get() - before, yields);
 }
 
-fn view(state: &State, disk: DiskSlot) -> DiskFlow {
+fn view(state: &State, disk: DiskSlot) -> DiskQosStatus {
     state.with(|budget_state| budget_state.budget().unwrap().view(NOW, disk).unwrap())
 }
 
@@ -258,7 +258,7 @@ fn a_worker_that_ends_frees_the_depth_of_the_device_and_notifies_others() {
     let disk = first.disk;
     drop(first);
     assert_eq!(second.waker.0.load(Ordering::Relaxed), wakes + 1);
-    assert!(second.client.is_pending(), "an exchange is due");
+    assert!(second.client.needs_exchange(), "an exchange is due");
     assert_eq!(second.exchange(NOW), 4);
     assert_eq!((in_flight(&state), view(&state, disk).in_flight), (4, 0));
 }
@@ -282,11 +282,11 @@ fn the_last_report_of_a_worker_that_ends_is_not_lost() {
     let disk = first.disk;
     drop(first);
     let flow = view(&state, disk);
-    assert_eq!((flow.done.delivered, flow.waiting, flow.in_flight), (2, 0, 0));
-    assert!(second.client.is_pending());
+    assert_eq!((flow.counters.delivered_operations, flow.waiting, flow.in_flight), (2, 0, 0));
+    assert!(second.client.needs_exchange());
     second.exchange(NOW);
     assert_eq!(in_flight(&state), 0);
-    assert!(second.client.take_settled(&second.own, 0).is_some());
+    assert!(second.client.take_budget_if_settled(&second.own, 0).is_some());
 }
 
 /// The report is not collected from the borrower yet. It includes the loans, which are refunded.
@@ -294,21 +294,21 @@ fn the_last_report_of_a_worker_that_ends_is_not_lost() {
 fn a_worker_that_ends_returns_its_loans() {
     let state = budget(100, 4);
     let mut worker = Worker::join(&state, 0);
-    worker.own.set_settling(false);
+    worker.own.set_draining(false);
     worker.submit(NOW, 1);
     assert_eq!(worker.exchange(NOW), 1);
     worker.complete(NOW, 1);
     worker.exchange(NOW);
     assert_eq!(in_flight(&state), 1, "a loan");
-    let demanded = view(&state, worker.disk).done.demanded;
+    let demanded = view(&state, worker.disk).counters.demanded_operations;
     let (borrower, disk) = (&mut worker.own, worker.disk);
     worker.client.end(borrower);
     let flow = view(&state, disk);
-    assert_eq!((in_flight(&state), flow.done.demanded), (0, demanded - 1), "it is refunded");
+    assert_eq!((in_flight(&state), flow.counters.demanded_operations), (0, demanded - 1), "it is refunded");
     let state_of = state.with(|budget_state| budget_state.members.len());
     assert_eq!(state_of, 0);
     drop(worker);
-    assert_eq!(view(&state, disk).done.demanded, demanded - 1, "once");
+    assert_eq!(view(&state, disk).counters.demanded_operations, demanded - 1, "once");
 }
 
 #[test]

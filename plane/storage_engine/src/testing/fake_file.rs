@@ -86,14 +86,14 @@ impl DiskFile for FakeFile {
             is_direct: self.is_direct,
             alignment: 1,
             is_block_device: false,
-            can_punch: self.can_punch,
+            can_punch_holes: self.can_punch,
             id: None,
         }
     }
     fn flush_failure(&self) -> Option<&FlushFailure> {
         Some(&self.flush_failure)
     }
-    fn drop_cached(&self) -> io::Result<()> {
+    fn drop_page_cache(&self) -> io::Result<()> {
         self.dropped_from_cache.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use suimon_image::ImageFile;
 use suimon_image::testing::LoggedChange as Change;
 use suimon_ports::{
-    ArmResult, DiskFile, FileCompletion, FileIo, FileRequest, FileSlot, PayloadPart,
+    ArmResult, DiskFile, FileCompletion, FileIo, FileRequest, FileSlot, PayloadRange,
 };
 
 use crate::testing::fake_file::FakeFile;
@@ -167,9 +167,9 @@ impl FakeIo {
         let memory = self.file(pending.file).memory();
         match &pending.effect {
             Effect::Nothing | Effect::Unsupported | Effect::Flush => Vec::new(),
-            Effect::ReadBytes { offset, len } => memory.padded(*offset, *len),
+            Effect::ReadBytes { offset, len } => memory.read_padded(*offset, *len),
             Effect::ReadInto { offset, payloads, tag, from: start, len } => {
-                let content = memory.padded(*offset, *len);
+                let content = memory.read_padded(*offset, *len);
                 payloads.lock().unwrap()[*tag as usize][*start..*start + *len]
                     .copy_from_slice(&content);
                 Vec::new()
@@ -197,7 +197,7 @@ impl FakeIo {
     }
 }
 
-fn payloads(part: &PayloadPart<'_>) -> Payloads {
+fn payloads(part: &PayloadRange<'_>) -> Payloads {
     Arc::clone(part.payloads.downcast_ref::<Payloads>().unwrap())
 }
 
@@ -231,15 +231,15 @@ impl FileIo for FakeIo {
             return false;
         }
         let effect = match op {
-            FileRequest::Read { offset, to } => Effect::ReadInto {
+            FileRequest::Read { offset, destination: to } => Effect::ReadInto {
                 offset,
                 payloads: payloads(&to),
                 tag: to.tag,
-                from: to.from as usize,
+                from: to.offset as usize,
                 len: to.len as usize,
             },
-            FileRequest::Write { offset, from, is_durable } => {
-                let (start, len) = (from.from as usize, from.len as usize);
+            FileRequest::Write { offset, source: from, is_durable } => {
+                let (start, len) = (from.offset as usize, from.len as usize);
                 let payloads = payloads(&from);
                 let bytes =
                     payloads.lock().unwrap()[from.tag as usize][start..start + len].to_vec();
@@ -284,7 +284,7 @@ impl FileIo for FakeIo {
     fn submit_queued(&mut self) -> io::Result<()> {
         Ok(())
     }
-    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+    fn poll_completions(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         if self.faults.lock().unwrap().is_stalled {
             return 0;
         }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
 
-use suimon_ports::{ArmResult, DiskOutcome, DiskQueue, DiskRequest, PortFault};
+use suimon_ports::{ArmResult, DiskOutcome, DiskQueue, DiskRequest, QueueFault};
 
 /// Payload buffers, indexed by the request's tag.
 pub type Payloads = Arc<Mutex<Vec<Vec<u8>>>>;
@@ -21,7 +21,7 @@ pub struct Client {
     /// Completions (tag, outcome) that are not published yet.
     unpublished: Vec<(u32, DiskOutcome)>,
     /// Fault with which the queue fails after its requests were delivered.
-    pub fault: Option<PortFault>,
+    pub fault: Option<QueueFault>,
     /// True if the queue rejects [`DiskQueue::reclaim`].
     pub refuses_reclaim: bool,
     /// Number of further calls of [`DiskQueue::release_unused`] that report remaining unused
@@ -65,10 +65,10 @@ impl FakeQueue {
 }
 
 impl DiskQueue for FakeQueue {
-    fn tags(&self) -> u32 {
+    fn in_flight_max(&self) -> u32 {
         self.payloads.lock().unwrap().len() as u32
     }
-    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, PortFault> {
+    fn receive(&mut self, max: usize, requests: &mut Vec<DiskRequest>) -> Result<usize, QueueFault> {
         let mut client = self.client.lock().unwrap();
         let count = client.requests.len().min(max);
         requests.extend(client.requests.drain(..count));
@@ -84,7 +84,7 @@ impl DiskQueue for FakeQueue {
     fn complete(&mut self, tag: u32, outcome: DiskOutcome) {
         self.client.lock().unwrap().unpublished.push((tag, outcome));
     }
-    fn reclaim(&mut self, request: DiskRequest) -> bool {
+    fn requeue(&mut self, request: DiskRequest) -> bool {
         let mut client = self.client.lock().unwrap();
         if !client.refuses_reclaim {
             client.requests.push_front(request);
@@ -94,7 +94,7 @@ impl DiskQueue for FakeQueue {
     fn redelivers_after_drop(&self) -> bool {
         self.redelivers
     }
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         let mut client = self.client.lock().unwrap();
         let unpublished = std::mem::take(&mut client.unpublished);
         client.completions.extend(unpublished);
@@ -111,7 +111,7 @@ impl DiskQueue for FakeQueue {
     fn is_polled_by_fd(&self) -> bool {
         self.is_polled_by_fd
     }
-    fn release_unused(&mut self) -> bool {
+    fn release_unused_buffers(&mut self) -> bool {
         let mut client = self.client.lock().unwrap();
         client.release_calls += 1;
         client.unused_buffers = client.unused_buffers.saturating_sub(1);

@@ -1,11 +1,11 @@
 //! Kinds of images with which tests run.
 
 use suimon_image::testing::MemoryFile;
-use suimon_image::{DiskGeometry, Image, Linear, RedoChanges};
+use suimon_image::{DiskGeometry, Image, LinearImage, RedoChanges};
 use suimon_vhd::{
     Access, CreateParameters, NewVhd, OpenOptions, Parent, SizeEncoding, SizeSource, Vhd,
 };
-use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
+use suimon_vhdx::{Guid, NewVhdx, ParentLocator, Vhdx, WriteGuids};
 
 use crate::testing::requests::SIZE;
 
@@ -52,8 +52,8 @@ fn create_raw() -> MemoryFile {
 
 fn open_raw(_: &MemoryFile) -> Box<dyn Image> {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = DiskGeometry { size: SIZE, logical_sector, physical_sector, block: 0 };
-    Box::new(Linear::new(shape, 0, false))
+    let shape = DiskGeometry { size_bytes: SIZE, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+    Box::new(LinearImage::new(shape, 0, false))
 }
 
 fn create_vhd() -> MemoryFile {
@@ -63,7 +63,7 @@ fn create_vhd() -> MemoryFile {
 fn create_child_vhd() -> MemoryFile {
     let parent = Parent {
         unique_id: [8; 16],
-        modified: 1,
+        modified_s_since_2000: 1,
         name: "parent.vhd".to_owned(),
         locators: Vec::new(),
     };
@@ -73,7 +73,7 @@ fn create_child_vhd() -> MemoryFile {
 fn new_vhd(disk: CreateParameters) -> MemoryFile {
     let file = MemoryFile::default();
     let size_encoding = SizeEncoding::Exact;
-    let new = NewVhd { disk, size: SIZE, size_encoding, unique_id: [7; 16], created: 1 };
+    let new = NewVhd { disk, size: SIZE, size_encoding, unique_id: [7; 16], created_s_since_2000: 1 };
     new.create(&file).unwrap();
     file
 }
@@ -103,7 +103,7 @@ fn create_child_vhdx() -> MemoryFile {
     created(&new_vhdx(Some(locator.with_relative_path(r".\parent.vhdx"))))
 }
 
-fn created(new: &NewImage) -> MemoryFile {
+fn created(new: &NewVhdx) -> MemoryFile {
     let file = MemoryFile::default();
     new.create(&file).unwrap();
     file
@@ -111,12 +111,12 @@ fn created(new: &NewImage) -> MemoryFile {
 
 /// Returns the parameters of a dynamic VHDX, with this parent if there is one.
 #[must_use]
-pub fn new_vhdx(parent: Option<ParentLocator>) -> NewImage {
-    NewImage {
+pub fn new_vhdx(parent: Option<ParentLocator>) -> NewVhdx {
+    NewVhdx {
         size: SIZE,
         block_bytes: 1 << 20,
-        logical_sector: 512,
-        physical_sector: 4096,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
         is_fixed: false,
         parent,
         file_write: Guid::new(1),

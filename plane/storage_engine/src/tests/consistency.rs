@@ -8,7 +8,7 @@ use suimon_image::testing::{Crash, MemoryFile, WriteOutcome};
 use suimon_ports::{DiskOp, DiskOutcome};
 
 use crate::StorageNotice;
-use crate::engine::notices::FullChange;
+use crate::engine::notices::SpaceChange;
 use crate::testing::fake_io::FaultInjection;
 use crate::testing::image_kinds::{CHILDREN, KINDS, Kind};
 use crate::testing::random_numbers::RandomNumbers;
@@ -31,7 +31,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
         }
         if turn % 40 == 39 {
             let ops = bench.file.memory().log();
-            let crash = Crash { before: &before, ops: &ops, started: ops.len() };
+            let crash = Crash { before: &before, changes: &ops, started_count: ops.len() };
             for _ in 0..4 {
                 let unsynced = crash.unflushed_count();
                 let fate = |random: &mut RandomNumbers| match random.below(3) {
@@ -44,7 +44,7 @@ fn run(kind: Kind, seed: u64, capacity: usize) {
                 for at in (1..unsynced).rev() {
                     order.swap(at, model.random.below(at as u64 + 1) as usize);
                 }
-                model.check_crash(kind, crash.file(&order, &fates));
+                model.check_crash(kind, crash.content_after(&order, &fates));
             }
         }
     }
@@ -134,6 +134,6 @@ fn a_full_file_system_is_reported_as_no_space() {
         let outcome = bench.run(WRITE, range(0, 4096), vec![7; 4096]);
         assert_eq!(outcome, DiskOutcome::NoSpace, "{}", kind.name);
         let notices = bench.notices();
-        assert!(matches!(&notices[..], [StorageNotice::DiskFull { change: FullChange::Full, .. }]));
+        assert!(matches!(&notices[..], [StorageNotice::DiskSpaceChange { change: SpaceChange::Full, .. }]));
     }
 }

@@ -98,7 +98,7 @@ impl Model {
             DiskOp::Write { .. } => Some(Some(byte)),
             DiskOp::WriteZeroes { .. } => Some(Some(0)),
             DiskOp::Discard => Some(None),
-            DiskOp::Read | DiskOp::Flush | DiskOp::Status { .. } => None,
+            DiskOp::Read | DiskOp::Flush | DiskOp::AllocationStatus { .. } => None,
         };
         if let Some(change) = change {
             for sector in self.sectors(range) {
@@ -132,7 +132,7 @@ impl Model {
             DiskOp::Discard => {
                 self.sectors(range).iter_mut().for_each(|sector| sector.answered += 1);
             }
-            DiskOp::Flush | DiskOp::Status { .. } => {}
+            DiskOp::Flush | DiskOp::AllocationStatus { .. } => {}
         }
     }
 

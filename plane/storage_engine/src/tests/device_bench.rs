@@ -9,21 +9,21 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use suimon_image::{ByteRange, DiskGeometry, Linear};
-use suimon_image_files::{DiskLayer, DiskSpec};
+use suimon_image::{ByteRange, DiskGeometry, LinearImage};
+use suimon_image_files::{DiskLayer, LayerStack};
 use suimon_ports::testing::NullFile;
 use suimon_ports::{
     ArmResult, DiskFile, DiskOp, DiskRequest, FileCompletion, FileIo, FileRequest, FileSlot,
 };
 use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
 use suimon_storage_qos::{
-    CATCH_UP, Capacity, DiskSlot, Limits, LimitsSource, Normalization, Proposal, Store, StoreSpec,
+    CATCH_UP_WINDOW, Capacity, DiskSlot, Limits, LimitsSource, Normalization, Proposal, Store, StoreSpec,
 };
 
 use crate::queue::QueueKind;
 use crate::testing::fake_queue::{Client, FakeQueue, Payloads};
 use crate::testing::random_numbers::RandomNumbers;
-use crate::{DiskLocation, SharedBudget, StorageEngine};
+use crate::{StoreDiskSlot, SharedBudget, StorageEngine};
 
 pub(crate) const STORE: StoreId = StoreId(7);
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -93,7 +93,7 @@ impl FileIo for DeviceIo {
         let mut device = self.device.lock().unwrap();
         let is_write = matches!(op, FileRequest::Write { .. });
         let bytes = match op {
-            FileRequest::Read { to: part, .. } | FileRequest::Write { from: part, .. } => {
+            FileRequest::Read { destination: part, .. } | FileRequest::Write { source: part, .. } => {
                 let payloads = part.payloads.downcast_ref::<Payloads>().unwrap();
                 device.order.push((Arc::as_ptr(payloads) as usize, part.tag));
                 part.len
@@ -115,7 +115,7 @@ impl FileIo for DeviceIo {
     fn submit_queued(&mut self) -> io::Result<()> {
         Ok(())
     }
-    fn poll_done(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
+    fn poll_completions(&mut self, completions: &mut Vec<FileCompletion>) -> usize {
         let now = self.device.lock().unwrap().now;
         let before = completions.len();
         while let Some(first) = self.pending.first_entry().filter(|first| first.key().0 <= now) {
@@ -241,13 +241,13 @@ impl Bench {
 
     pub(crate) fn propose(&mut self, proposals: &[Proposal]) {
         let now = self.time();
-        for change in self.store.propose(proposals, true).unwrap() {
+        for change in self.store.apply(proposals, true).unwrap() {
             let is_in_budget = self.shared.as_ref().is_some_and(|budget| budget.apply(&[change]));
             for engine in &mut self.engines {
                 if is_in_budget {
-                    engine.follow(now, STORE, change);
+                    engine.handle_budget_change(now, STORE, change);
                 } else {
-                    engine.apply(now, STORE, change);
+                    engine.apply_store_change(now, STORE, change);
                 }
             }
         }
@@ -258,7 +258,7 @@ impl Bench {
     }
 
     pub(crate) fn set_limits(&mut self, disk: u32, limits: Limits) {
-        self.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))]);
+        self.propose(&[Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits))]);
     }
 
     /// Adds a disk whose slot exists in the store already.
@@ -267,8 +267,8 @@ impl Bench {
     }
 
     /// Adds a disk with these images whose slot exists in the store already.
-    pub(crate) fn add_of_spec(&mut self, worker: usize, disk: u32, spec: DiskSpec) {
-        let location = DiskLocation { store: STORE, slot: self.slot(disk) };
+    pub(crate) fn add_of_spec(&mut self, worker: usize, disk: u32, spec: LayerStack) {
+        let location = StoreDiskSlot { store: STORE, slot: self.slot(disk) };
         let number = self.engines[worker].add_disk(spec, Some(location)).unwrap();
         self.disks.insert(disk, (worker, number));
     }
@@ -296,7 +296,7 @@ impl Bench {
         let client = Arc::clone(&queue.client);
         let payloads = Arc::as_ptr(&queue.payloads) as usize;
         let kind = if is_mirror { QueueKind::Mirror } else { QueueKind::Ring };
-        let queue = self.engines[worker].insert_queue(number, Box::new(queue), kind).unwrap();
+        let queue = self.engines[worker].add_queue_of_kind(number, Box::new(queue), kind).unwrap();
         let free = (0..load.depth).collect();
         let (asked_tags, answered) = (Vec::new(), 0);
         let load = Some(load);
@@ -434,16 +434,16 @@ impl Bench {
     /// Returns the number of operations by which a disk may exceed `rate` in a window: the burst
     /// amount and one request of `largest` operations.
     pub(crate) fn tolerance(rate: u64, largest: u64) -> f64 {
-        (rate as f64 * CATCH_UP.as_secs_f64()) + largest as f64 + 1.0
+        (rate as f64 * CATCH_UP_WINDOW.as_secs_f64()) + largest as f64 + 1.0
     }
 }
 
-pub(crate) fn spec(disk: u32) -> DiskSpec {
+pub(crate) fn spec(disk: u32) -> LayerStack {
     let (logical_sector, physical_sector) = (512, 4096);
-    let shape = DiskGeometry { size: DISK_BYTES, logical_sector, physical_sector, block: 0 };
-    let image = Box::new(Linear::new(shape, 0, false));
+    let shape = DiskGeometry { size_bytes: DISK_BYTES, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
+    let image = Box::new(LinearImage::new(shape, 0, false));
     let file = Arc::new(NullFile { number: disk, len: DISK_BYTES });
-    DiskSpec { layers: vec![DiskLayer { image, file }] }
+    LayerStack { layers: vec![DiskLayer { image, file }] }
 }
 
 /// Returns the specification of a store that never limits its disks.

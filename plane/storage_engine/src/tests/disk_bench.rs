@@ -4,10 +4,10 @@
 use std::sync::{Arc, Mutex};
 
 use suimon_image::testing::MemoryFile;
-use suimon_image::{ByteRange, DiskGeometry, Image, Linear};
+use suimon_image::{ByteRange, DiskGeometry, Image, LinearImage};
 use suimon_image_files::RecordedImage;
-use suimon_image_files::{DiskLayer, DiskSpec};
-use suimon_ports::testing::MemoryRecords;
+use suimon_image_files::{DiskLayer, LayerStack};
+use suimon_ports::testing::MemoryRedoRecords;
 use suimon_ports::{DiskOp, DiskOutcome, DiskRequest, RedoRecords};
 use suimon_quantity::Time;
 
@@ -55,7 +55,7 @@ impl Bench {
         queue: FakeQueue,
     ) -> Self {
         let image = (kind.open)(&memory);
-        let record = MemoryRecords::default().create("disk", image.identity()).unwrap();
+        let record = MemoryRedoRecords::default().create("disk", image.identity()).unwrap();
         let image = Box::new(RecordedImage::new(image, record));
         Self::with_image(kind, image, memory, seed, capacity, queue)
     }
@@ -77,12 +77,12 @@ impl Bench {
         let layer = DiskLayer { image, file: Arc::clone(&file) as _ };
         let parent = kind.parent.map(|byte| {
             let (logical_sector, physical_sector) = (512, 4096);
-            let shape = DiskGeometry { size: SIZE, logical_sector, physical_sector, block: 0 };
+            let shape = DiskGeometry { size_bytes: SIZE, logical_sector_bytes: logical_sector, physical_sector_bytes: physical_sector, block_bytes: 0 };
             let file = FakeFile::new(MemoryFile::new(vec![byte; SIZE as usize]));
-            DiskLayer { image: Box::new(Linear::new(shape, 0, true)), file }
+            DiskLayer { image: Box::new(LinearImage::new(shape, 0, true)), file }
         });
         let layers = [layer].into_iter().chain(parent).collect();
-        let disk = engine.add_disk(DiskSpec { layers }, None).unwrap();
+        let disk = engine.add_disk(LayerStack { layers }, None).unwrap();
         let (client, payloads) = (Arc::clone(&queue.client), Arc::clone(&queue.payloads));
         let queue = engine.add_queue(disk, Box::new(queue)).unwrap();
         Self { engine, file, disk, queue, client, payloads, faults, now: Time::ZERO }

@@ -1,6 +1,6 @@
 //! Polling of queues: empty queues, queues that fail, and the poll budget of the worker.
 
-use suimon_ports::{DiskOutcome, ExpectedInput, FaultKind, PortFault};
+use suimon_ports::{DiskOutcome, ExpectedInput, FaultKind, QueueFault};
 use suimon_storage_qos::StoreSpec;
 
 use crate::testing::fake_queue::FakeQueue;
@@ -16,7 +16,7 @@ fn a_faulty_queue_is_returned_when_its_requests_have_ended() {
     bench.faults.lock().unwrap().is_stalled = true;
     bench.submit(0, WRITE, range(0, 4096), vec![1; 4096]);
     bench.poll();
-    let fault = PortFault { kind: FaultKind::ProtocolViolation, detail: "its ring".to_owned() };
+    let fault = QueueFault { kind: FaultKind::ProtocolViolation, detail: "its ring".to_owned() };
     bench.client.lock().unwrap().fault = Some(fault);
     bench.submit(1, WRITE, range(4096, 4096), vec![1; 4096]);
     for _ in 0..10 {
@@ -54,7 +54,7 @@ fn the_worker_waits_for_an_empty_queue_and_is_woken() {
     assert_eq!(bench.wait(0), DiskOutcome::Done);
     let counters = bench.engine.counters(bench.disk).unwrap().writes;
     assert_eq!((counters.requests, counters.bytes), (2, 1024));
-    assert!(counters.latency_ns > 0);
+    assert!(counters.latency_sum_ns > 0);
 }
 
 /// A client that receives completions can submit further requests without waking the worker.
@@ -64,10 +64,10 @@ fn a_waiting_queue_is_polled_when_its_client_has_completions() {
     bench.faults.lock().unwrap().is_stalled = true;
     bench.submit(0, WRITE, range(0, 512), vec![1; 512]);
     bench.poll();
-    assert!(!bench.engine.arm() && bench.engine.has_waiting(), "the completion is pending");
+    assert!(!bench.engine.arm() && bench.engine.has_waiting_queues(), "the completion is pending");
     bench.faults.lock().unwrap().is_stalled = false;
     assert_eq!(bench.wait(0), DiskOutcome::Done);
-    assert!(!bench.engine.has_waiting() && bench.engine.expects() == ExpectedInput::Requests);
+    assert!(!bench.engine.has_waiting_queues() && bench.engine.expects() == ExpectedInput::Requests);
     bench.submit(1, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(1), DiskOutcome::Done, "the request completes without a wake-up");
 }
@@ -91,7 +91,7 @@ fn a_queue_polled_by_descriptor_is_polled_when_all_its_requests_have_completed()
         completions += bench.poll().len();
         // The worker waits for the queue while requests are in flight. After the last completion,
         // it polls the queue.
-        assert_eq!(bench.engine.has_waiting(), completions < 2);
+        assert_eq!(bench.engine.has_waiting_queues(), completions < 2);
     }
     bench.submit(2, WRITE, range(0, 512), vec![1; 512]);
     assert_eq!(bench.wait(2), DiskOutcome::Done, "the request completes without a wake-up");
@@ -102,19 +102,19 @@ fn a_queue_polled_by_descriptor_is_polled_when_all_its_requests_have_completed()
 fn a_worker_without_work_polls_a_queue_until_it_sleeps() {
     let mut bench = Bench::new(KINDS[0], 1, 8);
     assert_eq!(bench.run(WRITE, range(0, 512), vec![1; 512]), DiskOutcome::Done);
-    bench.engine.note_busy(false);
+    bench.engine.set_worker_busy(false);
     for _ in 0..5000 {
         bench.poll();
     }
-    assert!(bench.engine.expects() != ExpectedInput::None && !bench.engine.has_waiting());
+    assert!(bench.engine.expects() != ExpectedInput::None && !bench.engine.has_waiting_queues());
     assert!(bench.engine.arm(), "it sleeps");
-    assert!(bench.engine.has_waiting());
+    assert!(bench.engine.has_waiting_queues());
     bench.engine.wake_queue(bench.queue);
-    bench.engine.note_busy(true);
+    bench.engine.set_worker_busy(true);
     for _ in 0..1100 {
         bench.poll();
     }
-    assert!(bench.engine.has_waiting(), "polling an empty queue takes time from other queues");
+    assert!(bench.engine.has_waiting_queues(), "polling an empty queue takes time from other queues");
 }
 
 /// Otherwise, requests that a queue delivers in the same iteration would be queued although there
@@ -126,7 +126,7 @@ fn completions_are_reported_to_the_store_before_queues_are_polled() {
     bench.add_disk(0, 0, limits(0, 0));
     bench.add_client(0, Load::reads(4096, 8));
     bench.run(1000);
-    let in_flight = |engine: &StorageEngine| engine.store_status(STORE).unwrap().in_flight;
+    let in_flight = |engine: &StorageEngine| engine.store_status(STORE).unwrap().in_flight_of_all_workers;
     assert_eq!(in_flight(&bench.engines[0]), 8);
     bench.device().now += MILLISECOND;
     let now = bench.time();

@@ -4,9 +4,9 @@
 use suimon_image::testing::MemoryFile;
 use suimon_image::{ByteRange, Image, ImageFile, Translation};
 use suimon_image_files::RecordedImage;
-use suimon_ports::testing::MemoryRecords;
+use suimon_ports::testing::MemoryRedoRecords;
 use suimon_ports::{DiskOp, DiskOutcome, RedoRecords};
-use suimon_vhdx::NewImage;
+use suimon_vhdx::NewVhdx;
 
 use crate::testing::fake_queue::FakeQueue;
 use crate::testing::image_kinds::{CHILDREN, KINDS, Kind, VHDX, new_vhdx};
@@ -23,8 +23,8 @@ fn all_kinds() -> impl Iterator<Item = Kind> {
 
 /// Creates a disk with a redo record that has room for `record_capacity` changes; without a record
 /// if that is 0.
-fn bench(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> (Bench, MemoryRecords) {
-    let records = MemoryRecords::with_capacity(record_capacity);
+fn bench(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> (Bench, MemoryRedoRecords) {
+    let records = MemoryRedoRecords::with_capacity(record_capacity);
     let memory = (kind.create)();
     let image = (kind.open)(&memory);
     let image = if record_capacity > 0 {
@@ -52,7 +52,7 @@ fn run(kind: Kind, seed: u64, capacity: usize, record_capacity: usize) -> Counts
     run_on(kind, seed, bench, &records)
 }
 
-fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRecords) -> Counts {
+fn run_on(kind: Kind, seed: u64, mut bench: Bench, records: &MemoryRedoRecords) -> Counts {
     let mut model = Model::new(kind, seed);
     let mut durable = 0;
     let mut commits_when_abandoned = None;
@@ -180,17 +180,17 @@ fn zeros_over_many_parts_need_room_for_one_write_only() {
 fn an_image_that_frees_nothing_keeps_what_is_discarded() {
     // A fixed VHDX whose first two blocks are exchanged.
     let memory = MemoryFile::default();
-    let new = NewImage { is_fixed: true, ..new_vhdx(None) };
+    let new = NewVhdx { is_fixed: true, ..new_vhdx(None) };
     new.create(&memory).unwrap();
     let (bat, mut entries) = (3 << 20, [0; 16]);
     memory.read_at(bat, &mut entries).unwrap();
     entries.rotate_left(8);
     memory.write_at(bat, &entries).unwrap();
     let image = (VHDX.open)(&memory);
-    assert!(image.linear_offset().is_none() && image.disk_geometry().block == 0);
-    let record = MemoryRecords::with_capacity(24).create(KEY, image.identity()).unwrap();
+    assert!(image.linear_offset().is_none() && image.disk_geometry().block_bytes == 0);
+    let record = MemoryRedoRecords::with_capacity(24).create(KEY, image.identity()).unwrap();
     let mut image = RecordedImage::new(image, record);
-    let full_range = ByteRange::new(0, image.disk_geometry().size).unwrap();
+    let full_range = ByteRange::new(0, image.disk_geometry().size_bytes).unwrap();
     let mut kept_ranges = Vec::new();
     assert_eq!(image.discard(full_range, &mut kept_ranges).unwrap(), Translation::Ready);
     assert_eq!(kept_ranges, [full_range]);

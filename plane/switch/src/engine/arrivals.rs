@@ -3,10 +3,10 @@
 use suimon_forwarding::{DropReason, PortSlot, Verdict};
 use suimon_frame::{Frame, MacAddr};
 use suimon_quantity::Time;
-use suimon_teaming::{Incoming, IncomingDrop, MemberSlot};
+use suimon_teaming::{IncomingFrame, IncomingDropReason, MemberSlot};
 
-use super::teams::{TeamState, Teams};
-use crate::published::{MemberTableSlot, PortRuntime, Published};
+use super::teams::{TeamState, TeamStates};
+use crate::published::{MemberTableSlot, PortRuntime, PublishedTables};
 
 /// Member of a team that received a batch.
 pub(super) struct ReceivingMember<'a> {
@@ -19,22 +19,22 @@ pub(super) struct ReceivingMember<'a> {
 }
 
 impl<'a> ReceivingMember<'a> {
-    pub(super) fn of(
-        teams: &'a Teams,
-        published: &'a Published,
+    pub(super) fn from_slot(
+        teams: &'a TeamStates,
+        published: &'a PublishedTables,
         member: MemberTableSlot,
     ) -> Option<Self> {
-        let team = teams.get(member.team)?;
-        let port = published.ports.get(member.slot)?;
+        let team = teams.get(member.team_index)?;
+        let port = published.ports.get(member.port_index)?;
         Some(Self { port, team, slot: team.slot(member.member_index) })
     }
 
     /// Returns true if an accepted frame may be delivered to the port in slot `egress`.
     #[inline]
-    pub(super) fn reaches(&self, published: &Published, egress: PortSlot) -> bool {
+    pub(super) fn may_deliver_to(&self, published: &PublishedTables, egress: PortSlot) -> bool {
         let port = published.ports.get(egress.index());
         let slot = self.slot.zip(port);
-        slot.is_some_and(|(slot, port)| self.team.distribution.reaches(slot, port.shared.id))
+        slot.is_some_and(|(slot, port)| self.team.distribution.forwards_to_port(slot, port.shared.id))
     }
 
     /// Checks whether the team accepts frames from this member at all.
@@ -54,7 +54,7 @@ impl<'a> ReceivingMember<'a> {
     #[inline]
     fn is_reflected(&self, now: Time, source: MacAddr) -> bool {
         let is_received_here = self.team.shared.recent_sources.was_sent_recently(source, now);
-        self.team.distribution.is_reflected(&Incoming { source, is_received_here })
+        self.team.distribution.is_reflected(&IncomingFrame { source, is_source_seen_locally: is_received_here })
     }
 
     /// Moves the accepted frames to the front of `frames`, in their order, and counts the others as
@@ -63,7 +63,7 @@ impl<'a> ReceivingMember<'a> {
     pub(super) fn accept(&self, now: Time, frames: &mut [Frame]) -> usize {
         let tally = &self.port.shared.counters;
         if let Err(reason) = self.takes() {
-            tally.drop_rx(reason, frames.len() as u64);
+            tally.count_rx_drop(reason, frames.len() as u64);
             return 0;
         }
         let mut accepted = 0;
@@ -83,14 +83,14 @@ impl<'a> ReceivingMember<'a> {
             }
             accepted += 1;
         }
-        tally.drop_rx(DropReason::Reflected, (frames.len() - accepted) as u64);
+        tally.count_rx_drop(DropReason::Reflected, (frames.len() - accepted) as u64);
         accepted
     }
 
     /// Replaces unicast verdicts by drops where another member receives a copy of the frame from
     /// which it is delivered.
-    pub(super) fn drop_for_other_members(&self, published: &Published, verdicts: &mut [Verdict]) {
-        if !self.team.distribution.depends_on_port() {
+    pub(super) fn drop_frames_of_other_members(&self, published: &PublishedTables, verdicts: &mut [Verdict]) {
+        if !self.team.distribution.filters_by_port() {
             return;
         }
         let mut last = None;
@@ -98,7 +98,7 @@ impl<'a> ReceivingMember<'a> {
             let Verdict::Unicast { egress } = *verdict else { continue };
             let reaches = match last {
                 Some((before, reaches)) if before == egress => reaches,
-                _ => self.reaches(published, egress),
+                _ => self.may_deliver_to(published, egress),
             };
             last = Some((egress, reaches));
             if !reaches {
@@ -108,13 +108,13 @@ impl<'a> ReceivingMember<'a> {
     }
 }
 
-fn drop_reason(reason: IncomingDrop) -> DropReason {
+fn drop_reason(reason: IncomingDropReason) -> DropReason {
     match reason {
-        IncomingDrop::TeamDown => DropReason::TeamDown,
-        IncomingDrop::NotCollecting => DropReason::NotCollecting,
-        IncomingDrop::Standby => DropReason::Standby,
-        IncomingDrop::NotPrimary => DropReason::NotPrimary,
-        IncomingDrop::Reflected => DropReason::Reflected,
-        IncomingDrop::OtherMember => DropReason::OtherMember,
+        IncomingDropReason::TeamDown => DropReason::TeamDown,
+        IncomingDropReason::NotCollecting => DropReason::NotCollecting,
+        IncomingDropReason::Standby => DropReason::Standby,
+        IncomingDropReason::NotPrimary => DropReason::NotPrimary,
+        IncomingDropReason::Reflected => DropReason::Reflected,
+        IncomingDropReason::AssignedToOtherMember => DropReason::OtherMember,
     }
 }

@@ -7,31 +7,31 @@ use suimon_teaming::Distribution;
 
 use super::Engine;
 use super::egress::Egress;
-use super::teams::Teams;
+use super::teams::TeamStates;
 use crate::latch::Latch;
-use crate::link::{LinkMessage, Links, return_to_owner};
+use crate::link::{WorkerMessage, WorkerMailboxes, return_to_sender};
 use crate::owned::OwnedSink;
-use crate::published::Published;
-use crate::stages::Probe;
+use crate::published::PublishedTables;
+use crate::stages::StageProbe;
 
 impl Engine {
     /// Adopts these tables, and starts the moves of queues whose owner they change.
-    pub(crate) fn adopt(&mut self, published: Arc<Published>, links: Arc<Links>) {
-        self.forwarder.handle_tables(&published.tables);
+    pub(crate) fn adopt_tables(&mut self, published: Arc<PublishedTables>, links: Arc<WorkerMailboxes>) {
+        self.forwarder.handle_tables(&published.forwarding_tables);
         let other_workers = links.iter().count().saturating_sub(1);
         let Egress { locations, sink_by_queue: sink_of, .. } = &mut self.egress;
         let adopted =
             locations.adopt(&published.owners, other_workers, |queue| sink_of.contains_key(&queue));
         (self.published, self.links) = (published, links);
-        self.teams = Teams::of(&self.published, self.egress.link.id);
+        self.teams = TeamStates::from_published(&self.published, self.egress.mailbox.id);
         for index in 0..self.egress.sinks.len() {
             self.inform_sink(index);
         }
-        adopted.orphaned_messages.into_iter().for_each(return_to_owner);
+        adopted.orphaned_messages.into_iter().for_each(return_to_sender);
         for fence in adopted.fences {
-            self.send_must(fence.to, LinkMessage::Fence(fence.queue));
+            self.send_reliably(fence.former_owner, WorkerMessage::Fence(fence.queue));
         }
-        for (queue, to) in adopted.departing {
+        for (queue, to) in adopted.queues_to_send {
             self.depart(queue, to);
         }
         self.egress.resolve_routes(&self.published);
@@ -53,33 +53,33 @@ impl Engine {
         let mut sink = self.detach_sink(queue);
         if let Some(Err(fault)) = sink.as_mut().map(|sink| sink.flush()) {
             if let Some(sink) = sink.take() {
-                self.egress.notices.report_fault(queue, &sink.attached, fault);
+                self.egress.notices.report_fault(queue, &sink.drop_reporter, fault);
             }
         }
-        self.send_must(to, LinkMessage::Sink(queue, sink));
+        self.send_reliably(to, WorkerMessage::MovedSink(queue, sink));
     }
 
     /// Sends a message that must not be lost, after all frames sent to that worker before.
-    pub(crate) fn send_must(&mut self, to: WorkerId, message: LinkMessage) {
+    pub(crate) fn send_reliably(&mut self, to: WorkerId, message: WorkerMessage) {
         self.egress.send_frame_messages(&self.links);
-        if let Some(link) = self.links.link_of(to) {
+        if let Some(link) = self.links.mailbox_of(to) {
             self.egress.outbox.send(link, message);
         }
     }
 
     /// Takes ownership of a queue that was moved to this worker; `sink` is `None` if the queue had
     /// a fault before. Frames that were buffered for the queue are delivered before others.
-    pub(crate) fn handle_arrival(
+    pub(crate) fn handle_queue_arrival(
         &mut self,
         queue: QueueId,
         sink: Option<Box<OwnedSink>>,
-        probe: &mut Probe<'_>,
+        probe: &mut StageProbe<'_>,
     ) {
         if let Some(sink) = sink {
             sink.counters.moves.add(1);
             self.attach_sink(sink);
         }
-        for message in self.egress.locations.handle_arrival(queue) {
+        for message in self.egress.locations.handle_queue_arrival(queue) {
             self.handle_frame_message(message, probe);
         }
         self.egress.resolve_routes(&self.published);
@@ -88,7 +88,7 @@ impl Engine {
         }
     }
 
-    pub(crate) fn expect_sink(&mut self, queue: QueueId, latch: Latch) {
+    pub(crate) fn count_down_on_sink(&mut self, queue: QueueId, latch: Latch) {
         if self.egress.sink_by_queue.contains_key(&queue) {
             latch.count_down();
         } else {
@@ -98,11 +98,11 @@ impl Engine {
 
     /// Takes ownership of a queue, and drops it if its detachment was requested meanwhile.
     pub(crate) fn attach_sink(&mut self, mut sink: Box<OwnedSink>) {
-        if sink.attached.is_revoked() {
+        if sink.drop_reporter.is_revoked() {
             return;
         }
         let Egress { accounting: ledger, sinks, sink_by_queue: sink_of, .. } = &mut self.egress;
-        ledger.open(&mut sink.cost, &sink.counters);
+        ledger.add_queue(&mut sink.cost, &sink.counters);
         let index = sinks.iter().position(Option::is_none).unwrap_or(sinks.len());
         if index == sinks.len() {
             sinks.push(None);
@@ -125,15 +125,15 @@ impl Engine {
     pub(crate) fn take_revoked_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
         let index = *self.egress.sink_by_queue.get(&queue)?;
         let sink = self.egress.sinks.get(index)?.as_ref()?;
-        if sink.attached.is_revoked() { self.detach_sink(queue) } else { None }
+        if sink.drop_reporter.is_revoked() { self.detach_sink(queue) } else { None }
     }
 
     pub(crate) fn detach_sink(&mut self, queue: QueueId) -> Option<Box<OwnedSink>> {
         let index = self.egress.sink_by_queue.remove(&queue)?;
-        self.egress.touched.retain(|touched| *touched != index);
+        self.egress.sinks_to_flush.retain(|touched| *touched != index);
         let mut sink = self.egress.sinks.get_mut(index).and_then(Option::take);
         if let Some(sink) = &mut sink {
-            self.egress.accounting.close(&mut sink.cost);
+            self.egress.accounting.remove_queue(&mut sink.cost);
         }
         self.egress.resolve_routes(&self.published);
         sink

@@ -15,22 +15,22 @@ use suimon_teaming::{
     OutgoingKey,
 };
 
-use crate::capture::CaptureTap;
-use crate::published::{Published, TeamRuntime};
+use crate::capture::CaptureWriter;
+use crate::published::{PublishedTables, TeamRuntime};
 use crate::team_shared::{BucketCounters, SharedTeamState};
 
-/// State of all teams in one worker, in the order of [`Published::teams`].
+/// State of all teams in one worker, in the order of [`PublishedTables::teams`].
 #[derive(Default)]
-pub(super) struct Teams(Vec<TeamState>);
+pub(super) struct TeamStates(Vec<TeamState>);
 
 /// State of one team in one worker.
 pub(super) struct TeamState {
     port: PortId,
-    /// Index of the team's port in [`Published::ports`].
+    /// Index of the team's port in [`PublishedTables::ports`].
     slot: usize,
-    pub(super) capture: Option<Arc<CaptureTap>>,
+    pub(super) capture: Option<Arc<CaptureWriter>>,
     pub(super) distribution: Arc<Distribution>,
-    /// Indices of the members' ports in [`Published::ports`], by member slot.
+    /// Indices of the members' ports in [`PublishedTables::ports`], by member slot.
     member_ports: [Option<usize>; MEMBERS_MAX],
     /// Slots of the members in the distribution, in the order of [`TeamRuntime::members`].
     slots: Vec<Option<MemberSlot>>,
@@ -43,15 +43,15 @@ pub(super) struct TeamState {
     last_recorded: Cell<Option<(MacAddr, Time)>>,
 }
 
-impl Teams {
-    pub(super) fn of(published: &Published, processor: WorkerId) -> Self {
+impl TeamStates {
+    pub(super) fn from_published(published: &PublishedTables, processor: WorkerId) -> Self {
         Self(published.teams.iter().map(|team| TeamState::of(published, team, processor)).collect())
     }
 
     /// Sets the distribution of the team with this port.
     pub(super) fn set_distribution(
         &mut self,
-        published: &Published,
+        published: &PublishedTables,
         port: PortId,
         distribution: &Arc<Distribution>,
     ) {
@@ -69,7 +69,7 @@ impl Teams {
 }
 
 impl TeamState {
-    fn of(published: &Published, team: &TeamRuntime, processor: WorkerId) -> Self {
+    fn of(published: &PublishedTables, team: &TeamRuntime, processor: WorkerId) -> Self {
         let port = &published.ports[team.slot.index()];
         let mut new = Self {
             port: port.shared.id,
@@ -106,13 +106,13 @@ impl TeamState {
         self.slots.get(index).copied().flatten()
     }
 
-    /// Returns the index in [`Published::ports`] of the member by which a frame leaves, and the
+    /// Returns the index in [`PublishedTables::ports`] of the member by which a frame leaves, and the
     /// source address to write to the frame if it is replaced. If the frame must be dropped, counts
     /// it as dropped and returns `None`.
     #[inline]
-    pub(super) fn egress_member(
+    pub(super) fn select_egress_member(
         &self,
-        published: &Published,
+        published: &PublishedTables,
         (now, from): (Time, PortId),
         frame: &Frame,
     ) -> Option<(usize, Option<MacAddr>)> {
@@ -178,9 +178,9 @@ impl TeamState {
     }
 
     #[cold]
-    fn count_lost(&self, published: &Published, reason: DropReason) {
+    fn count_lost(&self, published: &PublishedTables, reason: DropReason) {
         if let Some(port) = published.ports.get(self.slot) {
-            port.shared.counters.drop_tx(reason, 1);
+            port.shared.counters.count_tx_drop(reason, 1);
         }
     }
 

@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec, Tables};
 use suimon_frame::Offloads;
-use suimon_ports::{FrameSink, PortFault, TransmitResult};
+use suimon_ports::{FrameSink, QueueFault, TransmitResult};
 use suimon_quantity::{PortId, SwitchId, WorkerId};
 
 use super::*;
@@ -12,17 +12,17 @@ use crate::queue_record::QueueRecord;
 
 /// Sink that records the number of references to the tables while it accepts a frame.
 struct Counting {
-    published: Arc<Published>,
+    published: Arc<PublishedTables>,
     references: Arc<AtomicUsize>,
 }
 
 impl FrameSink for Counting {
-    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, QueueFault> {
         self.references.store(Arc::strong_count(&self.published), Ordering::Relaxed);
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         Ok(())
     }
 
@@ -32,26 +32,26 @@ impl FrameSink for Counting {
 }
 
 /// Returns tables of two ports; port 1 has an egress queue if `has_queue`.
-fn tables(has_queue: bool) -> Arc<Published> {
+fn tables(has_queue: bool) -> Arc<PublishedTables> {
     let spec = |id| ForwardingPortSpec::new(PortId(id), SwitchId(1), PortRole::Nic);
     let tables = Tables::build(&[SwitchSpec::new(SwitchId(1))], &[spec(0), spec(1)]).unwrap();
     let port = |id: u32| PortRuntime {
         shared: Arc::new(SharedPortState::new(PortId(id))),
-        bandwidth: None,
-        storm: None,
+        bandwidth_limit: None,
+        storm_limit: None,
         receive_coalescing: true,
         forwards_coalesced: true,
         is_uplink: false,
         binds_source: false,
         capture: None,
-        egress: if id == 1 && has_queue { 0..1 } else { 0..0 },
-        team: None,
+        egress_queues: if id == 1 && has_queue { 0..1 } else { 0..0 },
+        team_index: None,
     };
     let mut ports: Vec<PortRuntime> = [0, 1].map(port).into();
     ports.sort_by_key(|port| tables.slot(port.shared.id).map(|slot| slot.index()));
     let queue = QueueId { port: PortId(1), direction: Direction::Egress, index: 0 };
-    Arc::new(Published {
-        tables: Arc::new(tables),
+    Arc::new(PublishedTables {
+        forwarding_tables: Arc::new(tables),
         ports,
         members: Vec::new(),
         teams: Vec::new(),
@@ -61,9 +61,9 @@ fn tables(has_queue: bool) -> Arc<Published> {
 
 #[test]
 fn a_batch_does_not_change_the_reference_count_of_the_shared_tables() {
-    let link = Arc::new(Link::new(WorkerId(0), 0.into()));
+    let link = Arc::new(WorkerMailbox::new(WorkerId(0), 0.into()));
     let published = tables(true);
-    let links: Arc<Links> = Arc::new([Some(Arc::clone(&link))].into_iter().collect());
+    let links: Arc<WorkerMailboxes> = Arc::new([Some(Arc::clone(&link))].into_iter().collect());
     // Tables with the queue are adopted after it has been attached.
     let mut engine = Engine::new(link, tables(false), Arc::clone(&links), Notices::new());
     let references = Arc::new(AtomicUsize::new(0));
@@ -72,15 +72,15 @@ fn a_batch_does_not_change_the_reference_count_of_the_shared_tables() {
     let shared = Arc::clone(&published.port(queue.port).unwrap().shared);
     let record = QueueRecord::new(owner);
     engine.attach_sink(Box::new(OwnedSink::new(queue, Box::new(sink), shared, &record)));
-    engine.adopt(Arc::clone(&published), links);
+    engine.adopt_tables(Arc::clone(&published), links);
     let mut batch = FrameBatch::new();
-    let frame = batch.spare().unwrap();
+    let frame = batch.next_free_frame().unwrap();
     frame.space_mut()[..14]
         .copy_from_slice(&[0xff, 255, 255, 255, 255, 255, 2, 0, 0, 0, 0, 1, 8, 0]);
     frame.set_len(60);
     batch.commit();
     let ingress = published.ingress(PortId(0)).unwrap();
     let before = Arc::strong_count(&published);
-    engine.handle_batch(Time::ZERO, ingress, &mut batch, &mut Probe::none());
+    engine.handle_batch(Time::ZERO, ingress, &mut batch, &mut StageProbe::none());
     assert_eq!(references.load(Ordering::Relaxed), before);
 }

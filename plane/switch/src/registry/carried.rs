@@ -8,7 +8,7 @@ use suimon_teaming::{BUCKETS, BucketLoad, Distribution};
 
 use super::Registry;
 use crate::latch::{Latch, RESPONSE_TIMEOUT};
-use crate::link::Command;
+use crate::link::WorkerCommand;
 use crate::port_record::TrafficCounters;
 use crate::queue_record::queues_of_port;
 use crate::topology::{Topology, TopologyError};
@@ -25,9 +25,9 @@ impl Registry {
     ) -> Result<(), TopologyError> {
         let team = self.topology.teams.iter_mut().find(|team| team.port == port);
         team.ok_or(TopologyError::NoSuchTeam(port))?.distribution = Arc::clone(distribution);
-        let latch = Latch::new(self.links().count());
-        for link in self.links() {
-            link.command(Command::Distribute(port, Arc::clone(distribution), latch.clone()));
+        let latch = Latch::new(self.mailboxes().count());
+        for link in self.mailboxes() {
+            link.send_command(WorkerCommand::SetDistribution(port, Arc::clone(distribution), latch.clone()));
         }
         if latch.wait(RESPONSE_TIMEOUT) {
             Ok(())
@@ -41,7 +41,7 @@ impl Registry {
     pub(crate) fn take_bucket_loads(&mut self, port: PortId) -> Option<Box<[BucketLoad; BUCKETS]>> {
         let record = self.teams.0.get_mut(&port)?;
         let mut loads = record.shared.loads();
-        for (load, last_read) in loads.iter_mut().zip(record.loads_taken.iter_mut()) {
+        for (load, last_read) in loads.iter_mut().zip(record.bucket_bytes_at_last_take.iter_mut()) {
             let previous = std::mem::replace(last_read, load.bytes);
             load.bytes = load.bytes.wrapping_sub(previous);
         }
@@ -50,7 +50,7 @@ impl Registry {
 
     /// Returns frames and bytes of the queues that belong to the port itself, including detached
     /// ones.
-    pub(super) fn carried(&self, port: PortId) -> TrafficCounters {
+    pub(super) fn port_traffic_counters(&self, port: PortId) -> TrafficCounters {
         let departed =
             self.ports.get(&port).map(|record| record.detached_traffic).unwrap_or_default();
         let directions = [Direction::Ingress, Direction::Egress];
@@ -70,7 +70,7 @@ impl Registry {
         let Some(record) = self.teams.0.get(&port) else { return TrafficCounters::default() };
         let members = record.counters_at_join.iter();
         members
-            .fold(record.departed, |sum, (member, before)| sum + (self.carried(*member) - *before))
+            .fold(record.former_member_traffic, |sum, (member, before)| sum + (self.port_traffic_counters(*member) - *before))
     }
 
     /// Returns the current frame and byte counters of all team members in a topology, by member
@@ -79,7 +79,7 @@ impl Registry {
         &self,
         topology: &Topology,
     ) -> BTreeMap<PortId, TrafficCounters> {
-        topology.members().map(|member| (member.port, self.carried(member.port))).collect()
+        topology.members().map(|member| (member.port, self.port_traffic_counters(member.port))).collect()
     }
 
     /// Starts and ends the counting of members for their teams, for a topology that is in effect.
@@ -92,7 +92,7 @@ impl Registry {
             let before = std::mem::take(&mut record.counters_at_join);
             for (member, initial) in &before {
                 if !team.members.iter().any(|team_member| team_member.port == *member) {
-                    record.departed = record.departed + (self.carried(*member) - *initial);
+                    record.former_member_traffic = record.former_member_traffic + (self.port_traffic_counters(*member) - *initial);
                 }
             }
             record.counters_at_join = team

@@ -7,45 +7,45 @@ use suimon_forwarding::{PortRole, RateLimit, Tables};
 use suimon_quantity::{BitRate, Direction, PortId, QueueId, WorkerId};
 
 use super::Registry;
-use crate::published::{MemberTableSlot, PortRuntime, Published, TeamRuntime};
+use crate::published::{MemberTableSlot, PortRuntime, PublishedTables, TeamRuntime};
 use crate::queue_record::queues_of_port;
 use crate::topology::{PortTopology, TopologyError};
 
 type Owners = Vec<(QueueId, WorkerId)>;
 
 impl Registry {
-    pub(super) fn published(&mut self) -> Result<Published, TopologyError> {
+    pub(super) fn build_tables(&mut self) -> Result<PublishedTables, TopologyError> {
         let tables = self.tables()?;
         let mut owners = Vec::new();
         let mut ports: Vec<Option<PortRuntime>> = Vec::new();
         ports.resize_with(tables.port_count(), || None);
         for index in 0..self.topology.ports.len() {
             let id = self.topology.ports[index].spec.id;
-            let shared = self.shared(id);
+            let shared = self.shared_port_state(id);
             let port = &self.topology.ports[index];
             let egress = self.add_owners(id, &mut owners);
             let Some(slot) = tables.slot(id) else { continue };
             let is_uplink = port.spec.role == PortRole::Uplink;
             if !port.spec.binds_source {
-                shared.source_reports.reset();
+                shared.new_source_reports.reset();
             }
             ports[slot.index()] = Some(PortRuntime {
-                bandwidth: shared.bandwidth.follow(port.bandwidth.map(bandwidth_limit)),
-                storm: shared.storm.follow(storm_limit(port)),
+                bandwidth_limit: shared.bandwidth_limit.replace(port.bandwidth.map(bandwidth_limit)),
+                storm_limit: shared.storm_limit.replace(storm_limit(port)),
                 shared,
                 receive_coalescing: is_uplink || port.receive_coalescing,
                 forwards_coalesced: !is_uplink || port.receive_coalescing,
                 is_uplink,
                 binds_source: port.spec.binds_source,
                 capture: self.captures.get(&id).cloned(),
-                egress,
-                team: None,
+                egress_queues: egress,
+                team_index: None,
             });
         }
         // Every slot belongs to one of the ports from which the tables were built.
         let ports = ports.into_iter().flatten().collect();
         let (members, teams) = (Vec::new(), Vec::new());
-        let mut published = Published { tables, ports, members, teams, owners };
+        let mut published = PublishedTables { forwarding_tables: tables, ports, members, teams, owners };
         self.publish_teams(&mut published);
         Ok(published)
     }
@@ -71,10 +71,10 @@ impl Registry {
         first..owners.len()
     }
 
-    fn publish_teams(&mut self, published: &mut Published) {
+    fn publish_teams(&mut self, published: &mut PublishedTables) {
         for index in 0..self.topology.teams.len() {
             let team = self.topology.teams[index].clone();
-            let Some(slot) = published.tables.slot(team.port) else { continue };
+            let Some(slot) = published.forwarding_tables.slot(team.port) else { continue };
             let number = published.teams.len();
             let mut members = Vec::new();
             for (nth, member) in team.members.iter().enumerate() {
@@ -82,17 +82,17 @@ impl Registry {
                 members.push((member.id, slot_index));
                 published.members.push((
                     member.port,
-                    MemberTableSlot { team: number, member_index: nth, slot: slot_index },
+                    MemberTableSlot { team_index: number, member_index: nth, port_index: slot_index },
                 ));
                 let runtime = self.member_runtime(member.port, &mut published.owners);
                 published.ports.push(runtime);
             }
-            published.ports[slot.index()].team = Some(number);
+            published.ports[slot.index()].team_index = Some(number);
             published.teams.push(TeamRuntime {
                 slot,
                 members,
                 distribution: team.distribution,
-                shared: self.teams.shared(team.port),
+                shared: self.teams.shared_team_state(team.port),
             });
         }
         published.members.sort_by_key(|(port, _)| *port);
@@ -100,17 +100,17 @@ impl Registry {
 
     fn member_runtime(&mut self, port: PortId, owners: &mut Owners) -> PortRuntime {
         PortRuntime {
-            shared: self.shared(port),
+            shared: self.shared_port_state(port),
             // Limits belong to the team's port, not to the members.
-            bandwidth: None,
-            storm: None,
+            bandwidth_limit: None,
+            storm_limit: None,
             receive_coalescing: true,
             forwards_coalesced: true,
             is_uplink: true,
             binds_source: false,
             capture: self.captures.get(&port).cloned(),
-            egress: self.add_owners(port, owners),
-            team: None,
+            egress_queues: self.add_owners(port, owners),
+            team_index: None,
         }
     }
 }

@@ -11,32 +11,32 @@ use crate::team_shared::SharedTeamState;
 
 /// State of teams, by the switch port of the team.
 #[derive(Default)]
-pub(super) struct Teams(pub(super) BTreeMap<PortId, TeamRecord>);
+pub(super) struct TeamRecords(pub(super) BTreeMap<PortId, TeamRecord>);
 
 pub(super) struct TeamRecord {
     pub(super) shared: Arc<SharedTeamState>,
     /// Frames and bytes that former members carried while they belonged to the team.
-    pub(super) departed: TrafficCounters,
+    pub(super) former_member_traffic: TrafficCounters,
     /// Frame and byte counters of the members when they joined the team.
     pub(super) counters_at_join: BTreeMap<PortId, TrafficCounters>,
     /// Bytes that each bucket had carried when the loads were last taken.
-    pub(super) loads_taken: Box<[u64; BUCKETS]>,
+    pub(super) bucket_bytes_at_last_take: Box<[u64; BUCKETS]>,
 }
 
 impl Default for TeamRecord {
     fn default() -> Self {
         Self {
             shared: Arc::new(SharedTeamState::new()),
-            departed: TrafficCounters::default(),
+            former_member_traffic: TrafficCounters::default(),
             counters_at_join: BTreeMap::new(),
-            loads_taken: Box::new([0; BUCKETS]),
+            bucket_bytes_at_last_take: Box::new([0; BUCKETS]),
         }
     }
 }
 
-impl Teams {
+impl TeamRecords {
     /// Returns the shared state of a team; creates it on first use.
-    pub(super) fn shared(&mut self, port: PortId) -> Arc<SharedTeamState> {
+    pub(super) fn shared_team_state(&mut self, port: PortId) -> Arc<SharedTeamState> {
         Arc::clone(&self.0.entry(port).or_default().shared)
     }
 }

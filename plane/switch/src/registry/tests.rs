@@ -22,18 +22,18 @@ fn topology(ports: u32) -> Topology {
 fn queues_do_not_change_the_forwarding_tables() {
     let mut registry = Registry::without_workers();
     registry.set_topology(topology(2)).unwrap();
-    let before = registry.published().unwrap();
+    let before = registry.build_tables().unwrap();
     let id = QueueId { port: PortId(1), direction: Direction::Egress, index: 0 };
     registry.queues.insert(id, QueueRecord::new(WorkerId(0)));
-    let after = registry.published().unwrap();
+    let after = registry.build_tables().unwrap();
     assert_eq!((before.owners.len(), after.owners.len()), (0, 1));
-    assert!(Arc::ptr_eq(&before.tables, &after.tables));
+    assert!(Arc::ptr_eq(&before.forwarding_tables, &after.forwarding_tables));
     registry.set_topology(topology(3)).unwrap();
-    let after = registry.published().unwrap();
-    assert_eq!(after.tables.port_count(), 3);
+    let after = registry.build_tables().unwrap();
+    assert_eq!(after.forwarding_tables.port_count(), 3);
     // A topology that is refused leaves the tables unchanged.
     let mut invalid = topology(4);
     invalid.switches.clear();
     assert!(registry.set_topology(invalid).is_err());
-    assert!(Arc::ptr_eq(&registry.published().unwrap().tables, &after.tables));
+    assert!(Arc::ptr_eq(&registry.build_tables().unwrap().forwarding_tables, &after.forwarding_tables));
 }

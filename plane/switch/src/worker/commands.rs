@@ -4,35 +4,35 @@ use suimon_quantity::{Direction, QueueId, WorkerId};
 
 use super::{Next, WorkerLoop};
 use crate::latch::Latch;
-use crate::link::{Command, LinkMessage};
+use crate::link::{WorkerCommand, WorkerMessage};
 
 impl WorkerLoop {
-    pub(super) fn handle_command(&mut self, command: Command) -> Next {
+    pub(super) fn handle_command(&mut self, command: WorkerCommand) -> Next {
         match command {
-            Command::Adopt(published, links, latch) => {
+            WorkerCommand::AdoptTables(published, links, latch) => {
                 for owned in self.sources.iter_mut() {
                     owned.ingress = published.ingress(owned.id.port);
                 }
-                self.engine.adopt(published, links);
+                self.engine.adopt_tables(published, links);
                 latch.count_down();
             }
-            Command::Distribute(team, distribution, latch) => {
+            WorkerCommand::SetDistribution(team, distribution, latch) => {
                 self.engine.set_distribution(team, &distribution);
                 latch.count_down();
             }
-            Command::AttachSource(source) => self.attach_source(source),
-            Command::AttachSink(sink) => self.engine.attach_sink(sink),
-            Command::ExpectSink(queue, latch) => self.engine.expect_sink(queue, latch),
-            Command::MoveSource(queue, to, latch) => self.move_source(queue, to, latch),
-            Command::Detach(queue) => self.detach(queue),
-            Command::Addresses(reply) => {
+            WorkerCommand::AttachSource(source) => self.attach_source(source),
+            WorkerCommand::AttachSink(sink) => self.engine.attach_sink(sink),
+            WorkerCommand::CountDownOnSink(queue, latch) => self.engine.count_down_on_sink(queue, latch),
+            WorkerCommand::MoveSource(queue, to, latch) => self.move_source(queue, to, latch),
+            WorkerCommand::DetachQueue(queue) => self.detach(queue),
+            WorkerCommand::ReportAddresses(reply) => {
                 let entries = self.engine.forwarder().entries(self.now).collect();
                 let _ = reply.send(entries);
             }
-            Command::RefreshAddresses(addresses) => {
-                addresses.iter().for_each(|address| self.engine.handle_learned(self.now, *address));
+            WorkerCommand::RefreshAddresses(addresses) => {
+                addresses.iter().for_each(|address| self.engine.handle_address_sighting(self.now, *address));
             }
-            Command::Stop => return Next::Stop,
+            WorkerCommand::Stop => return Next::Stop,
         }
         self.count_queues();
         Next::GoOn
@@ -47,7 +47,7 @@ impl WorkerLoop {
                     && self
                         .sources
                         .get_mut(token)
-                        .is_some_and(|source| source.owned.attached.is_revoked())
+                        .is_some_and(|source| source.source.drop_reporter.is_revoked())
                 {
                     drop(self.take_source(token));
                 }
@@ -60,8 +60,8 @@ impl WorkerLoop {
     /// workers before. `latch` is counted down on arrival.
     fn move_source(&mut self, queue: QueueId, to: WorkerId, latch: Latch) {
         match self.sources.token(queue).and_then(|token| self.take_source(token)) {
-            Some(source) if source.attached.is_revoked() => latch.count_down(),
-            Some(source) => self.engine.send_must(to, LinkMessage::Source(source, latch)),
+            Some(source) if source.drop_reporter.is_revoked() => latch.count_down(),
+            Some(source) => self.engine.send_reliably(to, WorkerMessage::MovedSource(source, latch)),
             None => latch.count_down(),
         }
     }

@@ -3,25 +3,25 @@
 use suimon_ports::ServedDevice;
 
 use super::{EMPTY_POLLS_MAX, WorkerLoop};
-use crate::owned::{Readiness, unwatchable};
+use crate::owned::{Readiness, watch_fault};
 use crate::stage::Stage;
 use crate::stages::IngressEgressTimes;
 
 impl WorkerLoop {
     pub(super) fn poll_sources(&mut self) -> bool {
         let mut had_frames = false;
-        for index in 0..self.sources.active() {
+        for index in 0..self.sources.active_count() {
             let Some(token) = self.sources.active_token(index) else { break };
             let Some(source) = self.sources.get_mut(token) else { continue };
-            match source.owned.readiness {
+            match source.source.readiness {
                 Readiness::Polling => {}
                 Readiness::Waiting => continue,
                 Readiness::Throttled(deadline) if self.now < deadline => continue,
                 Readiness::Throttled(_) => {
-                    source.owned.readiness = Readiness::Polling;
-                    if let Err(error) = self.wait.watch(source.owned.source.wake_fd(), token as u64)
+                    source.source.readiness = Readiness::Polling;
+                    if let Err(error) = self.wait.watch(source.source.source.wake_fd(), token as u64)
                     {
-                        let fault = unwatchable(&error);
+                        let fault = watch_fault(&error);
                         self.abandon(token, fault);
                         continue;
                     }
@@ -29,7 +29,7 @@ impl WorkerLoop {
             }
             had_frames |= self.poll_source(token);
         }
-        self.sources.forget_waiting();
+        self.sources.remove_waiting_from_active();
         had_frames
     }
 
@@ -37,9 +37,9 @@ impl WorkerLoop {
     fn poll_source(&mut self, token: usize) -> bool {
         let published = self.engine.published();
         let Some(source) = self.sources.get_mut(token) else { return false };
-        let owned = &mut source.owned;
+        let owned = &mut source.source;
         let port = owned.ingress.and_then(|ingress| published.ports.get(ingress.slot.index()));
-        let bandwidth = port.and_then(|port| port.bandwidth.as_ref());
+        let bandwidth = port.and_then(|port| port.bandwidth_limit.as_ref());
         if let Some(limit) = bandwidth {
             if let Err(deadline) = limit.check(self.now) {
                 owned.source.disarm();
@@ -49,12 +49,12 @@ impl WorkerLoop {
             }
         }
         self.batch.clear();
-        self.link.pulse.serving.set(ServedDevice::Port(owned.id.port));
+        self.link.round_progress.served_device.set(ServedDevice::Port(owned.id.port));
         let outcome = owned.source.receive(&mut self.batch);
         let frames = self.batch.len();
         if frames > 0 {
             source.empty_polls = 0;
-            let bytes = self.batch.bytes();
+            let bytes = self.batch.total_bytes();
             owned.count(frames as u64, bytes as u64);
             self.link.counters.batches.add(1);
             self.link.counters.frames.add(frames as u64);
@@ -94,14 +94,14 @@ impl WorkerLoop {
         before: Option<IngressEgressTimes>,
     ) {
         let Some(source) = self.sources.get_mut(token) else { return };
-        let cost = &source.owned.cost;
-        let is_all_posted = !self.engine.has_to_flush();
+        let cost = &source.source.cost;
+        let is_all_posted = !self.engine.needs_flush();
         let ledger = self.engine.accounting();
         ledger.charge_ingress(cost, frames, bytes);
         if let (Some(before), Some(after)) = (before, self.stages.ingress_egress_times()) {
             let posted_ns = if is_all_posted { after.egress_ns - before.egress_ns } else { 0 };
             let ns = after.ingress_ns - before.ingress_ns;
-            ledger.learn_ingress(cost, (frames, bytes), ns, posted_ns);
+            ledger.update_ingress_estimate(cost, (frames, bytes), ns, posted_ns);
         }
     }
 
@@ -110,7 +110,7 @@ impl WorkerLoop {
     fn release(&mut self, token: usize) {
         self.batch.clear();
         if let Some(source) = self.sources.get_mut(token) {
-            source.owned.source.release();
+            source.source.source.release();
         }
         self.mark(Stage::Notify);
     }

@@ -15,13 +15,13 @@ impl WorkerLoop {
         self.now = self.wait.now();
         // Rounds that moved frames are not followed by a sleep.
         self.stages.end_round(self.now, false);
-        self.engine.accounting().settle();
+        self.engine.accounting().divide_pending_time();
         self.stages.publish(&self.link.counters.stages, true);
-        let expects = self.work.expects();
-        self.link.pulse.sleep();
+        let expects = self.work.expected_input();
+        self.link.round_progress.end_round();
         self.wait_until(Some(deadline));
         self.now = self.wait.now();
-        self.link.pulse.begin(self.now);
+        self.link.round_progress.begin_round(self.now);
         self.has_slept_in_flight |= expects == ExpectedInput::Completions;
         self.stages.end_sleep(self.now);
         self.stages.publish(&self.link.counters.stages, false);
@@ -43,7 +43,7 @@ impl WorkerLoop {
     }
 
     /// Checks descriptors without blocking and serves the readable queues.
-    pub(super) fn poll(&mut self) {
+    pub(super) fn poll_descriptors(&mut self) {
         self.wait_until(None);
         self.wake_ready();
     }
@@ -60,8 +60,8 @@ impl WorkerLoop {
     fn wake_ready(&mut self) {
         self.descriptors_checked_at = self.now;
         for token in &self.ready {
-            match TaskDescriptors::token(*token) {
-                Some(token) => self.work.wake(token),
+            match TaskDescriptors::task_token(*token) {
+                Some(token) => self.work.handle_readable(token),
                 None => self.sources.wake(usize::try_from(*token).unwrap_or(usize::MAX)),
             }
         }

@@ -5,7 +5,7 @@ use core::time::Duration;
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Demand, ExternalUser, LoadReport, NodeId, NodeLoad,
     Notice, POLICIES_MAX, Parameters, PolicyKey, PolicyLimits, PolicyLoad, ReportId,
-    SharedStoreCapacity, Term, VERSION,
+    SharedStoreCapacity, Term, PROTOCOL_VERSION,
 };
 use suimon_quantity::Time;
 
@@ -37,7 +37,7 @@ fn notices(allocator: &mut Allocator) -> Vec<Notice> {
 
 fn detect(allocator: &mut Allocator, now: Time, name: &str) -> usize {
     let stranger = ExternalUser { name: name.to_owned(), delivered_iops: 1 };
-    allocator.handle(now, &AllocatorEvent::ExternalUserDetected { stranger });
+    allocator.handle(now, &AllocatorEvent::ExternalUserDetected { external_user: stranger });
     let is_user = |notice: &Notice| matches!(notice, Notice::ExternalUserDetected(_));
     notices(allocator).into_iter().filter(is_user).count()
 }
@@ -64,17 +64,17 @@ fn report(number: u64, policies: impl Iterator<Item = u32>) -> AllocatorEvent {
         weight: 1,
     };
     let report = LoadReport {
-        version: VERSION,
+        version: PROTOCOL_VERSION,
         node: NodeId(7),
         id: ReportId { incarnation: 1, number },
         acknowledged: None,
         reserved_iops: 0,
-        takes_leases: true,
+        applies_leases: true,
         load: NodeLoad::default(),
         demand: Demand::default(),
         policies: policies.map(load).collect(),
-        largest: Vec::new(),
-        unmet: Vec::new(),
+        disks_over_guarantee: Vec::new(),
+        disks_below_guarantee: Vec::new(),
     };
     AllocatorEvent::Reported { report }
 }
@@ -89,7 +89,7 @@ fn another_version_of_a_node_is_noticed_once() {
         else {
             unreachable!("`report` returns a report");
         };
-        report.version = if number == 50 { VERSION } else { VERSION + 1 };
+        report.version = if number == 50 { PROTOCOL_VERSION } else { PROTOCOL_VERSION + 1 };
         allocator.handle(time_at(number.into()), &AllocatorEvent::Reported { report });
         let is_version = |notice: &Notice| matches!(notice, Notice::OtherVersion { .. });
         noticed += notices(&mut allocator).into_iter().filter(is_version).count();

@@ -116,7 +116,7 @@ fn qos_cluster_min() {
     assert!((1..=5).all(|vm| ranges[&vm].0 * 100 >= 3_000 * 98), "{ranges:?}");
     let text = format!("{:?}", experiment.cluster.notices);
     assert!(text.contains("Refused"), "{text}");
-    let unmet = experiment.cluster.allocator().unmet();
+    let unmet = experiment.cluster.allocator().unmet_minimums();
     assert!(unmet.iter().any(|unmet| unmet.disk == DiskKey(6)), "{unmet:?}");
     // Step 5, no limits.
     experiment.set(1..=10, 0, 0);

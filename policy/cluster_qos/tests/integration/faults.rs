@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use suimon_cluster_qos::{
     Allocator, AllocatorAction, AllocatorEvent, Demand, DiskKey, DiskLoad, LoadReport, MemberEvent,
     NodeId, NodeLoad, Parameters, PolicyKey, PolicyLimits, ReportId, SharedStoreCapacity, Term,
-    VERSION,
+    PROTOCOL_VERSION,
 };
 use suimon_quantity::Time;
 
@@ -164,7 +164,7 @@ fn judge_settled(cluster: &mut Cluster) {
     };
     let ids: Vec<u32> = cluster.nodes.keys().copied().collect();
     let shared = cluster.policies.get(&POLICY).map_or(0, |limits| limits.min_iops);
-    let floors = ids.len() as u64 * cluster.terms.floor_iops;
+    let floors = ids.len() as u64 * cluster.terms.base_reservation_iops;
     let sum: u64 = ids.iter().map(|node| minimums(cluster, *node)).sum::<u64>() + floors + shared;
     let is_feasible = sum <= CAPABILITY * 9 / 10;
     for node in &ids {
@@ -408,17 +408,17 @@ fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
     let report = |number| {
         let id = ReportId { incarnation: 1, number };
         let report = LoadReport {
-            version: VERSION,
+            version: PROTOCOL_VERSION,
             node: NodeId(1),
             id,
             acknowledged: None,
             reserved_iops: 0,
-            takes_leases: true,
+            applies_leases: true,
             load: NodeLoad::default(),
             demand: Demand::default(),
             policies: Vec::new(),
-            largest: Vec::new(),
-            unmet: Vec::new(),
+            disks_over_guarantee: Vec::new(),
+            disks_below_guarantee: Vec::new(),
         };
         AllocatorEvent::Reported { report }
     };
@@ -436,9 +436,9 @@ fn a_node_that_returns_before_it_is_forgotten_keeps_its_record() {
         now = now + Duration::from_millis(10);
         allocator.handle_deadline(now);
         while let Some(action) = allocator.poll_action() {
-            let AllocatorAction::Write { grants, forgotten, .. } = action else { continue };
+            let AllocatorAction::Write { grants, removed_nodes: forgotten, .. } = action else { continue };
             written.push((grants.into_iter().map(|(node, _)| node).collect::<Vec<_>>(), forgotten));
-            allocator.handle(now, &AllocatorEvent::Written);
+            allocator.handle(now, &AllocatorEvent::GrantsWritten);
             if written.len() == 1 {
                 allocator.handle(now, &AllocatorEvent::NodeGone { node: NodeId(1) });
                 allocator.handle(now, &report(2));

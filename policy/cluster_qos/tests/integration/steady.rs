@@ -2,7 +2,7 @@
 
 use crate::cluster::{Clock, Cluster, SECOND, disk};
 use suimon_cluster_qos::{
-    AllocatorEvent, Cause, Notice, Parameters, PolicyKey, PolicyLimits, SharedStoreCapacity,
+    AllocatorEvent, UnmetMinimumCause, Notice, Parameters, PolicyKey, PolicyLimits, SharedStoreCapacity,
 };
 
 const ALL: u64 = 1 << 40;
@@ -107,7 +107,7 @@ fn unsatisfiable_minimums_are_rejected_with_the_calculation() {
     cluster.set_disk(2, disk(2, 3_000, 0, 100), ALL);
     cluster.run(70 * SECOND);
     let refused = cluster.notices.iter().find_map(|(_, notice)| match notice {
-        Notice::Refused { admission: promises, .. } => Some(promises.to_string()),
+        Notice::ReservationRefused { admission: promises, .. } => Some(promises.to_string()),
         _ => None,
     });
     assert_eq!(
@@ -118,9 +118,9 @@ fn unsatisfiable_minimums_are_rejected_with_the_calculation() {
     );
     assert!(cluster.cap(1) >= 6_064);
     // A query of unmet minimums returns the cause immediately.
-    let unmet = cluster.allocator().unmet();
-    assert_eq!((unmet.len(), unmet[0].disk.0, unmet[0].cause), (1, 2, Cause::NotAdmitted));
-    let aggressor = unmet[0].aggressors[0];
+    let unmet = cluster.allocator().unmet_minimums();
+    assert_eq!((unmet.len(), unmet[0].disk.0, unmet[0].cause), (1, 2, UnmetMinimumCause::NotAdmitted));
+    let aggressor = unmet[0].disks_over_guarantee[0];
     assert_eq!(
         (aggressor.node.0, aggressor.disk.0, aggressor.delivered_iops - aggressor.guaranteed_iops),
         (1, 1, 2_000)
@@ -143,9 +143,9 @@ fn aggressors_are_named() {
         _ => None,
     });
     let unmet = unmet.unwrap();
-    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (2, 21, Cause::NotAdmitted));
-    assert_eq!((unmet.aggressors[0].node.0, unmet.aggressors[0].disk.0), (1, 12));
-    assert!(unmet.aggressors[0].delivered_iops > 2 * unmet.aggressors[1].delivered_iops);
+    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (2, 21, UnmetMinimumCause::NotAdmitted));
+    assert_eq!((unmet.disks_over_guarantee[0].node.0, unmet.disks_over_guarantee[0].disk.0), (1, 12));
+    assert!(unmet.disks_over_guarantee[0].delivered_iops > 2 * unmet.disks_over_guarantee[1].delivered_iops);
 }
 
 /// Disks on three nodes share a maximum of 9000, and the minimum counts once.
@@ -207,9 +207,9 @@ fn a_minimum_is_unmet_on_a_slow_store_whatever_the_demand() {
         _ => None,
     });
     let unmet = unmet.unwrap();
-    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (1, 1, Cause::ExternalLoad));
+    assert_eq!((unmet.node.0, unmet.disk.0, unmet.cause), (1, 1, UnmetMinimumCause::ExternalLoad));
     assert_eq!((unmet.guaranteed_iops, unmet.delivered_iops), (6_000, 2_000));
-    let aggressor = unmet.aggressors[0];
+    let aggressor = unmet.disks_over_guarantee[0];
     assert_eq!((aggressor.node.0, aggressor.disk.0, aggressor.guaranteed_iops), (2, 2, 0));
     assert!(aggressor.delivered_iops > 0);
 }

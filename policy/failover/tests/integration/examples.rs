@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use suimon_failover::{
-    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverReason, FailoverSpec, Path, VfId,
+    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverReason, FailoverSpec, DataPath, VfId,
 };
 use suimon_quantity::{PortId, Time};
 
@@ -34,13 +34,13 @@ fn on_vf() -> Failover {
         offered,
         [FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight }]
     );
-    assert_eq!(failover.path(WEB), Some(Path::Paravirtual), "until the guest has it");
+    assert_eq!(failover.path(WEB), Some(DataPath::Paravirtual), "until the guest has it");
     failover.handle(time_at(1), &FailoverEvent::VfPathReady { nic: WEB, vf: VF });
     assert_eq!(
         actions(&mut failover),
-        [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
+        [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::GuestDriverReady }]
     );
-    assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
+    assert_eq!(failover.path(WEB), Some(DataPath::Vf(VF)));
     failover
 }
 
@@ -62,7 +62,7 @@ fn a_failure_falls_back_at_once_and_the_return_is_held_down() {
         (
             FailoverEvent::ResetBegan { adapter: WAN },
             FailoverEvent::ResetEnded { adapter: WAN },
-            FailoverReason::Reset,
+            FailoverReason::AdapterReset,
         ),
         (
             FailoverEvent::DriverUnbound { adapter: WAN },
@@ -73,16 +73,16 @@ fn a_failure_falls_back_at_once_and_the_return_is_held_down() {
         let mut failover = on_vf();
         failover.handle(time_at(100), &event);
         assert_eq!(actions(&mut failover), withdrawal(WEB, reason));
-        assert_eq!(failover.path(WEB), Some(Path::Paravirtual));
+        assert_eq!(failover.path(WEB), Some(DataPath::Paravirtual));
         failover.handle(time_at(101), &FailoverEvent::VfReleased { vf: VF });
         failover.handle(time_at(102), &end);
         let retry_at = failover.next_deadline().unwrap();
         assert!(retry_at >= time_at(110), "{retry_at}");
         let mut now = retry_at;
-        while failover.path(WEB) == Some(Path::Paravirtual) {
+        while failover.path(WEB) == Some(DataPath::Paravirtual) {
             failover.handle_deadline(now);
             match actions(&mut failover).as_slice() {
-                [] | [FailoverAction::StayParavirtual { .. }] => {
+                [] | [FailoverAction::ReportNoVf { .. }] => {
                     now = failover.next_deadline().unwrap();
                 }
                 [FailoverAction::PlugVf { vf, .. }] => {
@@ -112,7 +112,7 @@ fn a_migration_leaves_the_vf_and_a_cancelled_one_returns_to_it_at_once() {
 fn an_assigned_vf_is_kept_and_a_missing_one_is_reported_once() {
     let mut failover = on_vf();
     failover.handle(time_at(2), &set(DB, 100));
-    let expected = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
+    let expected = [FailoverAction::ReportNoVf { nic: DB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), expected);
     failover.handle(time_at(3), &set(DB, 90));
     assert_eq!(actions(&mut failover), []);
@@ -189,11 +189,11 @@ fn a_vf_in_use_at_restart_stays_assigned() {
     failover.handle(time_at(0), &in_use);
     assert_eq!(
         actions(&mut failover),
-        [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::Ready }]
+        [FailoverAction::UseVf { nic: WEB, vf: VF, reason: FailoverReason::GuestDriverReady }]
     );
     failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(time_at(0), &set(DB, 100));
-    let expected = [FailoverAction::StayParavirtual { nic: DB, reason: FailoverReason::NoVfFree }];
+    let expected = [FailoverAction::ReportNoVf { nic: DB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), expected);
     // Reporting the VF again neither assigns it to another NIC nor assigns it twice.
     failover.handle(
@@ -201,11 +201,11 @@ fn a_vf_in_use_at_restart_stays_assigned() {
         &FailoverEvent::VfInUse { nic: PortId(3), iov_weight: 1, adapters: vec![WAN], vf: VF },
     );
     failover.handle(time_at(1), &in_use);
-    assert_eq!(failover.path(WEB), Some(Path::Vf(VF)));
+    assert_eq!(failover.path(WEB), Some(DataPath::Vf(VF)));
     assert!(!actions(&mut failover).contains(&FailoverAction::UseVf {
         nic: PortId(3),
         vf: VF,
-        reason: FailoverReason::Ready
+        reason: FailoverReason::GuestDriverReady
     }));
     // The VF can be unplugged like any other, also immediately.
     let mut failover = Failover::new(FailoverSpec::default());
@@ -251,18 +251,18 @@ fn a_vf_that_cannot_be_attached_is_tried_again_only_if_no_other_is_free() {
 #[test]
 fn an_unreleased_vf_is_assigned_to_no_nic() {
     let mut failover = Failover::new(FailoverSpec::default());
-    failover.handle(time_at(0), &FailoverEvent::VfHeld { nic: WEB, vf: VF });
+    failover.handle(time_at(0), &FailoverEvent::VfUnplugPending { nic: WEB, vf: VF });
     failover.handle(time_at(0), &FailoverEvent::VfFound { vf: VF });
     failover.handle(time_at(0), &set(WEB, 50));
-    let expected = [FailoverAction::StayParavirtual { nic: WEB, reason: FailoverReason::NoVfFree }];
+    let expected = [FailoverAction::ReportNoVf { nic: WEB, reason: FailoverReason::NoVfFree }];
     assert_eq!(actions(&mut failover), expected);
     // Reporting the VF does not change the owner of an assigned VF.
-    failover.handle(time_at(1), &FailoverEvent::VfHeld { nic: DB, vf: VF });
+    failover.handle(time_at(1), &FailoverEvent::VfUnplugPending { nic: DB, vf: VF });
     failover.handle(time_at(2), &FailoverEvent::VfReleased { vf: VF });
     let plugged = FailoverAction::PlugVf { nic: WEB, vf: VF, reason: FailoverReason::NextByWeight };
     assert_eq!(actions(&mut failover), [plugged]);
     // A NIC that uses a VF keeps it.
     let mut failover = on_vf();
-    failover.handle(time_at(2), &FailoverEvent::VfHeld { nic: DB, vf: VF });
-    assert_eq!((failover.path(WEB), actions(&mut failover)), (Some(Path::Vf(VF)), Vec::new()));
+    failover.handle(time_at(2), &FailoverEvent::VfUnplugPending { nic: DB, vf: VF });
+    assert_eq!((failover.path(WEB), actions(&mut failover)), (Some(DataPath::Vf(VF)), Vec::new()));
 }

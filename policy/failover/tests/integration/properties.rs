@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use suimon_failover::{
-    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverReason, FailoverSpec, Path, VfId,
+    AdapterId, Failover, FailoverAction, FailoverEvent, FailoverReason, FailoverSpec, DataPath, VfId,
 };
 use suimon_quantity::{PortId, Time};
 
@@ -115,7 +115,7 @@ impl World {
                     self.failed_at.insert(nic, now);
                 }
             }
-            FailoverAction::StayParavirtual { nic, .. } => assert!(!self.has.contains_key(&nic)),
+            FailoverAction::ReportNoVf { nic, .. } => assert!(!self.has.contains_key(&nic)),
         }
     }
 
@@ -180,7 +180,7 @@ fn drive(steps: &[(u64, Step)]) -> (Record, Vec<FailoverAction>) {
             world.failed_at.remove(&nic);
         }
         for nic in world.weights.keys() {
-            let path = world.on_vf.get(nic).map_or(Path::Paravirtual, |vf| Path::Vf(*vf));
+            let path = world.on_vf.get(nic).map_or(DataPath::Paravirtual, |vf| DataPath::Vf(*vf));
             assert_eq!(failover.path(*nic), Some(path), "the path is the one last reported");
         }
         if event.is_none() {

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn a_full_port_learns_no_new_or_moved_addresses() {
     let mut forwarder = Forwarder::new(64);
-    let tables = tables(&[ForwardingPortSpec { learned_max: 2, ..port(5) }, port(7), port(9)]);
+    let tables = tables(&[ForwardingPortSpec { learned_addresses_max: 2, ..port(5) }, port(7), port(9)]);
     send_broadcast(&mut forwarder, &tables, time_at(1), 7, mac(7));
     for n in [1, 2, 3, 7] {
         send_broadcast(&mut forwarder, &tables, time_at(1), 5, mac(n));
@@ -45,11 +45,11 @@ fn a_configured_address_cannot_be_hijacked() {
         vlan: None,
         mac: mac(5),
         port: PortId(9),
-        seen: time_at(1),
+        seen_at: time_at(1),
         moved_from: None,
         is_first: false,
     };
-    forwarder.handle_learned(&tables, time_at(1), announcement);
+    forwarder.handle_announcement(&tables, time_at(1), announcement);
     assert_eq!(location_of(&mut forwarder, &tables, time_at(1), mac(5)), Some(PortId(5)));
 }
 
@@ -58,7 +58,7 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
     let unbound =
         [port(5), port(6), port(9), ForwardingPortSpec::new(PortId(7), SWITCH, PortRole::Uplink)];
     let mut bound = unbound.clone();
-    bound[0].bound = Some(mac(5));
+    bound[0].bound_address = Some(mac(5));
     let (unbound, tables) = (tables(&unbound), tables(&bound));
     let mut forwarder = Forwarder::new(64);
     // Another NIC has sent from the address before it was bound.
@@ -83,11 +83,11 @@ fn a_bound_address_is_refused_from_other_nics_and_follows_its_station_to_an_upli
         vlan: None,
         mac: mac(5),
         port: PortId(6),
-        seen: time_at(2),
+        seen_at: time_at(2),
         moved_from: None,
         is_first: false,
     };
-    forwarder.handle_learned(&tables, time_at(2), announcement);
+    forwarder.handle_announcement(&tables, time_at(2), announcement);
     assert_eq!(location_of(&mut forwarder, &tables, time_at(2), mac(5)), Some(PortId(5)));
     send_broadcast(&mut forwarder, &tables, time_at(3), 7, mac(5));
     assert_eq!(location_of(&mut forwarder, &tables, time_at(3), mac(5)), Some(PortId(7)));

@@ -30,7 +30,7 @@ fn spread(replicas: &mut [Forwarder], tables: &Tables, now: Time) {
         while let Some(learned) = replicas[from].poll_announcement() {
             for (to, replica) in replicas.iter_mut().enumerate() {
                 if to != from {
-                    replica.handle_learned(tables, now, learned);
+                    replica.handle_announcement(tables, now, learned);
                 }
             }
         }
@@ -50,8 +50,8 @@ fn two_sightings_in_one_instant_end_on_the_same_port() {
             send_broadcast(replica, &tables, time_at(1), from, mac(1));
         }
         let announcements = replicas.each_mut().map(|replica| replica.poll_announcement().unwrap());
-        replicas[0].handle_learned(&tables, time_at(1), announcements[1]);
-        replicas[1].handle_learned(&tables, time_at(1), announcements[0]);
+        replicas[0].handle_announcement(&tables, time_at(1), announcements[1]);
+        replicas[1].handle_announcement(&tables, time_at(1), announcements[0]);
         for replica in &replicas {
             assert_eq!(sorted(replica, time_at(1)), [(mac(1), PortId(7))]);
         }
@@ -95,7 +95,7 @@ fn an_address_in_use_is_announced_again_before_other_replicas_remove_it() {
 #[test]
 fn announcements_beyond_the_queue_are_made_later() {
     let uplink = ForwardingPortSpec {
-        learned_max: 5000,
+        learned_addresses_max: 5000,
         ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
     };
     let tables = tables(&[uplink, port(9)]);
@@ -125,7 +125,7 @@ fn invalid_or_outdated_learned_addresses_change_nothing() {
         vlan: None,
         mac: mac(1),
         port: PortId(5),
-        seen: time_at(1000),
+        seen_at: time_at(1000),
         moved_from: None,
         is_first: false,
     };
@@ -134,22 +134,22 @@ fn invalid_or_outdated_learned_addresses_change_nothing() {
         AddressSighting { switch: SwitchId(8), ..valid },
         AddressSighting { vlan: VlanId::new(4), ..valid },
         AddressSighting { mac: MacAddr::BROADCAST, ..valid },
-        AddressSighting { mac: mac(0x0100_0000), seen: time_at(1), ..valid },
+        AddressSighting { mac: mac(0x0100_0000), seen_at: time_at(1), ..valid },
     ];
     for learned in invalid {
-        forwarder.handle_learned(&tables, time_at(1000), learned);
+        forwarder.handle_announcement(&tables, time_at(1000), learned);
         assert!(forwarder.is_empty(), "{learned:?}");
     }
-    forwarder.handle_learned(&tables, time_at(1000), valid);
-    let older = AddressSighting { port: PortId(9), seen: time_at(999), ..valid };
-    forwarder.handle_learned(&tables, time_at(1000), older);
+    forwarder.handle_announcement(&tables, time_at(1000), valid);
+    let older = AddressSighting { port: PortId(9), seen_at: time_at(999), ..valid };
+    forwarder.handle_announcement(&tables, time_at(1000), older);
     assert_eq!(sorted(&forwarder, time_at(1000)), [(mac(1), PortId(5))]);
 }
 
 #[test]
 fn neighbouring_addresses_fill_the_table_to_its_capacity() {
     let uplink = ForwardingPortSpec {
-        learned_max: u32::MAX,
+        learned_addresses_max: u32::MAX,
         ..ForwardingPortSpec::new(PortId(5), SWITCH, PortRole::Uplink)
     };
     let tables = tables(&[uplink, port(9)]);

@@ -93,9 +93,9 @@ fn any_port() -> impl Strategy<Value = ForwardingPortSpec> {
                 vlan,
                 mac: if is_uplink { None } else { mac },
                 mtu,
-                learned_max,
+                learned_addresses_max: learned_max,
                 spoofing_allowed,
-                bound: if is_uplink { None } else { bound },
+                bound_address: if is_uplink { None } else { bound },
                 isolated,
                 ..ForwardingPortSpec::new(PortId(0), SwitchId(switch * 7), role)
             }
@@ -255,7 +255,7 @@ impl Pair {
                 tci: tci(frame.meta.tag),
             }])),
             Verdict::Flood { vlan, kind } => {
-                let members: Vec<_> = self.tables.flood(ingress, vlan, kind).collect();
+                let members: Vec<_> = self.tables.flood_members(ingress, vlan, kind).collect();
                 let deliveries: BTreeSet<_> = members
                     .iter()
                     .filter(|member| self.tables.check_copy(**member, frame).is_ok())
@@ -287,11 +287,11 @@ impl Arrival {
         if let (Some(segment_bytes), true) = (self.segment_bytes, self.len > 1000) {
             // An IPv4 header of 20 bytes and a TCP header of 32: 66 bytes in all.
             bytes[34 + 12] = 8 << 4;
-            frame.fill(&bytes);
+            frame.set_bytes(&bytes);
             frame.meta.checksum = Checksum::Partial { start: 34, offset: 16 };
             frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, segment_bytes, ecn: false });
         } else {
-            frame.fill(&bytes);
+            frame.set_bytes(&bytes);
         }
         frame.meta.tag = self.tag.map(VlanTag::from_tci);
     }
@@ -322,7 +322,7 @@ proptest! {
         sweeps in prop::collection::vec(any::<bool>(), 80),
     ) {
         for port in &mut ports {
-            port.learned_max = 1024;
+            port.learned_addresses_max = 1024;
         }
         let mut pair = Pair::new(ports);
         for (op, sweeps) in ops.into_iter().zip(sweeps) {

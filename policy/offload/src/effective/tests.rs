@@ -31,8 +31,8 @@ fn switches() -> impl Strategy<Value = OffloadToggles> {
     })
 }
 
-fn side() -> impl Strategy<Value = Side> {
-    prop_oneof![Just(Side::Ingress), Just(Side::Egress)]
+fn side() -> impl Strategy<Value = FrameDirection> {
+    prop_oneof![Just(FrameDirection::Ingress), Just(FrameDirection::Egress)]
 }
 
 fn kind() -> impl Strategy<Value = PortKind> {
@@ -42,27 +42,27 @@ fn kind() -> impl Strategy<Value = PortKind> {
 #[test]
 fn each_side_is_governed_by_its_own_switch() {
     let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
-    let ingress = effective(ALL, &switches, PortKind::Nic, Side::Ingress);
+    let ingress = effective_offloads(ALL, &switches, PortKind::Nic, FrameDirection::Ingress);
     assert_eq!(ingress.offloads, Offloads::NONE);
     assert_eq!(
         ingress.reason(OffloadCapability::Checksum),
-        Some(OffloadReason::SwitchedOff { switch: OffloadToggle::TxChecksum })
+        Some(OffloadReason::SwitchedOff { toggle: OffloadToggle::TxChecksum })
     );
     assert_eq!(
         ingress.reason(OffloadCapability::Tcp6Segmentation),
-        Some(OffloadReason::Needs { other: OffloadCapability::Checksum })
+        Some(OffloadReason::RequiresOther { required: OffloadCapability::Checksum })
     );
-    assert_eq!(effective(ALL, &switches, PortKind::Nic, Side::Egress).offloads, ALL);
+    assert_eq!(effective_offloads(ALL, &switches, PortKind::Nic, FrameDirection::Egress).offloads, ALL);
 }
 
 /// A driver to which the checksum offload is not offered cannot negotiate segmentation.
 #[test]
 fn capabilities_that_were_not_offered_are_not_reported_as_lacking() {
     let switches = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
-    let actual = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Ingress);
-    let reason = OffloadReason::Needs { other: OffloadCapability::Checksum };
+    let actual = effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Ingress);
+    let reason = OffloadReason::RequiresOther { required: OffloadCapability::Checksum };
     assert_eq!(actual.reason(OffloadCapability::Tcp4Segmentation), Some(reason));
-    let actual = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
+    let actual = effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Egress);
     assert_eq!(
         actual.reason(OffloadCapability::Tcp4Segmentation),
         Some(OffloadReason::NotNegotiated)
@@ -72,10 +72,10 @@ fn capabilities_that_were_not_offered_are_not_reported_as_lacking() {
 #[test]
 fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
     let switches = OffloadToggles { receive_coalescing: false, ..OffloadToggles::default() };
-    let egress = effective(ALL, &switches, PortKind::Nic, Side::Egress);
+    let egress = effective_offloads(ALL, &switches, PortKind::Nic, FrameDirection::Egress);
     assert_eq!(egress.offloads, ALL);
     assert_eq!(egress.offloads_from_uplink, Offloads { checksum: true, ..Offloads::NONE });
-    let ingress = effective(ALL, &switches, PortKind::Nic, Side::Ingress);
+    let ingress = effective_offloads(ALL, &switches, PortKind::Nic, FrameDirection::Ingress);
     assert_eq!(ingress.offloads_from_uplink, ALL);
     assert_eq!(ingress.reason(OffloadCapability::ReceiveCoalescing), None);
 }
@@ -83,8 +83,8 @@ fn without_receive_coalescing_only_frames_from_an_uplink_are_segmented() {
 #[test]
 fn reasons_read_as_sentences_and_as_json() {
     let switches = OffloadToggles { rx_ip_checksum: false, ..OffloadToggles::default() };
-    let egress = effective(Offloads::NONE, &switches, PortKind::Nic, Side::Egress);
-    let lines: Vec<String> = egress.findings.iter().map(ToString::to_string).collect();
+    let egress = effective_offloads(Offloads::NONE, &switches, PortKind::Nic, FrameDirection::Egress);
+    let lines: Vec<String> = egress.capability_statuses.iter().map(ToString::to_string).collect();
     assert_eq!(
         lines,
         [
@@ -100,7 +100,7 @@ fn reasons_read_as_sentences_and_as_json() {
     let json = serde_json::to_string(&egress).unwrap();
     assert!(json.contains(r#""capability":"ip_checksum","reason":"switched_off""#), "{json}");
     assert_eq!(serde_json::from_str::<EffectiveOffloads>(&json).unwrap(), egress);
-    let all_on = effective(ALL, &OffloadToggles::default(), PortKind::Nic, Side::Ingress);
+    let all_on = effective_offloads(ALL, &OffloadToggles::default(), PortKind::Nic, FrameDirection::Ingress);
     assert_eq!(
         all_on.reason(OffloadCapability::IpChecksum).map(|reason| reason.to_string()).as_deref(),
         Some("virtio-net has no offload of the IPv4 header checksum")
@@ -117,12 +117,12 @@ proptest! {
         side in side(),
     ) {
         let other = match side {
-            Side::Ingress => Side::Egress,
-            Side::Egress => Side::Ingress,
+            FrameDirection::Ingress => FrameDirection::Egress,
+            FrameDirection::Egress => FrameDirection::Ingress,
         };
-        let uplink = effective(supported, &switches, PortKind::Uplink, side);
-        prop_assert_eq!(&uplink, &effective(supported, &switches, PortKind::Nic, other));
-        let mirrored = effective(supported, &switches.with_directions_swapped(), PortKind::Nic, side);
+        let uplink = effective_offloads(supported, &switches, PortKind::Uplink, side);
+        prop_assert_eq!(&uplink, &effective_offloads(supported, &switches, PortKind::Nic, other));
+        let mirrored = effective_offloads(supported, &switches.with_directions_swapped(), PortKind::Nic, side);
         prop_assert_eq!(uplink.offloads, mirrored.offloads);
     }
 
@@ -133,7 +133,7 @@ proptest! {
         kind in kind(),
         side in side(),
     ) {
-        let result = effective(supported, &switches, kind, side);
+        let result = effective_offloads(supported, &switches, kind, side);
         prop_assert_eq!(result.offloads.intersection(supported), result.offloads);
         prop_assert_eq!(result.offloads.intersection(result.offloads_from_uplink), result.offloads_from_uplink);
     }
@@ -151,7 +151,7 @@ proptest! {
             tcp6_segmentation,
             tcp_ecn_segmentation,
             udp_segmentation,
-        } = effective(supported, &switches, kind, side).offloads;
+        } = effective_offloads(supported, &switches, kind, side).offloads;
         let any_tcp = tcp4_segmentation || tcp6_segmentation;
         prop_assert!(checksum || !(any_tcp || udp_segmentation));
         prop_assert!(switches.segmentation || !(any_tcp || udp_segmentation));
@@ -166,7 +166,7 @@ proptest! {
         kind in kind(),
         side in side(),
     ) {
-        let result = effective(supported, &switches, kind, side);
+        let result = effective_offloads(supported, &switches, kind, side);
         let is_on = |capability| result.reason(capability) == Some(OffloadReason::On);
         prop_assert_eq!(result.offloads.checksum, is_on(OffloadCapability::Checksum));
         prop_assert_eq!(result.offloads.tcp4_segmentation, is_on(OffloadCapability::Tcp4Segmentation));
@@ -174,6 +174,6 @@ proptest! {
         prop_assert_eq!(result.offloads.tcp_ecn_segmentation, is_on(OffloadCapability::TcpEcnSegmentation));
         prop_assert_eq!(result.offloads.udp_segmentation, is_on(OffloadCapability::UdpSegmentation));
         prop_assert!(!is_on(OffloadCapability::IpChecksum));
-        prop_assert!(result.findings.is_sorted_by(|a, b| a.capability < b.capability));
+        prop_assert!(result.capability_statuses.is_sorted_by(|a, b| a.capability < b.capability));
     }
 }

@@ -24,7 +24,7 @@ fn enabled(capability: OffloadCapability) -> CapabilityStatus {
 fn disabled(capability: OffloadCapability) -> CapabilityStatus {
     CapabilityStatus {
         capability,
-        reason: OffloadReason::SwitchedOff { switch: OffloadToggle::Segmentation },
+        reason: OffloadReason::SwitchedOff { toggle: OffloadToggle::Segmentation },
     }
 }
 
@@ -32,20 +32,20 @@ fn disabled(capability: OffloadCapability) -> CapabilityStatus {
 fn sent_frames_are_processed_by_the_device_if_active_else_by_the_kernel() {
     for (capability, feature) in [
         (OffloadCapability::Checksum, Feature::TxChecksum),
-        (OffloadCapability::Tcp4Segmentation, Feature::TxTcp4),
-        (OffloadCapability::Tcp6Segmentation, Feature::TxTcp6),
-        (OffloadCapability::TcpEcnSegmentation, Feature::TxTcpEcn),
-        (OffloadCapability::UdpSegmentation, Feature::TxUdp),
+        (OffloadCapability::Tcp4Segmentation, Feature::TxTcp4Segmentation),
+        (OffloadCapability::Tcp6Segmentation, Feature::TxTcp6Segmentation),
+        (OffloadCapability::TcpEcnSegmentation, Feature::TxTcpEcnSegmentation),
+        (OffloadCapability::UdpSegmentation, Feature::TxUdpSegmentation),
     ] {
         let other_features: Vec<_> = Feature::ALL.into_iter().filter(|f| *f != feature).collect();
         for (active, performer) in
             [(&[feature][..], Performer::Nic), (&other_features[..], Performer::Kernel)]
         {
-            let actual = performer_at_device(Side::Egress, &enabled(capability), &device(active));
+            let actual = performer_at_device(FrameDirection::Egress, &enabled(capability), &device(active));
             assert_eq!(actual, PerformerChoice { performer, deciding_feature: Some(feature) });
         }
         let actual =
-            performer_at_device(Side::Egress, &disabled(capability), &device(&Feature::ALL));
+            performer_at_device(FrameDirection::Egress, &disabled(capability), &device(&Feature::ALL));
         assert_eq!(
             actual,
             PerformerChoice { performer: Performer::Software, deciding_feature: None }
@@ -68,13 +68,13 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
     ] {
         let device = without_generic(active);
         let actual =
-            performer_at_device(Side::Egress, &enabled(OffloadCapability::Checksum), &device);
+            performer_at_device(FrameDirection::Egress, &enabled(OffloadCapability::Checksum), &device);
         assert_eq!(actual, PerformerChoice { performer, deciding_feature: Some(feature) });
-        assert!(is_supported(Side::Egress, OffloadCapability::Checksum, &device));
+        assert!(is_supported(FrameDirection::Egress, OffloadCapability::Checksum, &device));
     }
     let none = DeviceFeatures::default();
-    assert!(!is_supported(Side::Egress, OffloadCapability::Checksum, &none));
-    let actual = performer_at_device(Side::Egress, &enabled(OffloadCapability::Checksum), &none);
+    assert!(!is_supported(FrameDirection::Egress, OffloadCapability::Checksum, &none));
+    let actual = performer_at_device(FrameDirection::Egress, &enabled(OffloadCapability::Checksum), &none);
     assert_eq!(
         actual,
         PerformerChoice {
@@ -87,7 +87,7 @@ fn checksums_are_the_devices_only_for_both_ip_versions() {
 #[test]
 fn received_frames_are_verified_and_coalesced_by_the_active_performer() {
     let received = |capability, active: &[Feature]| {
-        let actual = performer_at_device(Side::Ingress, &enabled(capability), &device(active));
+        let actual = performer_at_device(FrameDirection::Ingress, &enabled(capability), &device(active));
         (actual.performer, actual.deciding_feature.map(Feature::name))
     };
     let tcp = OffloadCapability::Tcp4Segmentation;
@@ -100,7 +100,7 @@ fn received_frames_are_verified_and_coalesced_by_the_active_performer() {
     assert_eq!(received(tcp, &[]), (Performer::NotDone, Some("rx-gro")));
     let udp = received(OffloadCapability::UdpSegmentation, &[Feature::RxGro]);
     assert_eq!(udp, (Performer::NotDone, Some("rx-udp-gro-forwarding")));
-    let cut = performer_at_device(Side::Ingress, &disabled(tcp), &device(&Feature::ALL));
+    let cut = performer_at_device(FrameDirection::Ingress, &disabled(tcp), &device(&Feature::ALL));
     assert_eq!(cut.performer, Performer::Software);
 }
 
@@ -124,10 +124,10 @@ proptest! {
         };
         let kind = if is_nic { PortKind::Nic } else { PortKind::Uplink };
         let active: Vec<_> = active.into_iter().map(|index| Feature::ALL[index]).collect();
-        for finding in effective(ALL, &switches, kind, Side::Egress).findings {
+        for finding in effective_offloads(ALL, &switches, kind, FrameDirection::Egress).capability_statuses {
             let doers = [
-                performer(kind, Side::Egress, &finding),
-                performer_at_device(Side::Egress, &finding, &device(&active)).performer,
+                performer(kind, FrameDirection::Egress, &finding),
+                performer_at_device(FrameDirection::Egress, &finding, &device(&active)).performer,
             ];
             let is_work = !matches!(
                 finding.capability,

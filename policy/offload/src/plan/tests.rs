@@ -24,7 +24,7 @@ fn tcp_frame(payload_bytes: usize) -> Frame {
     bytes[23] = 6;
     bytes[46] = 0x50;
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame
 }
 
@@ -39,9 +39,9 @@ fn accepts(egress: Offloads, frame: &Frame) -> bool {
 #[test]
 fn a_plain_frame_passes_everywhere() {
     let plain = FrameMeta::default();
-    assert_eq!(plan(&plain, Offloads::NONE), EgressStep::AsIs);
+    assert_eq!(egress_step(&plain, Offloads::NONE), EgressStep::AsIs);
     let verified = FrameMeta { checksum: Checksum::Verified, ..plain };
-    assert_eq!(plan(&verified, Offloads::NONE), EgressStep::AsIs);
+    assert_eq!(egress_step(&verified, Offloads::NONE), EgressStep::AsIs);
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn a_large_udp_frame_is_segmented_for_an_egress_that_takes_tcp_only() {
     let gso = Gso { kind: GsoKind::Udp, segment_bytes: 1000, ecn: false };
     let checksum = Checksum::Partial { start: 34, offset: 6 };
     let meta = FrameMeta { checksum, gso: Some(gso), ..FrameMeta::default() };
-    assert_eq!(plan(&meta, Offloads::TCP), EgressStep::Segment { partial_checksum: true });
-    assert_eq!(plan(&meta, Offloads::NONE), EgressStep::Segment { partial_checksum: false });
+    assert_eq!(egress_step(&meta, Offloads::TCP), EgressStep::Segment { keeps_partial_checksum: true });
+    assert_eq!(egress_step(&meta, Offloads::NONE), EgressStep::Segment { keeps_partial_checksum: false });
 }
 
 #[test]
@@ -59,11 +59,11 @@ fn a_large_frame_leaves_in_the_form_of_its_ingress() {
     let checksum = Checksum::Partial { start: 34, offset: 16 };
     let step = |egress_form| {
         let large = FrameMeta { checksum, gso: Some(gso), egress_form, ..FrameMeta::default() };
-        plan(&large, Offloads::TCP)
+        egress_step(&large, Offloads::TCP)
     };
     assert_eq!(step(EgressForm::Any), EgressStep::AsIs);
-    assert_eq!(step(EgressForm::Segmented), EgressStep::Segment { partial_checksum: true });
-    assert_eq!(step(EgressForm::Complete), EgressStep::Segment { partial_checksum: false });
+    assert_eq!(step(EgressForm::Segmented), EgressStep::Segment { keeps_partial_checksum: true });
+    assert_eq!(step(EgressForm::Complete), EgressStep::Segment { keeps_partial_checksum: false });
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_partial_checksum_leaves_in_the_form_of_its_ingress() {
     let checksum = Checksum::Partial { start: 34, offset: 16 };
     let step = |egress_form, checksum| {
         let small = FrameMeta { checksum, egress_form, ..FrameMeta::default() };
-        plan(&small, Offloads::TCP)
+        egress_step(&small, Offloads::TCP)
     };
     assert_eq!(step(EgressForm::Any, checksum), EgressStep::AsIs);
     assert_eq!(step(EgressForm::Segmented, checksum), EgressStep::AsIs);
@@ -100,14 +100,14 @@ proptest! {
             ..VnetHeader::default()
         };
         frame.validate_ingress(&header, Offloads::TCP).unwrap();
-        match plan(&frame.meta, egress) {
+        match egress_step(&frame.meta, egress) {
             EgressStep::AsIs => prop_assert!(accepts(egress, &frame)),
             EgressStep::CompleteChecksum => {
                 prop_assert!(!accepts(egress, &frame));
                 complete_checksum(&mut frame);
                 prop_assert!(accepts(egress, &frame));
             }
-            EgressStep::Segment { partial_checksum } => {
+            EgressStep::Segment { keeps_partial_checksum } => {
                 prop_assert!(!accepts(egress, &frame));
                 let mut segments = segment(&mut frame, partial_checksum).unwrap();
                 while let Some(piece) = segments.next_segment() {

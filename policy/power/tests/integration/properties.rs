@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use suimon_power::{
-    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, Overwrite, PowerPlan, PowerSpec, Records,
+    Cpu, FrequencyPolicy, HostPowerSettings, IdleState, OverwritePolicy, PowerPlan, PowerSpec, SettingRecords,
     RequiredSetting, SettingId, Turbo, TurboFile, decide, reconcile,
 };
 
@@ -110,7 +110,7 @@ fn write(machine: &mut HostPowerSettings, setting: &RequiredSetting) {
         SettingId::Turbo(file) => {
             machine.turbo = Some(Turbo { file, on: flag() == (file == TurboFile::Boost) });
         }
-        SettingId::Idle { cpu, state } => {
+        SettingId::IdleStateDisable { cpu, state } => {
             let cpu = machine.cpus.iter_mut().find(|candidate| candidate.number == cpu).unwrap();
             assert!(cpu.online);
             let state =
@@ -145,16 +145,16 @@ fn write(machine: &mut HostPowerSettings, setting: &RequiredSetting) {
 }
 
 fn settings(spec: &PowerSpec, machine: &HostPowerSettings) -> Vec<RequiredSetting> {
-    decide(spec, machine).into_iter().flat_map(|target| target.settings).collect()
+    plan_requirements(spec, machine).into_iter().flat_map(|target| target.settings).collect()
 }
 
 /// Applies a plan until no writes are left and returns the records.
 fn settle(
     spec: Option<&PowerSpec>,
     machine: &mut HostPowerSettings,
-    mut records: Records,
-    assert: &Overwrite,
-) -> Records {
+    mut records: SettingRecords,
+    assert: &OverwritePolicy,
+) -> SettingRecords {
     for _ in 0..3 {
         let required = spec.map(|spec| settings(spec, machine)).unwrap_or_default();
         let todo = reconcile(&required, machine, &records, assert);
@@ -184,9 +184,9 @@ proptest! {
     ) {
         let before = machine.clone();
         let mut machine = machine;
-        let mut records = Records::new();
+        let mut records = SettingRecords::new();
         for spec in &specs {
-            records = settle(Some(spec), &mut machine, records, &Overwrite::All);
+            records = settle(Some(spec), &mut machine, records, &OverwritePolicy::All);
             for setting in settings(spec, &machine) {
                 let value = machine.value(setting.id);
                 prop_assert_eq!(value.as_deref(), Some(setting.value.as_str()), "{:?}", setting.id);
@@ -196,7 +196,7 @@ proptest! {
                 prop_assert!(settings(spec, &machine).iter().any(|setting| setting.id == *id));
             }
         }
-        let records = settle(None, &mut machine, records, &Overwrite::Nothing);
+        let records = settle(None, &mut machine, records, &OverwritePolicy::Nothing);
         prop_assert!(records.is_empty());
         prop_assert_eq!(machine, before);
     }
@@ -210,7 +210,7 @@ proptest! {
         position in any::<prop::sample::Index>(),
     ) {
         let mut machine = machine;
-        let records = settle(Some(&spec), &mut machine, Records::new(), &Overwrite::All);
+        let records = settle(Some(&spec), &mut machine, SettingRecords::new(), &OverwritePolicy::All);
         let flags: Vec<_> = records.keys().copied().filter(|id| matches!(
             id, SettingId::Governor(_) | SettingId::Preference(_))).collect();
         prop_assume!(!flags.is_empty());
@@ -228,15 +228,15 @@ proptest! {
         policy(&mut machine, number, "somebody's");
         for targets in [settings(&spec, &machine), Vec::new()] {
             let is_wanted = targets.iter().any(|setting| setting.id == id);
-            let todo = reconcile(&targets, &machine, &records, &Overwrite::Nothing);
+            let todo = reconcile(&targets, &machine, &records, &OverwritePolicy::Nothing);
             prop_assert!(todo.writes.iter().all(|setting| setting.id != id));
-            prop_assert!(todo.external_changes.iter().any(|setting| setting.id == id && setting.now == "somebody's"));
+            prop_assert!(todo.external_changes.iter().any(|setting| setting.id == id && setting.current_value == "somebody's"));
             prop_assert_eq!(todo.records.contains_key(&id), is_wanted);
         }
         // Setting a plan again overwrites the external changes, and their values become the ones to
         // restore.
-        let todo = reconcile(&settings(&spec, &machine), &machine, &records, &Overwrite::All);
-        prop_assert_eq!(todo.records[&id].before.as_str(), "somebody's");
+        let todo = reconcile(&settings(&spec, &machine), &machine, &records, &OverwritePolicy::All);
+        prop_assert_eq!(todo.records[&id].original_value.as_str(), "somebody's");
     }
 
     /// The daemon may crash between any two writes; the records are durable before the first one.
@@ -249,11 +249,11 @@ proptest! {
         let before = machine.clone();
         let mut machine = machine;
         let targets = settings(&spec, &machine);
-        let todo = reconcile(&targets, &machine, &Records::new(), &Overwrite::All);
+        let todo = reconcile(&targets, &machine, &SettingRecords::new(), &OverwritePolicy::All);
         for change in todo.writes.iter().take(dies_after) {
             write(&mut machine, change);
         }
-        let records = settle(None, &mut machine, todo.records, &Overwrite::Nothing);
+        let records = settle(None, &mut machine, todo.records, &OverwritePolicy::Nothing);
         prop_assert!(records.is_empty());
         prop_assert_eq!(machine, before);
     }
@@ -262,19 +262,19 @@ proptest! {
     fn settings_of_cpus_that_are_offline_wait(machine in any_machine(), spec in any_spec()) {
         let before = machine.clone();
         let mut machine = machine;
-        let records = settle(Some(&spec), &mut machine, Records::new(), &Overwrite::All);
+        let records = settle(Some(&spec), &mut machine, SettingRecords::new(), &OverwritePolicy::All);
         let online = machine.clone();
         for cpu in &mut machine.cpus {
             cpu.online = false;
         }
         machine.policies.clear();
-        let todo = reconcile(&[], &machine, &records, &Overwrite::Nothing);
+        let todo = reconcile(&[], &machine, &records, &OverwritePolicy::Nothing);
         let waits: BTreeSet<SettingId> =
             records.keys().copied().filter(|id| !matches!(id, SettingId::Turbo(_))).collect();
         prop_assert_eq!(&todo.unavailable_settings, &waits);
         // CPUs return with the settings they had when they went offline.
         let mut machine = HostPowerSettings { turbo: machine.turbo, ..online };
-        settle(None, &mut machine, records, &Overwrite::Nothing);
+        settle(None, &mut machine, records, &OverwritePolicy::Nothing);
         prop_assert_eq!(machine, before);
     }
 

@@ -3,8 +3,8 @@
 use suimon_quantity::Time;
 
 use crate::borrower::Borrower;
-use crate::records::Units;
-use crate::{DiskSlot, GrantKind, RequestedGrant, Return, WorkerGrant};
+use crate::records::RequestCharge;
+use crate::{DiskSlot, GrantKind, RequestedGrant, ReturnedGrant, WorkerGrant};
 
 impl Borrower {
     /// Applies a grant that is older than [`GRANT_AGE_MAX`](crate::GRANT_AGE_MAX). One of the
@@ -14,18 +14,18 @@ impl Borrower {
     pub fn handle_late_grant(&mut self, now: Time, grant: WorkerGrant) {
         let disk = grant.disk;
         let Some(queue) = self.queues.get(disk.0 as usize) else { return };
-        match grant.of {
-            GrantKind::Waiting(requests) if queue.granted == 0 && requests > 0 => {
-                self.handle_grant(now, WorkerGrant { of: GrantKind::Waiting(1), ..grant });
+        match grant.kind {
+            GrantKind::QueuedRequests(requests) if queue.granted == 0 && requests > 0 => {
+                self.handle_grant(now, WorkerGrant { kind: GrantKind::QueuedRequests(1), ..grant });
                 self.decline(disk, requests - 1);
             }
-            GrantKind::Waiting(requests) => self.decline(disk, requests),
-            GrantKind::Ahead(bytes) => {
+            GrantKind::QueuedRequests(requests) => self.decline(disk, requests),
+            GrantKind::Loan(bytes) => {
                 let cost = self.normalization.cost(bytes);
-                self.report.returns.push(Return { disk, requests: 1, cost, bytes });
-                self.handle_grant(now, WorkerGrant { of: GrantKind::Nothing, ..grant });
+                self.report.returned_grants.push(ReturnedGrant { disk, requests: 1, cost, bytes });
+                self.handle_grant(now, WorkerGrant { kind: GrantKind::LoanRefused, ..grant });
             }
-            GrantKind::Nothing | GrantKind::Refused(_) => self.handle_grant(now, grant),
+            GrantKind::LoanRefused | GrantKind::QueuedRequestRefused(_) => self.handle_grant(now, grant),
         }
     }
 
@@ -34,13 +34,13 @@ impl Borrower {
     fn decline(&mut self, disk: DiskSlot, requests: u32) {
         let Some(queue) = self.queues.get(disk.0 as usize).filter(|_| requests > 0) else { return };
         let waiting = self.records.units(&queue.fifo).skip(queue.granted as usize);
-        let mut sum = Units::default();
+        let mut sum = RequestCharge::default();
         for units in waiting.take(requests as usize) {
             sum.cost = sum.cost.saturating_add(units.cost);
             sum.bytes = sum.bytes.saturating_add(units.bytes);
-            self.report.loan_demand.push(RequestedGrant { disk, bytes: units.bytes });
+            self.report.queued_requests.push(RequestedGrant { disk, bytes: units.bytes });
         }
-        let Units { cost, bytes } = sum;
-        self.report.returns.push(Return { disk, requests, cost, bytes });
+        let RequestCharge { cost, bytes } = sum;
+        self.report.returned_grants.push(ReturnedGrant { disk, requests, cost, bytes });
     }
 }

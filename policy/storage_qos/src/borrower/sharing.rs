@@ -5,12 +5,12 @@ use suimon_quantity::Time;
 
 use crate::borrower::Borrower;
 use crate::phase::Phases;
-use crate::records::Units;
-use crate::{DiskSlot, LoanReport};
+use crate::records::RequestCharge;
+use crate::{DiskSlot, WorkerReport};
 
 impl Borrower {
     /// Adds a queued request that the budget has already counted.
-    pub(crate) fn push_counted(&mut self, disk: DiskSlot, tag: u32, units: Units) {
+    pub(crate) fn push_counted_request(&mut self, disk: DiskSlot, tag: u32, units: RequestCharge) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
         self.records.push(&mut queue.fifo, tag, units);
         queue.waiting += 1;
@@ -18,9 +18,9 @@ impl Borrower {
 
     /// Takes over the requests in flight of a disk from the budget's scheduler, which accounted for
     /// them up to `now`.
-    pub(crate) fn adopt(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
+    pub(crate) fn adopt_in_flight(&mut self, now: Time, disk: DiskSlot, in_flight: u32, phases: Phases) {
         let Some(queue) = self.queues.get_mut(disk.0 as usize) else { return };
-        queue.local.adopt(now, in_flight, phases);
+        queue.local.adopt_in_flight(now, in_flight, phases);
         queue.account(now, disk, &mut self.changed);
     }
 
@@ -31,9 +31,9 @@ impl Borrower {
 
     /// Returns a report with the request times that were not reported yet. Call it when the worker
     /// becomes the only user of the store.
-    pub fn take_times(&mut self, now: Time) -> LoanReport {
+    pub fn take_time_report(&mut self, now: Time) -> WorkerReport {
         self.report_times(now, true);
-        LoanReport { times: core::mem::take(&mut self.report.times), ..LoanReport::default() }
+        WorkerReport { times: core::mem::take(&mut self.report.times), ..WorkerReport::default() }
     }
 
     /// Removes a disk's oldest queued request and returns its tag, or `None` if there is none. The

@@ -6,8 +6,8 @@ use crate::array::limits;
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_storage_qos::{
     Borrower, Capacity, Completion, DiskSlot, GRANT_AGE_MAX, GrantKind, IoKind, Limits,
-    LimitsSource, LoanReport, Next, Normalization, Proposal, Return, Store, StoreBudget, StoreSpec,
-    Submitted, WorkerGrant,
+    LimitsSource, WorkerReport, NextAction, Normalization, Proposal, ReturnedGrant, Store, StoreBudget, StoreSpec,
+    SubmitOutcome, WorkerGrant,
 };
 
 const NOW: Time = Time::from_ns(1 << 44);
@@ -25,8 +25,8 @@ impl Host {
         let spec = StoreSpec { depth_min: 4, depth_max: 4, ..StoreSpec::default() };
         let mut budget = StoreBudget::new(spec);
         let mut store = Store::new(Capacity::Measured(10_000_000));
-        let disk = |disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits));
-        for change in store.propose(&[disk(0), disk(1)], false).unwrap() {
+        let disk = |disk| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits));
+        for change in store.apply(&[disk(0), disk(1)], false).unwrap() {
             budget.apply(NOW, change);
         }
         let borrower = || {
@@ -41,13 +41,13 @@ impl Host {
     fn submit(&mut self, now: Time, index: usize, requests: u32) {
         for tag in 0..requests {
             let submitted = self.borrowers[index].submit(now, DISKS[index], 8192, tag).unwrap();
-            assert_eq!(submitted, Submitted::Queued);
+            assert_eq!(submitted, SubmitOutcome::Queued);
         }
         self.report(now, index);
     }
 
     fn report(&mut self, now: Time, index: usize) {
-        if let Ok(report) = self.borrowers[index].poll_report(now, LoanReport::default()) {
+        if let Ok(report) = self.borrowers[index].poll_report(now, WorkerReport::default()) {
             self.budget.handle_report(now, WORKERS[index], &report);
         }
     }
@@ -59,7 +59,7 @@ impl Host {
     /// Dispatches the granted requests of worker `index`. Returns their number.
     fn dispatch(&mut self, now: Time, index: usize) -> u32 {
         let mut dispatched = 0;
-        while let Next::Dispatch { .. } = self.borrowers[index].poll(now) {
+        while let NextAction::Dispatch { .. } = self.borrowers[index].poll(now) {
             dispatched += 1;
         }
         dispatched
@@ -77,14 +77,14 @@ impl Host {
 
 fn waiting(grants: &[WorkerGrant], worker: usize) -> u32 {
     let of_it = grants.iter().filter(|grant| grant.worker == WORKERS[worker]);
-    of_it.map(|grant| if let GrantKind::Waiting(bytes) = grant.of { bytes } else { 0 }).sum()
+    of_it.map(|grant| if let GrantKind::QueuedRequests(bytes) = grant.kind { bytes } else { 0 }).sum()
 }
 
 #[test]
 fn requests_of_an_absent_worker_do_not_occupy_the_device() {
     let mut host = Host::new(Limits::default());
     // The workers have no loans.
-    host.borrowers.iter_mut().for_each(|borrower| borrower.set_settling(true));
+    host.borrowers.iter_mut().for_each(|borrower| borrower.set_draining(true));
     host.submit(NOW, 0, 6);
     let grants = host.grants(NOW);
     assert_eq!(waiting(&grants, 0), 4);
@@ -93,7 +93,7 @@ fn requests_of_an_absent_worker_do_not_occupy_the_device() {
     host.submit(NOW, 1, 6);
     assert_eq!(host.grants(NOW), []);
     assert!(host.budget.has_grants(WORKERS[0]) && !host.budget.has_grants(WORKERS[1]));
-    host.budget.handle_absent(WORKERS[0]);
+    host.budget.handle_worker_absent(WORKERS[0]);
     assert!(!host.budget.has_grants(WORKERS[0]));
     // The other worker has the device for itself. Queued requests of the absent worker are granted,
     // too, and do not count towards the depth.
@@ -106,7 +106,7 @@ fn requests_of_an_absent_worker_do_not_occupy_the_device() {
     }
     assert_eq!(host.dispatch(now, 1), 4);
     // A second notice changes nothing.
-    host.budget.handle_absent(WORKERS[0]);
+    host.budget.handle_worker_absent(WORKERS[0]);
     assert_eq!(host.budget.in_flight(), 10);
     // The worker returns. Its requests are counted again until they complete.
     assert_eq!(host.dispatch(now, 0), 2);
@@ -133,10 +133,10 @@ fn a_late_grant_permits_one_request_and_the_others_are_refunded_and_requested_ag
     assert_eq!(count, 4, "the depth limits them");
     granted.into_iter().for_each(|grant| host.borrowers[0].handle_late_grant(now, grant));
     assert_eq!(host.dispatch(now, 0), 1);
-    let report = host.borrowers[0].poll_report(now, LoanReport::default()).unwrap();
-    let returned = |units: fn(&Return) -> u32| report.returns.iter().map(units).sum::<u32>();
+    let report = host.borrowers[0].poll_report(now, WorkerReport::default()).unwrap();
+    let returned = |units: fn(&ReturnedGrant) -> u32| report.returned_grants.iter().map(units).sum::<u32>();
     assert_eq!((returned(|entry| entry.requests), returned(|entry| entry.cost)), (3, 3));
-    assert_eq!(report.loan_demand.len(), 3);
+    assert_eq!(report.queued_requests.len(), 3);
     host.budget.handle_report(now, WORKERS[0], &report);
     let (mut repeated, mut in_flight) = (0, 1);
     for _ in 0..100 {
@@ -148,7 +148,7 @@ fn a_late_grant_permits_one_request_and_the_others_are_refunded_and_requested_ag
         host.complete(now, 0, std::mem::take(&mut in_flight));
         now = now + Duration::from_millis(1);
     }
-    assert_eq!((repeated, host.borrowers[0].waiting(DISKS[0])), (64, 0), "each is dispatched once");
+    assert_eq!((repeated, host.borrowers[0].queued_count(DISKS[0])), (64, 0), "each is dispatched once");
 }
 
 /// A worker fetches its grants so rarely that all of them are late.
@@ -183,11 +183,11 @@ fn a_loan_is_refunded_when_it_is_returned_however_long_it_was_held() {
         assert_eq!(host.dispatch(NOW, 0), 1);
         host.complete(NOW, 0, 1);
         let loans = host.grants(NOW);
-        assert!(loans.iter().any(|grant| grant.of == GrantKind::Ahead(8192)), "{loans:?}");
+        assert!(loans.iter().any(|grant| grant.kind == GrantKind::Loan(8192)), "{loans:?}");
         loans.into_iter().for_each(|grant| host.borrowers[0].handle_grant(NOW, grant));
-        let report = host.borrowers[0].poll_report(NOW + age, LoanReport::default()).unwrap();
-        let returned: u32 = report.returns.iter().map(|entry| entry.requests).sum();
-        let refunded: u32 = report.returns.iter().map(|entry| entry.cost).sum();
+        let report = host.borrowers[0].poll_report(NOW + age, WorkerReport::default()).unwrap();
+        let returned: u32 = report.returned_grants.iter().map(|entry| entry.requests).sum();
+        let refunded: u32 = report.returned_grants.iter().map(|entry| entry.cost).sum();
         assert!(returned > 0 && refunded == returned, "{report:?}");
         host.budget.handle_report(NOW + age, WORKERS[0], &report);
         assert_eq!(host.budget.in_flight(), 0);
@@ -199,14 +199,14 @@ fn a_loan_is_refunded_when_it_is_returned_however_long_it_was_held() {
 fn requests_of_a_worker_that_has_ended_do_not_occupy_the_device() {
     for is_absent in [false, true] {
         let mut host = Host::new(Limits::default());
-        host.borrowers.iter_mut().for_each(|borrower| borrower.set_settling(true));
+        host.borrowers.iter_mut().for_each(|borrower| borrower.set_draining(true));
         host.submit(NOW, 0, 4);
         host.submit(NOW, 1, 6);
         assert_eq!(waiting(&host.grants(NOW), 0), 4);
         if is_absent {
-            host.budget.handle_absent(WORKERS[0]);
+            host.budget.handle_worker_absent(WORKERS[0]);
         }
-        host.budget.handle_ended(NOW, WORKERS[0]);
+        host.budget.handle_worker_ended(NOW, WORKERS[0]);
         let grants = host.grants(NOW);
         assert_eq!((waiting(&grants, 1), host.budget.in_flight()), (4, 4), "{is_absent}");
     }
@@ -218,7 +218,7 @@ fn requests_of_a_worker_that_has_ended_do_not_occupy_the_device() {
 fn disks_of_a_worker_that_has_ended_have_no_requests() {
     for is_absent in [false, true] {
         let mut host = Host::new(Limits::default());
-        host.borrowers.iter_mut().for_each(|borrower| borrower.set_settling(true));
+        host.borrowers.iter_mut().for_each(|borrower| borrower.set_draining(true));
         host.submit(NOW, 0, 3);
         for grant in host.grants(NOW) {
             host.borrowers[0].handle_grant(NOW, grant);
@@ -230,13 +230,13 @@ fn disks_of_a_worker_that_has_ended_have_no_requests() {
         assert_eq!((in_flight(&host, now), host.budget.in_device()), (3, 3));
         host.complete(now, 0, 1);
         if is_absent {
-            host.budget.handle_absent(WORKERS[0]);
+            host.budget.handle_worker_absent(WORKERS[0]);
         }
-        host.budget.handle_ended(now, WORKERS[0]);
+        host.budget.handle_worker_ended(now, WORKERS[0]);
         assert_eq!((in_flight(&host, now), host.budget.in_device()), (0, 0), "{is_absent}");
         assert_eq!(host.budget.in_flight(), 0, "{is_absent}");
         // The flow is idle: its counters of busy time do not increase.
-        let busy = |host: &Host, now| host.budget.view(now, DISKS[0]).unwrap().done.busy_ns;
+        let busy = |host: &Host, now| host.budget.view(now, DISKS[0]).unwrap().counters.busy_ns;
         let before = busy(&host, now);
         assert_eq!(busy(&host, now + Duration::from_secs(1)), before, "{is_absent}");
         // Another worker can use the disk and the whole device.
@@ -246,7 +246,7 @@ fn disks_of_a_worker_that_has_ended_have_no_requests() {
         host.report(now, 1);
         assert_eq!((waiting(&host.grants(now), 1), host.budget.in_flight()), (4, 4));
         // A second notice of the end changes nothing.
-        host.budget.handle_ended(now, WORKERS[0]);
+        host.budget.handle_worker_ended(now, WORKERS[0]);
         assert_eq!(host.budget.in_flight(), 4);
     }
 }

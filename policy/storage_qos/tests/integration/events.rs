@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::array::{Array, Load, Rig, SECOND, bandwidth, limits, slot};
 use suimon_quantity::{DiskId, Time};
 use suimon_storage_qos::{
-    Delivery, Limits, LimitsOwner, LimitsSource, PolicyKind, PolicySpec, Proposal, QueueCause,
-    StoreEvent, Unmet, UnmetReason,
+    DeliveryStats, Limits, LimitsOwner, LimitsSource, PolicyKind, PolicySpec, Proposal, QueueCause,
+    StoreEvent, UnmetMinimum, UnmetReason,
 };
 
 fn array(servers: usize, fixed_ns: u64) -> Array {
@@ -22,7 +22,7 @@ fn minimums(rig: &Rig) -> Vec<&(u64, StoreEvent)> {
 }
 
 /// Returns the first event for an unmet minimum, and its time after `since`.
-fn unmet(start: &Rig, since: u64) -> (Duration, &Unmet) {
+fn unmet(start: &Rig, since: u64) -> (Duration, &UnmetMinimum) {
     let (reported_at, event) = minimums(start).first().copied().expect("an event was emitted");
     match event {
         StoreEvent::MinimumUnmet(unmet) => (Duration::from_nanos(reported_at - since), unmet),
@@ -38,7 +38,7 @@ fn is_about(actual: u64, expected: u64, percent: u64) {
 #[test]
 fn forced_minimums_are_reported_after_a_minute_with_the_disks_served() {
     let mut rig = Rig::new(array(4, 1_000_000), 4000);
-    let force = |disk, min| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits(min, 0, 100)));
+    let force = |disk, min| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits(min, 0, 100)));
     rig.propose(&[force(0, 4000), force(1, 2000), force(2, 0)], true);
     let started_at = rig.now;
     for disk in 0..3 {
@@ -48,7 +48,7 @@ fn forced_minimums_are_reported_after_a_minute_with_the_disks_served() {
     let (after, unmet) = unmet(&rig, started_at);
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
     assert_eq!(
-        (unmet.holder, unmet.shortfall),
+        (unmet.owner, unmet.reason),
         (LimitsOwner::Disk(DiskId(0)), UnmetReason::OtherDisks)
     );
     // The whole capacity is shared in proportion to the minimums.
@@ -85,7 +85,7 @@ fn external_load_on_the_device_is_reported() {
     rig.run(Duration::from_secs(70));
     let (after, unmet) = unmet(&rig, started_at);
     assert!((60..=66).contains(&after.as_secs()), "{after:?}");
-    assert_eq!(unmet.shortfall, UnmetReason::ExternalLoad);
+    assert_eq!(unmet.reason, UnmetReason::ExternalLoad);
     is_about(unmet.external_iops, 4000, 5);
     is_about(unmet.delivered_iops, 4000, 5);
 }
@@ -100,7 +100,7 @@ fn a_limiting_queue_depth_is_reported_and_delays_no_other_disk() {
     let started_at = rig.now;
     rig.run(Duration::from_secs(90));
     let (_, unmet) = unmet(&rig, started_at);
-    assert_eq!(unmet.shortfall, UnmetReason::DeviceLatency);
+    assert_eq!(unmet.reason, UnmetReason::DeviceLatency);
     assert!(unmet.delivered_iops < 1010, "{unmet:?}");
     let total = rig.all_iops(started_at + 5 * SECOND);
     assert!(total > 0.9 * 8000.0, "{total}: others are held back in vain");
@@ -122,9 +122,9 @@ fn a_disk_with_little_demand_is_guaranteed_little() {
 }
 
 /// Returns the share of `cause` in all queueing time.
-fn part(delivery: &Delivery, cause: QueueCause) -> f64 {
-    let total: u64 = QueueCause::ALL.iter().map(|cause| delivery.waits.ns(*cause)).sum();
-    delivery.waits.ns(cause) as f64 / total.max(1) as f64
+fn part(delivery: &DeliveryStats, cause: QueueCause) -> f64 {
+    let total: u64 = QueueCause::ALL.iter().map(|cause| delivery.queue_time.ns(*cause)).sum();
+    delivery.queue_time.ns(cause) as f64 / total.max(1) as f64
 }
 
 #[test]
@@ -150,11 +150,11 @@ fn a_disk_displays_its_throughput_and_wait_reason() {
         for (delivery, seconds) in [(view.short, 5), (view.long, 300)] {
             let window = delivery.window_ns / SECOND;
             assert!((seconds..=seconds * 11 / 10).contains(&window), "{window} of {seconds} s");
-            is_about(delivery.per_second(delivery.delivered), delivered, 2);
-            is_about(delivery.per_second(delivery.guaranteed), guaranteed, 1);
+            is_about(delivery.per_second(delivery.delivered_operations), delivered, 2);
+            is_about(delivery.per_second(delivery.guaranteed_operations), guaranteed, 1);
             assert!(part(&delivery, cause) > 0.97, "disk {disk}: {delivery:?}");
             // Nine of ten requests are always queued.
-            let waits = delivery.waits.ns(cause) as f64 / delivery.window_ns as f64;
+            let waits = delivery.queue_time.ns(cause) as f64 / delivery.window_ns as f64;
             assert!((7.0..10.0).contains(&waits), "disk {disk}: {waits}");
         }
     }

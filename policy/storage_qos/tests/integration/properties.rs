@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::array::{Array, Load, Rig, SECOND, bandwidth, ideal, limits, slot};
 use proptest::prelude::*;
 use suimon_quantity::{Iops, Time};
-use suimon_storage_qos::{Burst, CATCH_UP, Limits, PolicyKind, PolicySpec, Weight};
+use suimon_storage_qos::{Burst, CATCH_UP_WINDOW, Limits, PolicyKind, PolicySpec, Weight};
 
 /// Generates arrays from one disk drive to a flash array of about 40 000 operations per second,
 /// which bounds the run time.
@@ -73,11 +73,11 @@ proptest! {
         let request_iops = cost as f64 / span.as_secs_f64();
         prop_assert!(total >= possible * 0.97 - 2.0 * request_iops, "{total} of {possible}");
         let shares = ideal(total, &disks);
-        // A maximum is made up for within CATCH_UP only. If the array takes longer for one request
+        // A maximum is made up for within CATCH_UP_WINDOW only. If the array takes longer for one request
         // of each disk, a disk may be queued longer, and stays below its maximum by up to 2.8 % (19
         // 000 disks with random limits).
         let turn_ns = SECOND * cost * disk_setups.len() as u64 / capacity;
-        let unfairness = if u128::from(turn_ns) > CATCH_UP.as_nanos() { 0.05 } else { 0.02 };
+        let unfairness = if u128::from(turn_ns) > CATCH_UP_WINDOW.as_nanos() { 0.05 } else { 0.02 };
         for ((disk, (_, min, max)), share) in (0u32..).zip(&disks).zip(&shares) {
             let iops = rig.iops(disk, from);
             prop_assert!(iops >= min * 0.995 - 2.0 * request_iops, "disk {disk}: {iops}, minimum {min}");
@@ -125,12 +125,12 @@ proptest! {
             let Some(log) = rig.logs.get(&disk) else { continue };
             let allowed = Limits { burst, ..limits(0, top, 100) }.operations_max(Duration::ZERO).unwrap();
             let credit = burst.map_or(0, |burst| (burst.iops.per_second() - top) * u64::from(burst.seconds));
-            let bound = credit as f64 + slack(top as f64, CATCH_UP);
+            let bound = credit as f64 + slack(top as f64, CATCH_UP_WINDOW);
             prop_assert!(allowed as f64 <= bound + 1.0);
             let excess = log.excess(top, false);
             prop_assert!(excess <= bound + 135.0 + 1.0, "disk {disk}: {excess} above {bound}");
             let excess = log.excess(width, true);
-            let bound = slack(width as f64, CATCH_UP);
+            let bound = slack(width as f64, CATCH_UP_WINDOW);
             prop_assert!(excess <= bound + 1_100_001.0, "disk {disk}: {excess} above {bound}");
         }
     }

@@ -8,9 +8,9 @@ use crate::array::{Dice, Log, SECOND, limits};
 use proptest::prelude::*;
 use suimon_quantity::{DiskId, Time, WorkerId};
 use suimon_storage_qos::{
-    Borrower, CATCH_UP, Capacity, Completion, DiskSlot, GrantKind, IoKind, LOAN_IDLE_MAX, Limits,
-    LimitsSource, LoanReport, Next, Normalization, Proposal, RequestTime, Store, StoreBudget,
-    StoreSpec, Submitted, WorkerGrant, WorkerTime,
+    Borrower, CATCH_UP_WINDOW, Capacity, Completion, DiskSlot, GrantKind, IoKind, LOAN_IDLE_MAX, Limits,
+    LimitsSource, WorkerReport, NextAction, Normalization, Proposal, RequestTime, Store, StoreBudget,
+    StoreSpec, SubmitOutcome, WorkerGrant, WorkerTime,
 };
 
 /// Maximum delay of a message in ns.
@@ -18,9 +18,9 @@ const DELAY_MAX_NS: u64 = 100_000;
 
 struct Worker {
     borrower: Borrower,
-    reports: VecDeque<(u64, LoanReport)>,
+    reports: VecDeque<(u64, WorkerReport)>,
     grants: VecDeque<(u64, WorkerGrant)>,
-    spent: Vec<LoanReport>,
+    spent: Vec<WorkerReport>,
     /// Requests of each disk in the order of submission.
     waiting: BTreeMap<u32, VecDeque<u32>>,
 }
@@ -48,10 +48,10 @@ impl Host {
         let mut store = Store::new(Capacity::Measured(10_000_000));
         let proposals: Vec<Proposal> = (0u32..)
             .zip(disks)
-            .map(|(disk, limits)| Proposal::Disk(DiskId(disk), LimitsSource::Own(*limits)))
+            .map(|(disk, limits)| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(*limits)))
             .collect();
         let mut budget = StoreBudget::new(StoreSpec::default());
-        for change in store.propose(&proposals, false).unwrap() {
+        for change in store.apply(&proposals, false).unwrap() {
             budget.apply(Time::from_ns(now), change);
         }
         let worker = |_| {
@@ -89,8 +89,8 @@ impl Host {
         self.sizes.insert(tag, bytes);
         let worker = &mut self.workers[index];
         match worker.borrower.submit(now, DiskSlot(disk), bytes, tag).unwrap() {
-            Submitted::Queued => worker.waiting.entry(disk).or_default().push_back(tag),
-            Submitted::Dispatch => {
+            SubmitOutcome::Queued => worker.waiting.entry(disk).or_default().push_back(tag),
+            SubmitOutcome::Dispatch => {
                 assert!(worker.waiting.get(&disk).is_none_or(VecDeque::is_empty), "overtaken");
                 self.at_once += 1;
                 self.send(index, disk, tag);
@@ -150,7 +150,7 @@ impl Host {
                 let Some((_, grant)) = worker.grants.pop_front() else { break };
                 worker.borrower.handle_grant(time, grant);
             }
-            while let Next::Dispatch { disk, tag } =
+            while let NextAction::Dispatch { disk, tag } =
                 self.workers[index].borrower.poll(Time::from_ns(now))
             {
                 let waiting = self.workers[index].waiting.get_mut(&disk.0).unwrap();
@@ -169,7 +169,7 @@ impl Host {
     /// Returns the permitted excess over a single scheduler in operations: that of loans and of
     /// requests in messages.
     fn late(rate: u64) -> f64 {
-        let ns = CATCH_UP.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
+        let ns = CATCH_UP_WINDOW.as_nanos() as u64 + LOAN_IDLE_MAX.as_nanos() as u64 + 3 * DELAY_MAX_NS;
         (rate * ns) as f64 / SECOND as f64
     }
 }
@@ -243,7 +243,7 @@ fn limits_are_not_divided_between_workers() {
             let dispatched = window_entries.map(|entry| entry.1).sum::<u64>();
             assert!(dispatched.abs_diff(5000) <= 100, "{shares:?}: {dispatched} of 5000");
         }
-        assert!(host.store.effective(DiskId(0)).is_some());
+        assert!(host.store.effective_limits(DiskId(0)).is_some());
     }
 }
 
@@ -257,13 +257,13 @@ fn a_report_lists_only_disks_with_changed_requests() {
     let time_at = |number: u64| start + Duration::from_micros(10 * number);
     let mut borrower = Borrower::new(Normalization::default(), 4096);
     (0..BUSY).for_each(|disk| borrower.add(DiskSlot(disk)));
-    let grant = |disk| WorkerGrant { worker: WorkerId(0), disk, of: GrantKind::Waiting(1) };
+    let grant = |disk| WorkerGrant { worker: WorkerId(0), disk, kind: GrantKind::QueuedRequests(1) };
     for disk in (0..BUSY).map(DiskSlot) {
         borrower.submit(start, disk, 4096, disk.0).unwrap();
         borrower.handle_grant(start, grant(disk));
     }
-    while let Next::Dispatch { .. } = borrower.poll(start) {}
-    let first = borrower.poll_report(start, LoanReport::default()).unwrap();
+    while let NextAction::Dispatch { .. } = borrower.poll(start) {}
+    let first = borrower.poll_report(start, WorkerReport::default()).unwrap();
     assert_eq!(first.times.len(), BUSY as usize);
     let (mut in_flight_ns, mut listed) = (0, 0);
     // One disk completes a request and submits the next one before each report.
@@ -273,15 +273,15 @@ fn a_report_lists_only_disks_with_changed_requests() {
         borrower.handle_completion(now, Completion { disk, operation, bytes: 4096, latency });
         borrower.submit(now, disk, 4096, 7).unwrap();
         borrower.handle_grant(now, grant(disk));
-        assert!(matches!(borrower.poll(now), Next::Dispatch { .. }));
-        let report = borrower.poll_report(now, LoanReport::default()).unwrap();
+        assert!(matches!(borrower.poll(now), NextAction::Dispatch { .. }));
+        let report = borrower.poll_report(now, WorkerReport::default()).unwrap();
         listed += report.times.len() as u64;
         in_flight_ns +=
             report.times.iter().map(|worker_time| worker_time.time.in_flight_ns).sum::<u64>();
     }
     assert_eq!(listed, REPORTS, "one disk changes between two reports");
     let last = borrower.next_deadline().unwrap();
-    let last_report = borrower.poll_report(last, LoanReport::default()).unwrap();
+    let last_report = borrower.poll_report(last, WorkerReport::default()).unwrap();
     assert_eq!(last_report.times.len(), BUSY as usize);
     in_flight_ns +=
         last_report.times.iter().map(|worker_time| worker_time.time.in_flight_ns).sum::<u64>();
@@ -296,7 +296,7 @@ fn requests_in_flight_are_counted_in_any_order_of_reports() {
     let report = |in_flight_change| {
         let worker_time =
             WorkerTime { disk: DiskSlot(0), time: RequestTime::default(), in_flight_change };
-        LoanReport { times: vec![worker_time], ..LoanReport::default() }
+        WorkerReport { times: vec![worker_time], ..WorkerReport::default() }
     };
     for (change, in_flight) in [(-1, 0), (3, 2), (-2, 0)] {
         budget.handle_report(now, WorkerId(0), &report(change));
@@ -338,7 +338,7 @@ proptest! {
             }
         }
         host.run(pause_ns, |_| ());
-        let changes = host.store.propose(&[Proposal::RemoveDisk(DiskId(0))], false).unwrap();
+        let changes = host.store.apply(&[Proposal::RemoveDisk(DiskId(0))], false).unwrap();
         changes.iter().for_each(|change| host.budget.apply(host.time(), *change));
         if late {
             host.run(300_000, |_| ());
@@ -346,14 +346,14 @@ proptest! {
         for worker in &mut host.workers {
             let waiting = worker.waiting.remove(&0).unwrap_or_default();
             let returned: Vec<u32> =
-                std::iter::from_fn(|| worker.borrower.withdraw(DiskSlot(0))).collect();
+                std::iter::from_fn(|| worker.borrower.withdraw_request(DiskSlot(0))).collect();
             prop_assert_eq!(returned, Vec::from(waiting));
         }
         host.run(SECOND / 20, |_| ());
         prop_assert!(host.device.is_empty());
         prop_assert_eq!(host.budget.in_flight(), 0, "lent and never returned");
-        let new = Proposal::Disk(DiskId(9), LimitsSource::Own(limits(0, 1000, 100)));
-        let changes = host.store.propose(&[new], false).unwrap();
+        let new = Proposal::SetDisk(DiskId(9), LimitsSource::Own(limits(0, 1000, 100)));
+        let changes = host.store.apply(&[new], false).unwrap();
         changes.iter().for_each(|change| host.budget.apply(host.time(), *change));
         host.logs.clear();
         for number in 0..400 {
@@ -393,9 +393,9 @@ proptest! {
             let expected = host.latencies_ns.get(&disk).copied().unwrap_or_default();
             let time = view.short.time;
             prop_assert_eq!((time.in_flight_ns, view.in_flight), (expected, 0));
-            prop_assert!(time.device_ns == expected && time.own_ns <= expected);
-            prop_assert!(view.done.busy_ns <= host.now - start);
-            prop_assert!(view.done.busy_ns <= time.busy_ns);
+            prop_assert!(time.device_ns == expected && time.own_latency_ns <= expected);
+            prop_assert!(view.counters.busy_ns <= host.now - start);
+            prop_assert!(view.counters.busy_ns <= time.busy_ns);
         }
         prop_assert_eq!(host.budget.in_device(), 0);
     }

@@ -9,7 +9,7 @@ use crate::MemberId;
 /// Classification of a frame received on a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "received")]
-pub enum Received {
+pub enum ReceivedPdu {
     /// Valid LACPDU, processed by the Receive machine.
     Lacpdu,
     /// Marker PDU. It is answered at the next poll unless the rate limit is exceeded.
@@ -46,7 +46,8 @@ pub enum ChurnSide {
 #[serde(rename_all = "kebab-case", tag = "action")]
 pub enum LacpAction {
     /// Start or stop collecting and distributing on this member.
-    Use {
+    #[serde(rename = "use")]
+    SetMemberUse {
         /// Member that starts or stops.
         member: MemberId,
         /// True if the team must accept received frames.
@@ -64,7 +65,8 @@ pub enum LacpAction {
         frame: SlowFrame,
     },
     /// Report that one end of a link has been out of sync for 60 s, or that this state has ended.
-    Churn {
+    #[serde(rename = "churn")]
+    ReportChurn {
         /// Member whose link is concerned.
         member: MemberId,
         /// End of the link that is or was out of sync.
@@ -73,7 +75,8 @@ pub enum LacpAction {
         is_churning: bool,
     },
     /// Report that a link leads back to this System, or that it stopped doing so.
-    Loopback {
+    #[serde(rename = "loopback")]
+    ReportLoopback {
         /// Member whose link is concerned.
         member: MemberId,
         /// Port of this System whose LACPDUs were received; `None` if the loop is gone.
@@ -87,7 +90,7 @@ pub(crate) fn report_use(port: &mut Port, out: &mut Vec<LacpAction>) {
     let (member, in_use, reason) = (port.member, port.is_in_use(), port.reason());
     if port.reported.in_use != in_use {
         port.reported.in_use = in_use;
-        out.push(LacpAction::Use { member, collecting: in_use, distributing: in_use, reason });
+        out.push(LacpAction::SetMemberUse { member, collecting: in_use, distributing: in_use, reason });
     }
 }
 
@@ -99,18 +102,18 @@ pub(crate) fn report_churn_and_loops(port: &mut Port, out: &mut Vec<LacpAction>)
         in_use: port.reported.in_use,
         actor_churn: port.actor_churn.state == ChurnState::Churn,
         partner_churn: port.partner_churn.state == ChurnState::Churn,
-        looped: port.looped,
+        looped_port: port.looped_port,
     };
     let previous = core::mem::replace(&mut port.reported, now);
     if previous.actor_churn != now.actor_churn {
         let (side, is_churning) = (ChurnSide::Actor, now.actor_churn);
-        out.push(LacpAction::Churn { member, side, is_churning });
+        out.push(LacpAction::ReportChurn { member, side, is_churning });
     }
     if previous.partner_churn != now.partner_churn {
         let (side, is_churning) = (ChurnSide::Partner, now.partner_churn);
-        out.push(LacpAction::Churn { member, side, is_churning });
+        out.push(LacpAction::ReportChurn { member, side, is_churning });
     }
-    if previous.looped != now.looped {
-        out.push(LacpAction::Loopback { member, port: now.looped });
+    if previous.looped_port != now.looped_port {
+        out.push(LacpAction::ReportLoopback { member, port: now.looped_port });
     }
 }

@@ -20,14 +20,14 @@ pub enum ChurnState {
 
 /// Churn detection machine of one end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Churn {
+pub(crate) struct ChurnMachine {
     pub(crate) state: ChurnState,
     /// Expiry of the churn timer (`actor_churn_timer`, `partner_churn_timer`); `None` while it does
     /// not run.
     pub(crate) timer: Option<Time>,
 }
 
-impl Churn {
+impl ChurnMachine {
     /// Creates the machine in its state at BEGIN.
     pub(crate) const fn new() -> Self {
         Self { state: ChurnState::Monitor, timer: None }

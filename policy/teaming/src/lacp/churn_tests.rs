@@ -26,7 +26,7 @@ fn every_transition_of_figures_6_23_and_6_24_and_no_other() {
     ];
     for (name, from, enabled, in_sync, seconds, to) in rows {
         let timer = (from == Monitor).then(|| time_at(60));
-        let mut machine = super::Churn { state: from, timer };
+        let mut machine = super::ChurnMachine { state: from, timer };
         let now = time_at(seconds);
         assert_eq!(machine.transition(enabled, in_sync, now), to.is_some(), "{name}");
         assert_eq!(machine.state, to.unwrap_or(from), "{name}");
@@ -41,11 +41,11 @@ fn every_transition_of_figures_6_23_and_6_24_and_no_other() {
 /// Figures 6-23 and 6-24: while the port is disabled, MONITOR is entered continuously.
 #[test]
 fn the_timer_starts_when_the_port_is_enabled() {
-    let mut machine = Churn::new();
+    let mut machine = ChurnMachine::new();
     assert!(!machine.transition(false, false, time_at(0)));
     assert_eq!(machine.timer, None);
     assert!(machine.transition(true, false, time_at(500)));
-    assert_eq!(machine, Churn { state: ChurnState::Monitor, timer: Some(time_at(560)) });
+    assert_eq!(machine, ChurnMachine { state: ChurnState::Monitor, timer: Some(time_at(560)) });
     assert!(!machine.transition(false, false, time_at(510)));
     assert_eq!(machine.timer, None);
 }

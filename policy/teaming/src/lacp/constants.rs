@@ -20,7 +20,7 @@ pub(crate) const VERSION: u8 = 1;
 /// bound of the delay until a worker services the queue of a received frame.
 pub(crate) const COLLECTOR_MAX_DELAY: u16 = 5_000;
 /// Maximum number of LACPDUs of a member in any [`FAST_PERIODIC_TIME`] (6.4.16).
-pub(crate) const SENT_MAX: usize = 3;
+pub(crate) const LACPDUS_SENT_MAX: usize = 3;
 /// Number of bits of an operational key that encode the speed.
 pub(crate) const SPEED_BITS: u32 = 5;
 /// Largest administrative key: the maximum value of the key bits that the speed code leaves.

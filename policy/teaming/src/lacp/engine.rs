@@ -2,7 +2,7 @@
 
 use suimon_quantity::Time;
 
-use super::action::{LacpAction, Received, report_churn_and_loops, report_use};
+use super::action::{LacpAction, ReceivedPdu, report_churn_and_loops, report_use};
 use super::parse::{SlowPdu, parse};
 use super::port::Port;
 use super::selection::Selection;
@@ -160,14 +160,14 @@ impl Lacp {
         member: MemberId,
         frame: &[u8],
         now: Time,
-    ) -> Result<Received, PduError> {
-        let Some(port) = self.port_mut(member) else { return Ok(Received::NotAMember) };
+    ) -> Result<ReceivedPdu, PduError> {
+        let Some(port) = self.port_mut(member) else { return Ok(ReceivedPdu::NotAMember) };
         match parse(frame) {
             Ok(SlowPdu::Lacp(pdu)) => Ok(self.handle_lacpdu(member, &pdu, now)),
             Ok(SlowPdu::Marker(marker)) => Ok(self.handle_marker(member, marker, frame, now)),
             Ok(SlowPdu::Other { subtype }) => {
                 port.counters.unknown_rx += 1;
-                Ok(Received::Other { subtype })
+                Ok(ReceivedPdu::Other { subtype })
             }
             Err(error @ (PduError::Destination { .. } | PduError::EtherType { .. })) => {
                 port.counters.unknown_rx += 1;
@@ -180,15 +180,15 @@ impl Lacp {
         }
     }
 
-    fn handle_lacpdu(&mut self, member: MemberId, pdu: &Lacpdu, now: Time) -> Received {
-        let Some(port) = self.port_mut(member) else { return Received::NotAMember };
-        let before = (port.vars.clone(), port.looped, port.receive.state, port.mux.state);
+    fn handle_lacpdu(&mut self, member: MemberId, pdu: &Lacpdu, now: Time) -> ReceivedPdu {
+        let Some(port) = self.port_mut(member) else { return ReceivedPdu::NotAMember };
+        let before = (port.vars.clone(), port.looped_port, port.receive.state, port.mux.state);
         if !port.handle_pdu(pdu, now) {
-            return Received::Ignored;
+            return ReceivedPdu::Ignored;
         }
         // A LACPDU that only confirms the recorded state requires no poll.
         let mut is_news =
-            before != (port.vars.clone(), port.looped, port.receive.state, port.mux.state);
+            before != (port.vars.clone(), port.looped_port, port.receive.state, port.mux.state);
         for other in self.ports.iter_mut().filter(|other| other.member != member) {
             let partner = &other.vars.partner;
             if other.receive.state == ReceiveState::PortDisabled
@@ -205,7 +205,7 @@ impl Lacp {
         if is_news {
             self.pending_since = Some(now);
         }
-        Received::Lacpdu
+        ReceivedPdu::Lacpdu
     }
 
     fn handle_marker(
@@ -214,11 +214,11 @@ impl Lacp {
         marker: Marker,
         frame: &[u8],
         now: Time,
-    ) -> Received {
-        let Some(port) = self.port_mut(member) else { return Received::NotAMember };
+    ) -> ReceivedPdu {
+        let Some(port) = self.port_mut(member) else { return ReceivedPdu::NotAMember };
         if marker.kind == MarkerKind::Response {
             port.counters.marker_responses_rx += 1;
-            return Received::MarkerResponse;
+            return ReceivedPdu::MarkerResponse;
         }
         port.counters.markers_rx += 1;
         let source = port.spec.mac;
@@ -229,7 +229,7 @@ impl Lacp {
         } else {
             port.counters.markers_unanswered += 1;
         }
-        Received::Marker { is_answered }
+        ReceivedPdu::Marker { is_answered }
     }
 
     /// Appends the actions due at `now` to `out`.

@@ -44,7 +44,7 @@ fn a_link_is_used_two_seconds_after_the_first_frame_of_its_partner() {
     // The LACPDU carries the current Actor state, and the Partner's end as received.
     assert_eq!(last.actor, state.actor);
     assert_eq!(last.partner, end(0x99, 4));
-    assert_eq!(bench.lacp.team_state().in_use, 1);
+    assert_eq!(bench.lacp.team_state().members_in_use, 1);
     assert_eq!(bench.lacp.team_state().bandwidth_mbps, 10_000);
 }
 
@@ -184,7 +184,7 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
     bench.actions.clear();
     for transaction in 0..5 {
         let is_answered = transaction < 3;
-        assert_eq!(receive(&mut bench, marker(transaction)), Received::Marker { is_answered });
+        assert_eq!(receive(&mut bench, marker(transaction)), ReceivedPdu::Marker { is_answered });
     }
     bench.poll();
     let answers = |bench: &Bench| {
@@ -200,11 +200,11 @@ fn markers_are_answered_three_times_a_second_if_there_is_a_link() {
     let expected = [0, 1, 2].map(|number| Marker { kind: MarkerKind::Response, ..marker(number) });
     assert_eq!(answers(&bench), expected);
     bench.run_ms(1_001);
-    assert_eq!(receive(&mut bench, marker(9)), Received::Marker { is_answered: true });
+    assert_eq!(receive(&mut bench, marker(9)), ReceivedPdu::Marker { is_answered: true });
     let response = Marker { kind: MarkerKind::Response, ..marker(9) };
-    assert_eq!(receive(&mut bench, response), Received::MarkerResponse);
+    assert_eq!(receive(&mut bench, response), ReceivedPdu::MarkerResponse);
     bench.link(1, None);
-    assert_eq!(receive(&mut bench, marker(10)), Received::Marker { is_answered: false });
+    assert_eq!(receive(&mut bench, marker(10)), ReceivedPdu::Marker { is_answered: false });
     bench.run_ms(5_000);
     assert_eq!(answers(&bench).len(), 3, "what was not sent before the link broke is not sent");
     let counters = bench.state(1).counters;
@@ -309,10 +309,10 @@ fn churn_of_a_minute_is_reported_once_and_again_when_it_ends() {
     let churn: Vec<_> = bench
         .actions
         .iter()
-        .filter(|(_, action)| matches!(action, LacpAction::Churn { .. }))
+        .filter(|(_, action)| matches!(action, LacpAction::ReportChurn { .. }))
         .copied()
         .collect();
-    let churn_action = |is_churning| LacpAction::Churn {
+    let churn_action = |is_churning| LacpAction::ReportChurn {
         member: MemberId(1),
         side: ChurnSide::Partner,
         is_churning,
@@ -339,11 +339,11 @@ fn malformed_or_foreign_frames_are_counted_and_change_nothing() {
     };
     assert!(matches!(receive(&changed(17, 9)), Err(PduError::TlvLength { .. })));
     assert_eq!(receive(&changed(14, 11)), Err(PduError::Subtype { found: 11 }));
-    assert_eq!(receive(&changed(14, 3)), Ok(Received::Other { subtype: 3 }));
+    assert_eq!(receive(&changed(14, 3)), Ok(ReceivedPdu::Other { subtype: 3 }));
     assert!(matches!(receive(&changed(0, 0)), Err(PduError::Destination { .. })));
     assert!(matches!(receive(&changed(12, 0)), Err(PduError::EtherType { .. })));
     let result = bench.lacp.handle_frame(MemberId(9), &valid, bench.now);
-    assert_eq!(result, Ok(Received::NotAMember));
+    assert_eq!(result, Ok(ReceivedPdu::NotAMember));
     let counters = Counters { illegal_rx: 4, unknown_rx: 3, ..before.counters };
     assert_eq!(bench.state(1), MemberState { counters, ..before });
     assert_eq!(bench.lacp.next_deadline(), deadline);
@@ -357,7 +357,7 @@ fn invalid_specifications_are_refused_and_change_nothing() {
         change(&mut spec);
         Lacp::new(spec).map(drop)
     };
-    let not_a_station = LacpSpecError::NotAStation { field: "system", mac: group };
+    let not_a_station = LacpSpecError::NotAStationAddress { field: "system", mac: group };
     assert_eq!(error_with(|spec| spec.system = MacAddr::BROADCAST), Err(not_a_station));
     assert_eq!(error_with(|spec| spec.admin_key = 0), Err(LacpSpecError::AdminKey(0)));
     assert_eq!(error_with(|spec| spec.admin_key = 2048), Err(LacpSpecError::AdminKey(2048)));
@@ -376,7 +376,7 @@ fn invalid_specifications_are_refused_and_change_nothing() {
     assert_eq!(add(40, port(3)), Err(duplicate));
     let no_station = LacpPortSpec { mac: group, ..port(40) };
     let field = "member address";
-    assert_eq!(add(40, no_station), Err(LacpSpecError::NotAStation { field, mac: group }));
+    assert_eq!(add(40, no_station), Err(LacpSpecError::NotAStationAddress { field, mac: group }));
     let unknown = Err(LacpSpecError::UnknownMember(MemberId(40)));
     assert_eq!(bench.lacp.set_member(MemberId(40), port(40), now), unknown);
     assert_eq!(bench.lacp.handle_link(MemberId(40), None, now), unknown);

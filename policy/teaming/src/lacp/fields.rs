@@ -8,9 +8,9 @@ pub(crate) const SUBTYPE_LACP: u8 = 1;
 pub(crate) const SUBTYPE_MARKER: u8 = 2;
 
 /// Frame whose fields are read by offset and name.
-pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+pub(crate) struct FrameReader<'a>(pub(crate) &'a [u8]);
 
-impl Fields<'_> {
+impl FrameReader<'_> {
     fn truncated(&self, offset: usize, field: &'static str) -> PduError {
         PduError::Truncated { field, offset, bytes: self.0.len() }
     }
@@ -20,7 +20,7 @@ impl Fields<'_> {
     /// # Errors
     ///
     /// [`PduError::Truncated`] with the name of the field.
-    pub(crate) fn array<const N: usize>(
+    pub(crate) fn read_array<const N: usize>(
         &self,
         offset: usize,
         field: &'static str,
@@ -29,8 +29,8 @@ impl Fields<'_> {
         octets.copied().ok_or_else(|| self.truncated(offset, field))
     }
 
-    pub(crate) fn octet(&self, offset: usize, field: &'static str) -> Result<u8, PduError> {
-        self.array(offset, field).map(|[octet]| octet)
+    pub(crate) fn read_octet(&self, offset: usize, field: &'static str) -> Result<u8, PduError> {
+        self.read_array(offset, field).map(|[octet]| octet)
     }
 
     /// Checks that the frame extends to offset `end`; `field` names the octets before it.
@@ -38,7 +38,7 @@ impl Fields<'_> {
     /// # Errors
     ///
     /// [`PduError::Truncated`] with the name of the field.
-    pub(crate) fn up_to(
+    pub(crate) fn check_extends_to(
         &self,
         end: usize,
         offset: usize,
@@ -47,26 +47,26 @@ impl Fields<'_> {
         if self.0.len() < end { Err(self.truncated(offset, field)) } else { Ok(()) }
     }
 
-    pub(crate) fn length(
+    pub(crate) fn check_tlv_length(
         &self,
         offset: usize,
         field: &'static str,
         expected: u8,
     ) -> Result<(), PduError> {
-        let found = self.octet(offset, field)?;
+        let found = self.read_octet(offset, field)?;
         if found == expected {
             return Ok(());
         }
         Err(PduError::TlvLength { field, offset, found, expected })
     }
 
-    pub(crate) fn tlv_type(
+    pub(crate) fn check_tlv_type(
         &self,
         offset: usize,
         field: &'static str,
         expected: u8,
     ) -> Result<(), PduError> {
-        let found = self.octet(offset, field)?;
+        let found = self.read_octet(offset, field)?;
         if found == expected {
             return Ok(());
         }
@@ -78,7 +78,7 @@ impl Fields<'_> {
     /// # Errors
     ///
     /// [`PduError::Reserved`] with the first non-zero octet.
-    pub(crate) fn zero(
+    pub(crate) fn check_zero(
         &self,
         start: usize,
         end: usize,

@@ -9,11 +9,11 @@ pub(crate) const DESTINATION: MacAddr = MacAddr::SLOW_PROTOCOLS;
 /// EtherType of slow protocols (IEEE 802.3, Table 57A-2).
 pub(crate) const ETHERTYPE: u16 = ethertype::SLOW;
 /// Offset of the PDU in the frame, in bytes.
-pub(crate) const PDU_AT: usize = 14;
+pub(crate) const PDU_OFFSET: usize = 14;
 
 /// Length of a frame with a LACPDU or Marker PDU without FCS, in bytes: Ethernet header and 110
 /// octets (IEEE 802.1AX-2014, 6.4.2.3 and 6.5.3.3).
-pub const SLOW_FRAME_BYTES: usize = PDU_AT + 110;
+pub const SLOW_FRAME_BYTES: usize = PDU_OFFSET + 110;
 
 /// LACPDU or Marker Response to send, as a complete Ethernet frame.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ impl SlowFrame {
 
     /// Creates a frame from the first [`SLOW_FRAME_BYTES`] bytes of `frame`; missing bytes are
     /// zero.
-    pub(crate) fn copied_from(frame: &[u8]) -> Self {
+    pub(crate) fn from_frame_bytes(frame: &[u8]) -> Self {
         let mut bytes = [0; SLOW_FRAME_BYTES];
         for (to, from) in bytes.iter_mut().zip(frame) {
             *to = *from;
@@ -56,7 +56,7 @@ impl SlowFrame {
     }
 
     /// Sets the destination to the slow protocols' group address and the source to `source`.
-    pub(crate) fn address(&mut self, source: MacAddr) {
+    pub(crate) fn set_addresses(&mut self, source: MacAddr) {
         let octets = DESTINATION.octets().into_iter().chain(source.octets());
         for (to, from) in self.0.iter_mut().zip(octets) {
             *to = from;
@@ -67,13 +67,13 @@ impl SlowFrame {
 /// Error: a frame in a recording is not [`SLOW_FRAME_BYTES`] long. Contains its length in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("recorded slow protocol frame has {0} bytes instead of {SLOW_FRAME_BYTES}")]
-pub struct SlowFrameLength(usize);
+pub struct InvalidSlowFrameLength(usize);
 
 impl TryFrom<Vec<u8>> for SlowFrame {
-    type Error = SlowFrameLength;
+    type Error = InvalidSlowFrameLength;
 
-    fn try_from(bytes: Vec<u8>) -> Result<Self, SlowFrameLength> {
-        bytes.try_into().map(Self).map_err(|bytes: Vec<u8>| SlowFrameLength(bytes.len()))
+    fn try_from(bytes: Vec<u8>) -> Result<Self, InvalidSlowFrameLength> {
+        bytes.try_into().map(Self).map_err(|bytes: Vec<u8>| InvalidSlowFrameLength(bytes.len()))
     }
 }
 

@@ -17,7 +17,7 @@ const SPEEDS: [u32; 17] = [
 /// unless mixed speeds are permitted.
 pub(crate) fn operational_key(spec: &LacpSpec, link: Option<Link>) -> u16 {
     let speed = match link {
-        Some(link) if !spec.mixed_speeds => SPEEDS
+        Some(link) if !spec.mixed_speeds_allowed => SPEEDS
             .iter()
             .position(|speed| *speed == link.speed_mbps)
             .and_then(|index| u16::try_from(index + 1).ok())

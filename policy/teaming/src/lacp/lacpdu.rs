@@ -3,8 +3,8 @@
 use suimon_frame::MacAddr;
 
 use super::error::PduError;
-use super::fields::{Fields, SUBTYPE_LACP};
-use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
+use super::fields::{FrameReader, SUBTYPE_LACP};
+use super::frame::{PDU_OFFSET, SLOW_FRAME_BYTES};
 use super::{PortInfo, SlowFrame};
 
 /// Contents of a LACPDU, without reserved fields.
@@ -27,8 +27,8 @@ const TERMINATOR: u8 = 0;
 const INFO_LENGTH: u8 = 20;
 const COLLECTOR_LENGTH: u8 = 16;
 
-const VERSION_AT: usize = PDU_AT + 1;
-const ACTOR_AT: usize = PDU_AT + 2;
+const VERSION_AT: usize = PDU_OFFSET + 1;
+const ACTOR_AT: usize = PDU_OFFSET + 2;
 const PARTNER_AT: usize = ACTOR_AT + INFO_LENGTH as usize;
 const COLLECTOR_AT: usize = PARTNER_AT + INFO_LENGTH as usize;
 const TERMINATOR_AT: usize = COLLECTOR_AT + COLLECTOR_LENGTH as usize;
@@ -68,27 +68,27 @@ impl Lacpdu {
     /// # Errors
     ///
     /// [`PduError::Truncated`] or [`PduError::TlvLength`] for the first defect.
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, PduError> {
-        let version = fields.octet(VERSION_AT, "version")?;
-        fields.octet(ACTOR_AT, "actor TLV type")?;
-        fields.length(ACTOR_AT + 1, "actor information length", INFO_LENGTH)?;
-        let actor = PortInfo::from_octets(fields.array(ACTOR_AT + 2, "actor information")?);
-        fields.up_to(PARTNER_AT, ACTOR_RESERVED_AT, ACTOR_RESERVED)?;
-        fields.octet(PARTNER_AT, "partner TLV type")?;
-        fields.length(PARTNER_AT + 1, "partner information length", INFO_LENGTH)?;
-        let partner = PortInfo::from_octets(fields.array(PARTNER_AT + 2, "partner information")?);
-        fields.up_to(COLLECTOR_AT, PARTNER_RESERVED_AT, PARTNER_RESERVED)?;
-        fields.octet(COLLECTOR_AT, "collector TLV type")?;
-        fields.length(COLLECTOR_AT + 1, "collector information length", COLLECTOR_LENGTH)?;
-        let delay = fields.array(COLLECTOR_AT + 2, "collector max delay")?;
-        fields.up_to(TERMINATOR_AT, COLLECTOR_RESERVED_AT, COLLECTOR_RESERVED)?;
+    pub(crate) fn read(fields: &FrameReader<'_>) -> Result<Self, PduError> {
+        let version = fields.read_octet(VERSION_AT, "version")?;
+        fields.read_octet(ACTOR_AT, "actor TLV type")?;
+        fields.check_tlv_length(ACTOR_AT + 1, "actor information length", INFO_LENGTH)?;
+        let actor = PortInfo::from_octets(fields.read_array(ACTOR_AT + 2, "actor information")?);
+        fields.check_extends_to(PARTNER_AT, ACTOR_RESERVED_AT, ACTOR_RESERVED)?;
+        fields.read_octet(PARTNER_AT, "partner TLV type")?;
+        fields.check_tlv_length(PARTNER_AT + 1, "partner information length", INFO_LENGTH)?;
+        let partner = PortInfo::from_octets(fields.read_array(PARTNER_AT + 2, "partner information")?);
+        fields.check_extends_to(COLLECTOR_AT, PARTNER_RESERVED_AT, PARTNER_RESERVED)?;
+        fields.read_octet(COLLECTOR_AT, "collector TLV type")?;
+        fields.check_tlv_length(COLLECTOR_AT + 1, "collector information length", COLLECTOR_LENGTH)?;
+        let delay = fields.read_array(COLLECTOR_AT + 2, "collector max delay")?;
+        fields.check_extends_to(TERMINATOR_AT, COLLECTOR_RESERVED_AT, COLLECTOR_RESERVED)?;
         if version < 2 {
-            fields.octet(TERMINATOR_AT, "terminator TLV type")?;
-            fields.length(TERMINATOR_AT + 1, "terminator length", 0)?;
+            fields.read_octet(TERMINATOR_AT, "terminator TLV type")?;
+            fields.check_tlv_length(TERMINATOR_AT + 1, "terminator length", 0)?;
         } else {
-            fields.array::<2>(TERMINATOR_AT, "TLV after the collector's")?;
+            fields.read_array::<2>(TERMINATOR_AT, "TLV after the collector's")?;
         }
-        fields.up_to(SLOW_FRAME_BYTES, TERMINATOR_AT + 2, "reserved octets")?;
+        fields.check_extends_to(SLOW_FRAME_BYTES, TERMINATOR_AT + 2, "reserved octets")?;
         Ok(Self { version, actor, partner, collector_max_delay: u16::from_be_bytes(delay) })
     }
 
@@ -97,18 +97,18 @@ impl Lacpdu {
     /// # Errors
     ///
     /// The first deviation.
-    pub(crate) fn check_exact(fields: &Fields<'_>) -> Result<(), PduError> {
-        let version = fields.octet(VERSION_AT, "version")?;
+    pub(crate) fn check_exact(fields: &FrameReader<'_>) -> Result<(), PduError> {
+        let version = fields.read_octet(VERSION_AT, "version")?;
         if version != super::constants::VERSION {
             return Err(PduError::Version { found: version });
         }
-        fields.tlv_type(ACTOR_AT, "actor TLV type", ACTOR)?;
-        fields.zero(ACTOR_RESERVED_AT, PARTNER_AT, ACTOR_RESERVED)?;
-        fields.tlv_type(PARTNER_AT, "partner TLV type", PARTNER)?;
-        fields.zero(PARTNER_RESERVED_AT, COLLECTOR_AT, PARTNER_RESERVED)?;
-        fields.tlv_type(COLLECTOR_AT, "collector TLV type", COLLECTOR)?;
-        fields.zero(COLLECTOR_RESERVED_AT, TERMINATOR_AT, COLLECTOR_RESERVED)?;
-        fields.tlv_type(TERMINATOR_AT, "terminator TLV type", TERMINATOR)?;
-        fields.zero(TERMINATOR_AT + 2, SLOW_FRAME_BYTES, "reserved octets")
+        fields.check_tlv_type(ACTOR_AT, "actor TLV type", ACTOR)?;
+        fields.check_zero(ACTOR_RESERVED_AT, PARTNER_AT, ACTOR_RESERVED)?;
+        fields.check_tlv_type(PARTNER_AT, "partner TLV type", PARTNER)?;
+        fields.check_zero(PARTNER_RESERVED_AT, COLLECTOR_AT, PARTNER_RESERVED)?;
+        fields.check_tlv_type(COLLECTOR_AT, "collector TLV type", COLLECTOR)?;
+        fields.check_zero(COLLECTOR_RESERVED_AT, TERMINATOR_AT, COLLECTOR_RESERVED)?;
+        fields.check_tlv_type(TERMINATOR_AT, "terminator TLV type", TERMINATOR)?;
+        fields.check_zero(TERMINATOR_AT + 2, SLOW_FRAME_BYTES, "reserved octets")
     }
 }

@@ -4,8 +4,8 @@ use suimon_frame::MacAddr;
 
 use super::SlowFrame;
 use super::error::PduError;
-use super::fields::{Fields, SUBTYPE_MARKER};
-use super::frame::{PDU_AT, SLOW_FRAME_BYTES};
+use super::fields::{FrameReader, SUBTYPE_MARKER};
+use super::frame::{PDU_OFFSET, SLOW_FRAME_BYTES};
 
 /// Type of a Marker PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub struct Marker {
 const INFORMATION: u8 = 1;
 const RESPONSE: u8 = 2;
 const LENGTH: u8 = 16;
-const VERSION_AT: usize = PDU_AT + 1;
-const TLV_AT: usize = PDU_AT + 2;
+const VERSION_AT: usize = PDU_OFFSET + 1;
+const TLV_AT: usize = PDU_OFFSET + 2;
 const PAD_AT: usize = TLV_AT + 14;
 const TERMINATOR_AT: usize = TLV_AT + LENGTH as usize;
 
@@ -62,10 +62,10 @@ impl Marker {
     /// # Errors
     ///
     /// The first defect from the beginning of the frame.
-    pub(crate) fn read(fields: &Fields<'_>) -> Result<Self, PduError> {
+    pub(crate) fn read(fields: &FrameReader<'_>) -> Result<Self, PduError> {
         const TYPE: &str = "marker TLV type";
-        fields.octet(VERSION_AT, "version")?;
-        let kind = match fields.octet(TLV_AT, TYPE)? {
+        fields.read_octet(VERSION_AT, "version")?;
+        let kind = match fields.read_octet(TLV_AT, TYPE)? {
             INFORMATION => MarkerKind::Information,
             RESPONSE => MarkerKind::Response,
             found => {
@@ -73,11 +73,11 @@ impl Marker {
                 return Err(PduError::TlvType { field: TYPE, offset: TLV_AT, found, expected });
             }
         };
-        fields.length(TLV_AT + 1, "marker information length", LENGTH)?;
-        let port = fields.array(TLV_AT + 2, "requester port")?;
-        let system = fields.array(TLV_AT + 4, "requester system")?;
-        let transaction = fields.array(TLV_AT + 10, "requester transaction")?;
-        fields.up_to(SLOW_FRAME_BYTES, PAD_AT, "pad and reserved octets")?;
+        fields.check_tlv_length(TLV_AT + 1, "marker information length", LENGTH)?;
+        let port = fields.read_array(TLV_AT + 2, "requester port")?;
+        let system = fields.read_array(TLV_AT + 4, "requester system")?;
+        let transaction = fields.read_array(TLV_AT + 10, "requester transaction")?;
+        fields.check_extends_to(SLOW_FRAME_BYTES, PAD_AT, "pad and reserved octets")?;
         Ok(Self {
             kind,
             requester_port: u16::from_be_bytes(port),
@@ -91,22 +91,22 @@ impl Marker {
     /// # Errors
     ///
     /// The first deviation.
-    pub(crate) fn check_exact(fields: &Fields<'_>) -> Result<(), PduError> {
-        let version = fields.octet(VERSION_AT, "version")?;
+    pub(crate) fn check_exact(fields: &FrameReader<'_>) -> Result<(), PduError> {
+        let version = fields.read_octet(VERSION_AT, "version")?;
         if version != super::constants::VERSION {
             return Err(PduError::Version { found: version });
         }
-        fields.zero(PAD_AT, TERMINATOR_AT, "pad")?;
-        fields.tlv_type(TERMINATOR_AT, "terminator TLV type", 0)?;
-        fields.length(TERMINATOR_AT + 1, "terminator length", 0)?;
-        fields.zero(TERMINATOR_AT + 2, SLOW_FRAME_BYTES, "reserved octets")
+        fields.check_zero(PAD_AT, TERMINATOR_AT, "pad")?;
+        fields.check_tlv_type(TERMINATOR_AT, "terminator TLV type", 0)?;
+        fields.check_tlv_length(TERMINATOR_AT + 1, "terminator length", 0)?;
+        fields.check_zero(TERMINATOR_AT + 2, SLOW_FRAME_BYTES, "reserved octets")
     }
 
     /// Returns the response to the Marker PDU in `frame`: a copy with the source address `source`
     /// and the TLV type of a response (6.5.4.2, Figure 6-30).
     pub(crate) fn response(frame: &[u8], source: MacAddr) -> SlowFrame {
-        let mut response = SlowFrame::copied_from(frame);
-        response.address(source);
+        let mut response = SlowFrame::from_frame_bytes(frame);
+        response.set_addresses(source);
         response.put(TLV_AT, RESPONSE);
         response
     }

@@ -25,13 +25,13 @@ pub enum MuxState {
 
 /// Mux machine of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mux {
+pub(crate) struct MuxMachine {
     pub(crate) state: MuxState,
     /// Expiry of `wait_while_timer`; `None` while it does not run.
     pub(crate) wait_while: Option<Time>,
 }
 
-impl Mux {
+impl MuxMachine {
     /// Creates the machine in its state at BEGIN.
     pub(crate) fn new(vars: &mut Variables) -> Self {
         let mut machine = Self { state: MuxState::Detached, wait_while: None };

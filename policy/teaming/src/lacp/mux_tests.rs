@@ -40,7 +40,7 @@ fn every_transition_of_figure_6_22_and_no_other() {
 fn check(from: MuxState, selected: Selected, ready: bool, in_sync: bool, to: Option<MuxState>) {
     let name = format!("{from:?} {selected:?} ready {ready} in sync {in_sync}");
     let mut vars = Variables::new(PortInfo::default());
-    let mut machine = Mux::new(&mut vars);
+    let mut machine = MuxMachine::new(&mut vars);
     machine.enter(from, &mut vars, time_at(0));
     vars.ntt = false;
     vars.selected = selected;
@@ -71,7 +71,7 @@ fn check(from: MuxState, selected: Selected, ready: bool, in_sync: bool, to: Opt
 #[test]
 fn a_port_is_ready_when_it_has_waited_for_two_seconds() {
     let mut vars = Variables::new(PortInfo::default());
-    let mut machine = Mux::new(&mut vars);
+    let mut machine = MuxMachine::new(&mut vars);
     vars.selected = Selected::Standby;
     assert!(machine.transition(&mut vars, time_at(0)));
     assert!(!machine.tick(&mut vars, time_at(1)) && !vars.ready_n);
@@ -87,8 +87,8 @@ fn a_port_is_ready_when_it_has_waited_for_two_seconds() {
 fn a_port_begins_detached() {
     let mut vars = Variables::new(PortInfo::default());
     vars.actor.state = PortState::from_octet(0xff);
-    let machine = Mux::new(&mut vars);
-    assert_eq!(machine, Mux { state: MuxState::Detached, wait_while: None });
+    let machine = MuxMachine::new(&mut vars);
+    assert_eq!(machine, MuxMachine { state: MuxState::Detached, wait_while: None });
     assert_eq!(vars.actor.state.octet(), !0x38);
     assert!(vars.ntt);
 }

@@ -5,8 +5,8 @@ use core::fmt;
 use suimon_frame::MacAddr;
 
 use super::error::PduError;
-use super::fields::{Fields, SUBTYPE_LACP, SUBTYPE_MARKER};
-use super::frame::{DESTINATION, ETHERTYPE, PDU_AT, SlowFrame};
+use super::fields::{FrameReader, SUBTYPE_LACP, SUBTYPE_MARKER};
+use super::frame::{DESTINATION, ETHERTYPE, PDU_OFFSET, SlowFrame};
 use super::{Lacpdu, Marker};
 
 /// Largest subtype assigned to slow protocols (IEEE 802.3, Table 57A-3).
@@ -36,20 +36,20 @@ pub enum SlowPdu {
 ///
 /// The first defect from the beginning of the frame.
 pub fn parse(frame: &[u8]) -> Result<SlowPdu, PduError> {
-    let fields = Fields(frame);
+    let fields = FrameReader(frame);
     if frame.len() > FRAME_BYTES_MAX {
         return Err(PduError::Oversize { bytes: frame.len(), max: FRAME_BYTES_MAX });
     }
-    let destination = MacAddr::new(fields.array(0, "destination")?);
-    fields.array::<6>(6, "source")?;
-    let ethertype = u16::from_be_bytes(fields.array(12, "type")?);
+    let destination = MacAddr::new(fields.read_array(0, "destination")?);
+    fields.read_array::<6>(6, "source")?;
+    let ethertype = u16::from_be_bytes(fields.read_array(12, "type")?);
     if destination != DESTINATION {
         return Err(PduError::Destination { found: destination });
     }
     if ethertype != ETHERTYPE {
         return Err(PduError::EtherType { found: ethertype });
     }
-    match fields.octet(PDU_AT, "subtype")? {
+    match fields.read_octet(PDU_OFFSET, "subtype")? {
         SUBTYPE_LACP => Lacpdu::read(&fields).map(SlowPdu::Lacp),
         SUBTYPE_MARKER => Marker::read(&fields).map(SlowPdu::Marker),
         subtype @ 1..=SUBTYPE_MAX => Ok(SlowPdu::Other { subtype }),
@@ -67,8 +67,8 @@ pub fn parse(frame: &[u8]) -> Result<SlowPdu, PduError> {
 pub fn parse_exact(frame: &[u8]) -> Result<SlowPdu, PduError> {
     let pdu = parse(frame)?;
     match pdu {
-        SlowPdu::Lacp(_) => Lacpdu::check_exact(&Fields(frame))?,
-        SlowPdu::Marker(_) => Marker::check_exact(&Fields(frame))?,
+        SlowPdu::Lacp(_) => Lacpdu::check_exact(&FrameReader(frame))?,
+        SlowPdu::Marker(_) => Marker::check_exact(&FrameReader(frame))?,
         SlowPdu::Other { .. } => {}
     }
     Ok(pdu)

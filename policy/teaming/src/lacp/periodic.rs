@@ -24,13 +24,13 @@ pub enum PeriodicState {
 
 /// Periodic Transmission machine of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Periodic {
+pub(crate) struct PeriodicMachine {
     pub(crate) state: PeriodicState,
     /// Expiry of `periodic_timer`; `None` while it does not run.
     pub(crate) timer: Option<Time>,
 }
 
-impl Periodic {
+impl PeriodicMachine {
     /// Creates the machine in its state at BEGIN.
     pub(crate) const fn new() -> Self {
         Self { state: PeriodicState::NoPeriodic, timer: None }

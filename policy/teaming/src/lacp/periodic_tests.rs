@@ -62,7 +62,7 @@ fn every_transition_of_figure_6_19_and_no_other() {
             SlowPeriodic => Some(time_at(30)),
             FastPeriodic | PeriodicTx => Some(time_at(1)),
         };
-        let mut machine = Periodic { state: from, timer };
+        let mut machine = PeriodicMachine { state: from, timer };
         let now = time_at(seconds);
         assert_eq!(machine.transition(&mut vars, now), to.is_some(), "{name}");
         assert_eq!(machine.state, to.unwrap_or(from), "{name}");

@@ -2,16 +2,16 @@
 
 use suimon_quantity::Time;
 
-use super::churn::Churn;
+use super::churn::ChurnMachine;
 use super::constants::{COLLECTOR_MAX_DELAY, VERSION};
 use super::counters::Counters;
 use super::key::operational_key;
 use super::lag::{LagClass, LagId};
-use super::mux::Mux;
-use super::periodic::Periodic;
-use super::receive::Receive;
+use super::mux::MuxMachine;
+use super::periodic::PeriodicMachine;
+use super::receive::ReceiveMachine;
 use super::respond::Responder;
-use super::transmit::Transmit;
+use super::transmit::TransmitMachine;
 use super::variables::Variables;
 use super::{
     Activity, LacpPortSpec, LacpReason, LacpSpec, Lacpdu, Link, MuxState, PortInfo, PortState,
@@ -41,7 +41,7 @@ pub(crate) struct ReportedState {
     pub(crate) in_use: bool,
     pub(crate) actor_churn: bool,
     pub(crate) partner_churn: bool,
-    pub(crate) looped: Option<u16>,
+    pub(crate) looped_port: Option<u16>,
 }
 
 /// LACP port of one member.
@@ -54,12 +54,12 @@ pub(crate) struct Port {
     /// link is down.
     known_link: Option<Link>,
     pub(crate) vars: Variables,
-    pub(crate) receive: Receive,
-    pub(crate) periodic: Periodic,
-    pub(crate) mux: Mux,
-    pub(crate) transmit: Transmit,
-    pub(crate) actor_churn: Churn,
-    pub(crate) partner_churn: Churn,
+    pub(crate) receive: ReceiveMachine,
+    pub(crate) periodic: PeriodicMachine,
+    pub(crate) mux: MuxMachine,
+    pub(crate) transmit: TransmitMachine,
+    pub(crate) actor_churn: ChurnMachine,
+    pub(crate) partner_churn: ChurnMachine,
     pub(crate) responder: Responder,
     /// Group for which the port is selected; `None` if it is not selected.
     pub(crate) lag: Option<LagId>,
@@ -67,7 +67,7 @@ pub(crate) struct Port {
     verdict: LacpReason,
     /// Number of the port of this System whose LACPDUs were received on the link; `None` without a
     /// loop.
-    pub(crate) looped: Option<u16>,
+    pub(crate) looped_port: Option<u16>,
     pub(crate) counters: Counters,
     pub(crate) last_pdu: Option<Time>,
     pub(crate) reported: ReportedState,
@@ -76,8 +76,8 @@ pub(crate) struct Port {
 impl Port {
     pub(crate) fn new(member: MemberId, spec: LacpPortSpec, team: &LacpSpec, now: Time) -> Self {
         let mut vars = Variables::new(PortInfo::default());
-        let receive = Receive::new(&mut vars);
-        let mux = Mux::new(&mut vars);
+        let receive = ReceiveMachine::new(&mut vars);
+        let mux = MuxMachine::new(&mut vars);
         let mut port = Self {
             member,
             spec,
@@ -85,15 +85,15 @@ impl Port {
             known_link: None,
             vars,
             receive,
-            periodic: Periodic::new(),
+            periodic: PeriodicMachine::new(),
             mux,
-            transmit: Transmit::default(),
-            actor_churn: Churn::new(),
-            partner_churn: Churn::new(),
+            transmit: TransmitMachine::default(),
+            actor_churn: ChurnMachine::new(),
+            partner_churn: ChurnMachine::new(),
             responder: Responder::default(),
             lag: None,
             verdict: LacpReason::LinkDown,
-            looped: None,
+            looped_port: None,
             counters: Counters::default(),
             last_pdu: None,
             reported: ReportedState::default(),
@@ -175,7 +175,7 @@ impl Port {
         }
         self.last_pdu = Some(now);
         let is_own = pdu.actor.system == self.vars.actor.system;
-        self.looped = is_own.then_some(pdu.actor.port);
+        self.looped_port = is_own.then_some(pdu.actor.port);
         self.counters.loopbacks += u64::from(is_own);
         let is_same = pdu.actor.agrees(&before, PortState::default());
         self.counters.partner_changes += u64::from(was_known && !is_same);
@@ -196,12 +196,12 @@ impl Port {
     fn step(&mut self, now: Time) -> bool {
         let mut changed = self.receive.transition(&mut self.vars, now);
         if !matches!(self.receive.state, ReceiveState::Current | ReceiveState::Expired) {
-            self.looped = None;
+            self.looped_port = None;
         }
         changed |= self.mux.tick(&mut self.vars, now);
         changed |= self.mux.transition(&mut self.vars, now);
         changed |= self.periodic.transition(&mut self.vars, now);
-        Transmit::clear(&mut self.vars, self.periodic.state);
+        TransmitMachine::clear_ntt_if_disabled(&mut self.vars, self.periodic.state);
         let enabled = self.vars.port_enabled;
         let actor_in_sync = self.vars.actor_has(PortState::SYNCHRONIZATION);
         changed |= self.actor_churn.transition(enabled, actor_in_sync, now);
@@ -216,7 +216,7 @@ impl Port {
             ReceiveState::Initialize | ReceiveState::PortDisabled | ReceiveState::Expired => {
                 return Eligibility::KeepCurrent;
             }
-            ReceiveState::Current if self.looped.is_some() => {
+            ReceiveState::Current if self.looped_port.is_some() => {
                 return Eligibility::Ineligible(LacpReason::Loopback);
             }
             ReceiveState::Current if self.vars.partner_has(PortState::AGGREGATION) => {
@@ -245,7 +245,7 @@ impl Port {
 
     /// Applies a decision of the Selection Logic and returns whether it changed `Selected`. A port
     /// leaves its group and is detached before it joins another (6.4.14, NOTE 2).
-    pub(crate) fn decide(
+    pub(crate) fn apply_selection(
         &mut self,
         desired: Selected,
         lag: Option<LagId>,

@@ -2,16 +2,16 @@
 
 use suimon_quantity::Time;
 
-use super::constants::{FAST_PERIODIC_TIME, SENT_MAX};
+use super::constants::{FAST_PERIODIC_TIME, LACPDUS_SENT_MAX};
 
-/// Rate limit: at most [`SENT_MAX`] frames in any `Fast_Periodic_Time` (IEEE 802.1AX-2014, 6.4.16).
+/// Rate limit: at most [`LACPDUS_SENT_MAX`] frames in any `Fast_Periodic_Time` (IEEE 802.1AX-2014, 6.4.16).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rate {
+pub(crate) struct RateLimiter {
     /// Send times of the last frames, latest first; `None` before that many frames were sent.
-    sent: [Option<Time>; SENT_MAX],
+    sent: [Option<Time>; LACPDUS_SENT_MAX],
 }
 
-impl Rate {
+impl RateLimiter {
     /// Returns the time from which the next frame may be sent; `None` if at any time.
     pub(crate) fn next_send_time(&self) -> Option<Time> {
         let [.., oldest] = self.sent;

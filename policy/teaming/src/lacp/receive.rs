@@ -28,13 +28,13 @@ pub enum ReceiveState {
 
 /// Receive machine of a port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Receive {
+pub(crate) struct ReceiveMachine {
     pub(crate) state: ReceiveState,
     /// Expiry of `current_while_timer`; `None` while it does not run.
     pub(crate) current_while: Option<Time>,
 }
 
-impl Receive {
+impl ReceiveMachine {
     /// Creates the machine in its state at BEGIN.
     pub(crate) fn new(vars: &mut Variables) -> Self {
         let mut machine = Self { state: ReceiveState::Initialize, current_while: None };

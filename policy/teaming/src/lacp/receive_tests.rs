@@ -27,12 +27,12 @@ fn pdu(vars: &Variables) -> Lacpdu {
 }
 
 /// Returns a machine in this state, with a link, selected, and with a Partner in sync.
-fn machine(state: ReceiveState) -> (Receive, Variables) {
+fn machine(state: ReceiveState) -> (ReceiveMachine, Variables) {
     let mut vars = Variables::new(actor());
     vars.port_enabled = true;
     vars.partner = partner();
     vars.selected = Selected::Selected;
-    (Receive { state, current_while: Some(time_at(3)) }, vars)
+    (ReceiveMachine { state, current_while: Some(time_at(3)) }, vars)
 }
 
 type Setup = fn(&mut Variables);
@@ -86,7 +86,7 @@ fn every_transition_of_figure_6_18_and_no_other() {
 }
 
 /// Asserts the values that the box of the entered state in Figure 6-18 sets.
-fn check_entered(machine: &Receive, vars: &Variables, now: Time, name: &str) {
+fn check_entered(machine: &ReceiveMachine, vars: &Variables, now: Time, name: &str) {
     let synchronization = vars.partner_has(PortState::SYNCHRONIZATION);
     let expired = vars.actor_has(PortState::EXPIRED);
     let defaulted = vars.actor_has(PortState::DEFAULTED);
@@ -179,7 +179,7 @@ fn the_same_partner_after_a_broken_link_changes_no_selection() {
 fn a_port_begins_with_the_configured_partner() {
     let mut vars = Variables::new(actor());
     vars.partner = partner();
-    let machine = Receive::new(&mut vars);
+    let machine = ReceiveMachine::new(&mut vars);
     assert_eq!(machine.state, ReceiveState::Initialize);
     check_entered(&machine, &vars, Time::ZERO, "BEGIN");
 }

@@ -3,16 +3,16 @@
 use suimon_frame::MacAddr;
 use suimon_quantity::Time;
 
-use super::constants::SENT_MAX;
-use super::rate::Rate;
+use super::constants::LACPDUS_SENT_MAX;
+use super::rate::RateLimiter;
 use super::{Marker, SlowFrame};
 
 /// Marker Responder of a member, with the responses to send at the next poll. It answers at most
 /// three Markers in any second and drops the others, so that a flood of Markers is not reflected.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Responder {
-    rate: Rate,
-    responses: [Option<SlowFrame>; SENT_MAX],
+    rate: RateLimiter,
+    responses: [Option<SlowFrame>; LACPDUS_SENT_MAX],
 }
 
 impl Responder {

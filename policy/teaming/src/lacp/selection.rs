@@ -84,7 +84,7 @@ impl Selection {
         let mut changed = false;
         for (port, view) in ports.iter_mut().zip(views.iter()) {
             let (desired, lag, verdict) = self.decision(&views, view, limit);
-            changed |= port.decide(desired, lag, verdict);
+            changed |= port.apply_selection(desired, lag, verdict);
         }
         changed | update_ready(ports)
     }

@@ -46,7 +46,7 @@ fn only_links_of_one_partner_system_and_key_are_used_together() {
 #[test]
 fn speeds_aggregate_only_with_their_like_unless_they_may_mix() {
     for (mixed, expected) in [(false, vec![1, 2]), (true, vec![1, 2, 3])] {
-        let mut bench = Bench::new(LacpSpec { mixed_speeds: mixed, ..spec() }, 3);
+        let mut bench = Bench::new(LacpSpec { mixed_speeds_allowed: mixed, ..spec() }, 3);
         bench.link(3, Some(GIGABIT));
         let ends = [(1, end(0x99, 4)), (2, end(0x99, 5)), (3, end(0x99, 6))];
         bench.receive_for(4, &ends);
@@ -88,7 +88,7 @@ fn a_tie_never_moves_traffic_and_more_bandwidth_does() {
     assert_eq!(uses[..2], [(moved, 1, false), (moved, 2, false)]);
     assert_eq!(uses.len(), 5);
     assert_eq!(in_use(&bench), [3, 4, 5]);
-    assert_eq!(bench.lacp.team_state().in_use, 3);
+    assert_eq!(bench.lacp.team_state().members_in_use, 3);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_looped_link_is_never_used_and_is_reported() {
         assert_eq!(bench.state(1).counters.loopbacks, 20);
         let loopbacks_of = |bench: &Bench| {
             let loopbacks = bench.actions.iter().filter_map(|(_, action)| match action {
-                LacpAction::Loopback { member: MemberId(1), port } => Some(*port),
+                LacpAction::ReportLoopback { member: MemberId(1), port } => Some(*port),
                 _ => None,
             });
             loopbacks.collect::<Vec<_>>()

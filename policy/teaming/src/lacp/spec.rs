@@ -48,7 +48,8 @@ pub struct LacpSpec {
     /// Maximum number of members in use, 1 to 32; the others are standby.
     pub max_active: u8,
     /// True if members of different speeds may aggregate.
-    pub mixed_speeds: bool,
+    #[serde(rename = "mixed_speeds")]
+    pub mixed_speeds_allowed: bool,
 }
 
 /// LACP configuration of a member.
@@ -77,8 +78,8 @@ pub struct Link {
 pub enum LacpSpecError {
     /// The address is a group address or zero.
     #[error("{field} {mac} is a group address or zero; set a unicast address")]
-    NotAStation {
-        /// Name of the field: `system` or `member address`.
+    NotAStationAddress {
+        /// Name of the field: `system` or `member set_addresses`.
         field: &'static str,
         /// Rejected address.
         mac: MacAddr,
@@ -116,7 +117,7 @@ pub enum LacpSpecError {
 impl LacpSpec {
     pub(crate) fn check(&self) -> Result<(), LacpSpecError> {
         if !self.system.is_station() {
-            return Err(LacpSpecError::NotAStation { field: "system", mac: self.system });
+            return Err(LacpSpecError::NotAStationAddress { field: "system", mac: self.system });
         }
         if self.admin_key == 0 || self.admin_key > ADMIN_KEY_MAX {
             return Err(LacpSpecError::AdminKey(self.admin_key));
@@ -134,7 +135,7 @@ impl LacpPortSpec {
             return Err(LacpSpecError::PortZero(member));
         }
         if !self.mac.is_station() {
-            return Err(LacpSpecError::NotAStation { field: "member address", mac: self.mac });
+            return Err(LacpSpecError::NotAStationAddress { field: "member address", mac: self.mac });
         }
         Ok(())
     }

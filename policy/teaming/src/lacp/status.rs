@@ -55,7 +55,8 @@ pub struct TeamState {
     /// Group that has the team's Aggregator; `None` before the first one was chosen.
     pub group: Option<LagId>,
     /// Number of members that collect and distribute.
-    pub in_use: usize,
+    #[serde(rename = "in_use")]
+    pub members_in_use: usize,
     /// Total speed of the members in use, in Mbit/s.
     pub bandwidth_mbps: u64,
 }
@@ -77,7 +78,7 @@ impl MemberState {
             is_distributing: port.is_in_use(),
             actor_churn: port.actor_churn.state,
             partner_churn: port.partner_churn.state,
-            looped_port: port.looped,
+            looped_port: port.looped_port,
             counters: port.counters,
             last_pdu: port.last_pdu,
         }
@@ -88,6 +89,6 @@ impl TeamState {
     pub(crate) fn new(group: Option<LagId>, ports: &[Port]) -> Self {
         let used = || ports.iter().filter(|port| port.is_in_use());
         let speed = |port: &Port| port.link.map_or(0, |link| u64::from(link.speed_mbps));
-        Self { group, in_use: used().count(), bandwidth_mbps: used().map(speed).sum() }
+        Self { group, members_in_use: used().count(), bandwidth_mbps: used().map(speed).sum() }
     }
 }

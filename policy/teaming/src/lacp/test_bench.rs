@@ -22,7 +22,7 @@ pub(crate) fn spec() -> LacpSpec {
         timer: Timer::Fast,
         individual_allowed: false,
         max_active: 32,
-        mixed_speeds: false,
+        mixed_speeds_allowed: false,
     }
 }
 
@@ -140,7 +140,7 @@ impl Bench {
     /// start or end, reason.
     pub(crate) fn uses(&mut self) -> Vec<(Time, u32, bool, LacpReason)> {
         let uses = self.actions.drain(..).filter_map(|(time, action)| match action {
-            LacpAction::Use { member, collecting, distributing, reason } => {
+            LacpAction::SetMemberUse { member, collecting, distributing, reason } => {
                 assert_eq!(collecting, distributing);
                 Some((time, member.0, distributing, reason))
             }

@@ -3,19 +3,19 @@
 use suimon_quantity::Time;
 
 use super::PeriodicState;
-use super::rate::Rate;
+use super::rate::RateLimiter;
 use super::variables::Variables;
 
 /// Transmit machine of a port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Transmit {
-    rate: Rate,
+pub(crate) struct TransmitMachine {
+    rate: RateLimiter,
 }
 
-impl Transmit {
+impl TransmitMachine {
     /// Clears NTT (need to transmit) if the port must not transmit: LACP is disabled, or the
     /// periodic machine is in NO_PERIODIC.
-    pub(crate) fn clear(vars: &mut Variables, periodic: PeriodicState) {
+    pub(crate) fn clear_ntt_if_disabled(vars: &mut Variables, periodic: PeriodicState) {
         if !vars.lacp_enabled || periodic == PeriodicState::NoPeriodic {
             vars.ntt = false;
         }
@@ -29,7 +29,7 @@ impl Transmit {
         periodic: PeriodicState,
         now: Time,
     ) -> bool {
-        Self::clear(vars, periodic);
+        Self::clear_ntt_if_disabled(vars, periodic);
         if !vars.ntt || !self.rate.take(now) {
             return false;
         }

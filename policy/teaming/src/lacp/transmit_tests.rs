@@ -30,7 +30,7 @@ fn ntt_is_sent_or_cleared_according_to_6_4_16() {
         (false, NoPeriodic, true, false),
     ] {
         let mut vars = vars(enabled, ntt);
-        let mut machine = Transmit::default();
+        let mut machine = TransmitMachine::default();
         let is_sent = machine.transition(&mut vars, periodic, Time::from_ns(5));
         assert_eq!(is_sent, sent, "{enabled} {periodic:?} {ntt}");
         assert!(!vars.ntt);
@@ -41,7 +41,7 @@ fn ntt_is_sent_or_cleared_according_to_6_4_16() {
 /// 6.4.16: at most three in any Fast_Periodic_Time; the fourth is delayed.
 #[test]
 fn the_fourth_waits_until_a_second_after_the_first() {
-    let mut machine = Transmit::default();
+    let mut machine = TransmitMachine::default();
     let mut vars = vars(true, false);
     let mut send = |ms: u64, ns: u64| {
         vars.ntt = true;
@@ -63,7 +63,7 @@ fn the_fourth_waits_until_a_second_after_the_first() {
 proptest! {
     #[test]
     fn no_second_has_more_than_three(gaps in proptest::collection::vec(0u64..700, 1..200)) {
-        let mut rate = Rate::default();
+        let mut rate = RateLimiter::default();
         let mut sent: Vec<Time> = Vec::new();
         let mut now = Time::ZERO;
         for gap in gaps {

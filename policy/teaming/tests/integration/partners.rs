@@ -32,7 +32,7 @@ fn spec(system: usize) -> impl Strategy<Value = LacpSpec> {
             timer: if is_fast { Timer::Fast } else { Timer::Slow },
             individual_allowed,
             max_active,
-            mixed_speeds: false,
+            mixed_speeds_allowed: false,
         },
     )
 }

@@ -50,8 +50,8 @@ fn added_and_removed_queues_move_no_others() {
     assert!(vmq.remove_queue(queue(2), NOW));
     assert!(vmq.remove_queue(queue(6), NOW));
     assert!(!vmq.remove_queue(queue(6), NOW));
-    assert_eq!(vmq.add_queue(queue(6), NOW).unwrap().at, WorkerId(2));
-    assert_eq!(vmq.add_queue(queue(2), NOW).unwrap().at, WorkerId(2));
+    assert_eq!(vmq.add_queue(queue(6), NOW).unwrap().worker, WorkerId(2));
+    assert_eq!(vmq.add_queue(queue(2), NOW).unwrap().worker, WorkerId(2));
     assert_eq!(worker_numbers(&vmq), before);
 }
 
@@ -60,13 +60,13 @@ fn a_change_of_the_specification_reassigns_with_few_moves() {
     let mut vmq = of_weights(spec(2), &[100; 8]);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves.len(), 4, "{moves:?}");
-    assert!(moves.iter().all(|entry| entry.reason == MoveReason::Assigned { weight: 100 }));
+    assert!(moves.iter().all(|entry| entry.reason == MoveReason::AssignedStatically { weight: 100 }));
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_spec(spec(4), NOW).unwrap();
     assert_eq!(moves, [], "the same again");
     let moves = vmq.set_spec(spec(1), NOW).unwrap();
     assert_eq!(moves.len(), 6, "{moves:?}");
-    assert!(moves.iter().all(|entry| entry.reason == MoveReason::Limit { max_workers: 1 }));
+    assert!(moves.iter().all(|entry| entry.reason == MoveReason::WorkerLimit { max_workers: 1 }));
     assert!(worker_numbers(&vmq).iter().all(|worker| *worker == 0));
 }
 
@@ -97,7 +97,7 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     assert_eq!(worker_numbers(&vmq), [0, 1, 0, 2]);
     let explanation_of = |vmq: &Vmq, nic| vmq.explain(PortId(nic), NOW).unwrap().queues[0].clone();
     assert_eq!(
-        (explanation_of(&vmq, 2).reason, explanation_of(&vmq, 2).stays),
+        (explanation_of(&vmq, 2).reason, explanation_of(&vmq, 2).stay_reason),
         (PlacementReason::DefaultQueue, StayReason::DefaultQueue)
     );
 
@@ -107,7 +107,7 @@ fn weight_0_and_vmq_off_use_the_default_queue_of_the_base() {
     assert_eq!((moves[0].to, moves[0].reason), (WorkerId(0), MoveReason::DefaultQueue));
     carry_out(&mut vmq, &moves);
     let moves = vmq.set_nic(PortId(1), NicSpec::default(), 1, NOW).unwrap();
-    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(1), MoveReason::Assigned { weight: 100 }));
+    assert_eq!((moves[0].to, moves[0].reason), (WorkerId(1), MoveReason::AssignedStatically { weight: 100 }));
     carry_out(&mut vmq, &moves);
 
     let moves = vmq.set_spec(VmqSpec { enabled: false, ..spec(4) }, NOW).unwrap();
@@ -136,9 +136,9 @@ fn the_default_queue_brings_the_base_into_use() {
     assert_eq!(vmq.set_spec(from_0, NOW).unwrap(), [], "they may stay");
     vmq.set_nic(PortId(2), NicSpec { vmq_weight: 0, queues: 1 }, 1, NOW).unwrap();
     let added = vmq.add_queue(queue(2), NOW).unwrap();
-    assert_eq!(added.at, WorkerId(0));
+    assert_eq!(added.worker, WorkerId(0));
     assert_eq!(added.moves.len(), 2);
-    assert!(added.moves.iter().all(|entry| entry.reason == MoveReason::Limit { max_workers: 1 }));
+    assert!(added.moves.iter().all(|entry| entry.reason == MoveReason::WorkerLimit { max_workers: 1 }));
     assert_eq!(worker_numbers(&vmq), [0; 3]);
 }
 

@@ -80,7 +80,7 @@ impl Bench {
     }
 
     fn stays(&self, nic: u32) -> StayReason {
-        self.vmq.explain(PortId(nic), self.now).unwrap().queues[0].stays
+        self.vmq.explain(PortId(nic), self.now).unwrap().queues[0].stay_reason
     }
 }
 
@@ -164,7 +164,7 @@ fn under_used_workers_are_emptied_after_the_hold() {
         let mut bench = Bench::new(&workers(4, 1, 1), 2, queues, other);
         assert_eq!(bench.first_moves(hold), [], "{name}");
         if let Some((nic, ..)) = expected.first() {
-            assert_eq!(bench.stays(*nic), StayReason::Packable { left: PERIOD });
+            assert_eq!(bench.stays(*nic), StayReason::WorkerToBeEmptied { remaining: PERIOD });
         }
         assert_eq!(bench.first_moves(3), *expected, "{name}");
         assert_eq!(bench.first_moves(100), [], "{name}: nothing more");
@@ -178,7 +178,7 @@ fn beside_a_hot_worker_the_hold_is_longer() {
     let beside_hot = thresholds::PACK_DELAY_MIN * thresholds::PACK_DELAY_HOT_FACTOR;
     let hold = (beside_hot.as_millis() / PERIOD.as_millis()) as usize;
     assert_eq!(bench.first_moves(hold), []);
-    assert_eq!(bench.stays(2), StayReason::Packable { left: PERIOD });
+    assert_eq!(bench.stays(2), StayReason::WorkerToBeEmptied { remaining: PERIOD });
     assert_eq!(bench.first_moves(3), [(2, 2, 1)]);
 }
 
@@ -202,7 +202,7 @@ fn the_base_is_used_first_and_the_others_are_parked() {
     assert_eq!(bench.vmq.parked(), [WorkerId(1), WorkerId(2)], "3 has other work");
     let nic = PortId(9);
     bench.vmq.set_nic(nic, NicSpec::default(), 1, bench.now).unwrap();
-    assert_eq!(bench.vmq.add_queue(queue(9), bench.now).unwrap().at, WorkerId(0));
+    assert_eq!(bench.vmq.add_queue(queue(9), bench.now).unwrap().worker, WorkerId(0));
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn explanations_are_displayed_as_text() {
     let mut bench = Bench::new(&workers(4, 1, 1), 1, &[100], &[]);
     bench.observe();
     bench.observe();
-    assert_eq!(bench.stays(0), StayReason::Alone);
+    assert_eq!(bench.stays(0), StayReason::OnlyQueueOfWorker);
     assert_eq!(
         bench.vmq.explain(PortId(0), bench.now).unwrap().to_string(),
         "ingress queue 0 takes 100.0 % of worker 0, whose load is 100.0 % (0.0 % from other \
@@ -273,7 +273,7 @@ fn explanations_are_displayed_as_text() {
                    one)";
     assert!(text.contains(because), "{text}");
     assert_eq!(bench.vmq.explain(PortId(7), bench.now), None);
-    assert_eq!(bench.stays(0), StayReason::Calm);
+    assert_eq!(bench.stays(0), StayReason::NoReasonToMove);
     let explained = bench.vmq.explain(PortId(1), bench.now).unwrap();
     let json = serde_json::to_string(&explained).unwrap();
     assert_eq!(serde_json::from_str::<suimon_vmq::Explanation>(&json).unwrap(), explained);

@@ -31,7 +31,7 @@ fn any_spec() -> impl Strategy<Value = VmqSpec> {
                 max_workers,
                 max_worker_number,
                 numa_node,
-                water,
+                water_marks: water,
                 parking,
             }
         },
@@ -111,12 +111,12 @@ fn measurements(
 
 /// Checks that the predicted loads of a move agree with its reason.
 fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
-    let mark_below = |margin: u32| Load::from_ppm(spec.water.high.ppm() - margin * 10_000);
+    let mark_below = |margin: u32| Load::from_ppm(spec.water_marks.high.ppm() - margin * 10_000);
     let (shed_to, fit_mark) = (mark_below(10), mark_below(25));
     prop_assert_ne!(moved.from, moved.to);
     let predicted = moved.predicted;
     match moved.reason {
-        MoveReason::Overloaded { queue_load, saturated } => {
+        MoveReason::Overloaded { queue_load, is_worker_saturated: saturated } => {
             prop_assert!(predicted.from_before > shed_to, "{:?}", moved);
             // Unless the demand is unknown, the destination has room or the load improves.
             let is_room = predicted.to_after <= shed_to;
@@ -125,11 +125,11 @@ fn check_cause(moved: &Move, spec: &VmqSpec) -> Result<(), TestCaseError> {
             prop_assert!(is_room || is_better || saturated, "{:?}", moved);
             prop_assert!(queue_load > Load::ZERO);
         }
-        MoveReason::Crowded { other_load } => {
-            prop_assert!(other_load > spec.water.high);
+        MoveReason::OverloadedByOtherWork { other_load } => {
+            prop_assert!(other_load > spec.water_marks.high);
             prop_assert!(predicted.to_after <= shed_to, "{:?}", moved);
         }
-        MoveReason::Underused { for_time, .. } => {
+        MoveReason::Underused { emptiable_for: for_time, .. } => {
             prop_assert!(predicted.to_after <= fit_mark, "{:?}", moved);
             prop_assert!(for_time >= thresholds::PACK_DELAY_MIN);
             prop_assert!(spec.parking);
@@ -199,7 +199,7 @@ proptest! {
             if is_refused {
                 // Unreported moves are still outstanding.
                 for moved in moves { vmq.handle_moved(moved.queue, moved.to, now); }
-                now = now + thresholds::RETRY;
+                now = now + thresholds::MOVE_RETRY_DELAY;
                 let settled = vmq.set_workers(&workers, now).unwrap();
                 for moved in settled { vmq.handle_moved(moved.queue, moved.to, now); }
             }
@@ -230,7 +230,7 @@ proptest! {
     ) {
         let water = WaterMarks::default();
         let spec =
-            VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: true, water, ..spec };
+            VmqSpec { enabled: true, mode: VmqMode::Dynamic, parking: true, water_marks, ..spec };
         prop_assume!(Vmq::new(spec.clone(), &workers, Time::ZERO).is_ok());
         let mut host = Host::new(spec, workers, high.len());
         host.loads.clone_from(&high);

@@ -73,7 +73,7 @@ impl DiskFile for StoredFile {
             is_direct: false,
             alignment: 1,
             is_block_device: false,
-            can_punch: true,
+            can_punch_holes: true,
             id: Some(FileId {
                 device: 0,
                 inode: self.number as u64,

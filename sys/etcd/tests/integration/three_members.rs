@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::members::{Etcd, Gate, RecordingObserver, authority, eventually, value};
 use suimon_etcd::{EtcdSpec, EtcdStore, EtcdTls};
 use suimon_ports::{
-    ClusterChange, ClusterCommit, ClusterCondition, ClusterElection, ClusterKvStore,
+    ClusterChange, ClusterCommitResult, ClusterCondition, ClusterElectionResult, ClusterKvStore,
     ClusterLeaseId, ClusterStoreErrorKind as Kind,
 };
 
@@ -13,10 +13,10 @@ fn put(key: &str, value: &str) -> ClusterChange {
     ClusterChange::Put(key.to_owned(), value.as_bytes().to_vec(), None)
 }
 
-fn revision(commit: ClusterCommit) -> u64 {
+fn revision(commit: ClusterCommitResult) -> u64 {
     match commit {
-        ClusterCommit::Committed(revision) => revision,
-        ClusterCommit::ConditionFailed => panic!("a condition failed"),
+        ClusterCommitResult::Committed(revision) => revision,
+        ClusterCommitResult::ConditionFailed => panic!("a condition failed"),
     }
 }
 
@@ -25,25 +25,25 @@ fn transactions_are_atomic_and_conditions_are_checked() {
     let etcd = Etcd::start(false);
     let store = etcd.connect();
     let (first, second) = ("/suimon/one", "/suimon/two");
-    let absent = ClusterCondition::Absent(first.to_owned());
+    let absent = ClusterCondition::KeyAbsent(first.to_owned());
     let created = revision(
         store.commit(std::slice::from_ref(&absent), &[put(first, "1"), put(second, "2")]).unwrap(),
     );
     let view = store.read("/suimon/").unwrap();
     let keys: Vec<_> =
-        view.entries.iter().map(|entry| (entry.key.as_str(), entry.created)).collect();
+        view.entries.iter().map(|entry| (entry.key.as_str(), entry.created_revision)).collect();
     assert_eq!(keys, [(first, created), (second, created)]);
     assert!(view.revision >= created);
     // No change is made if one condition fails.
     let failed =
         store.commit(&[absent], &[put(second, "3"), ClusterChange::Remove(first.to_owned())]);
-    assert_eq!(failed.unwrap(), ClusterCommit::ConditionFailed);
+    assert_eq!(failed.unwrap(), ClusterCommitResult::ConditionFailed);
     assert_eq!(value(&store, second).unwrap(), "2");
-    let unmodified = ClusterCondition::Unmodified(second.to_owned(), created);
-    let again = [unmodified, ClusterCondition::Created(first.to_owned(), created)];
+    let unmodified = ClusterCondition::KeyUnmodifiedSince(second.to_owned(), created);
+    let again = [unmodified, ClusterCondition::KeyCreatedAt(first.to_owned(), created)];
     assert!(revision(store.commit(&again, &[put(second, "4")]).unwrap()) > created);
     let failed = store.commit(&again, &[put(second, "5")]).unwrap();
-    assert_eq!(failed, ClusterCommit::ConditionFailed);
+    assert_eq!(failed, ClusterCommitResult::ConditionFailed);
     // The maximum number of changes, and one more.
     let many = |count: usize| -> Vec<_> {
         (0..count).map(|index| put(&format!("/suimon/many/{index}"), "x")).collect()
@@ -63,16 +63,16 @@ fn one_leader_is_elected_and_its_late_writes_are_rejected() {
     let key = "/suimon/leader";
     // Several times as long as a loaded machine may delay a program.
     let span = Duration::from_secs(10);
-    let (leased, lease) = (Instant::now(), leader.lease(span).unwrap());
-    let ClusterElection::Elected(term) = leader.elect(key, b"one", lease.as_ref()).unwrap() else {
+    let (leased, lease) = (Instant::now(), leader.grant_lease(span).unwrap());
+    let ClusterElectionResult::Elected(term) = leader.campaign(key, b"one", lease.as_ref()).unwrap() else {
         panic!("the first candidate is not elected");
     };
     // Repeating the election changes nothing.
-    assert_eq!(leader.elect(key, b"one", lease.as_ref()).unwrap(), ClusterElection::Elected(term));
-    let second = candidate.lease(span).unwrap();
-    let other = candidate.elect(key, b"two", second.as_ref()).unwrap();
-    assert_eq!(other, ClusterElection::OtherLeader(b"one".to_vec(), term));
-    let fence = [ClusterCondition::Created(key.to_owned(), term)];
+    assert_eq!(leader.campaign(key, b"one", lease.as_ref()).unwrap(), ClusterElectionResult::Elected(term));
+    let second = candidate.grant_lease(span).unwrap();
+    let other = candidate.campaign(key, b"two", second.as_ref()).unwrap();
+    assert_eq!(other, ClusterElectionResult::OtherLeader(b"one".to_vec(), term));
+    let fence = [ClusterCondition::KeyCreatedAt(key.to_owned(), term)];
     revision(leader.commit(&fence, &[put("/suimon/grant", "of one")]).unwrap());
     // The lease is kept alive for longer than its duration.
     eventually("more than the duration of the lease", || (leased.elapsed() > span).then_some(()));
@@ -85,13 +85,13 @@ fn one_leader_is_elected_and_its_late_writes_are_rejected() {
     eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     drop(lease);
     eventually("the removal of the key", || (observer.values(key) == ["-"]).then_some(()));
-    let ClusterElection::Elected(next) = candidate.elect(key, b"two", second.as_ref()).unwrap()
+    let ClusterElectionResult::Elected(next) = candidate.campaign(key, b"two", second.as_ref()).unwrap()
     else {
         panic!("the second candidate is not elected");
     };
     assert!(next > term);
     let late = leader.commit(&fence, &[put("/suimon/grant", "late")]).unwrap();
-    assert_eq!(late, ClusterCommit::ConditionFailed);
+    assert_eq!(late, ClusterCommitResult::ConditionFailed);
     assert_eq!(value(&candidate, "/suimon/grant").unwrap(), "of one");
     drop(watch);
 }
@@ -105,7 +105,7 @@ fn the_store_continues_when_members_fail() {
     eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
     let span = Duration::from_secs(10);
     let leased = Instant::now();
-    let lease = eventually("a lease", || store.lease(span).ok());
+    let lease = eventually("a lease", || store.grant_lease(span).ok());
     // The member that receives requests, then the leader at that time.
     let mut written = Vec::new();
     for round in 0..3 {
@@ -213,7 +213,7 @@ fn a_watch_continues_after_compaction() {
     for number in 0..20 {
         last = eventually("a write", || {
             match writing.commit(&[], &[put("/suimon/a", &number.to_string())]) {
-                Ok(ClusterCommit::Committed(revision)) => Some(revision),
+                Ok(ClusterCommitResult::Committed(revision)) => Some(revision),
                 _ => None,
             }
         });
@@ -299,12 +299,12 @@ fn certificates_and_passwords() {
     });
     let user = |password: &str| {
         let user = Some(("suimon".to_owned(), password.to_owned()));
-        EtcdStore::connect(EtcdSpec { user, ..etcd.spec() })
+        EtcdStore::connect(EtcdSpec { credentials: user, ..etcd.spec() })
     };
     let error = user("wrong").err().expect("it is the wrong password");
     assert_eq!(error.kind, Kind::NotAllowed, "{error}");
     assert!(
-        !format!("{:?}", EtcdSpec { user: Some(("a".into(), "hush".into())), ..etcd.spec() })
+        !format!("{:?}", EtcdSpec { credentials: Some(("a".into(), "hush".into())), ..etcd.spec() })
             .contains("hush")
     );
     let allowed = user("right").unwrap();
@@ -312,9 +312,9 @@ fn certificates_and_passwords() {
     let observer = RecordingObserver::new();
     let _watch = allowed.watch("/suimon/", observer.clone()).unwrap();
     eventually("a snapshot", || (!observer.snapshots.lock().unwrap().is_empty()).then_some(()));
-    let lease = allowed.lease(Duration::from_secs(10)).unwrap();
-    let elected = allowed.elect("/suimon/leader", b"me", lease.as_ref()).unwrap();
-    assert!(matches!(elected, ClusterElection::Elected(_)));
+    let lease = allowed.grant_lease(Duration::from_secs(10)).unwrap();
+    let elected = allowed.campaign("/suimon/leader", b"me", lease.as_ref()).unwrap();
+    assert!(matches!(elected, ClusterElectionResult::Elected(_)));
     eventually("the change at the watch", || {
         (observer.values("/suimon/leader") == ["me"]).then_some(())
     });

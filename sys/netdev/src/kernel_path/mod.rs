@@ -8,7 +8,7 @@
 //! This module makes no policy decisions: the table determines permitted senders and receivers.
 //!
 //! Life cycle: [`KernelPaths::attach`] adds a veth pair and the programs to a TAP; the kernel
-//! forwards none of its frames until a table contains the port. Dropping the [`Attachment`] removes
+//! forwards none of its frames until a table contains the port. Dropping the [`TapKernelPath`] removes
 //! the pair and the programs. Those of a killed process are removed when its TAP is next opened or
 //! deleted; until then the kernel continues with the last table.
 
@@ -32,11 +32,11 @@ use suimon_ports::{
 };
 use suimon_quantity::PortId;
 
-use crate::explain::{error, host};
+use crate::explain::{device_error, host_error};
 use crate::link::Link;
 use crate::namespace::{DAEMON_NETNS, Namespace};
 
-use self::veth::FIELD;
+use self::veth::CONFIG_KEY;
 use programs::{ADDRESS_BYTES, ADDRESS_KEY_BYTES, COUNTERS_BYTES, GATE_BYTES, MapFds};
 
 const SLOTS: u32 = 4096;
@@ -92,7 +92,7 @@ struct AddressEntry {
 }
 
 /// Kernel path of one TAP: its veth pair and programs, removed on drop.
-pub(crate) struct Attachment {
+pub(crate) struct TapKernelPath {
     paths: KernelPaths,
     port: PortId,
     slot: u32,
@@ -161,11 +161,11 @@ impl KernelPaths {
         port: PortId,
         namespace: &Namespace,
         tap: &str,
-    ) -> Result<Attachment, DeviceError> {
+    ) -> Result<TapKernelPath, DeviceError> {
         if namespace.is_daemon_netns() {
-            return Err(error(
+            return Err(device_error(
                 DeviceErrorKind::Unsupported,
-                FIELD,
+                CONFIG_KEY,
                 "the TAP device is in the daemon's own network namespace, and the kernel path \
                  forwards only between other namespaces; set `netns`",
             ));
@@ -174,7 +174,7 @@ impl KernelPaths {
         let daemon_netns =
             rustix::fs::open(DAEMON_NETNS, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|errno| {
-                    host(FIELD, "opening the daemon's network namespace", &errno.into())
+                    host_error(CONFIG_KEY, "opening the daemon's network namespace", &errno.into())
                 })?;
         let tap = namespace.run(|| {
             let index = Link::new(tap)?.index()?;
@@ -184,13 +184,13 @@ impl KernelPaths {
         // From here on, dropping the attachment removes what was created.
         let slot = self.take_slot(port)?;
         let (paths, namespace) = (self.clone(), namespace.clone());
-        let attachment = Attachment { paths, port, slot, namespace, tap };
+        let attachment = TapKernelPath { paths, port, slot, namespace, tap };
         let guest_namespace = &attachment.namespace;
         let veth = guest_namespace.run(|| veth::create(tap, &daemon_netns))?;
-        veth::attach_far_end(maps.fds(), slot, veth.peer)?;
+        veth::attach_daemon_end(maps.fds(), slot, veth.peer_index)?;
         guest_namespace.run(|| veth::connect_pair(maps.fds(), slot, tap, veth.index))?;
         if let Some(port) = self.lock().ports.get_mut(&port) {
-            port.veth = Some(veth.peer);
+            port.veth = Some(veth.peer_index);
         }
         Ok(attachment)
     }
@@ -202,7 +202,7 @@ impl KernelPaths {
         let Some(number) = (0..SLOTS).find(|number| !used.contains(number)) else {
             let detail =
                 format!("{SLOTS} TAP devices already have a kernel path, the most possible");
-            return Err(error(DeviceErrorKind::Unsupported, FIELD, detail));
+            return Err(device_error(DeviceErrorKind::Unsupported, CONFIG_KEY, detail));
         };
         state.ports.insert(port, Slot { number, veth: None });
         Ok(number)
@@ -216,7 +216,7 @@ impl KernelPaths {
     /// # Errors
     /// The kernel has no space for the whole table; frames of missing entries pass through the
     /// switch.
-    pub(crate) fn set(&self, table: &KernelPathTable) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
+    pub(crate) fn set_table(&self, table: &KernelPathTable) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
         let mut state = self.lock();
         let state = &mut *state;
         let Some(maps) = &state.maps else { return Ok(Vec::new()) };
@@ -277,7 +277,7 @@ impl KernelPaths {
         }
         match first_failure {
             None => Ok(active),
-            Some(cause) => Err(host(FIELD, "writing the addresses of the kernel path", &cause)),
+            Some(cause) => Err(host_error(CONFIG_KEY, "writing the addresses of the kernel path", &cause)),
         }
     }
 
@@ -299,12 +299,12 @@ impl KernelPaths {
         if let Some(maps) = &state.maps {
             return Ok(Arc::clone(maps));
         }
-        let maps = Maps::new().map_err(|cause| host(FIELD, "creating a BPF map", &cause))?;
+        let maps = Maps::new().map_err(|cause| host_error(CONFIG_KEY, "creating a BPF map", &cause))?;
         Ok(Arc::clone(state.maps.insert(Arc::new(maps))))
     }
 }
 
-impl Drop for Attachment {
+impl Drop for TapKernelPath {
     fn drop(&mut self) {
         // First, frames for this port pass through the switch again.
         self.paths.lock().close(self.slot);

@@ -9,12 +9,12 @@
 //!   TAP, as if received ◀── tap_delivery ── veth ◀═══════════════════┘
 //! ```
 //!
-//! - [`tap_egress`] redirects permitted frames to the veth pair; all others continue to the TAP and
+//! - [`tap_egress_program`] redirects permitted frames to the veth pair; all others continue to the TAP and
 //!   the switch.
 //! - [`forward`] checks again, because a guest with root in its namespace can send any frame on the
 //!   veth pair. It drops frames that are not permitted.
-//! - [`tap_delivery`] redirects to the TAP.
-//! - [`drop_all`] drops frames that the daemon's network stack would send on the veth pair.
+//! - [`tap_delivery_program`] redirects to the TAP.
+//! - [`drop_all_program`] drops frames that the daemon's network stack would send on the veth pair.
 //!
 //! A frame is permitted if it is unicast without a VLAN tag, the gate of its port is open, its
 //! source address is known on this port, and its destination on another port whose gate has the
@@ -107,7 +107,7 @@ const TAGS: [[u8; 2]; 5] = [[0x81, 0x00], [0x88, 0xa8], [0x91, 0x00], [0x92, 0x0
 
 /// Returns the program for frames sent by the guest on its TAP: redirects permitted ones to the
 /// port's veth pair. `device` is the interface index of the pair's end in the guest's namespace.
-pub(super) fn tap_egress(maps: MapFds, slot: u32, device: u32) -> Vec<EbpfInstruction> {
+pub(super) fn tap_egress_program(maps: MapFds, slot: u32, device: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Guest);
     redirect(&mut program, |p| p.set(Register::R1, device as i32), REDIRECT, 0);
@@ -116,7 +116,7 @@ pub(super) fn tap_egress(maps: MapFds, slot: u32, device: u32) -> Vec<EbpfInstru
 
 /// Returns the program for frames received on the daemon's end of the port's veth pair: redirects
 /// permitted ones to the namespace of the destination's port, and drops others.
-pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<EbpfInstruction> {
+pub(super) fn forwarding_program(maps: MapFds, slot: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let miss = check_permitted(&mut program, maps, slot, Hook::Ours);
     count(&mut program, maps, |p| p.store_value(Width::Word, SLOT, slot as i32), SENT);
@@ -127,7 +127,7 @@ pub(super) fn forward(maps: MapFds, slot: u32) -> Vec<EbpfInstruction> {
 
 /// Returns the program for frames received on the guest's end of the veth pair: redirects them to
 /// the TAP with the interface index `tap`, as if the TAP had received them.
-pub(super) fn tap_delivery(tap: u32) -> Vec<EbpfInstruction> {
+pub(super) fn tap_delivery_program(tap: u32) -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     redirect(&mut program, |p| p.set(Register::R1, tap as i32), REDIRECT, AS_IF_RECEIVED);
     program.finish()
@@ -135,7 +135,7 @@ pub(super) fn tap_delivery(tap: u32) -> Vec<EbpfInstruction> {
 
 /// Returns the program for frames that the daemon's network stack sends on the veth pair: drops
 /// them.
-pub(super) fn drop_all() -> Vec<EbpfInstruction> {
+pub(super) fn drop_all_program() -> Vec<EbpfInstruction> {
     let mut program = Assembler::default();
     let drop = program.label();
     verdict(&mut program, drop, DROP)
@@ -186,8 +186,8 @@ fn check_permitted(p: &mut Assembler, maps: MapFds, slot: u32, side: Hook) -> La
         p.jump_if(R9, JumpCondition::Equal, 0, miss);
         p.load(Width::Word, R1, R0, ADDRESS_FIXED);
         p.jump_if(R1, JumpCondition::NotEqual, 0, miss);
-        p.map(R1, maps.addresses);
-        p.address(Register::R2, KEY);
+        p.set_map(R1, maps.addresses);
+        p.set_stack_address(Register::R2, KEY);
         p.call(MAP_DELETE);
     }
     p.jump(miss);
@@ -254,8 +254,8 @@ fn check_size(p: &mut Assembler, miss: Label) {
 
 /// Loads the address of the value of the key on the stack to R0; jumps to `miss` if there is none.
 fn look_up(p: &mut Assembler, map: i32, key: i16, miss: Label) {
-    p.map(Register::R1, map);
-    p.address(Register::R2, key);
+    p.set_map(Register::R1, map);
+    p.set_stack_address(Register::R2, key);
     p.call(MAP_LOOKUP);
     p.jump_if(Register::R0, JumpCondition::Equal, 0, miss);
 }
@@ -264,7 +264,7 @@ fn look_up(p: &mut Assembler, map: i32, key: i16, miss: Label) {
 fn load_bytes(p: &mut Assembler, from: i32, to: i16, len: i32, miss: Label) {
     p.copy(Register::R1, Register::R6);
     p.set(Register::R2, from);
-    p.address(Register::R3, to);
+    p.set_stack_address(Register::R3, to);
     p.set(Register::R4, len);
     p.call(LOAD_BYTES);
     p.jump_if(Register::R0, JumpCondition::NotEqual, 0, miss);

@@ -36,7 +36,7 @@ impl Guest {
             keeps_mac: false,
             mtu: 1500,
             offload: OffloadToggles::default(),
-            kernel_path,
+            may_use_kernel_path: kernel_path,
         }
     }
 
@@ -212,7 +212,7 @@ fn frames_sent_directly_to_the_path_device_are_checked_again() {
     // Root in the first guest removes the program and sends arbitrary frames on the veth pair: with
     // the other guest's address, and to an unknown one.
     let index = guest.netns.run("cat /sys/class/net/eth0/ifindex");
-    let veth = veth::name(index.trim().parse().unwrap());
+    let veth = veth::veth_name(index.trim().parse().unwrap());
     guest.netns.run("tc qdisc del dev eth0 clsact");
     guest.netns.run(&format!("ip addr add 10.3.1.1/24 dev {veth}"));
     for (source, to) in [(mac(2), mac(2)), (mac(9), mac(2)), (mac(1), mac(9))] {
@@ -238,10 +238,10 @@ fn the_path_is_removed_with_its_device_and_leftovers_before_the_next() {
 
     let live = PortDeviceSpec::Tap(bench.guest(1).spec(false));
     let mut device = bench.guests[0].device.take().unwrap();
-    assert!(device.change(&live).unwrap());
+    assert!(device.apply_spec(&live).unwrap());
     assert_eq!(device.status().kernel_path, None);
     assert_eq!((links(&bench), filters(&bench)), (2, false));
-    assert!(device.change(&PortDeviceSpec::Tap(bench.guest(1).spec(true))).unwrap());
+    assert!(device.apply_spec(&PortDeviceSpec::Tap(bench.guest(1).spec(true))).unwrap());
     assert_eq!((links(&bench), filters(&bench)), (3, true));
     assert_eq!(device.status().kernel_path, Some(KernelPathState::Ready));
     bench.guests[0].device = Some(device);

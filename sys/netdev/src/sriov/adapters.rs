@@ -15,12 +15,12 @@ use suimon_ports::{
 };
 use suimon_quantity::PciAddress;
 
-use super::links::Links;
+use super::links::LinkSocket;
 use super::netdevs::NetDevs;
 use super::support::support;
 use super::sysfs::{self, Sysfs};
-use super::vf_change::messages;
-use crate::explain::{error, host};
+use super::vf_change::encode_messages;
+use crate::explain::{device_error, host_error};
 
 /// PCI base class of network controllers (`PCI_BASE_CLASS_NETWORK`).
 const NETWORK: u32 = 0x02;
@@ -66,20 +66,20 @@ impl SriovAdapters {
             return Ok(folder);
         }
         let text = format!("the SR-IOV adapter {pf} does not exist any more");
-        Err(error(DeviceErrorKind::Missing, "device", text))
+        Err(device_error(DeviceErrorKind::Missing, "device", text))
     }
 }
 
 impl SriovHost for SriovAdapters {
     fn adapters(&self) -> Result<Vec<PfProperties>, DeviceError> {
         let folders = self.sysfs.pci_devices();
-        let folders = folders.map_err(|cause| host("device", "reading sysfs", &cause))?;
+        let folders = folders.map_err(|cause| host_error("device", "reading sysfs", &cause))?;
         let adapter_folders: Vec<_> =
             folders.into_iter().filter_map(|folder| Some((pf_address(&folder)?, folder))).collect();
         if adapter_folders.is_empty() {
             return Ok(Vec::new());
         }
-        let devices = NetDevs::find()?;
+        let devices = NetDevs::scan()?;
         let mut adapters: Vec<_> = adapter_folders
             .iter()
             .map(|(address, folder)| adapter(*address, folder, &devices))
@@ -91,7 +91,7 @@ impl SriovHost for SriovAdapters {
     fn set_vf_count(&self, pf: PciAddress, count: u16) -> Result<(), DeviceError> {
         let folder = self.folder(pf)?;
         let file = folder.join("sriov_numvfs");
-        let now: u16 = sysfs::number(&file).unwrap_or_default();
+        let now: u16 = sysfs::read_number(&file).unwrap_or_default();
         if now == count {
             return Ok(());
         }
@@ -112,12 +112,12 @@ impl SriovHost for SriovAdapters {
         change: &VfSettingsChange,
     ) -> Result<(), DeviceError> {
         let folder = self.folder(pf)?;
-        let devices = NetDevs::find()?;
-        let netdev = devices.of(&folder).ok_or_else(|| no_device(pf))?;
+        let devices = NetDevs::scan()?;
+        let netdev = devices.device_of_function(&folder).ok_or_else(|| no_device(pf))?;
         let name = netdev.device.name.clone();
-        let messages = messages(netdev.device.index, index, change);
+        let messages = encode_messages(netdev.device.index, index, change);
         let count_set_at = self.vf_count_set_at().get(&pf).copied();
-        netdev.with_links(|links| {
+        netdev.with_link_socket(|links| {
             messages.iter().try_for_each(|(field, body)| {
                 let changed = change_settled(links, body, count_set_at);
                 changed.map_err(|errno| refused_change(&name, index, field, errno))
@@ -125,21 +125,21 @@ impl SriovHost for SriovAdapters {
         })
     }
 
-    fn set_switch_address(
+    fn set_embedded_switch_address(
         &self,
         pf: PciAddress,
         mac: MacAddr,
         is_there: bool,
     ) -> Result<(), DeviceError> {
         let folder = self.folder(pf)?;
-        let devices = NetDevs::find()?;
-        let netdev = devices.of(&folder).ok_or_else(|| no_device(pf))?;
+        let devices = NetDevs::scan()?;
+        let netdev = devices.device_of_function(&folder).ok_or_else(|| no_device(pf))?;
         let (name, index) = (netdev.device.name.clone(), netdev.device.index);
-        netdev.with_links(|links| {
+        netdev.with_link_socket(|links| {
             links.set_fdb_entry(index, mac, is_there).map_err(|errno| {
                 let operation = format!("adding the address {mac} to {name}");
                 let text = format!("{operation}: {errno}; VFs cannot reach that address");
-                error(DeviceErrorKind::Unsupported, "iov", text)
+                device_error(DeviceErrorKind::Unsupported, "iov", text)
             })
         })
     }
@@ -150,7 +150,7 @@ fn no_device(pf: PciAddress) -> DeviceError {
         "the driver of {pf} has no network device, or its device is in a namespace without a \
          name; the VFs of the adapter cannot be configured"
     );
-    error(DeviceErrorKind::Missing, "device", text)
+    device_error(DeviceErrorKind::Missing, "device", text)
 }
 
 /// Sends a change of a device to the kernel. If the driver rejects it within [`RETRY_TIME`] after
@@ -159,12 +159,12 @@ fn no_device(pf: PciAddress) -> DeviceError {
 /// # Errors
 /// The errno of the kernel or of the device's driver.
 fn change_settled(
-    links: &mut Links,
+    links: &mut LinkSocket,
     body: &[u8],
     count_set_at: Option<Instant>,
 ) -> Result<(), Errno> {
     loop {
-        let changed = links.change(body);
+        let changed = links.send_change(body);
         let settles = count_set_at.is_some_and(|count_set_at| count_set_at.elapsed() < RETRY_TIME);
         if !settles || !matches!(changed, Err(Errno::INVAL | Errno::AGAIN | Errno::BUSY)) {
             return changed;
@@ -177,18 +177,18 @@ fn change_settled(
 /// function of an SR-IOV network adapter.
 fn pf_address(folder: &Path) -> Option<PciAddress> {
     let address = folder.file_name()?.to_str()?.parse().ok()?;
-    let is_network = sysfs::hex(&folder.join("class"))? >> 16 == NETWORK;
-    let _has_sriov: u16 = sysfs::number(&folder.join("sriov_totalvfs"))?;
+    let is_network = sysfs::read_hex(&folder.join("class"))? >> 16 == NETWORK;
+    let _has_sriov: u16 = sysfs::read_number(&folder.join("sriov_totalvfs"))?;
     is_network.then_some(address)
 }
 
 fn vfs_max(folder: &Path) -> u16 {
-    sysfs::number(&folder.join("sriov_totalvfs")).unwrap_or_default()
+    sysfs::read_number(&folder.join("sriov_totalvfs")).unwrap_or_default()
 }
 
 fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfProperties {
     let vfs_max = vfs_max(folder);
-    let netdev = devices.of(folder);
+    let netdev = devices.device_of_function(folder);
     let settings = netdev.as_ref().map(|netdev| netdev.vfs()).transpose();
     let settings = settings.unwrap_or_else(|error| {
         tracing::debug!(pf = %address, %error, "cannot read the VFs of an adapter");
@@ -198,7 +198,7 @@ fn adapter(address: PciAddress, folder: &Path, devices: &NetDevs) -> PfPropertie
         address,
         netns: netdev.as_ref().and_then(|netdev| netdev.netns.clone()),
         device: netdev.map(|netdev| netdev.device.name),
-        driver: sysfs::link_name(&folder.join("driver")),
+        driver: sysfs::read_link_name(&folder.join("driver")),
         vfs_max,
         iommu_group: iommu_group(folder),
         numa_node: numa_node(folder),
@@ -212,19 +212,19 @@ fn vfs(
     settings: &BTreeMap<u16, VfSettings>,
     devices: &NetDevs,
 ) -> Vec<VfProperties> {
-    let links = sysfs::names(folder).into_iter().filter_map(|name| {
+    let links = sysfs::list_names(folder).into_iter().filter_map(|name| {
         let index: u16 = name.strip_prefix("virtfn")?.parse().ok()?;
-        let address: PciAddress = sysfs::link_name(&folder.join(&name))?.parse().ok()?;
+        let address: PciAddress = sysfs::read_link_name(&folder.join(&name))?.parse().ok()?;
         Some((index, address))
     });
     let by_index: BTreeMap<u16, PciAddress> = links.collect();
     let vf = |(index, address): (u16, PciAddress)| {
         let folder = folder.with_file_name(address.to_string());
-        let netdev = devices.of(&folder);
+        let netdev = devices.device_of_function(&folder);
         VfProperties {
             index,
             address,
-            driver: sysfs::link_name(&folder.join("driver")),
+            driver: sysfs::read_link_name(&folder.join("driver")),
             iommu_group: iommu_group(&folder),
             is_up: netdev.as_ref().is_some_and(|netdev| netdev.device.is_up),
             netns: netdev.as_ref().and_then(|netdev| netdev.netns.clone()),
@@ -236,12 +236,12 @@ fn vfs(
 }
 
 fn iommu_group(folder: &Path) -> Option<u32> {
-    sysfs::link_name(&folder.join("iommu_group"))?.parse().ok()
+    sysfs::read_link_name(&folder.join("iommu_group"))?.parse().ok()
 }
 
 /// Returns the NUMA node; `None` for −1, the value of machines without NUMA nodes.
 fn numa_node(folder: &Path) -> Option<u16> {
-    sysfs::number::<i32>(&folder.join("numa_node")).and_then(|node| u16::try_from(node).ok())
+    sysfs::read_number::<i32>(&folder.join("numa_node")).and_then(|node| u16::try_from(node).ok())
 }
 
 /// Creates the error for a rejected number of VFs, with the kernel's reason (`sriov_numvfs_store`,
@@ -275,9 +275,9 @@ fn refused_count(pf: PciAddress, count: u16, max: u16, cause: &io::Error) -> Dev
              only if its unit permits writes to /sys/devices; restart it"
                 .to_owned(),
         ),
-        _ => return host("vfs", &operation, cause),
+        _ => return host_error("vfs", &operation, cause),
     };
-    error(kind, "vfs", format!("{operation}: {cause}; {advice}"))
+    device_error(kind, "vfs", format!("{operation}: {cause}; {advice}"))
 }
 
 fn refused_change(device: &str, index: u16, field: &'static str, errno: Errno) -> DeviceError {
@@ -291,9 +291,9 @@ fn refused_change(device: &str, index: u16, field: &'static str, errno: Errno) -
              possibly no minimum"
         }
         (Errno::INVAL, _) => "the adapter's driver rejects this value",
-        _ => return host(field, &operation, &errno.into()),
+        _ => return host_error(field, &operation, &errno.into()),
     };
-    error(DeviceErrorKind::Unsupported, field, format!("{operation}: {errno}; {advice}"))
+    device_error(DeviceErrorKind::Unsupported, field, format!("{operation}: {errno}; {advice}"))
 }
 
 #[cfg(test)]

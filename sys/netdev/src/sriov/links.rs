@@ -11,7 +11,7 @@ use rustix::net::{
 };
 use suimon_frame::MacAddr;
 
-use super::vf_info::{VFINFO_LIST, vf_list};
+use super::vf_info::{VFINFO_LIST, decode_vf_list};
 use std::collections::BTreeMap;
 use suimon_netif::attributes::{
     HEADER_BYTES, NetlinkMessage, attributes, messages, push_attribute, push_message, u32_at,
@@ -29,7 +29,7 @@ const IFLA_EXT_MASK: u16 = 29;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
 const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
 /// Filter of link requests: includes settings of VFs, and omits statistics (`RTEXT_FILTER_VF |
-/// RTEXT_FILTER_SKIP_STATS` of `linux/rtnetlink.h`).
+/// RTEXT_FILTER_SKIP_STATS` device_of_function `linux/rtnetlink.h`).
 const VF_FILTER: u32 = 1 | (1 << 3);
 
 /// Attribute with the address of a neighbour (`linux/neighbour.h`).
@@ -48,11 +48,11 @@ pub(super) struct NetDevice {
     pub(super) is_up: bool,
     pub(super) mac: Option<MacAddr>,
     /// Name of the device's PCI function in sysfs; `None` if the kernel reports none.
-    pub(super) parent: Option<String>,
+    pub(super) pci_function: Option<String>,
 }
 
 /// rtnetlink socket of one namespace.
-pub(super) struct Links {
+pub(super) struct LinkSocket {
     socket: OwnedFd,
     sequence: u32,
 }
@@ -67,7 +67,7 @@ pub(super) fn link_message(device: u32) -> Vec<u8> {
     body
 }
 
-impl Links {
+impl LinkSocket {
     /// Opens a socket.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Links {
     ///
     /// # Errors
     /// The kernel's errno.
-    pub(super) fn all(&mut self) -> Result<Vec<NetDevice>, Errno> {
+    pub(super) fn devices(&mut self) -> Result<Vec<NetDevice>, Errno> {
         let mut devices = Vec::new();
         let flags = libc::NLM_F_REQUEST | libc::NLM_F_DUMP;
         self.request(libc::RTM_GETLINK, flags, &link_message(0), |body| {
@@ -106,7 +106,7 @@ impl Links {
         self.request(libc::RTM_GETLINK, flags, &body, |body| {
             let list = attributes(body.get(LINK_BYTES..).unwrap_or_default());
             let list = list.filter(|(kind, _)| *kind == VFINFO_LIST);
-            list.for_each(|(_, list)| settings.append(&mut vf_list(list)));
+            list.for_each(|(_, list)| settings.append(&mut decode_vf_list(list)));
         })?;
         Ok(settings)
     }
@@ -115,7 +115,7 @@ impl Links {
     ///
     /// # Errors
     /// The errno of the kernel or of the device's driver.
-    pub(super) fn change(&mut self, body: &[u8]) -> Result<(), Errno> {
+    pub(super) fn send_change(&mut self, body: &[u8]) -> Result<(), Errno> {
         self.request(libc::RTM_SETLINK, libc::NLM_F_REQUEST | libc::NLM_F_ACK, body, |_| {})
     }
 
@@ -207,7 +207,7 @@ fn net_device(body: &[u8]) -> Option<NetDevice> {
     }
     let parent = parent.filter(|_| bus.as_deref() == Some("pci"));
     let is_up = flags & (libc::IFF_UP as u32) != 0;
-    Some(NetDevice { index, name: name?, is_up, mac, parent })
+    Some(NetDevice { index, name: name?, is_up, mac, pci_function: parent })
 }
 
 /// Decodes a zero-terminated string; `None` if it is invalid.
@@ -240,7 +240,7 @@ mod tests {
         let namespace = Namespace::open(Some(netns.name())).unwrap();
         namespace
             .run(|| {
-                let mut links = Links::open().unwrap();
+                let mut links = LinkSocket::open().unwrap();
                 let devices = links.all().unwrap();
                 let left_link = devices.iter().find(|device| device.name == "left").unwrap();
                 assert!(left_link.is_up);
@@ -250,7 +250,7 @@ mod tests {
                 assert_eq!(links.vfs(4711), Err(Errno::NODEV));
                 let change =
                     suimon_ports::VfSettingsChange { trust: Some(true), ..Default::default() };
-                let messages = super::super::vf_change::messages(left_link.index, 0, &change);
+                let messages = super::super::vf_change::encode_messages(left_link.index, 0, &change);
                 assert_eq!(links.change(&messages[0].1), Err(Errno::OPNOTSUPP));
                 let mac = MacAddr::new([2, 0, 0, 0, 0, 9]);
                 for is_there in [true, true, false, false] {

@@ -7,9 +7,9 @@ use std::path::Path;
 use rustix::io::Errno;
 use suimon_ports::{DeviceError, VfSettings};
 
-use super::links::{Links, NetDevice};
+use super::links::{LinkSocket, NetDevice};
 use super::sysfs;
-use crate::explain::host;
+use crate::explain::host_error;
 use crate::namespace::{DIRECTORY, Namespace};
 
 /// Maximum number of namespaces that are searched. Hosts with more namespaces do not have adapters
@@ -33,7 +33,7 @@ impl NetDevs {
     ///
     /// # Errors
     /// This process's namespace cannot be queried.
-    pub(super) fn find() -> Result<Self, DeviceError> {
+    pub(super) fn scan() -> Result<Self, DeviceError> {
         let mut by_parent = BTreeMap::new();
         let daemon_devices =
             list_devices().map_err(|errno| refused("listing network devices", errno))?;
@@ -60,17 +60,17 @@ impl NetDevs {
     /// Returns the network device of the function with the sysfs folder `folder`; `None` if it has
     /// none. Kernels before 5.14 do not report the function of a device; sysfs does, for devices in
     /// this process's namespace.
-    pub(super) fn of(&self, folder: &Path) -> Option<DeviceInNetns> {
+    pub(super) fn device_of_function(&self, folder: &Path) -> Option<DeviceInNetns> {
         let name = folder.file_name()?.to_str()?;
         if let Some(netdev) = self.0.get(name) {
             return Some(netdev.clone());
         }
-        let device = sysfs::names(&folder.join("net")).into_iter().next()?;
+        let device = sysfs::list_names(&folder.join("net")).into_iter().next()?;
         let class = folder.join("net").join(&device);
-        let index = sysfs::number(&class.join("ifindex"))?;
-        let flags = sysfs::hex(&class.join("flags")).unwrap_or_default();
+        let index = sysfs::read_number(&class.join("ifindex"))?;
+        let flags = sysfs::read_hex(&class.join("flags")).unwrap_or_default();
         let is_up = flags & (libc::IFF_UP as u32) != 0;
-        let device = NetDevice { index, name: device, is_up, mac: None, parent: None };
+        let device = NetDevice { index, name: device, is_up, mac: None, pci_function: None };
         Some(DeviceInNetns { netns: None, device })
     }
 }
@@ -83,31 +83,31 @@ impl DeviceInNetns {
     pub(super) fn vfs(&self) -> Result<BTreeMap<u16, VfSettings>, DeviceError> {
         let index = self.device.index;
         let name = &self.device.name;
-        self.with_links(|links| {
+        self.with_link_socket(|links| {
             let vfs = links.vfs(index);
             vfs.map_err(|errno| refused(&format!("reading the VFs of {name}"), errno))
         })
     }
 
     /// Executes `work` with an rtnetlink socket in the device's namespace.
-    pub(super) fn with_links<T: Send>(
+    pub(super) fn with_link_socket<T: Send>(
         &self,
-        work: impl FnOnce(&mut Links) -> Result<T, DeviceError> + Send,
+        work: impl FnOnce(&mut LinkSocket) -> Result<T, DeviceError> + Send,
     ) -> Result<T, DeviceError> {
         Namespace::open(self.netns.as_deref())?.run(|| {
             let mut links =
-                Links::open().map_err(|errno| refused("opening a netlink socket", errno))?;
+                LinkSocket::open().map_err(|errno| refused("opening a netlink socket", errno))?;
             work(&mut links)
         })
     }
 }
 
 fn refused(operation: &str, errno: Errno) -> DeviceError {
-    host("device", operation, &errno.into())
+    host_error("device", operation, &errno.into())
 }
 
 fn list_devices() -> Result<Vec<NetDevice>, Errno> {
-    Links::open()?.all()
+    LinkSocket::open()?.devices()
 }
 
 fn add(
@@ -117,7 +117,7 @@ fn add(
 ) {
     for device in devices {
         // A function with several devices is represented by the first, which is its own port.
-        if let Some(parent) = device.parent.clone() {
+        if let Some(parent) = device.pci_function.clone() {
             let netdev = DeviceInNetns { netns: netns.map(str::to_owned), device };
             by_parent.entry(parent).or_insert(netdev);
         }

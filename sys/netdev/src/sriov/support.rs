@@ -20,7 +20,7 @@ const STUBS: [&str; 3] = ["vfio-pci", "pci-stub", "uio_pci_generic"];
 /// Returns whether VFs of an adapter can be assigned to VMs, or the first reason against it.
 /// `folder` is the sysfs folder of the physical function.
 pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> SriovSupport {
-    let driver = sysfs::link_name(&folder.join("driver"));
+    let driver = sysfs::read_link_name(&folder.join("driver"));
     let is_driven = driver.is_some_and(|driver| !STUBS.contains(&driver.as_str()));
     if !is_driven || vfs_max == 0 {
         return SriovSupport::MissingPfDriver;
@@ -31,7 +31,7 @@ pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> Sriov
     if lacks_buses(folder, address, vfs_max) {
         return SriovSupport::NoBusResources;
     }
-    if sysfs::link_name(&folder.join("iommu_group")).is_none() {
+    if sysfs::read_link_name(&folder.join("iommu_group")).is_none() {
         return SriovSupport::NoIommu;
     }
     if shares_group(folder, address) {
@@ -43,7 +43,7 @@ pub(super) fn support(folder: &Path, address: PciAddress, vfs_max: u16) -> Sriov
 /// Returns true if no address was assigned to any BAR of VFs. VFs have at least one BAR. Returns
 /// false if the file cannot be read.
 fn lacks_bar_space(folder: &Path) -> bool {
-    let Some(text) = sysfs::text(&folder.join("resource")) else { return false };
+    let Some(text) = sysfs::read_text(&folder.join("resource")) else { return false };
     let lines: Vec<&str> = text.lines().collect();
     let Some(bars) = lines.get(VF_BARS) else { return false };
     let flags = |line: &&str| {
@@ -57,14 +57,14 @@ fn lacks_bar_space(folder: &Path) -> bool {
 /// Returns true if the last VF would be on a bus number beyond those of the bridge above the
 /// adapter.
 fn lacks_buses(folder: &Path, address: PciAddress, vfs_max: u16) -> bool {
-    let file = |name: &str| sysfs::number::<u32>(&folder.join(name));
+    let file = |name: &str| sysfs::read_number::<u32>(&folder.join(name));
     let (Some(offset), Some(stride)) = (file("sriov_offset"), file("sriov_stride")) else {
         return false;
     };
     // `..` must be that of the device's directory; the entry in `bus/pci/devices` is a link.
     let Ok(real) = folder.canonicalize() else { return false };
     let bus_file = real.parent().map(|parent| parent.join("subordinate_bus_number"));
-    let Some(last_bus) = bus_file.and_then(|path| sysfs::number::<u32>(&path)) else {
+    let Some(last_bus) = bus_file.and_then(|path| sysfs::read_number::<u32>(&path)) else {
         return false;
     };
     let steps = stride.saturating_mul(u32::from(vfs_max).saturating_sub(1));
@@ -77,13 +77,13 @@ fn lacks_buses(folder: &Path, address: PciAddress, vfs_max: u16) -> bool {
 /// nor a bridge.
 fn shares_group(folder: &Path, address: PciAddress) -> bool {
     let group = folder.join("iommu_group/devices");
-    sysfs::names(&group).iter().any(|name| {
+    sysfs::list_names(&group).iter().any(|name| {
         let Ok(other) = name.parse::<PciAddress>() else { return false };
         let is_same = (other.domain, other.bus, other.device)
             == (address.domain, address.bus, address.device);
         let path = |file: &str| group.join(name).join(file);
-        let is_bridge = sysfs::hex(&path("class")).is_some_and(|class| class >> 8 == BRIDGE);
-        let is_own = sysfs::link_name(&path("physfn")) == Some(address.to_string());
+        let is_bridge = sysfs::read_hex(&path("class")).is_some_and(|class| class >> 8 == BRIDGE);
+        let is_own = sysfs::read_link_name(&path("physfn")) == Some(address.to_string());
         !is_same && !is_bridge && !is_own
     })
 }

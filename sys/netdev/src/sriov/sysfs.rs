@@ -48,13 +48,13 @@ impl Sysfs {
 
 /// Returns the first page of a file without surrounding white space; `None` if it cannot be read or
 /// is not UTF-8.
-pub(super) fn text(path: &Path) -> Option<String> {
-    let bytes = bytes(path)?;
+pub(super) fn read_text(path: &Path) -> Option<String> {
+    let bytes = read_bytes(path)?;
     Some(String::from_utf8(bytes).ok()?.trim().to_owned())
 }
 
 /// Returns the first page of a file.
-pub(super) fn bytes(path: &Path) -> Option<Vec<u8>> {
+pub(super) fn read_bytes(path: &Path) -> Option<Vec<u8>> {
     // Opening a file that is not of sysfs, such as a pipe, must not block.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     let file = rustix::fs::open(path, flags, Mode::empty()).ok()?;
@@ -64,24 +64,24 @@ pub(super) fn bytes(path: &Path) -> Option<Vec<u8>> {
 }
 
 /// Returns the decimal number in a file; `None` if it cannot be read or is not a number.
-pub(super) fn number<T: FromStr>(path: &Path) -> Option<T> {
-    text(path)?.parse().ok()
+pub(super) fn read_number<T: FromStr>(path: &Path) -> Option<T> {
+    read_text(path)?.parse().ok()
 }
 
 /// Returns the hexadecimal number, with prefix `0x`, in a file; `None` if it cannot be read or is
 /// not a number.
-pub(super) fn hex(path: &Path) -> Option<u32> {
-    u32::from_str_radix(text(path)?.strip_prefix("0x")?, 16).ok()
+pub(super) fn read_hex(path: &Path) -> Option<u32> {
+    u32::from_str_radix(read_text(path)?.strip_prefix("0x")?, 16).ok()
 }
 
 /// Returns the last component of a link's target; `None` if the file is no link.
-pub(super) fn link_name(path: &Path) -> Option<String> {
+pub(super) fn read_link_name(path: &Path) -> Option<String> {
     let target = std::fs::read_link(path).ok()?;
     Some(target.file_name()?.to_str()?.to_owned())
 }
 
 /// Returns the names of the entries of a directory; none if it does not exist.
-pub(super) fn names(folder: &Path) -> Vec<String> {
+pub(super) fn list_names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().take(DEVICES_MAX).flatten();
     let mut names: Vec<_> =
         entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();

@@ -15,7 +15,7 @@ const ADDRESS_BYTES: usize = 32;
 
 /// Encodes the bodies of the messages for all settings in `change`, each with its configuration
 /// key. `device` is the interface index of the physical function, `index` the index of the VF.
-pub(super) fn messages(
+pub(super) fn encode_messages(
     device: u32,
     index: u16,
     change: &VfSettingsChange,
@@ -64,7 +64,7 @@ mod tests {
     use suimon_frame::{MacAddr, VlanId};
     use suimon_ports::VfLinkState;
 
-    use super::super::vf_info::vf_list;
+    use super::super::vf_info::decode_vf_list;
     use super::*;
     use suimon_netif::attributes::attribute;
     use suimon_netif::netlink::LINK_BYTES;
@@ -79,7 +79,7 @@ mod tests {
             rates_mbps: Some((0, 50)),
             link_state: Some(VfLinkState::Enable),
         };
-        let bodies = messages(9, 2, &change);
+        let bodies = encode_messages(9, 2, &change);
         let fields: Vec<_> = bodies.iter().map(|(field, _)| *field).collect();
         let expected = ["mac", "vlan", "spoof_check", "trust", "bandwidth_max_bps", "link_state"];
         assert_eq!(fields, expected);
@@ -94,12 +94,12 @@ mod tests {
         }
         let mut list = Vec::new();
         push_attribute(&mut list, VF_INFO, &info);
-        let read = vf_list(&list).remove(&2).unwrap();
+        let read = decode_vf_list(&list).remove(&2).unwrap();
         assert_eq!(Some(read.mac), change.mac);
         assert_eq!(Some(read.vlan), change.vlan);
         assert_eq!((read.spoof_check, read.trust), (change.spoof_check, change.trust));
         assert_eq!((read.rate_min_mbps, read.rate_max_mbps), (0, 50));
         assert_eq!(read.link_state, change.link_state);
-        assert_eq!(messages(9, 2, &VfSettingsChange::default()), []);
+        assert_eq!(encode_messages(9, 2, &VfSettingsChange::default()), []);
     }
 }

@@ -24,7 +24,7 @@ const VLAN_MASK: u32 = 0x0fff;
 
 /// Decodes the value of `IFLA_VFINFO_LIST`: the settings of all VFs, by VF index. Invalid entries
 /// are omitted.
-pub(super) fn vf_list(list: &[u8]) -> BTreeMap<u16, VfSettings> {
+pub(super) fn decode_vf_list(list: &[u8]) -> BTreeMap<u16, VfSettings> {
     let infos = attributes(list).filter(|(kind, _)| *kind == VF_INFO);
     infos.filter_map(|(_, info)| vf_info(info)).collect()
 }
@@ -135,7 +135,7 @@ mod tests {
             (VF_SPOOF_CHECK, words(&[0, u32::MAX])),
             (VF_LINK_STATE, words(&[0, 7])),
         ]));
-        let settings = vf_list(&list);
+        let settings = decode_vf_list(&list);
         assert_eq!(settings.keys().copied().collect::<Vec<_>>(), [0, 3]);
         let third = &settings[&3];
         assert_eq!(third.mac, MacAddr::new([2, 0, 0, 0, 0, 9]));
@@ -151,10 +151,10 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = vf_list(&bytes);
+            let _ = decode_vf_list(&bytes);
             let mut list = Vec::new();
             push_attribute(&mut list, VF_INFO, &bytes);
-            let _ = vf_list(&list);
+            let _ = decode_vf_list(&list);
         }
     }
 }

@@ -19,13 +19,13 @@ use suimon_quantity::{Direction, PortId, QueueId};
 use super::flow_table::DeviceFlowTable;
 use super::host_frames::HostAddresses;
 use super::observer::LossObserver;
-use super::program::{AttachedProgram, is_taken};
-use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes};
+use super::program::{AttachedProgram, is_hook_in_use};
+use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes_max};
 use super::socket::{
     Binding, ChunkLayout, OpenStep, RECEIVE_HEADROOM, Receiver, Sender, XdpSocket,
 };
 use super::steering::Steering;
-use crate::explain::{error, host};
+use crate::explain::{device_error, host_error};
 use crate::link::Link;
 use crate::namespace::Namespace;
 use crate::offload;
@@ -104,7 +104,7 @@ impl XdpDevice {
         let mut queues = Vec::new();
         for (nth, (socket, receiver, sender)) in (0..).zip(opened) {
             let egress = egress(spec, socket.completes_checksums);
-            let queue = XdpQueue::new(socket, Arc::clone(&device), egress, frame_bytes(mtu));
+            let queue = XdpQueue::new(socket, Arc::clone(&device), egress, frame_bytes_max(mtu));
             let queue = Arc::new(queue);
             let id = |direction| QueueId { port, direction, index: nth };
             let sink = XdpSink::new(Arc::clone(&queue), sender);
@@ -167,7 +167,7 @@ fn check(
 fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
     let UplinkSpec { device, queue_pairs: requested, .. } = spec;
     // If the driver does not report its queues, binding detects the error.
-    let Some((receiving, sending)) = link.queues()? else { return Ok(()) };
+    let Some((receiving, sending)) = link.queue_counts()? else { return Ok(()) };
     let requested = u32::from((*requested).max(1));
     let detail = if receiving > requested {
         format!(
@@ -184,7 +184,7 @@ fn check_queues(spec: &UplinkSpec, link: &Link) -> Result<(), DeviceError> {
     } else {
         return Ok(());
     };
-    Err(error(DeviceErrorKind::Unsupported, "queues", detail))
+    Err(device_error(DeviceErrorKind::Unsupported, "queues", detail))
 }
 
 fn program_in_use(device: &str, program: u32) -> DeviceError {
@@ -193,11 +193,11 @@ fn program_in_use(device: &str, program: u32) -> DeviceError {
         "device {device} already has an XDP program{number_text}; remove it with `ip link set dev \
          {device} xdp off`, stop the program that attached it, or set driver = \"af_packet\""
     );
-    error(DeviceErrorKind::Busy, "device", detail)
+    device_error(DeviceErrorKind::Busy, "device", detail)
 }
 
 fn opening(spec: &UplinkSpec, cause: &io::Error) -> DeviceError {
-    host("device", &format!("opening device {} for AF_XDP", spec.device), cause)
+    host_error("device", &format!("opening device {} for AF_XDP", spec.device), cause)
 }
 
 /// Makes the device keep VLAN tags in received frames, because the socket does not receive removed
@@ -219,10 +219,10 @@ fn restore(link: &Link, had_vlan_offload: bool) {
 
 /// Returns the layout of frames with this MTU (bytes) in chunks. `copies` is true for copy mode.
 fn chunk_layout(mtu: u16, copies: bool) -> ChunkLayout {
-    let fits_chunk = |chunk: usize| frame_bytes(mtu) <= chunk - RECEIVE_HEADROOM;
+    let fits_chunk = |chunk: usize| frame_bytes_max(mtu) <= chunk - RECEIVE_HEADROOM;
     let chunk_bytes =
         if fits_chunk(SMALL_CHUNK_BYTES) { SMALL_CHUNK_BYTES } else { LARGE_CHUNK_BYTES };
-    ChunkLayout { chunk_bytes, multi_buffer: !fits_chunk(chunk_bytes), copies }
+    ChunkLayout { chunk_bytes, uses_multi_buffer: !fits_chunk(chunk_bytes), uses_copy_mode: copies }
 }
 
 /// Returns the device's MAC address and the host's IP addresses on it. The MAC address is read
@@ -238,11 +238,11 @@ fn open_sockets(
     index: u32,
     mtu: u16,
 ) -> Result<Sockets, DeviceError> {
-    let several = chunk_layout(mtu, false).multi_buffer;
+    let several = chunk_layout(mtu, false).uses_multi_buffer;
     let queues = u32::from(spec.queue_pairs.max(1));
     let host = host_addresses(spec, link)?;
     let attached = AttachedProgram::new(index, queues, several, host).map_err(|cause| {
-        if is_taken(&cause) { program_in_use(&spec.device, 0) } else { opening(spec, &cause) }
+        if is_hook_in_use(&cause) { program_in_use(&spec.device, 0) } else { opening(spec, &cause) }
     })?;
     let layout = chunk_layout(mtu, attached.hook == suimon_bpf::XdpHook::Generic);
     let mut opened = Vec::new();
@@ -252,7 +252,7 @@ fn open_sockets(
         opened.push(XdpSocket::open(layout, binding).map_err(fail)?);
     }
     for (queue, (socket, ..)) in (0..).zip(&opened) {
-        attached.set(queue, socket.fd()).map_err(|cause| opening(spec, &cause))?;
+        attached.set_queue_socket(queue, socket.fd()).map_err(|cause| opening(spec, &cause))?;
     }
     Ok(Sockets { attached, opened, layout })
 }
@@ -266,13 +266,13 @@ fn explain(
     cause: &io::Error,
 ) -> DeviceError {
     let device = &spec.device;
-    let unsupported = |field, detail| error(DeviceErrorKind::Unsupported, field, detail);
+    let unsupported = |field, detail| device_error(DeviceErrorKind::Unsupported, field, detail);
     match (step, Errno::from_io_error(cause)) {
         (OpenStep::Socket, Some(Errno::AFNOSUPPORT)) => unsupported(
             "driver",
             "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS); set driver = \"af_packet\"".into(),
         ),
-        (OpenStep::Umem, Some(Errno::NOBUFS | Errno::NOMEM)) => error(
+        (OpenStep::Umem, Some(Errno::NOBUFS | Errno::NOMEM)) => device_error(
             DeviceErrorKind::Host,
             "device",
             format!(
@@ -281,7 +281,7 @@ fn explain(
                 binding.queue
             ),
         ),
-        (OpenStep::Bind, Some(Errno::BUSY)) => error(
+        (OpenStep::Bind, Some(Errno::BUSY)) => device_error(
             DeviceErrorKind::Busy,
             "device",
             format!(
@@ -290,13 +290,13 @@ fn explain(
                 binding.queue
             ),
         ),
-        (OpenStep::Bind, Some(Errno::INVAL | Errno::OPNOTSUPP)) if layout.multi_buffer => {
+        (OpenStep::Bind, Some(Errno::INVAL | Errno::OPNOTSUPP)) if layout.uses_multi_buffer => {
             unsupported(
                 "mtu",
                 format!(
                     "frames of MTU {mtu} need several buffers each, which this kernel (before 6.6) or \
                  device does not support; set an mtu of at most {}, or driver = \"af_packet\"",
-                    LARGE_CHUNK_BYTES - RECEIVE_HEADROOM - frame_bytes(0)
+                    LARGE_CHUNK_BYTES - RECEIVE_HEADROOM - frame_bytes_max(0)
                 ),
             )
         }
@@ -322,10 +322,10 @@ fn state(
             suimon_bpf::XdpHook::Generic => XdpHook::Generic,
         },
         // A driver supports zero-copy for all of its queues or for none.
-        zero_copy: opened.iter().all(|(socket, ..)| socket.zero_copy),
-        multi_buffer: layout.multi_buffer,
+        zero_copy: opened.iter().all(|(socket, ..)| socket.is_zero_copy),
+        multi_buffer: layout.uses_multi_buffer,
         chunk_bytes: layout.chunk_bytes as u16,
-        lost_frames: 0,
+        dropped_frames: 0,
     }
 }
 
@@ -352,7 +352,7 @@ fn watch(
     let observer = LossObserver { inner, index, device: Arc::clone(device), socket };
     let present = link.state()?;
     let (has_speed, is_lost_on_rename) = (true, true);
-    let subject = WatchSubject { index, device, present, has_speed, is_lost_on_rename };
+    let subject = WatchSubject { index, device, initial_state: present, reports_speed: has_speed, is_lost_on_rename };
     watcher.watch(&Namespace::open(None)?, subject, port, Arc::new(observer))
 }
 
@@ -360,27 +360,27 @@ impl PortDevice for XdpDevice {
     fn status(&self) -> DeviceStatus {
         let link = self.watch.state();
         let completes = self.queues.iter().all(|queue| queue.socket.completes_checksums);
-        let lost = self.queues.iter().map(|queue| queue.socket.lost());
+        let lost = self.queues.iter().map(|queue| queue.socket.lost_frames());
         DeviceStatus {
             link_up: link.is_usable(),
             speed: self.watch.speed(),
             queue_pairs: self.spec.queue_pairs.max(1),
-            ingress: Offloads::NONE,
-            egress: egress_offloads(completes),
+            ingress_offloads: Offloads::NONE,
+            egress_offloads: egress_offloads(completes),
             virtio_features: None,
             mac: link.mac,
             mtu: link.mtu.or(self.spec.mtu).unwrap_or_default(),
             kernel_path: None,
-            xdp: Some(XdpState { lost_frames: lost.fold(0, u64::saturating_add), ..self.state }),
+            xdp: Some(XdpState { dropped_frames: lost.fold(0, u64::saturating_add), ..self.state }),
             steering: Some(self.steering.state()),
         }
     }
 
-    fn steer(&mut self, rules: &[SteeringRule]) {
-        self.steering.set(rules);
+    fn set_steering_rules(&mut self, rules: &[SteeringRule]) {
+        self.steering.set_rules(rules);
     }
 
-    fn change(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
+    fn apply_spec(&mut self, spec: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let PortDeviceSpec::Uplink(spec) = spec else { return Ok(false) };
         let live = UplinkSpec {
             mtu: spec.mtu,
@@ -390,18 +390,18 @@ impl PortDevice for XdpDevice {
         };
         // The MTU must fit the present layout of chunks.
         let has_same_chunks =
-            spec.mtu.is_none_or(|mtu| chunk_layout(mtu, self.layout.copies) == self.layout);
+            spec.mtu.is_none_or(|mtu| chunk_layout(mtu, self.layout.uses_copy_mode) == self.layout);
         if live != *spec || !has_same_chunks {
             return Ok(false);
         }
         if let Some(attached) = &mut self.attached {
             let host = host_addresses(spec, &self.link)?;
-            attached.set_host(host).map_err(|cause| opening(spec, &cause))?;
+            attached.set_host_addresses(host).map_err(|cause| opening(spec, &cause))?;
         }
         if let Some(mtu) = spec.mtu {
             self.link.set_mtu(mtu)?;
             for queue in &self.queues {
-                queue.frame_bytes_max.store(frame_bytes(mtu), Ordering::Relaxed);
+                queue.frame_bytes_max.store(frame_bytes_max(mtu), Ordering::Relaxed);
             }
         }
         for queue in &self.queues {

@@ -26,16 +26,16 @@ fn frames_longer_than_the_mtu_are_lost_and_the_mtu_changes_live_within_its_chunk
     let mut bench = Bench::new(Some(1400));
     bench.cable.peer.run("ip link set far0 mtu 1600");
     assert_eq!(bench.sink.transmit(&patterned(1423)).unwrap(), TransmitResult::Accepted);
-    assert_eq!(bench.sink.discarded(), 1);
+    assert_eq!(bench.sink.discarded_frames(), 1);
     let mut change = |mtu| {
         let spec = UplinkSpec { mtu: Some(mtu), ..bench.spec.clone() };
-        bench.device.as_mut().unwrap().change(&PortDeviceSpec::Uplink(spec)).unwrap()
+        bench.device.as_mut().unwrap().apply_spec(&PortDeviceSpec::Uplink(spec)).unwrap()
     };
     assert!(change(1600) && !change(3000) && !change(9000));
     assert_eq!(bench.status().xdp.unwrap().chunk_bytes, 2048);
     bench.exchange(&patterned(1614));
     let spec = UplinkSpec { queue_pairs: 2, ..bench.spec.clone() };
-    assert!(!bench.device.as_mut().unwrap().change(&PortDeviceSpec::Uplink(spec)).unwrap());
+    assert!(!bench.device.as_mut().unwrap().apply_spec(&PortDeviceSpec::Uplink(spec)).unwrap());
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn an_uplink_that_was_down_continues_and_a_deleted_one_is_lost() {
     for _ in 0..3 {
         bench.send(&patterned(77));
     }
-    assert_eq!(bench.sink.discarded(), 2);
+    assert_eq!(bench.sink.discarded_frames(), 2);
     run(&format!("ip link set {near} up"));
     expect_notice(&bench.notices, |notice| *notice == DeviceNotice::LinkUp);
     bench.wait_for_far_carrier();
@@ -65,7 +65,7 @@ fn an_uplink_that_was_down_continues_and_a_deleted_one_is_lost() {
     expect_notice(&bench.notices, |notice| is_down(notice, "deleted"));
     expect_notice(
         &bench.notices,
-        |notice| matches!(notice, DeviceNotice::Lost { reason } if reason.contains(&near)),
+        |notice| matches!(notice, DeviceNotice::DeviceLost { reason } if reason.contains(&near)),
     );
     assert!(!bench.status().link_up);
     bench.sink.transmit(&patterned(100)).unwrap();

@@ -19,7 +19,7 @@ pub(super) enum FlowError {
     /// The device supports no flow rules, or none with a destination address.
     Unsupported(Errno),
     /// The device does not support rules of this form.
-    Form(Errno),
+    UnsupportedForm(Errno),
     /// The device's table is full.
     Full,
     /// The device's rules ignore VLANs, and a rule for the same address in another VLAN exists.
@@ -34,7 +34,7 @@ impl From<io::Error> for FlowError {
         match errno {
             Errno::OPNOTSUPP | Errno::NOSYS => Self::Unsupported(errno),
             _ if errno.raw_os_error() == NOT_SUPPORTED => Self::Unsupported(errno),
-            Errno::INVAL => Self::Form(errno),
+            Errno::INVAL => Self::UnsupportedForm(errno),
             Errno::NOSPC | Errno::MSGSIZE => Self::Full,
             _ => Self::Host(errno),
         }
@@ -47,7 +47,7 @@ impl fmt::Display for FlowError {
             Self::Unsupported(errno) => {
                 write!(f, "the device does not support flow rules by destination address ({errno})")
             }
-            Self::Form(errno) => {
+            Self::UnsupportedForm(errno) => {
                 write!(f, "the device rejects flow rules of this form ({errno})")
             }
             Self::Full => f.write_str("the flow rule table of the device is full"),
@@ -74,7 +74,7 @@ pub(super) trait FlowTable: Send {
 
     /// Distributes frames that match no rule evenly over `queues`. If `queues` is empty, restores
     /// the driver's default.
-    fn spread(&mut self, queues: &[u16]) -> Result<(), FlowError>;
+    fn distribute_unmatched(&mut self, queues: &[u16]) -> Result<(), FlowError>;
 }
 
 /// Table of flow rules of a device of this host, by ioctl.
@@ -91,18 +91,18 @@ impl DeviceFlowTable {
 
     fn call(&self, op: FlowOp, request: FlowRequest) -> Result<FlowRequest, FlowError> {
         let (socket, device) = self.link.request_socket();
-        Ok(flow_calls::flow(socket, device, op, request)?)
+        Ok(flow_calls::execute_flow_op(socket, device, op, request)?)
     }
 
     /// Returns the location for a new rule: [`ANY_LOCATION`] if the driver chooses it, otherwise
     /// the last free location, as ethtool(8) does.
     fn free_location(&self) -> Result<u32, FlowError> {
-        let count = self.call(flow_calls::COUNT, FlowRequest::empty())?.rule_count();
+        let count = self.call(flow_calls::COUNT, FlowRequest::empty())?.table_info();
         if count.driver_assigns_locations {
             return Ok(ANY_LOCATION);
         }
         let (socket, device) = self.link.request_socket();
-        let (used, size) = flow_calls::flow_table(socket, device, count.rules)?;
+        let (used, size) = flow_calls::query_rule_locations(socket, device, count.rule_count)?;
         let size = u32::try_from(size).unwrap_or(u32::MAX);
         // The last n + 1 locations contain a free one if n are used.
         let locations = (0..size).rev().take(used.len() + 1);
@@ -110,7 +110,7 @@ impl DeviceFlowTable {
     }
 
     fn insert_now(&self, rule: &FlowRule) -> Result<u32, FlowError> {
-        let request = FlowRequest::insert(rule, self.free_location()?);
+        let request = FlowRequest::for_insert(rule, self.free_location()?);
         Ok(self.call(flow_calls::INSERT, request)?.location())
     }
 
@@ -126,12 +126,12 @@ impl DeviceFlowTable {
 
 impl FlowTable for DeviceFlowTable {
     fn rules(&self) -> Result<Vec<(u32, FlowRule)>, FlowError> {
-        let rules = self.call(flow_calls::COUNT, FlowRequest::empty())?.rule_count().rules;
+        let rules = self.call(flow_calls::COUNT, FlowRequest::empty())?.table_info().rule_count;
         if rules == 0 {
             return Ok(Vec::new());
         }
         let (socket, device) = self.link.request_socket();
-        let (locations, _) = flow_calls::flow_table(socket, device, rules)?;
+        let (locations, _) = flow_calls::query_rule_locations(socket, device, rules)?;
         let rule = |location: u32| {
             let answer = self.call(flow_calls::READ, FlowRequest::for_location(location)).ok()?;
             Some((location, answer.rule()?))
@@ -141,7 +141,7 @@ impl FlowTable for DeviceFlowTable {
 
     fn insert(&mut self, rule: &FlowRule) -> Result<u32, FlowError> {
         match self.insert_now(rule) {
-            Err(FlowError::Unsupported(_) | FlowError::Form(_)) if self.switch_on() => {
+            Err(FlowError::Unsupported(_) | FlowError::UnsupportedForm(_)) if self.switch_on() => {
                 self.insert_now(rule)
             }
             result => result,
@@ -156,7 +156,7 @@ impl FlowTable for DeviceFlowTable {
         }
     }
 
-    fn spread(&mut self, queues: &[u16]) -> Result<(), FlowError> {
+    fn distribute_unmatched(&mut self, queues: &[u16]) -> Result<(), FlowError> {
         let (socket, device) = self.link.request_socket();
         let entries = flow_calls::indirection_entries(socket, device)?;
         Ok(flow_calls::set_indirection(socket, device, entries, queues)?)

@@ -43,7 +43,7 @@ fn icmpv6(kind: u8, target: [u8; 16]) -> Frame {
 
 fn short(mut frame: Frame, bytes: usize) -> Frame {
     let cut = frame.bytes_mut()[..bytes].to_vec();
-    frame.fill(&cut);
+    frame.set_bytes(&cut);
     frame
 }
 
@@ -69,7 +69,7 @@ impl Bench {
 
     fn add_host_addresses(&mut self, ips: &[IpAddr]) {
         let spec = UplinkSpec { host_addresses: ips.to_vec(), ..self.spec.clone() };
-        assert!(self.device.as_mut().unwrap().change(&PortDeviceSpec::Uplink(spec)).unwrap());
+        assert!(self.device.as_mut().unwrap().apply_spec(&PortDeviceSpec::Uplink(spec)).unwrap());
     }
 }
 

@@ -69,7 +69,7 @@ impl Drop for Mapping {
 }
 
 /// Half of the chunks of a UMEM: those for receiving or those for sending. Each chunk is in one
-/// area only ([`areas`]).
+/// area only ([`divide_umem`]).
 #[derive(Debug)]
 pub(super) struct UmemArea {
     umem: Arc<Mapping>,
@@ -80,7 +80,7 @@ pub(super) struct UmemArea {
 
 /// Divides a UMEM into an area of `first_chunks` chunks and one of the remaining chunks.
 /// `chunk_bytes` is a power of two.
-pub(super) fn areas(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [UmemArea; 2] {
+pub(super) fn divide_umem(umem: Mapping, chunk_bytes: usize, first_chunks: usize) -> [UmemArea; 2] {
     let usable = umem.bytes() - umem.bytes() % chunk_bytes;
     let middle = first_chunks.saturating_mul(chunk_bytes).min(usable);
     let umem = Arc::new(umem);
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn an_area_reads_and_writes_its_own_chunks_only() {
-        let [mut low, mut high] = areas(Mapping::anonymous(8 * 2048 + 100).unwrap(), 2048, 3);
+        let [mut low, mut high] = divide_umem(Mapping::anonymous(8 * 2048 + 100).unwrap(), 2048, 3);
         assert_eq!(low.chunks().collect::<Vec<_>>(), [0, 2048, 4096]);
         assert_eq!(high.chunks().count(), 5);
         assert!(low.write(2048 + 24, b"here") && high.write(3 * 2048, b"there"));

@@ -22,7 +22,7 @@ impl PortObserver for LossObserver {
         self.inner.handle_notice(port, notice);
         if is_down && index_to_name(&self.socket, self.index).is_err() {
             let reason = format!("device {} was deleted, and its sockets with it", self.device);
-            self.inner.handle_notice(port, DeviceNotice::Lost { reason });
+            self.inner.handle_notice(port, DeviceNotice::DeviceLost { reason });
         }
     }
 }

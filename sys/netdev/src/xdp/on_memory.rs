@@ -8,8 +8,8 @@ use std::sync::Arc;
 use suimon_frame::Offloads;
 use suimon_ports::{FrameSink, FrameSource};
 
-use super::memory::{Mapping, areas};
-use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes};
+use super::memory::{Mapping, divide_umem};
+use super::queue::{XdpQueue, XdpSink, XdpSource, frame_bytes_max};
 use super::ring::{Consumer, Producer};
 use super::ring_cells::{Entry, MappedCells};
 use super::socket::{Receiver, Sender, XdpSocket};
@@ -73,10 +73,10 @@ impl XdpOnFile {
         let completion = Consumer::new(ring(file, Self::COMPLETION_AT)?);
         let bytes = 2 * Self::CHUNKS as usize * Self::CHUNK_BYTES;
         let umem = Mapping::ring(file, Self::CHUNKS_AT, bytes)?;
-        let [receiving, sending] = areas(umem, Self::CHUNK_BYTES, Self::CHUNKS as usize);
+        let [receiving, sending] = divide_umem(umem, Self::CHUNK_BYTES, Self::CHUNKS as usize);
         let device: Arc<str> = "memory".into();
         let socket = XdpSocket::on(fd.try_clone()?, fd);
-        let queue = XdpQueue::new(socket, device, Offloads::NONE, frame_bytes(mtu));
+        let queue = XdpQueue::new(socket, device, Offloads::NONE, frame_bytes_max(mtu));
         let queue = Arc::new(queue);
         let receiver = Receiver::new(fill, rx, receiving);
         let sender = Sender::new(tx, completion, sending, Self::CHUNK_BYTES, Self::SEND_HEADROOM);

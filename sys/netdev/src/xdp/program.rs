@@ -37,7 +37,7 @@ fn instructions(sockets: i32, host: &HostAddresses) -> Vec<EbpfInstruction> {
     p.load(Width::Word, R3, R1, DATA_END);
     emit_filter(&mut p, &Registers { start: R2, end: R3, scratch: [R4, R5] }, host, pass);
     p.load(Width::Word, R2, R1, RECEIVE_QUEUE);
-    p.map(R1, sockets);
+    p.set_map(R1, sockets);
     p.set(R3, TO_THE_STACK);
     p.call(REDIRECT_MAP);
     p.exit();
@@ -77,7 +77,7 @@ impl AttachedProgram {
         let attach = |hook| suimon_bpf::attach_xdp(program.as_fd(), index, hook);
         let (hook, link) = match attach(XdpHook::Driver) {
             Ok(link) => (XdpHook::Driver, link),
-            Err(cause) if is_taken(&cause) => return Err(cause),
+            Err(cause) if is_hook_in_use(&cause) => return Err(cause),
             Err(cause) => {
                 tracing::info!(
                     %cause,
@@ -94,7 +94,7 @@ impl AttachedProgram {
     ///
     /// # Errors
     /// The kernel's errno.
-    pub(super) fn set(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) fn set_queue_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.sockets.set(&queue.to_ne_bytes(), &socket.as_raw_fd().to_ne_bytes())
     }
 
@@ -102,7 +102,7 @@ impl AttachedProgram {
     ///
     /// # Errors
     /// The kernel's errno; the addresses are then unchanged.
-    pub(super) fn set_host(&mut self, host: HostAddresses) -> io::Result<()> {
+    pub(super) fn set_host_addresses(&mut self, host: HostAddresses) -> io::Result<()> {
         if host != self.host {
             let program = load(&self.sockets, self.takes_fragments, &host)?;
             suimon_bpf::replace_program(self.link.as_fd(), program.as_fd())?;
@@ -114,13 +114,13 @@ impl AttachedProgram {
 }
 
 fn load(sockets: &Map<4, 4>, takes_fragments: bool, host: &HostAddresses) -> io::Result<OwnedFd> {
-    suimon_bpf::load(
+    suimon_bpf::load_program(
         ProgramType::Xdp { takes_fragments },
         &instructions(sockets.descriptor(), host),
     )
 }
 
 /// Returns true if attaching failed because another XDP program is attached to the device.
-pub(super) fn is_taken(cause: &io::Error) -> bool {
+pub(super) fn is_hook_in_use(cause: &io::Error) -> bool {
     matches!(Errno::from_io_error(cause), Some(Errno::BUSY | Errno::EXIST))
 }

@@ -10,15 +10,15 @@ use suimon_frame::{
     BATCH_FRAMES_MAX, ETHERNET_HEADER_BYTES, Frame, FrameBatch, Offloads, VLAN_TAG_BYTES,
     VnetHeader, WireFrame,
 };
-use suimon_ports::{ArmResult, FrameSink, FrameSource, PortFault, TransmitResult};
+use suimon_ports::{ArmResult, FrameSink, FrameSource, QueueFault, TransmitResult};
 
 use super::socket::{Receiver, Sender, XdpSocket};
-use crate::explain::{device_removed, refused};
+use crate::explain::{device_removed_fault, call_failed_fault};
 use crate::offload::SharedOffloads;
 
 /// Returns the maximum length in bytes of a frame of a device with this MTU: the IP packet, the
 /// Ethernet header and two VLAN tags.
-pub(super) fn frame_bytes(mtu: u16) -> usize {
+pub(super) fn frame_bytes_max(mtu: u16) -> usize {
     usize::from(mtu) + ETHERNET_HEADER_BYTES + 2 * VLAN_TAG_BYTES
 }
 
@@ -124,7 +124,7 @@ impl XdpSource {
 }
 
 impl FrameSource for XdpSource {
-    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn receive(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let before = batch.len();
         self.queue.is_stalled();
         let available = self.receiver.rx.available();
@@ -135,7 +135,7 @@ impl FrameSource for XdpSource {
                 break;
             }
             let Some(descriptors) = self.descriptor_count(consumed, available) else { break };
-            let Some(frame) = batch.spare() else { break };
+            let Some(frame) = batch.next_free_frame() else { break };
             if self.read(frame, consumed, descriptors) {
                 batch.commit();
             } else {
@@ -175,7 +175,7 @@ impl FrameSource for XdpSource {
         false
     }
 
-    fn malformed(&self) -> u64 {
+    fn malformed_frames(&self) -> u64 {
         self.malformed
     }
 }
@@ -218,9 +218,9 @@ impl XdpSink {
 
     /// Submits the written frames to the kernel, and makes the kernel send as many as the device
     /// accepts now.
-    fn submit(&mut self) -> Result<(), PortFault> {
+    fn submit(&mut self) -> Result<(), QueueFault> {
         self.sender.tx.submit();
-        let mut waiting = self.sender.tx.waiting();
+        let mut waiting = self.sender.tx.unconsumed_count();
         // Each iteration sends something, or is the last.
         while waiting > 0 && self.sender.tx.requires_wakeup() {
             match self.queue.socket.wake_sending() {
@@ -231,16 +231,16 @@ impl XdpSink {
                     return Ok(());
                 }
                 Err(errno @ (Errno::NXIO | Errno::NODEV | Errno::BADF)) => {
-                    return Err(device_removed(&self.queue.device, errno));
+                    return Err(device_removed_fault(&self.queue.device, errno));
                 }
                 Err(errno @ (Errno::PERM | Errno::ACCESS | Errno::NOTCONN)) => {
-                    return Err(refused(&self.queue.device, "sending on", errno));
+                    return Err(call_failed_fault(&self.queue.device, "sending on", errno));
                 }
                 // No space now, or a frame that cannot be sent, which the kernel skips.
                 Err(_) => {}
             }
             self.reclaim();
-            let remaining = self.sender.tx.waiting();
+            let remaining = self.sender.tx.unconsumed_count();
             if remaining >= waiting {
                 self.queue.needs_wakeup.store(true, Ordering::Relaxed);
                 return Ok(());
@@ -263,11 +263,11 @@ impl XdpSink {
     fn write(&mut self, wire: &WireFrame<'_>, descriptors: usize) {
         let piece_bytes = self.sender.segment_bytes();
         let tag = wire.tag.as_ref().map_or(&[][..], |tag| &tag[..]);
-        let mut parts = [wire.front, tag, wire.rest].into_iter();
+        let mut parts = [wire.before_tag, tag, wire.after_tag].into_iter();
         let mut part = parts.next().unwrap_or_default();
         for index in 1..=descriptors {
             let Some(chunk) = self.free.pop() else { return };
-            let start = chunk + self.sender.headroom as u64;
+            let start = chunk + self.sender.headroom_bytes as u64;
             let mut len = 0;
             while len < piece_bytes {
                 if part.is_empty() {
@@ -300,7 +300,7 @@ fn checksum_request(header: &VnetHeader) -> [u8; 12] {
 }
 
 impl FrameSink for XdpSink {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         let wire = frame.wire_format();
         let len = wire.wire_len();
         if len > self.queue.frame_bytes_max.load(Ordering::Relaxed) || self.is_down() {
@@ -321,7 +321,7 @@ impl FrameSink for XdpSink {
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.reclaim();
         self.submit()
     }
@@ -330,7 +330,7 @@ impl FrameSink for XdpSink {
         self.queue.egress.load()
     }
 
-    fn discarded(&self) -> u64 {
+    fn discarded_frames(&self) -> u64 {
         self.discarded
     }
 }

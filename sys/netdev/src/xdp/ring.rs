@@ -21,21 +21,21 @@ pub(super) struct Producer<T, C = MappedCells<T>> {
 impl<T, C: RingCells<T>> Producer<T, C> {
     /// Creates the producer's end, which continues at the index in the ring.
     pub(super) fn new(cells: C) -> Self {
-        let next = cells.producer();
+        let next = cells.producer_index();
         Self { cells, next, marker: PhantomData }
     }
 
     /// Returns the number of entries that the kernel has not consumed, including those not
     /// submitted.
     #[inline]
-    pub(super) fn waiting(&self) -> u32 {
-        self.next.wrapping_sub(self.cells.consumer()).min(self.cells.len())
+    pub(super) fn unconsumed_count(&self) -> u32 {
+        self.next.wrapping_sub(self.cells.consumer_index()).min(self.cells.len())
     }
 
     /// Returns the number of free entries.
     #[inline]
     pub(super) fn free_slots(&self) -> u32 {
-        self.cells.len() - self.waiting()
+        self.cells.len() - self.unconsumed_count()
     }
 
     /// Writes an entry, which [`Producer::submit`] will publish. Returns false, without writing, if
@@ -54,7 +54,7 @@ impl<T, C: RingCells<T>> Producer<T, C> {
     /// Submits the pushed entries to the kernel.
     #[inline]
     pub(super) fn submit(&mut self) {
-        self.cells.set_producer(self.next);
+        self.cells.set_producer_index(self.next);
     }
 
     /// Returns true if the kernel does not process this ring until a system call wakes it. The
@@ -81,14 +81,14 @@ pub(super) struct Consumer<T, C = MappedCells<T>> {
 impl<T, C: RingCells<T>> Consumer<T, C> {
     /// Creates the consumer's end, which continues at the index in the ring.
     pub(super) fn new(cells: C) -> Self {
-        let next = cells.consumer();
+        let next = cells.consumer_index();
         Self { cells, next, known: 0, marker: PhantomData }
     }
 
     /// Returns the number of filled entries; reads the producer's index.
     #[inline]
     pub(super) fn available(&mut self) -> u32 {
-        self.known = self.cells.producer().wrapping_sub(self.next).min(self.cells.len());
+        self.known = self.cells.producer_index().wrapping_sub(self.next).min(self.cells.len());
         self.known
     }
 
@@ -105,7 +105,7 @@ impl<T, C: RingCells<T>> Consumer<T, C> {
         let count = count.min(self.known);
         self.known -= count;
         self.next = self.next.wrapping_add(count);
-        self.cells.set_consumer(self.next);
+        self.cells.set_consumer_index(self.next);
     }
 }
 

@@ -13,16 +13,16 @@ pub(super) trait RingCells<T> {
     fn len(&self) -> u32;
     /// Loads the producer's index, which is after the last entry, with acquire ordering: entries
     /// read afterwards are those that the producer wrote before.
-    fn producer(&self) -> u32;
+    fn producer_index(&self) -> u32;
     /// Stores the producer's index with release ordering: a reader of the index sees entries
     /// written before.
-    fn set_producer(&self, index: u32);
+    fn set_producer_index(&self, index: u32);
     /// Loads the consumer's index, which is that of the first entry not consumed, with acquire
     /// ordering: entries are overwritten only after the consumer has read them.
-    fn consumer(&self) -> u32;
+    fn consumer_index(&self) -> u32;
     /// Stores the consumer's index with release ordering: reads of entries before it precede writes
     /// of a reader of the index.
-    fn set_consumer(&self, index: u32);
+    fn set_consumer_index(&self, index: u32);
     /// Returns true if the kernel does not process this ring until a system call wakes it
     /// (`XDP_RING_NEED_WAKEUP`).
     fn is_wakeup_required(&self) -> bool;
@@ -113,22 +113,22 @@ impl<T: Entry> RingCells<T> for MappedCells<T> {
     }
 
     #[inline]
-    fn producer(&self) -> u32 {
+    fn producer_index(&self) -> u32 {
         self.word(self.producer).load(Ordering::Acquire)
     }
 
     #[inline]
-    fn set_producer(&self, index: u32) {
+    fn set_producer_index(&self, index: u32) {
         self.word(self.producer).store(index, Ordering::Release);
     }
 
     #[inline]
-    fn consumer(&self) -> u32 {
+    fn consumer_index(&self) -> u32 {
         self.word(self.consumer).load(Ordering::Acquire)
     }
 
     #[inline]
-    fn set_consumer(&self, index: u32) {
+    fn set_consumer_index(&self, index: u32) {
         self.word(self.consumer).store(index, Ordering::Release);
     }
 

@@ -38,16 +38,16 @@ impl RingCells<u64> for Shared {
     fn len(&self) -> u32 {
         self.0.entries.len() as u32
     }
-    fn producer(&self) -> u32 {
+    fn producer_index(&self) -> u32 {
         self.0.producer.load(Ordering::Acquire)
     }
-    fn set_producer(&self, index: u32) {
+    fn set_producer_index(&self, index: u32) {
         self.0.producer.store(index, Ordering::Release);
     }
-    fn consumer(&self) -> u32 {
+    fn consumer_index(&self) -> u32 {
         self.0.consumer.load(Ordering::Acquire)
     }
-    fn set_consumer(&self, index: u32) {
+    fn set_consumer_index(&self, index: u32) {
         self.0.consumer.store(index, Ordering::Release);
     }
     fn is_wakeup_required(&self) -> bool {
@@ -75,12 +75,12 @@ fn a_full_ring_takes_nothing_and_indices_run_over() {
         assert!(ring.push(entry));
     }
     assert!(!ring.push(99));
-    assert_eq!(cells.producer(), start, "nothing was submitted");
+    assert_eq!(cells.producer_index(), start, "nothing was submitted");
     ring.submit();
-    assert_eq!(cells.producer(), 4);
+    assert_eq!(cells.producer_index(), 4);
     // The kernel takes three entries.
-    cells.set_consumer(start.wrapping_add(3));
-    assert_eq!((ring.waiting(), ring.free_slots()), (5, 3));
+    cells.set_consumer_index(start.wrapping_add(3));
+    assert_eq!((ring.unconsumed_count(), ring.free_slots()), (5, 3));
     assert!(!ring.requires_wakeup());
     cells.0.is_asleep.store(1, Ordering::Relaxed);
     assert!(ring.requires_wakeup());
@@ -93,16 +93,16 @@ fn entries_are_seen_once_they_are_counted_and_no_more_than_a_ring_holds() {
     for index in 0..ENTRIES {
         cells.write(u32::MAX.wrapping_add(index), index.into());
     }
-    cells.set_producer(4);
+    cells.set_producer_index(4);
     assert_eq!((ring.peek(0), ring.available()), (None, 5));
     let entries: Vec<_> = (0..6).map_while(|index| ring.peek(index)).collect();
     assert_eq!(entries, [0, 1, 2, 3, 4]);
     ring.release(2);
     assert_eq!((ring.peek(0), ring.peek(3)), (Some(2), None));
     ring.release(100);
-    assert_eq!(cells.consumer(), 4);
+    assert_eq!(cells.consumer_index(), 4);
     // An index that a conforming kernel does not write.
-    cells.set_producer(4_000_000);
+    cells.set_producer_index(4_000_000);
     assert_eq!(ring.available(), ENTRIES);
 }
 
@@ -146,16 +146,16 @@ impl RingCells<u32> for &SimulatedCpu {
     fn len(&self) -> u32 {
         1
     }
-    fn producer(&self) -> u32 {
+    fn producer_index(&self) -> u32 {
         self.load(PRODUCER)
     }
-    fn set_producer(&self, index: u32) {
+    fn set_producer_index(&self, index: u32) {
         self.store(PRODUCER, index);
     }
-    fn consumer(&self) -> u32 {
+    fn consumer_index(&self) -> u32 {
         self.load(CONSUMER)
     }
-    fn set_consumer(&self, index: u32) {
+    fn set_consumer_index(&self, index: u32) {
         self.store(CONSUMER, index);
     }
     fn is_wakeup_required(&self) -> bool {

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use suimon_netif::raw_socket::{get_option, set_option};
 
-use super::memory::{Mapping, UmemArea, areas};
+use super::memory::{Mapping, UmemArea, divide_umem};
 use super::ring::{Consumer, Producer};
 use super::ring_cells::{Entry, MappedCells};
 
@@ -45,9 +45,9 @@ pub(super) struct ChunkLayout {
     /// Size of a chunk in bytes: 2048 or 4096.
     pub(super) chunk_bytes: usize,
     /// True if a frame may occupy several chunks (Linux 6.6).
-    pub(super) multi_buffer: bool,
+    pub(super) uses_multi_buffer: bool,
     /// True if copy mode is requested; false if zero-copy is used where the driver supports it.
-    pub(super) copies: bool,
+    pub(super) uses_copy_mode: bool,
 }
 
 /// Interface index and queue to which a socket is bound.
@@ -76,7 +76,7 @@ pub(super) struct XdpSocket {
     receiving: OwnedFd,
     /// Socket for sending; no thread waits for it.
     sending: OwnedFd,
-    pub(super) zero_copy: bool,
+    pub(super) is_zero_copy: bool,
     /// True if the kernel completes the checksums of sent frames on request.
     pub(super) completes_checksums: bool,
 }
@@ -109,7 +109,7 @@ pub(super) struct Sender {
     pub(super) area: UmemArea,
     chunk_bytes: usize,
     /// Number of bytes in a chunk before a frame, for metadata.
-    pub(super) headroom: usize,
+    pub(super) headroom_bytes: usize,
 }
 
 impl Sender {
@@ -120,13 +120,13 @@ impl Sender {
         chunk_bytes: usize,
         headroom: usize,
     ) -> Self {
-        Self { tx, completion, area, chunk_bytes, headroom }
+        Self { tx, completion, area, chunk_bytes, headroom_bytes: headroom }
     }
 
     /// Returns the maximum number of bytes of a frame that one chunk contains.
     #[inline]
     pub(super) fn segment_bytes(&self) -> usize {
-        self.chunk_bytes - self.headroom
+        self.chunk_bytes - self.headroom_bytes
     }
 }
 
@@ -156,20 +156,20 @@ impl XdpSocket {
         let receiving = socket().map_err(at_step(OpenStep::Socket))?;
         let rx = receiving_ring(receiving.as_fd()).map_err(at_step(OpenStep::Rings))?;
         bind(receiving.as_fd(), &address_beside(fd, binding)).map_err(at_step(OpenStep::Bind))?;
-        let [receive_area, send_area] = areas(umem, layout.chunk_bytes, RECEIVE_CHUNKS as usize);
+        let [receive_area, send_area] = divide_umem(umem, layout.chunk_bytes, RECEIVE_CHUNKS as usize);
         let receiver = Receiver::new(fill, rx, receive_area);
         let headroom = if has_metadata { METADATA_BYTES } else { 0 };
         let sender = Sender::new(tx, completion, send_area, layout.chunk_bytes, headroom);
         // With zero-copy the driver completes checksums, and not all drivers support the request.
         let completes_checksums = has_metadata && !zero_copy;
-        Ok((Self { receiving, sending, zero_copy, completes_checksums }, receiver, sender))
+        Ok((Self { receiving, sending, is_zero_copy: zero_copy, completes_checksums }, receiver, sender))
     }
 
     /// Creates the value from other descriptors, to which the calls that wake the kernel go. For
     /// tests.
     #[cfg(any(test, feature = "on-memory"))]
     pub(super) fn on(receiving: OwnedFd, sending: OwnedFd) -> Self {
-        Self { receiving, sending, zero_copy: false, completes_checksums: false }
+        Self { receiving, sending, is_zero_copy: false, completes_checksums: false }
     }
 
     /// Returns the receiving socket, which is readable when a frame is available.
@@ -195,7 +195,7 @@ impl XdpSocket {
     /// Returns the number of frames that the kernel could not deliver to this socket: no chunk was
     /// available, the frame was too long, or the RX ring was full (`struct xdp_statistics`). Frames
     /// dropped by the driver are not included.
-    pub(super) fn lost(&self) -> u64 {
+    pub(super) fn lost_frames(&self) -> u64 {
         let statistics: [u8; 48] =
             get_option(self.fd(), libc::SOL_XDP, libc::XDP_STATISTICS).unwrap_or([0; 48]);
         let counter_at = |offset: usize| {
@@ -315,8 +315,8 @@ fn first_socket_address(layout: ChunkLayout, binding: Binding) -> libc::sockaddr
         sxdp_family: libc::AF_XDP as u16,
         // Without XDP_COPY the kernel uses zero-copy if the driver supports it.
         sxdp_flags: libc::XDP_USE_NEED_WAKEUP
-            | flag(layout.copies, libc::XDP_COPY)
-            | flag(layout.multi_buffer, libc::XDP_USE_SG),
+            | flag(layout.uses_copy_mode, libc::XDP_COPY)
+            | flag(layout.uses_multi_buffer, libc::XDP_USE_SG),
         sxdp_ifindex: binding.index,
         sxdp_queue_id: binding.queue,
         sxdp_shared_umem_fd: 0,

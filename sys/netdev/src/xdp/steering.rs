@@ -51,7 +51,7 @@ impl<T: FlowTable> Steering<T> {
         }
         if !stale_rules.is_empty() {
             // The earlier process may have restricted other frames to some queues.
-            let _ = table.spread(&[]);
+            let _ = table.distribute_unmatched(&[]);
         }
         let (configured, installed) = (Vec::new(), Vec::new());
         let (other_frame_queues, is_exclusive) = (Vec::new(), false);
@@ -68,7 +68,7 @@ impl<T: FlowTable> Steering<T> {
 
     /// Applies the required rules and no others, as far as the device accepts them. A rejected rule
     /// is retried when the required rules change.
-    pub(super) fn set(&mut self, rules: &[SteeringRule]) {
+    pub(super) fn set_rules(&mut self, rules: &[SteeringRule]) {
         if rules != self.configured {
             self.configured = rules.to_vec();
             self.apply();
@@ -127,7 +127,7 @@ impl<T: FlowTable> Steering<T> {
         let rule = FlowRule { mac, vlan, queue };
         let any_vlan = FlowRule { vlan: None, ..rule };
         let mut inserted = self.table.insert(&rule).map(|location| (location, rule));
-        let refuses = matches!(inserted, Err(FlowError::Unsupported(_) | FlowError::Form(_)));
+        let refuses = matches!(inserted, Err(FlowError::Unsupported(_) | FlowError::UnsupportedForm(_)));
         if refuses && vlan.is_some() {
             if self.installed.iter().any(|installed| installed.rule.mac == mac) {
                 return Err(FlowError::Ambiguous);
@@ -148,7 +148,7 @@ impl<T: FlowTable> Steering<T> {
             (0..self.queues).filter(|queue| !used.contains(queue)).collect()
         };
         if other_queues != self.other_frame_queues {
-            match self.table.spread(&other_queues) {
+            match self.table.distribute_unmatched(&other_queues) {
                 Ok(()) => self.other_frame_queues.clone_from(&other_queues),
                 Err(error) => {
                     tracing::info!(%error, "other frames also arrive on the queues of flow rules");

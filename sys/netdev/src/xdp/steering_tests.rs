@@ -68,7 +68,7 @@ impl FlowTable for Device {
                 return Err(error);
             }
             if rule.vlan.is_some() && inner.refuses_vlans {
-                return Err(FlowError::Form(Errno::INVAL));
+                return Err(FlowError::UnsupportedForm(Errno::INVAL));
             }
             let free =
                 (0..inner.capacity as u32).find(|location| !inner.rules.contains_key(location));
@@ -88,7 +88,7 @@ impl FlowTable for Device {
         })
     }
 
-    fn spread(&mut self, queues: &[u16]) -> Result<(), FlowError> {
+    fn distribute_unmatched(&mut self, queues: &[u16]) -> Result<(), FlowError> {
         self.change(|inner| {
             inner.calls += 1;
             if inner.refuses_to_spread {
@@ -110,26 +110,26 @@ fn rules_follow_the_specification_and_are_removed_with_the_uplink() {
     let device = Device::with_room(8);
     let mut steering = Steering::new(device.clone(), 4);
     let (web, db) = (rule(1, Some(10), 1), rule(2, None, 2));
-    steering.set(&[web, db]);
+    steering.set_rules(&[web, db]);
     assert_eq!(device.rules(), [(1, Some(10)), (2, None)]);
     assert_eq!(device.spread(), [0, 3], "other frames are not distributed over queues with rules");
     let state = SteeringState { rules: vec![web, db], is_exclusive: true, refusal: None };
     assert_eq!(steering.state(), state);
     let calls = device.calls();
-    steering.set(&[web, db]);
+    steering.set_rules(&[web, db]);
     assert_eq!(device.calls(), calls, "the device is not called again");
     // Another VLAN, another address, one NIC less and one more.
     let moved = rule(1, Some(11), 1);
-    steering.set(&[moved, db]);
+    steering.set_rules(&[moved, db]);
     assert_eq!(device.rules(), [(1, Some(11)), (2, None)]);
     let readdressed = SteeringRule { mac: MacAddr::new([2, 0, 0, 0, 9, 9]), ..moved };
-    steering.set(&[readdressed, rule(3, None, 3)]);
+    steering.set_rules(&[readdressed, rule(3, None, 3)]);
     assert_eq!(steering.state().rules, [readdressed, rule(3, None, 3)]);
     assert_eq!((device.rules().len(), device.spread()), (2, vec![0, 2]));
-    steering.set(&[]);
+    steering.set_rules(&[]);
     assert_eq!((device.rules(), device.spread()), (vec![], vec![]));
     assert_eq!(steering.state(), SteeringState::default());
-    steering.set(&[web]);
+    steering.set_rules(&[web]);
     drop(steering);
     assert_eq!((device.rules(), device.spread()), (vec![], vec![]));
 }
@@ -138,7 +138,7 @@ fn rules_follow_the_specification_and_are_removed_with_the_uplink() {
 fn rules_of_a_killed_process_are_removed() {
     let device = Device::with_room(8);
     let mut killed = Steering::new(device.clone(), 4);
-    killed.set(&[rule(1, None, 1), rule(2, None, 3)]);
+    killed.set_rules(&[rule(1, None, 1), rule(2, None, 3)]);
     std::mem::forget(killed);
     assert_eq!((device.rules().len(), device.spread().len()), (2, 2));
     let steering = Steering::new(device.clone(), 4);
@@ -151,7 +151,7 @@ fn a_device_without_rules_is_tried_once_and_its_error_is_reported() {
     let device = Device::with_room(8);
     device.change(|inner| inner.refuses = Some(FlowError::Unsupported(Errno::OPNOTSUPP)));
     let mut steering = Steering::new(device.clone(), 4);
-    steering.set(&[rule(1, None, 1), rule(2, None, 2), rule(3, None, 3)]);
+    steering.set_rules(&[rule(1, None, 1), rule(2, None, 2), rule(3, None, 3)]);
     assert_eq!((device.calls(), device.rules()), (1, vec![]));
     let state = steering.state();
     assert!(state.rules.is_empty() && !state.is_exclusive);
@@ -159,7 +159,7 @@ fn a_device_without_rules_is_tried_once_and_its_error_is_reported() {
     assert!(state.refusal.unwrap().contains(expected));
     // The device's firmware may have changed.
     device.change(|inner| inner.refuses = None);
-    steering.set(&[rule(1, None, 1)]);
+    steering.set_rules(&[rule(1, None, 1)]);
     assert_eq!(steering.state().rules, [rule(1, None, 1)]);
     assert_eq!(steering.state().refusal, None);
 }
@@ -168,7 +168,7 @@ fn a_device_without_rules_is_tried_once_and_its_error_is_reported() {
 fn a_full_table_leaves_the_others_without_a_queue() {
     let device = Device::with_room(1);
     let mut steering = Steering::new(device.clone(), 4);
-    steering.set(&[rule(1, None, 1), rule(2, None, 2)]);
+    steering.set_rules(&[rule(1, None, 1), rule(2, None, 2)]);
     let state = steering.state();
     assert_eq!(state.rules, [rule(1, None, 1)]);
     assert!(state.refusal.unwrap().contains("is full"));
@@ -180,13 +180,13 @@ fn a_device_that_ignores_vlans_steers_by_address() {
     let device = Device::with_room(8);
     device.change(|inner| inner.refuses_vlans = true);
     let mut steering = Steering::new(device.clone(), 4);
-    steering.set(&[rule(1, Some(10), 1)]);
+    steering.set_rules(&[rule(1, Some(10), 1)]);
     assert_eq!(device.rules(), [(1, None)]);
     assert_eq!(steering.state().rules, [rule(1, None, 1)]);
     assert_eq!(steering.state().refusal, None);
     // The same address in another VLAN belongs to another NIC.
     let twin = SteeringRule { port: PortId(2), queue: 2, ..rule(1, Some(20), 2) };
-    steering.set(&[rule(1, Some(10), 1), twin]);
+    steering.set_rules(&[rule(1, Some(10), 1), twin]);
     assert_eq!(device.rules(), [(1, None)]);
     assert!(steering.state().refusal.unwrap().contains("ignore VLANs"));
 }
@@ -196,11 +196,11 @@ fn missing_queues_and_failures_to_undo_are_tolerated() {
     let device = Device::with_room(8);
     let mut steering = Steering::new(device.clone(), 2);
     device.change(|inner| inner.refuses_to_spread = true);
-    steering.set(&[rule(1, None, 1), rule(2, None, 2)]);
+    steering.set_rules(&[rule(1, None, 1), rule(2, None, 2)]);
     assert_eq!(device.rules(), [(1, None)], "the device has two queues");
     assert!(!steering.state().is_exclusive);
     device.change(|inner| inner.refuses_to_remove = true);
-    steering.set(&[]);
+    steering.set_rules(&[]);
     assert_eq!(steering.state().rules.len(), 1, "the rule still exists and is reported");
     device.change(|inner| inner.refuses_to_remove = false);
     drop(steering);
@@ -219,7 +219,7 @@ fn a_veth_refuses_and_carries_on() {
     let (observer, _notices) = Notices::new();
     let mut device = devices.open_uplink(PortId(1), &spec, shelf, observer).unwrap();
     assert_eq!(device.status().steering, Some(SteeringState::default()));
-    device.steer(&[rule(1, Some(10), 1), rule(2, None, 2)]);
+    device.set_steering_rules(&[rule(1, Some(10), 1), rule(2, None, 2)]);
     let state = device.status().steering.unwrap();
     assert!(state.rules.is_empty() && !state.is_exclusive);
     let expected = "does not support flow rules by destination address (Operation not supported";

@@ -129,12 +129,12 @@ fn frames_of_all_lengths_pass_both_ways_in_chunks_that_fit_the_mtu() {
         let mut bench = Bench::new(Some(mtu));
         let lost_frames = 0;
         let hook = XdpHook::Driver;
-        let state = XdpState { hook, zero_copy: false, multi_buffer, chunk_bytes, lost_frames };
+        let state = XdpState { hook, zero_copy: false, multi_buffer, chunk_bytes, dropped_frames: lost_frames };
         assert_eq!(bench.state(), state, "{mtu}");
         for len in lengths_up_to(usize::from(mtu) + 14) {
             bench.exchange(&patterned(len));
         }
-        assert_eq!((bench.source.malformed(), bench.sink.discarded()), (0, 0));
+        assert_eq!((bench.source.malformed_frames(), bench.sink.discarded_frames()), (0, 0));
         assert_eq!(bench.state(), state, "nothing was lost");
     }
 }
@@ -200,7 +200,7 @@ fn a_full_ring_loses_frames_only_while_it_is_full() {
     let mut bench = Bench::new(None);
     // Until the ring is full. A veth whose CPU is busy may have lost frames before.
     let limit = Instant::now() + LIMIT;
-    while bench.state().lost_frames == 0 {
+    while bench.state().dropped_frames == 0 {
         assert!(Instant::now() < limit, "the ring does not become full: {:?}", bench.state());
         for _ in 0..200 {
             bench.far_sink.transmit(&patterned(100)).unwrap();
@@ -215,11 +215,11 @@ fn a_full_ring_loses_frames_only_while_it_is_full() {
     }
     // At most 256 frames that the veth still held may have arrived in entries freed since.
     assert!((2000..=2048 + 256).contains(&received), "{received}");
-    let lost = bench.state().lost_frames;
+    let lost = bench.state().dropped_frames;
     for len in [100, 1000, 1514] {
         bench.exchange(&patterned(len));
     }
-    assert_eq!(bench.state().lost_frames, lost);
+    assert_eq!(bench.state().dropped_frames, lost);
 }
 
 /// The test requests no flush, so that no frame leaves before the chunks are used up.
@@ -284,7 +284,7 @@ fn datagram(payload: usize) -> Frame {
     };
     bytes[40..42].copy_from_slice(&pseudo(payload).word().to_be_bytes());
     let mut frame = Frame::new(0);
-    frame.fill(&bytes);
+    frame.set_bytes(&bytes);
     frame.validate_ingress(&header, crate::offload::ALL).unwrap();
     frame
 }
@@ -321,8 +321,8 @@ fn checksums_are_left_to_the_kernel_and_large_frames_are_not() {
         }
         let offload = OffloadToggles { tx_checksum: false, ..OffloadToggles::default() };
         let spec = UplinkSpec { offload, ..bench.spec.clone() };
-        assert!(bench.device.as_mut().unwrap().change(&PortDeviceSpec::Uplink(spec)).unwrap());
+        assert!(bench.device.as_mut().unwrap().apply_spec(&PortDeviceSpec::Uplink(spec)).unwrap());
         assert!(!bench.sink.offloads().checksum);
-        assert!(bench.status().egress.checksum && !bench.status().ingress.checksum);
+        assert!(bench.status().egress_offloads.checksum && !bench.status().ingress_offloads.checksum);
     }
 }

@@ -8,26 +8,26 @@ use crate::fake::{FakeSysfs, acpi_cpufreq, amd_pstate_epp, intel_pstate};
 use proptest::prelude::*;
 use suimon_ports::{PowerError, PowerHost};
 use suimon_power::{
-    Overwrite, PowerPlan, PowerSpec, Records, RequiredSetting, SettingId, SettingKind, TurboFile,
+    OverwritePolicy, PowerPlan, PowerSpec, SettingRecords, RequiredSetting, SettingId, SettingKind, TurboFile,
     decide, reconcile,
 };
 use suimon_power_files::PowerFiles;
 
 /// Returns the settings that a plan requests of the machine below the root.
 fn required_settings(files: &PowerFiles, plan: PowerPlan) -> Vec<RequiredSetting> {
-    let targets = decide(&PowerSpec::new(plan), &files.settings());
+    let targets = plan_requirements(&PowerSpec::new(plan), &files.settings());
     targets.into_iter().flat_map(|target| target.settings).collect()
 }
 
 /// Applies a plan. Returns the records of the changed settings.
-fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &Records) -> Records {
+fn carry_out(files: &PowerFiles, plan: Option<PowerPlan>, records: &SettingRecords) -> SettingRecords {
     let mut records = records.clone();
     for _ in 0..3 {
         let required = plan.map(|plan| required_settings(files, plan)).unwrap_or_default();
-        let todo = reconcile(&required, &files.settings(), &records, &Overwrite::All);
+        let todo = reconcile(&required, &files.settings(), &records, &OverwritePolicy::All);
         records = todo.records;
         for write in &todo.writes {
-            files.write(write.id, &write.value).unwrap();
+            files.write_setting(write.id, &write.value).unwrap();
             if todo.restored.contains(&write.id) {
                 records.remove(&write.id);
             }
@@ -43,7 +43,7 @@ fn each_driver_gets_supported_values_and_the_originals_are_restored() {
         make(&sysfs);
         let before = sysfs.contents();
         let files = PowerFiles::new(sysfs.root());
-        let mut records = Records::new();
+        let mut records = SettingRecords::new();
         for plan in PowerPlan::ALL {
             records = carry_out(&files, Some(plan), &records);
             for setting in required_settings(&files, plan) {
@@ -94,7 +94,7 @@ fn without_cpufreq_every_setting_has_a_reason_for_its_absence() {
     let sysfs = FakeSysfs::new();
     sysfs.cpus(2);
     let files = PowerFiles::new(sysfs.root());
-    let targets = decide(&PowerSpec::new(PowerPlan::HighPerformance), &files.settings());
+    let targets = plan_requirements(&PowerSpec::new(PowerPlan::HighPerformance), &files.settings());
     let kinds: Vec<SettingKind> = targets.iter().map(|target| target.kind).collect();
     assert!(kinds.contains(&SettingKind::Governor) && kinds.contains(&SettingKind::Turbo));
     for target in targets {
@@ -114,15 +114,15 @@ fn a_failed_write_is_reported_with_its_reason() {
     let sysfs = FakeSysfs::new();
     acpi_cpufreq(&sysfs);
     let files = PowerFiles::new(sysfs.root());
-    assert!(matches!(files.write(SettingId::Governor(9), "x"), Err(PowerError::Missing { .. })));
+    assert!(matches!(files.write_setting(SettingId::Governor(9), "x"), Err(PowerError::Missing { .. })));
     let path = sysfs.root().join(SettingId::Boost(0).file());
     std::fs::create_dir(&path).unwrap();
-    assert!(matches!(files.write(SettingId::Boost(0), "1"), Err(PowerError::Refused { .. })));
+    assert!(matches!(files.write_setting(SettingId::Boost(0), "1"), Err(PowerError::Refused { .. })));
     // Root may write a file regardless of its mode.
     if !rustix::process::geteuid().is_root() {
         let path = sysfs.root().join(SettingId::Governor(0).file());
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o400)).unwrap();
-        assert!(matches!(files.write(SettingId::Governor(0), "x"), Err(PowerError::Denied { .. })));
+        assert!(matches!(files.write_setting(SettingId::Governor(0), "x"), Err(PowerError::Denied { .. })));
     }
 }
 
@@ -137,8 +137,8 @@ fn offline_cpus_have_no_policy_and_no_values() {
     let machine = files.settings();
     assert_eq!(machine.online(), [0]);
     assert_eq!(machine.policies.len(), 1);
-    assert_eq!(machine.value(SettingId::Idle { cpu: 1, state: 0 }), None);
-    assert_eq!(files.online(), "0");
+    assert_eq!(machine.value(SettingId::IdleStateDisable { cpu: 1, state: 0 }), None);
+    assert_eq!(files.online_cpus(), "0");
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn pipes_loops_and_endless_files_do_not_block() {
     assert_eq!(machine.policies[0].preference, None);
     assert_eq!(machine.policies[0].boost, None);
     for id in [SettingId::Governor(0), SettingId::Preference(0), SettingId::Boost(0)] {
-        assert!(files.write(id, "performance").is_err());
+        assert!(files.write_setting(id, "performance").is_err());
     }
     // A file that blocked the call would block it indefinitely.
     assert!(started_at.elapsed() < Duration::from_secs(60));
@@ -202,14 +202,14 @@ proptest! {
         let files = PowerFiles::new(sysfs.root());
         let machine = files.settings();
         for plan in PowerPlan::ALL {
-            let todo = decide(&PowerSpec::new(plan), &machine);
+            let todo = plan_requirements(&PowerSpec::new(plan), &machine);
             let settings: Vec<RequiredSetting> = todo.into_iter().flat_map(|action| action.settings).collect();
-            let todo = reconcile(&settings, &machine, &Records::new(), &Overwrite::All);
+            let todo = reconcile(&settings, &machine, &SettingRecords::new(), &OverwritePolicy::All);
             prop_assert!(todo.writes.iter().all(|write| machine.value(write.id).is_some()));
         }
         files.energy();
         files.energy_unavailable_reason();
-        files.online();
+        files.online_cpus();
     }
 }
 
@@ -221,8 +221,8 @@ fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
     assert!(!machine.online().is_empty(), "{machine:?}");
     let spec = PowerSpec { idle_latency_us_max: Some(0), ..PowerSpec::new(PowerPlan::Custom) };
     let settings: Vec<RequiredSetting> =
-        decide(&spec, &machine).into_iter().flat_map(|target| target.settings).collect();
-    let todo = reconcile(&settings, &machine, &Records::new(), &Overwrite::All);
+        plan_requirements(&spec, &machine).into_iter().flat_map(|target| target.settings).collect();
+    let todo = reconcile(&settings, &machine, &SettingRecords::new(), &OverwritePolicy::All);
     println!(
         "{} CPUs, {} policies, {} idle states to forbid",
         machine.cpus.len(),
@@ -230,7 +230,7 @@ fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
         todo.writes.len()
     );
     for write in &todo.writes {
-        match files.write(write.id, &write.value) {
+        match files.write_setting(write.id, &write.value) {
             Ok(()) => assert_eq!(files.settings().value(write.id).as_ref(), Some(&write.value)),
             Err(error) => {
                 println!("{error}");
@@ -238,9 +238,9 @@ fn the_sysfs_of_this_machine_is_read_and_idle_states_are_put_back() {
             }
         }
     }
-    let restored = reconcile(&[], &files.settings(), &todo.records, &Overwrite::Nothing);
+    let restored = reconcile(&[], &files.settings(), &todo.records, &OverwritePolicy::Nothing);
     for write in &restored.writes {
-        files.write(write.id, &write.value).unwrap();
+        files.write_setting(write.id, &write.value).unwrap();
     }
     assert_eq!(files.settings(), machine);
 }

@@ -46,30 +46,30 @@ const NOBODY: u32 = 65534;
 /// exceeds its time limit, for example because the host is busy, the detection is performed again
 /// at a later start of a VM.
 #[derive(Debug, Default)]
-pub(crate) struct Accelerators {
+pub(crate) struct AcceleratorSelector {
     kvm: Mutex<Detection>,
 }
 
 #[derive(Debug, Default)]
 struct Detection {
     /// Result and time of the last run of the test guest; `None` before the first.
-    last: Option<(Result<(), GuestError>, Instant)>,
+    last: Option<(Result<(), TestGuestError>, Instant)>,
     attempts: u32,
 }
 
 /// Reason why the test guest did not end as expected.
 #[derive(Clone, Debug)]
-pub(crate) enum GuestError {
+pub(crate) enum TestGuestError {
     /// The guest did not end within this time limit. The host may be busy.
-    Late(Duration),
+    TimedOut(Duration),
     /// The guest cannot run, for this reason.
     Failed(String),
 }
 
-impl fmt::Display for GuestError {
+impl fmt::Display for TestGuestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Late(limit) => {
+            Self::TimedOut(limit) => {
                 write!(f, "a test guest executed nothing within {} s", limit.as_secs())
             }
             Self::Failed(text) => f.write_str(text),
@@ -82,10 +82,10 @@ impl Detection {
     /// has exceeded its limit and may be run once more.
     fn result(
         &mut self,
-        detect: impl FnOnce() -> Result<(), GuestError>,
-    ) -> Result<(), GuestError> {
+        detect: impl FnOnce() -> Result<(), TestGuestError>,
+    ) -> Result<(), TestGuestError> {
         match &self.last {
-            Some((Err(GuestError::Late(_)), at))
+            Some((Err(TestGuestError::TimedOut(_)), at))
                 if self.attempts < ATTEMPTS_MAX && at.elapsed() >= AGAIN_AFTER => {}
             Some((result, _)) => return result.clone(),
             None => {}
@@ -97,7 +97,7 @@ impl Detection {
     }
 }
 
-impl Accelerators {
+impl AcceleratorSelector {
     /// Returns the accelerator for a VM that requests `requested`; `None` requests KVM if it works,
     /// otherwise TCG.
     ///
@@ -132,17 +132,17 @@ pub(crate) fn kvm_group() -> Option<u32> {
     fs::metadata("/dev/kvm").ok().map(|metadata| metadata.gid()).filter(|group| *group != 0)
 }
 
-fn kvm_runs(qemu: &Path, rights: LauncherUser) -> Result<(), GuestError> {
+fn kvm_runs(qemu: &Path, rights: LauncherUser) -> Result<(), TestGuestError> {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let mut flags = cpu.lines().filter(|line| line.starts_with("flags"));
     let has_virtualization =
         |line: &str| line.split_whitespace().any(|flag| matches!(flag, "vmx" | "svm"));
     if !flags.next().is_some_and(has_virtualization) {
-        return Err(GuestError::Failed("the CPU has neither vmx nor svm".to_owned()));
+        return Err(TestGuestError::Failed("the CPU has neither vmx nor svm".to_owned()));
     }
     if !Path::new("/dev/kvm").exists() {
         let text = "/dev/kvm does not exist; load the kernel module kvm_intel or kvm_amd";
-        return Err(GuestError::Failed(text.to_owned()));
+        return Err(TestGuestError::Failed(text.to_owned()));
     }
     guest_runs(VmAccelerator::Kvm, qemu, rights, LIMIT)
 }
@@ -156,9 +156,9 @@ fn guest_runs(
     qemu: &Path,
     rights: LauncherUser,
     limit: Duration,
-) -> Result<(), GuestError> {
+) -> Result<(), TestGuestError> {
     let failed = |error: std::io::Error| {
-        GuestError::Failed(format!("a test guest cannot be started: {error}"))
+        TestGuestError::Failed(format!("a test guest cannot be started: {error}"))
     };
     let firmware = firmware().map_err(failed)?;
     let log = File::from(memfd_create("log", MemfdFlags::CLOEXEC).map_err(|e| failed(e.into()))?);
@@ -189,7 +189,7 @@ fn guest_runs(
         program: qemu,
         arguments: &arguments,
         user: NOBODY,
-        rights,
+        launcher_user: rights,
         kvm_group: if kind == VmAccelerator::Kvm { kvm_group() } else { None },
         folder: folder.as_fd(),
         log: log.as_fd(),
@@ -211,11 +211,11 @@ fn guest_runs(
     };
     match status.map(|status| (status, status.code())) {
         Some((_, Some(STATUS))) => Ok(()),
-        Some((status, _)) => Err(GuestError::Failed(format!("a test guest ended with {status}"))),
+        Some((status, _)) => Err(TestGuestError::Failed(format!("a test guest ended with {status}"))),
         None => {
             let _ = child.kill();
             let _ = child.wait();
-            Err(GuestError::Late(limit))
+            Err(TestGuestError::TimedOut(limit))
         }
     }
 }
@@ -233,7 +233,7 @@ fn firmware() -> std::io::Result<File> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::launcher::qemu::Qemu;
+    use crate::launcher::qemu::QemuProgram;
 
     /// Time limit for the test guest in tests, generous because the machine may be loaded.
     const PATIENCE: Duration = Duration::from_secs(120);
@@ -241,23 +241,23 @@ mod tests {
     /// Runs the test guest under TCG. If the guest were faulty, every detection of KVM would fail.
     #[test]
     fn the_guest_writes_its_message() {
-        let qemu = Qemu::new(None);
+        let qemu = QemuProgram::new(None);
         let (path, _) = qemu.find().unwrap();
-        guest_runs(VmAccelerator::Tcg, path, LauncherUser::of_this_process(), PATIENCE).unwrap();
+        guest_runs(VmAccelerator::Tcg, path, LauncherUser::current(), PATIENCE).unwrap();
     }
 
     #[test]
     fn a_process_without_the_message_is_not_a_guest() {
         let program = Path::new("/bin/true");
         let ended =
-            guest_runs(VmAccelerator::Tcg, program, LauncherUser::of_this_process(), PATIENCE);
+            guest_runs(VmAccelerator::Tcg, program, LauncherUser::current(), PATIENCE);
         assert!(ended.unwrap_err().to_string().contains("exit status: 0"));
     }
 
     #[test]
     fn a_guest_that_exceeds_the_limit_is_run_once_more_and_other_results_are_kept() {
         let mut kvm = Detection::default();
-        let late = || Err(GuestError::Late(LIMIT));
+        let late = || Err(TestGuestError::TimedOut(LIMIT));
         assert!(kvm.result(late).is_err());
         assert!(kvm.result(|| panic!("run again too early")).is_err());
         kvm.last = Instant::now().checked_sub(AGAIN_AFTER).map(|at| (late(), at));

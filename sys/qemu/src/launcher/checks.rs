@@ -16,7 +16,7 @@ fn host(text: String) -> VmError {
 /// Checks that the VM's user is valid and may read its files, and that the host has enough memory
 /// for it.
 pub(crate) fn check(spec: &VmSpec, rights: LauncherUser) -> Result<(), VmError> {
-    check_user(spec.user, rights)?;
+    check_user(spec.uid, rights)?;
     check_files(spec, rights)?;
     let memory = fs::read_to_string("/proc/meminfo")
         .map_err(|error| host(format!("/proc/meminfo cannot be read: {error}")))?;
@@ -37,8 +37,8 @@ fn check_files(spec: &VmSpec, rights: LauncherUser) -> Result<(), VmError> {
     }
     files.extend(spec.cdrom.as_deref().map(|cdrom| ("CD", cdrom)));
     for (kind, path) in files {
-        open_as(spec.user, rights, path).map_err(|error| {
-            let (path, user) = (path.display(), spec.user);
+        open_as(spec.uid, rights, path).map_err(|error| {
+            let (path, user) = (path.display(), spec.uid);
             host(format!("the {kind} {path} cannot be read by the VM's user {user}: {error}"))
         })?;
     }

@@ -13,7 +13,7 @@ fn spec(mib: u64, huge_pages: bool) -> VmSpec {
         name: "a".to_owned(),
         uuid: [0; 16],
         folder: PathBuf::from("/run/vms/a"),
-        user: 3_000_000,
+        uid: 3_000_000,
         cpus: 1,
         cpus_max: 1,
         memory_bytes: mib << 20,
@@ -23,7 +23,7 @@ fn spec(mib: u64, huge_pages: bool) -> VmSpec {
         nics: Vec::new(),
         disks: Vec::new(),
         cdrom: None,
-        migration_source: None,
+        migration_requirements: None,
     }
 }
 

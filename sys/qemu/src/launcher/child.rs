@@ -23,7 +23,7 @@ pub(crate) struct ChildSpec<'a> {
     pub(crate) arguments: &'a [String],
     /// User id, also used as the group id.
     pub(crate) user: u32,
-    pub(crate) rights: LauncherUser,
+    pub(crate) launcher_user: LauncherUser,
     /// Group that may open `/dev/kvm`; `None` if the VM does not use KVM.
     pub(crate) kvm_group: Option<u32>,
     /// Folder of the VM, which becomes the working directory.
@@ -47,7 +47,7 @@ pub(crate) fn spawn(spec: &ChildSpec<'_>) -> io::Result<Child> {
     command.stdin(Stdio::null());
     command.stdout(spec.log.try_clone_to_owned()?).stderr(spec.log.try_clone_to_owned()?);
     let (user, kvm_group) = (spec.user, spec.kvm_group);
-    let is_root = spec.rights == LauncherUser::Root;
+    let is_root = spec.launcher_user == LauncherUser::Root;
     let folder = spec.folder.as_raw_fd();
     let control_group = spec.control_group.map(|group| group.as_raw_fd());
     let inherited = spec.inherited.to_vec();

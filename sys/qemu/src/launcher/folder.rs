@@ -33,7 +33,7 @@ const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// Folder that contains the VMs' folders.
 #[derive(Debug)]
-pub(crate) struct Root {
+pub(crate) struct VmFolderRoot {
     path: PathBuf,
     folder: OwnedFd,
     rights: LauncherUser,
@@ -41,7 +41,7 @@ pub(crate) struct Root {
 
 /// Open folder of one VM.
 #[derive(Debug)]
-pub(crate) struct Folder {
+pub(crate) struct VmFolder {
     /// Name of the folder below the root.
     pub(crate) name: String,
     folder: OwnedFd,
@@ -69,7 +69,7 @@ fn make_passable(path: &Path) -> io::Result<()> {
     }
 }
 
-impl Root {
+impl VmFolderRoot {
     /// Opens the folder of all VMs; creates it if it does not exist.
     pub(crate) fn open(path: &Path, rights: LauncherUser) -> io::Result<Self> {
         let unusable = |reason: &str| {
@@ -150,7 +150,7 @@ impl Root {
     }
 
     /// Opens an existing VM folder that is owned by the launcher.
-    fn open_own(&self, path: &Path) -> Result<Folder, VmError> {
+    fn open_own(&self, path: &Path) -> Result<VmFolder, VmError> {
         let name = self.name(path)?;
         let folder = openat2(&self.folder, name, FOLDER_FLAGS, Mode::empty(), BENEATH);
         let folder = folder.map_err(|errno| match errno {
@@ -164,11 +164,11 @@ impl Root {
         if stat.st_uid != rustix::process::geteuid().as_raw() {
             return Err(refused(path, "is owned by another user"));
         }
-        Ok(Folder { name: name.to_owned(), folder })
+        Ok(VmFolder { name: name.to_owned(), folder })
     }
 
     /// Opens an existing VM folder that is owned by the launcher and not writable by others.
-    pub(crate) fn find(&self, path: &Path) -> Result<Folder, VmError> {
+    pub(crate) fn find(&self, path: &Path) -> Result<VmFolder, VmError> {
         let folder = self.open_own(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
         if stat.st_mode & 0o022 != 0 {
@@ -178,7 +178,7 @@ impl Root {
     }
 
     /// Opens a VM's folder that was prepared for this user and is accessible to the user.
-    pub(crate) fn find_prepared(&self, path: &Path, user: u32) -> Result<Folder, VmError> {
+    pub(crate) fn find_prepared(&self, path: &Path, user: u32) -> Result<VmFolder, VmError> {
         let folder = self.find(path)?;
         let stat = fstat(&folder.folder).map_err(|errno| host(path, errno))?;
         if self.rights == LauncherUser::Root && stat.st_gid != user {
@@ -228,7 +228,7 @@ impl Root {
     }
 }
 
-impl Folder {
+impl VmFolder {
     pub(crate) fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
         self.folder.as_fd()
     }
@@ -236,7 +236,7 @@ impl Folder {
     /// Creates a listening socket in the folder, replacing an earlier one. Only the launcher's user
     /// may connect; the VM inherits the open descriptor.
     pub(crate) fn listen(&self, name: &str) -> io::Result<OwnedFd> {
-        self.forget(name)?;
+        self.remove_file(name)?;
         let family = rustix::net::AddressFamily::UNIX;
         let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         // The folder's path may exceed the length of a socket address.
@@ -247,7 +247,7 @@ impl Folder {
     }
 
     /// Opens a log file for appending, and truncates it.
-    pub(crate) fn log(&self, name: &str) -> io::Result<OwnedFd> {
+    pub(crate) fn open_log(&self, name: &str) -> io::Result<OwnedFd> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::APPEND;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Ok(openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP)?)
@@ -290,7 +290,7 @@ impl Folder {
             return Ok(());
         }
         let new = format!("{name}.new");
-        self.forget(&new)?;
+        self.remove_file(&new)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::RUSR | Mode::WUSR;
         let mut file = File::from(openat(&self.folder, new.as_str(), flags, mode)?);
@@ -303,7 +303,7 @@ impl Folder {
     }
 
     /// Removes a file of the folder. Succeeds if it does not exist.
-    pub(crate) fn forget(&self, name: &str) -> io::Result<()> {
+    pub(crate) fn remove_file(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.folder, name, AtFlags::empty()) {
             Ok(()) | Err(rustix::io::Errno::NOENT) => Ok(()),
             Err(errno) => Err(errno.into()),

@@ -11,11 +11,11 @@ use rustix::process::{
 };
 use suimon_ports::VmIdentity;
 
-use super::folder::Folder;
+use super::folder::VmFolder;
 use super::logs::{self, tail};
 use crate::peer::wait_readable;
-use crate::process_facts::{since_start, started};
-use crate::wire::Ended;
+use crate::process_facts::{elapsed_since_start, start_ticks};
+use crate::wire::ProcessEnd;
 
 /// Name of the file in the VM's folder with the identity of its process.
 pub(crate) const IDENTITY_FILE: &str = "launched.json";
@@ -28,25 +28,25 @@ const LIMITED_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct VmProcess {
     pub(crate) identity: VmIdentity,
-    pub(crate) folder: Folder,
+    pub(crate) folder: VmFolder,
     process: OwnedFd,
     is_child: bool,
     /// True if the size of the process's files is limited, or the process does not permit it.
     is_limited: AtomicBool,
     /// True if an error of [`Self::limit_files`] was reported.
     pub(crate) is_limit_error_reported: AtomicBool,
-    end: Mutex<Option<Ended>>,
+    end: Mutex<Option<ProcessEnd>>,
 }
 
 impl VmProcess {
     /// Opens the process with this id and start time; `None` if it has ended. `is_child` is true if
     /// this launcher has started it.
-    pub(crate) fn find(identity: VmIdentity, folder: Folder, is_child: bool) -> Option<Self> {
-        let number = Pid::from_raw(i32::try_from(identity.process).ok()?)?;
+    pub(crate) fn open(identity: VmIdentity, folder: VmFolder, is_child: bool) -> Option<Self> {
+        let number = Pid::from_raw(i32::try_from(identity.pid).ok()?)?;
         let process = pidfd_open(number, PidfdFlags::empty()).ok()?;
         // The start time is checked after the descriptor was opened. If the id was reused
         // meanwhile, it differs.
-        if !is_child && started(identity.process) != Some(identity.started) {
+        if !is_child && start_ticks(identity.pid) != Some(identity.started_ticks) {
             return None;
         }
         Some(Self {
@@ -65,12 +65,12 @@ impl VmProcess {
         self.process.as_fd()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Ended>> {
+    fn lock(&self) -> MutexGuard<'_, Option<ProcessEnd>> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns how the process ended; `None` while it runs.
-    pub(crate) fn poll_end(&self) -> Option<Ended> {
+    pub(crate) fn poll_end(&self) -> Option<ProcessEnd> {
         let mut end = self.lock();
         if end.is_none() {
             *end = self.poll();
@@ -78,7 +78,7 @@ impl VmProcess {
         end.clone()
     }
 
-    fn poll(&self) -> Option<Ended> {
+    fn poll(&self) -> Option<ProcessEnd> {
         let is_over = wait_readable([self.descriptor()], Some(Duration::ZERO));
         if !matches!(is_over, Ok([true])) {
             return None;
@@ -88,7 +88,7 @@ impl VmProcess {
             let status =
                 "QEMU ended, with an unknown status because an earlier launcher had started it"
                     .to_owned();
-            return Some(Ended { is_success: None, status, log });
+            return Some(ProcessEnd { is_success: None, status, log });
         }
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
         let (is_success, status) = match waitid(WaitId::PidFd(self.descriptor()), options) {
@@ -101,7 +101,7 @@ impl VmProcess {
             Ok(None) => return None,
             Err(errno) => (None, format!("QEMU ended, with an unknown status ({errno})")),
         };
-        Some(Ended { is_success, status, log })
+        Some(ProcessEnd { is_success, status, log })
     }
 
     /// Limits the size of the process's files once, if the process runs and is old enough. Must be
@@ -119,11 +119,11 @@ impl VmProcess {
         min_age: Duration,
         limit: impl FnOnce(u32) -> io::Result<()>,
     ) -> io::Result<()> {
-        let VmIdentity { process, started: start, .. } = self.identity;
+        let VmIdentity { pid: process, started_ticks: start, .. } = self.identity;
         if self.is_limited.load(Relaxed)
             || self.poll_end().is_some()
-            || started(process) != Some(start)
-            || since_start(start) < min_age
+            || start_ticks(process) != Some(start)
+            || elapsed_since_start(start) < min_age
         {
             return Ok(());
         }

@@ -1,14 +1,14 @@
 //! Logs of VMs with bounded size. A guest can write to its console, and cause messages of QEMU,
 //! without limit.
 //!
-//! The launcher truncates logs once a second ([`cut`]). While no launcher runs, the kernel bounds
+//! The launcher truncates logs once a second ([`truncate_log`]). While no launcher runs, the kernel bounds
 //! them ([`limit`]); QEMU then discards further output.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
-use super::folder::Folder;
+use super::folder::VmFolder;
 use crate::process_facts::{address_space_bytes, ignores_signals};
 
 /// Name of the file with messages of QEMU, in the VM's folder.
@@ -33,7 +33,7 @@ const TAIL_BYTES: u64 = 2048;
 const TAIL_LINES: usize = 10;
 
 /// If a log exceeds the limit, removes all but its end. Data written at the same time may be lost.
-pub(crate) fn cut(folder: &Folder, name: &str) -> io::Result<()> {
+pub(crate) fn truncate_log(folder: &VmFolder, name: &str) -> io::Result<()> {
     let mut file = folder.open_file(name)?;
     if file.metadata()?.len() <= BYTES_MAX {
         return Ok(());
@@ -73,7 +73,7 @@ fn set_limit(process: u32, bytes: u64) -> io::Result<()> {
 }
 
 /// Returns the last lines of QEMU's log, without control characters, for an error.
-pub(crate) fn tail(folder: &Folder) -> String {
+pub(crate) fn tail(folder: &VmFolder) -> String {
     let read = || read_end(&mut folder.open_file(QEMU_LOG)?, TAIL_BYTES);
     let bytes = read().unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
@@ -97,25 +97,25 @@ mod tests {
 
     use super::*;
     use crate::launcher::child::{ChildSpec, spawn};
-    use crate::launcher::folder::Root;
+    use crate::launcher::folder::VmFolderRoot;
     use crate::launcher::user::LauncherUser;
 
     #[test]
     fn a_log_is_bounded_without_a_launcher_and_its_writer_continues() {
         const LIMIT: u64 = 100_000;
         let root_folder = tempfile::tempdir().unwrap();
-        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
+        let root = VmFolderRoot::open(root_folder.path(), LauncherUser::Unprivileged).unwrap();
         let path = root_folder.path().join("vm");
         root.prepare(&path, 0).unwrap();
         let folder = root.find(&path).unwrap();
-        let log = folder.log(CONSOLE_LOG).unwrap();
+        let log = folder.open_log(CONSOLE_LOG).unwrap();
         let script = "while [ ! -e begin ]; do sleep 0.01; done; head -c 1000000 /dev/zero; \
                       echo $? >status; mv status end; exec sleep 100";
         let mut child = spawn(&ChildSpec {
             program: "/bin/sh".as_ref(),
             arguments: &["-c".to_owned(), script.to_owned()],
             user: rustix::process::geteuid().as_raw(),
-            rights: LauncherUser::Own,
+            launcher_user: LauncherUser::Unprivileged,
             kvm_group: None,
             folder: folder.as_fd(),
             log: std::os::fd::AsFd::as_fd(&log),
@@ -151,17 +151,17 @@ mod tests {
     #[test]
     fn a_truncated_log_keeps_its_end_and_writers_continue() {
         let root_folder = tempfile::tempdir().unwrap();
-        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
+        let root = VmFolderRoot::open(root_folder.path(), LauncherUser::Unprivileged).unwrap();
         let path = root_folder.path().join("vm");
         root.prepare(&path, 0).unwrap();
         let folder = root.find(&path).unwrap();
-        let log = std::fs::File::from(folder.log(QEMU_LOG).unwrap());
+        let log = std::fs::File::from(folder.open_log(QEMU_LOG).unwrap());
         let write = |text: &str| std::io::Write::write_all(&mut &log, text.as_bytes()).unwrap();
         write(&"x\n".repeat(BYTES_MAX as usize / 2));
-        cut(&folder, QEMU_LOG).unwrap();
+        truncate_log(&folder, QEMU_LOG).unwrap();
         assert_eq!(log.metadata().unwrap().len(), BYTES_MAX);
         write("an \u{1b}[31mend\n");
-        cut(&folder, QEMU_LOG).unwrap();
+        truncate_log(&folder, QEMU_LOG).unwrap();
         assert_eq!(log.metadata().unwrap().len(), KEPT);
         write("the end\n");
         assert_eq!(log.metadata().unwrap().len(), KEPT + 8);

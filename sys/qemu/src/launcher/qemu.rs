@@ -16,7 +16,7 @@ const OLDEST: Version = Version::new(7, 2, 0);
 
 /// Path and version of the QEMU program, determined at the first use.
 #[derive(Debug)]
-pub(crate) struct Qemu {
+pub(crate) struct QemuProgram {
     configured: Option<PathBuf>,
     detected: OnceLock<(PathBuf, Version)>,
 }
@@ -25,7 +25,7 @@ fn host(text: String) -> VmError {
     VmError::new(VmErrorKind::Host, text)
 }
 
-impl Qemu {
+impl QemuProgram {
     pub(crate) fn new(named: Option<PathBuf>) -> Self {
         Self { configured: named, detected: OnceLock::new() }
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use suimon_ports::{VmError, VmErrorKind, VmIdentity};
 
-use super::folder::{Folder, Root};
+use super::folder::{VmFolder, VmFolderRoot};
 use super::launched::{IDENTITY_FILE, VmProcess};
 use super::{control_group, logs};
 use crate::agent::AGENT_SOCKET;
@@ -27,7 +27,7 @@ impl Registry {
     }
 
     /// Registers the VMs that earlier launchers have started and that still run.
-    pub(crate) fn restore(&self, root: &Root) {
+    pub(crate) fn restore(&self, root: &VmFolderRoot) {
         let names = root.names().unwrap_or_default();
         let mut vms = self.lock();
         for name in names {
@@ -38,7 +38,7 @@ impl Registry {
             let Some(identity) = record.filter(|identity| identity.folder == path) else {
                 continue;
             };
-            if let Some(vm) = VmProcess::find(identity, folder, false) {
+            if let Some(vm) = VmProcess::open(identity, folder, false) {
                 tracing::info!(vm = vm.identity.name, "adopted a running VM");
                 vms.insert(name, Arc::new(vm));
             }
@@ -52,7 +52,7 @@ impl Registry {
     pub(crate) fn find(&self, identity: &VmIdentity) -> Result<Arc<VmProcess>, VmError> {
         let vms = self.lock();
         vms.values().find(|vm| vm.identity == *identity).cloned().ok_or_else(|| {
-            let (name, process) = (&identity.name, identity.process);
+            let (name, process) = (&identity.name, identity.pid);
             let text = format!("VM {name}: process {process} does not exist any more");
             VmError::new(VmErrorKind::NotRunning, text)
         })
@@ -66,7 +66,7 @@ impl Registry {
 
     /// Returns true if the process id is that of a registered VM.
     pub(crate) fn has_process(&self, process: u32) -> bool {
-        self.running().iter().any(|vm| vm.identity.process == process)
+        self.running().iter().any(|vm| vm.identity.pid == process)
     }
 
     /// Reaps processes that have ended, cleans their folders, and truncates and limits logs. Must be
@@ -90,7 +90,7 @@ impl Registry {
                 );
             }
             for log in [logs::QEMU_LOG, logs::CONSOLE_LOG] {
-                if let Err(error) = logs::cut(&vm.folder, log) {
+                if let Err(error) = logs::truncate_log(&vm.folder, log) {
                     tracing::debug!(vm = vm.identity.name, log, %error, "cannot truncate a log");
                 }
             }
@@ -114,9 +114,9 @@ impl Registry {
 
 /// Removes the files of an ended VM's process, except its logs and firmware variables, and its
 /// control group.
-pub(crate) fn clean(folder: &Folder, vm: &str) {
+pub(crate) fn clean(folder: &VmFolder, vm: &str) {
     for name in [MONITOR_SOCKET, CONSOLE_SOCKET, AGENT_SOCKET, IDENTITY_FILE] {
-        if let Err(error) = folder.forget(name) {
+        if let Err(error) = folder.remove_file(name) {
             tracing::warn!(vm, name, %error, "cannot remove a file of an ended VM");
         }
     }

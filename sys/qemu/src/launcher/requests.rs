@@ -52,7 +52,7 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
     match request {
         Request::Probe(spec) => starter.probe(&spec).map(|_| Reply::Done),
         Request::Prepare { folder, user } => {
-            check_user(user, starter.rights)?;
+            check_user(user, starter.launcher_user)?;
             let _starts = starter.lock_starts();
             check_stopped(starter, &folder)?;
             starter.root.prepare(&folder, user).map(|()| Reply::Done)
@@ -73,12 +73,12 @@ fn handle(starter: &Starter, request: Request, client: BorrowedFd<'_>) -> Result
             starter.registry.lock().retain(|_, vm| vm.identity.folder != folder);
             starter.root.remove(&folder).map(|()| Reply::Done)
         }
-        Request::GiveVf { identity, vf, memory_bytes } => {
+        Request::AssignVf { identity, vf, memory_bytes } => {
             let vm = starter.registry.find(&identity)?;
-            let result = starter.vfs.assign_to_vm(&vm, address(&vf)?, memory_bytes, starter.rights);
+            let result = starter.vfs.assign_to_vm(&vm, address(&vf)?, memory_bytes, starter.launcher_user);
             result.map(|()| Reply::Done)
         }
-        Request::TakeVf { vf, vm } => starter.vfs.take(address(&vf)?, &vm).map(|()| Reply::Done),
+        Request::RemoveVf { vf, vm } => starter.vfs.remove_from_vm(address(&vf)?, &vm).map(|()| Reply::Done),
         Request::List => {
             let running = starter.registry.running();
             Ok(Reply::Vms(running.iter().map(|vm| vm.identity.clone()).collect()))
@@ -114,7 +114,7 @@ fn check_stopped(starter: &Starter, folder: &Path) -> Result<(), VmError> {
 fn kill(starter: &Starter, identity: &VmIdentity) -> Result<(), VmError> {
     let vm = starter.registry.find(identity)?;
     vm.kill(KILL_LIMIT).map_err(|error| {
-        let (name, process) = (&identity.name, identity.process);
+        let (name, process) = (&identity.name, identity.pid);
         let text = format!("VM {name}: process {process} does not end: {error}");
         VmError::new(VmErrorKind::Timeout, text)
     })?;
@@ -155,16 +155,16 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::launcher::folder::Root;
+    use crate::launcher::folder::VmFolderRoot;
     use crate::launcher::launched::VmProcess;
     use crate::launcher::user::LauncherUser;
-    use crate::process_facts::started;
+    use crate::process_facts::start_ticks;
 
     #[test]
     fn a_vm_is_known_until_its_folder_is_removed() {
         let root_folder = tempfile::tempdir().unwrap();
-        let root = Root::open(root_folder.path(), LauncherUser::Own).unwrap();
-        let starter = Starter::for_test(root, LauncherUser::Own);
+        let root = VmFolderRoot::open(root_folder.path(), LauncherUser::Unprivileged).unwrap();
+        let starter = Starter::for_test(root, LauncherUser::Unprivileged);
         let mut child = Command::new("sleep").arg("100").spawn().unwrap();
         let names: Vec<String> = (0..10).map(|number| format!("vm{number}")).collect();
         for name in &names {
@@ -173,11 +173,11 @@ mod tests {
             let identity = VmIdentity {
                 name: name.clone(),
                 folder: folder.clone(),
-                process: child.id(),
-                started: started(child.id()).unwrap(),
+                pid: child.id(),
+                started_ticks: start_ticks(child.id()).unwrap(),
             };
             let folder = starter.root.find(&folder).unwrap();
-            let vm = VmProcess::find(identity, folder, false).unwrap();
+            let vm = VmProcess::open(identity, folder, false).unwrap();
             starter.registry.lock().insert(name.clone(), Arc::new(vm));
         }
         let remove = |name: &String| {

@@ -15,9 +15,9 @@ use rustix::process::umask;
 use suimon_ports::{VmError, VmErrorKind};
 
 use super::LauncherSpec;
-use super::accelerator::Accelerators;
-use super::folder::Root;
-use super::qemu::Qemu;
+use super::accelerator::AcceleratorSelector;
+use super::folder::VmFolderRoot;
+use super::qemu::QemuProgram;
 use super::registry::Registry;
 use super::requests;
 use super::starter::Starter;
@@ -63,8 +63,8 @@ impl Launcher {
     /// Another launcher runs, the folder is owned by another user, or the socket cannot be created.
     pub fn open(spec: &LauncherSpec) -> io::Result<Self> {
         umask(Mode::RWXG | Mode::RWXO);
-        let rights = LauncherUser::of_this_process();
-        let root = Root::open(&spec.root, rights)?;
+        let rights = LauncherUser::current();
+        let root = VmFolderRoot::open(&spec.root, rights)?;
         flock(root.as_fd(), FlockOperation::NonBlockingLockExclusive).map_err(|_| {
             let root = spec.root.display();
             io::Error::other(format!("another launcher uses the folder of all VMs {root}"))
@@ -72,9 +72,9 @@ impl Launcher {
         let socket = listen_at(&spec.socket)?;
         let starter = Starter {
             root,
-            rights,
-            qemu: Qemu::new(spec.qemu.clone()),
-            accelerators: Accelerators::default(),
+            launcher_user: rights,
+            qemu: QemuProgram::new(spec.qemu.clone()),
+            accelerators: AcceleratorSelector::default(),
             registry: Registry::default(),
             vfs: Vfs::default(),
             starts: Mutex::default(),
@@ -223,8 +223,8 @@ mod tests {
     fn a_connection_beyond_the_limit_is_closed_until_another_one_ends() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("launcher.sock");
-        let rights = LauncherUser::of_this_process();
-        let root = Root::open(&folder.path().join("vms"), rights).unwrap();
+        let rights = LauncherUser::current();
+        let root = VmFolderRoot::open(&folder.path().join("vms"), rights).unwrap();
         let socket = new_socket().unwrap();
         bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         listen(&socket, BACKLOG).unwrap();

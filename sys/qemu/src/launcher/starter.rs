@@ -11,12 +11,12 @@ use suimon_ports::{
 
 use suimon_qmp::Version;
 
-use super::accelerator::{Accelerators, kvm_group};
+use super::accelerator::{AcceleratorSelector, kvm_group};
 use super::child::{ChildSpec, spawn};
-use super::folder::{Folder, Root};
+use super::folder::{VmFolder, VmFolderRoot};
 use super::launched::{IDENTITY_FILE, VmProcess};
 use super::logs::{CONSOLE_LOG, QEMU_LOG};
-use super::qemu::Qemu;
+use super::qemu::QemuProgram;
 use super::registry::{Registry, clean};
 use super::user::{LauncherUser, open_as};
 use super::vfs::Vfs;
@@ -26,10 +26,10 @@ use crate::command_line::{InheritedDescriptors, UEFI_VARIABLES_FILE, command_lin
 use crate::devices::QemuProperties;
 use crate::host::MONITOR_SOCKET;
 use crate::peer::wait_readable;
-use crate::process_facts::started;
+use crate::process_facts::start_ticks;
 use crate::spec_check;
 use crate::vm::CONSOLE_SOCKET;
-use crate::wire::Started;
+use crate::wire::StartedProcess;
 
 /// Time limit for the end of a QEMU process that is about to exit.
 const GOING_LIMIT: Duration = Duration::from_secs(2);
@@ -39,10 +39,10 @@ const VMS_MAX: usize = 1024;
 /// State of the launcher that the start of a VM needs.
 #[derive(Debug)]
 pub(crate) struct Starter {
-    pub(crate) root: Root,
-    pub(crate) rights: LauncherUser,
-    pub(crate) qemu: Qemu,
-    pub(crate) accelerators: Accelerators,
+    pub(crate) root: VmFolderRoot,
+    pub(crate) launcher_user: LauncherUser,
+    pub(crate) qemu: QemuProgram,
+    pub(crate) accelerators: AcceleratorSelector,
     pub(crate) registry: Registry,
     pub(crate) vfs: Vfs,
     /// Held from the checks before a start until the process is registered, so that the same VM is
@@ -54,12 +54,12 @@ pub(crate) struct Starter {
 #[cfg(test)]
 impl Starter {
     /// Returns the state of a launcher without VMs.
-    pub(crate) fn for_test(root: Root, rights: LauncherUser) -> Self {
+    pub(crate) fn for_test(root: VmFolderRoot, rights: LauncherUser) -> Self {
         Self {
             root,
-            rights,
-            qemu: Qemu::new(None),
-            accelerators: Accelerators::default(),
+            launcher_user: rights,
+            qemu: QemuProgram::new(None),
+            accelerators: AcceleratorSelector::default(),
             registry: Registry::default(),
             vfs: Vfs::default(),
             starts: Mutex::default(),
@@ -74,13 +74,13 @@ fn host(operation: &str, error: &io::Error) -> VmError {
 impl Starter {
     /// Checks whether a VM could be started. Returns the version and accelerator that it would use.
     pub(crate) fn probe(&self, spec: &VmSpec) -> Result<QemuProperties, VmError> {
-        spec_check::check(spec)?;
+        spec_check::check_vm(spec)?;
         let (path, version) = self.qemu.find()?;
-        checks::check(spec, self.rights)?;
-        if let Some(arrival) = &spec.migration_source {
+        checks::check(spec, self.launcher_user)?;
+        if let Some(arrival) = &spec.migration_requirements {
             check_version(arrival, *version)?;
         }
-        let accelerator = self.accelerators.choose(spec.accelerator, path, self.rights)?;
+        let accelerator = self.accelerators.choose(spec.accelerator, path, self.launcher_user)?;
         Ok(QemuProperties { version: *version, accelerator })
     }
 
@@ -90,13 +90,13 @@ impl Starter {
     }
 
     /// Starts a VM in a prepared folder.
-    pub(crate) fn start(&self, spec: &VmSpec) -> Result<Started, VmError> {
+    pub(crate) fn start(&self, spec: &VmSpec) -> Result<StartedProcess, VmError> {
         let machine = self.probe(spec)?;
         let _starts = self.lock_starts();
-        let folder = self.root.find_prepared(&spec.folder, spec.user)?;
+        let folder = self.root.find_prepared(&spec.folder, spec.uid)?;
         check_unused(&self.registry, spec, &folder.name)?;
         let mut remarks = Vec::new();
-        if self.rights == LauncherUser::Own {
+        if self.launcher_user == LauncherUser::Unprivileged {
             let text = "the launcher does not run as root: VMs run as the launcher's user and can \
                         access each other";
             remarks.push(text.to_owned());
@@ -105,14 +105,14 @@ impl Starter {
         let identity = launched.identity.clone();
         let name = launched.folder.name.clone();
         self.registry.lock().insert(name, Arc::new(launched));
-        Ok(Started { identity, accelerator: machine.accelerator, remarks })
+        Ok(StartedProcess { identity, accelerator: machine.accelerator, remarks })
     }
 
     fn launch(
         &self,
         spec: &VmSpec,
         machine: QemuProperties,
-        folder: Folder,
+        folder: VmFolder,
         remarks: &mut Vec<String>,
     ) -> Result<VmProcess, VmError> {
         let (program, _) = self.qemu.find()?;
@@ -121,8 +121,8 @@ impl Starter {
         let monitor = folder.listen(MONITOR_SOCKET).map_err(in_folder)?;
         let console = folder.listen(CONSOLE_SOCKET).map_err(in_folder)?;
         let agent = folder.listen(AGENT_SOCKET).map_err(in_folder)?;
-        let log = folder.log(QEMU_LOG).map_err(in_folder)?;
-        let console_log = folder.log(CONSOLE_LOG).map_err(in_folder)?;
+        let log = folder.open_log(QEMU_LOG).map_err(in_folder)?;
+        let console_log = folder.open_log(CONSOLE_LOG).map_err(in_folder)?;
         let group = control_group::make(&spec.name);
         if let Err(error) = &group {
             remarks.push(format!("the VM has no cgroup of its own: {error}"));
@@ -137,8 +137,8 @@ impl Starter {
         let child = spawn(&ChildSpec {
             program,
             arguments: &command_line(spec, machine, inherited),
-            user: spec.user,
-            rights: self.rights,
+            user: spec.uid,
+            launcher_user: self.launcher_user,
             kvm_group: if is_kvm { kvm_group() } else { None },
             folder: folder.as_fd(),
             log: log.as_fd(),
@@ -152,10 +152,10 @@ impl Starter {
         let identity = VmIdentity {
             name: spec.name.clone(),
             folder: spec.folder.clone(),
-            process: child.id(),
+            pid: child.id(),
             // A child that has ended remains a zombie until it is reaped, but its start time is not
             // available.
-            started: started(child.id()).unwrap_or(0),
+            started_ticks: start_ticks(child.id()).unwrap_or(0),
         };
         let record = serde_json::to_vec(&identity).unwrap_or_default();
         let recorded = folder.write(IDENTITY_FILE, &record);
@@ -168,14 +168,14 @@ impl Starter {
             clean(&folder, &spec.name);
             return Err(give_up(&mut child, &error));
         }
-        VmProcess::find(identity, folder, true)
+        VmProcess::open(identity, folder, true)
             .ok_or_else(|| give_up(&mut child, &io::Error::last_os_error()))
     }
 
-    fn copy_variables(&self, spec: &VmSpec, folder: &Folder) -> Result<(), VmError> {
+    fn copy_variables(&self, spec: &VmSpec, folder: &VmFolder) -> Result<(), VmError> {
         let VmBoot::Uefi { variables, .. } = &spec.boot else { return Ok(()) };
-        let copied = open_as(spec.user, self.rights, variables).and_then(|mut file| {
-            folder.copy_unless_exists(UEFI_VARIABLES_FILE, spec.user, self.rights, &mut file)
+        let copied = open_as(spec.uid, self.launcher_user, variables).and_then(|mut file| {
+            folder.copy_unless_exists(UEFI_VARIABLES_FILE, spec.uid, self.launcher_user, &mut file)
         });
         copied.map_err(|error| host("cannot copy the UEFI variable store", &error))
     }
@@ -207,7 +207,7 @@ fn check_unused(registry: &Registry, spec: &VmSpec, folder: &str) -> Result<(), 
     for vm in registry.running() {
         running += 1;
         if vm.identity.name == spec.name || vm.folder.name == folder {
-            let (name, process) = (&vm.identity.name, vm.identity.process);
+            let (name, process) = (&vm.identity.name, vm.identity.pid);
             let text = format!("VM {name} is already running as process {process}");
             return Err(VmError::new(VmErrorKind::AlreadyRunning, text));
         }

@@ -18,19 +18,19 @@ pub(crate) enum LauncherUser {
     /// The launcher runs as root: each VM runs as a user of its own.
     Root,
     /// The launcher runs as another user: all VMs run as this user.
-    Own,
+    Unprivileged,
 }
 
 impl LauncherUser {
-    pub(crate) fn of_this_process() -> Self {
-        if rustix::process::geteuid().is_root() { Self::Root } else { Self::Own }
+    pub(crate) fn current() -> Self {
+        if rustix::process::geteuid().is_root() { Self::Root } else { Self::Unprivileged }
     }
 }
 
 /// Checks that VMs may run as this user: the id is neither reserved for the system nor that of an
 /// account of the host.
 pub(crate) fn check_user(user: u32, rights: LauncherUser) -> Result<(), VmError> {
-    if rights == LauncherUser::Own {
+    if rights == LauncherUser::Unprivileged {
         return Ok(());
     }
     let refused = |text| Err(VmError::new(VmErrorKind::Refused, text));
@@ -53,7 +53,7 @@ pub(crate) fn check_user(user: u32, rights: LauncherUser) -> Result<(), VmError>
 /// Opens a file for reading, with the permissions of `user` if the launcher is root, otherwise with
 /// its own.
 pub(crate) fn open_as(user: u32, rights: LauncherUser, path: &Path) -> io::Result<File> {
-    if rights == LauncherUser::Own {
+    if rights == LauncherUser::Unprivileged {
         return open_regular(path);
     }
     as_user(user, || open_regular(path))
@@ -69,7 +69,7 @@ pub(crate) fn unsearchable_folder(
     rights: LauncherUser,
     folder: &Path,
 ) -> io::Result<Option<PathBuf>> {
-    if rights == LauncherUser::Own {
+    if rights == LauncherUser::Unprivileged {
         return Ok(None);
     }
     // The path may contain a symbolic link that leads through an inaccessible folder.
@@ -137,12 +137,12 @@ mod tests {
             assert!(check_user(user, LauncherUser::Root).is_err(), "{user}");
         }
         check_user(3_000_000, LauncherUser::Root).unwrap();
-        check_user(0, LauncherUser::Own).unwrap();
+        check_user(0, LauncherUser::Unprivileged).unwrap();
     }
 
     #[test]
     fn a_file_is_opened_with_the_users_rights() {
-        if LauncherUser::of_this_process() == LauncherUser::Own {
+        if LauncherUser::current() == LauncherUser::Unprivileged {
             return;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_first_folder_that_the_user_may_not_search_is_named() {
-        if LauncherUser::of_this_process() == LauncherUser::Own {
+        if LauncherUser::current() == LauncherUser::Unprivileged {
             return;
         }
         let top = tempfile::tempdir().unwrap();
@@ -179,7 +179,7 @@ mod tests {
             set(closed_one, 0o700);
             assert_eq!(closed().as_deref(), Some(closed_one));
         }
-        assert_eq!(unsearchable_folder(0, LauncherUser::Own, &folder).unwrap(), None);
+        assert_eq!(unsearchable_folder(0, LauncherUser::Unprivileged, &folder).unwrap(), None);
         // The target of the link is in an accessible folder.
         let other = tempfile::tempdir().unwrap();
         set(other.path(), 0o755);

@@ -130,8 +130,8 @@ impl Vfs {
         if (self.is_open)(&self.groups.join(&vf.group)) {
             return Err(is_open(address));
         }
-        let process = vm.identity.process;
-        let user = process_facts::user(process).ok_or_else(|| {
+        let process = vm.identity.pid;
+        let user = process_facts::process_user(process).ok_or_else(|| {
             VmError::new(
                 VmErrorKind::NotRunning,
                 format!("process {process} does not exist any more"),
@@ -154,7 +154,7 @@ impl Vfs {
     /// # Errors
     /// [`VmErrorKind::Busy`] while a process has the VF open, or a change of its driver is in
     /// progress.
-    pub(crate) fn take(&self, address: PciAddress, vm: &str) -> Result<(), VmError> {
+    pub(crate) fn remove_from_vm(&self, address: PciAddress, vm: &str) -> Result<(), VmError> {
         let Ok(vf) = self.find(address) else { return Ok(()) };
         let result = lock(&vf).and_then(|lock| {
             let group = self.groups.join(&vf.group);

@@ -48,7 +48,7 @@ fn only_an_isolated_function_of_an_adapter_is_given() {
     fs::remove_dir_all(&folder).unwrap();
     assert!(error(&vfs).contains("any more"));
     // A VF that no longer exists does not have to be removed from the VM.
-    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
+    vfs.remove_from_vm(ADDRESS.parse().unwrap(), "web").unwrap();
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_function_refused_by_vfio_is_reported_and_a_released_one_is_unassigned() {
     assert_eq!(read_to_string(folder.join("driver_override")).unwrap(), VFIO);
     assert_eq!(read_to_string(path_to("sys/drivers/igbvf/unbind")).unwrap(), ADDRESS);
     assert_eq!(read_to_string(path_to("sys/bus/pci/drivers_probe")).unwrap(), ADDRESS);
-    if LauncherUser::of_this_process() == LauncherUser::Own {
+    if LauncherUser::current() == LauncherUser::Unprivileged {
         return;
     }
     let (root, vfs) = tree(VFIO);
@@ -74,7 +74,7 @@ fn a_function_refused_by_vfio_is_reported_and_a_released_one_is_unassigned() {
         (metadata.uid(), metadata.gid(), metadata.mode() & 0o777)
     };
     assert_eq!(owner(), (70_000, 70_000, 0o600));
-    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
+    vfs.remove_from_vm(ADDRESS.parse().unwrap(), "web").unwrap();
     assert_eq!(owner(), (0, 0, 0o600));
     assert_eq!(read_to_string(root.path().join("sys/drivers/vfio-pci/unbind")).unwrap(), ADDRESS);
 }
@@ -90,7 +90,7 @@ fn hold(root: &Path, vfs: &mut Vfs) -> PathBuf {
 }
 
 fn error_of_take(vfs: &Vfs) -> VmError {
-    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap_err()
+    vfs.remove_from_vm(ADDRESS.parse().unwrap(), "web").unwrap_err()
 }
 
 #[test]
@@ -122,10 +122,10 @@ fn a_qemu_that_keeps_a_vf_open_blocks_no_thread_and_one_change_is_pending() {
     // From here on changes end, and their child processes need CPU time.
     vfs.limit = Duration::from_secs(60);
     let limit = Instant::now() + Duration::from_secs(60);
-    while vfs.take(ADDRESS.parse().unwrap(), "web").is_err() && Instant::now() < limit {
+    while vfs.remove_from_vm(ADDRESS.parse().unwrap(), "web").is_err() && Instant::now() < limit {
         std::thread::sleep(Duration::from_millis(5));
     }
-    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
+    vfs.remove_from_vm(ADDRESS.parse().unwrap(), "web").unwrap();
     assert_eq!(read_to_string(probed).unwrap(), ADDRESS);
     vfs.maintain();
     assert!(vfs.unfinished.lock().unwrap().is_empty());
@@ -142,7 +142,7 @@ fn a_vf_that_is_open_is_not_unbound() {
     assert!(!unbound.exists());
     assert!(vfs.unfinished.lock().unwrap().is_empty());
     vfs.is_open = is_group_open;
-    vfs.take(ADDRESS.parse().unwrap(), "web").unwrap();
+    vfs.remove_from_vm(ADDRESS.parse().unwrap(), "web").unwrap();
     assert_eq!(read_to_string(unbound).unwrap(), ADDRESS);
 }
 

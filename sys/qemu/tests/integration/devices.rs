@@ -20,7 +20,7 @@ fn nic(name: &str, kind: VmNicKind, socket: PathBuf) -> VmNicSpec {
         socket,
         queue_pairs: 1,
         mac,
-        port: None,
+        root_port: None,
         is_standby: false,
     }
 }
@@ -31,8 +31,8 @@ fn disk(name: &str, kind: VmDiskKind) -> VmDiskSpec {
         kind,
         is_read_only: false,
         serial: "serial 1".to_owned(),
-        port: None,
-        reports_full: false,
+        root_port: None,
+        reports_full_to_guest: false,
     }
 }
 
@@ -41,7 +41,7 @@ fn nics_are_hot_plugged_and_unplugged() {
     let site = Site::new();
     let host = site.host();
     let mut spec = site.spec("nics");
-    host.prepare(&spec.folder, spec.user).unwrap();
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     // The comma is part of the path and does not separate options.
     let socket = |name: &str| spec.folder.join(format!("{name},server=on.sock"));
     let (first, second, third) = (socket("first"), socket("second"), socket("third"));
@@ -101,7 +101,7 @@ fn virtio_disks_are_hot_plugged_up_to_the_number_of_ports() {
     let site = Site::new();
     let host = site.host();
     let mut spec = site.spec("disks");
-    host.prepare(&spec.folder, spec.user).unwrap();
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     let path = |name: &str| spec.folder.join(name);
     let (own_socket, late) = (path("own.sock"), path("late.sock"));
     let (_own, _late) = (Backend::listen(&own_socket), Backend::listen(&late));
@@ -181,7 +181,7 @@ fn starts_from(name: &str, kind: fn(PathBuf) -> VmDiskKind, other_kind: fn(PathB
     let site = Site::new();
     let host = site.host();
     let mut spec = site.spec(name);
-    host.prepare(&spec.folder, spec.user).unwrap();
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     let (image, empty, cdrom) = (site.path("image"), site.path("empty"), site.path("cd,rom.iso"));
     let mut bytes = firmware::boot_sector();
     bytes.resize(1 << 20, 0);

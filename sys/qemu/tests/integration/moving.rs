@@ -9,23 +9,23 @@ use crate::support::backend::listen_for_all;
 use crate::support::{Notices, Site, complete_unplug, wait_until};
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    MigrationRequirements, MigrationSendPhase, MigrationSpec, Vm, VmCommand, VmDevice, VmErrorKind,
+    MigrationRequirements, MigrationTransferPhase, MigrationSpec, Vm, VmCommand, VmDevice, VmErrorKind,
     VmHost, VmNicKind, VmNicSpec, VmNotice, VmRunState, VmSpec,
 };
 
 const SPEC: MigrationSpec =
-    MigrationSpec { downtime: Duration::from_millis(300), bytes_per_second: None };
+    MigrationSpec { downtime_max: Duration::from_millis(300), bytes_per_second: None };
 
 /// Returns the specification of the VM at its destination.
 fn arriving(site: &Site, name: &str, source_vm: &dyn Vm) -> VmSpec {
     let arrival = MigrationRequirements {
-        machine: source_vm.hardware().unwrap().machine,
+        machine_type: source_vm.hardware().unwrap().machine_type,
         qemu_version: source_vm.status().qemu_version,
     };
-    VmSpec { migration_source: Some(arrival), ..site.obedient(name) }
+    VmSpec { migration_requirements: Some(arrival), ..site.obedient(name) }
 }
 
-fn wait_phase(vm: &dyn Vm, expected: &MigrationSendPhase) {
+fn wait_phase(vm: &dyn Vm, expected: &MigrationTransferPhase) {
     wait_until(&format!("{expected:?}"), || {
         (vm.migration_status().unwrap().phase == *expected).then_some(())
     });
@@ -33,7 +33,7 @@ fn wait_phase(vm: &dyn Vm, expected: &MigrationSendPhase) {
 
 /// Checks that the guest returns the byte `letter` written to its console.
 fn echoes(vm: &dyn Vm, letter: u8) {
-    let mut console = UnixStream::from(vm.console().unwrap());
+    let mut console = UnixStream::from(vm.open_console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
     console.write_all(&[letter]).unwrap();
     let mut echo = [0];
@@ -50,7 +50,7 @@ fn legacy(name: &str, spec: &VmSpec, port: Option<u8>) -> VmNicSpec {
         queue_pairs: 1,
         mac: None,
         is_standby: false,
-        port,
+        root_port: port,
     }
 }
 
@@ -60,7 +60,7 @@ fn a_migrated_vm_continues_at_its_destination() {
     let (host, far_host) = (site.host(), far.host());
     let (vm, notices) = site.start(&host, &site.obedient("a"));
     echoes(&*vm, b'x');
-    assert_eq!(vm.migration_status().unwrap().phase, MigrationSendPhase::None);
+    assert_eq!(vm.migration_status().unwrap().phase, MigrationTransferPhase::None);
 
     let spec = arriving(&far, "a", &*vm);
     far_host.probe(&spec).unwrap();
@@ -68,11 +68,11 @@ fn a_migrated_vm_continues_at_its_destination() {
     assert_eq!(remote.status().state, VmRunState::Paused);
     let near_end = remote.migrate_in().unwrap();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &MigrationSendPhase::Waiting);
-    notices.wait(&VmNotice::State(VmRunState::Paused));
+    wait_phase(&*vm, &MigrationTransferPhase::WaitingForFinish);
+    notices.wait(&VmNotice::StateChanged(VmRunState::Paused));
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    wait_phase(&*vm, &MigrationSendPhase::Done);
-    wait_phase(&*remote, &MigrationSendPhase::Done);
+    wait_phase(&*vm, &MigrationTransferPhase::Done);
+    wait_phase(&*remote, &MigrationTransferPhase::Done);
     let status = vm.migration_status().unwrap();
     assert!(status.bytes_sent > 0 && status.remaining_bytes == 0, "{status:?}");
 
@@ -80,12 +80,12 @@ fn a_migrated_vm_continues_at_its_destination() {
     assert_eq!(vm.status().state, VmRunState::Paused);
     assert_eq!(remote.status().state, VmRunState::Paused);
     remote.execute(&VmCommand::Resume).unwrap();
-    remote.execute(&VmCommand::Announce).unwrap();
-    there_notices.wait(&VmNotice::State(VmRunState::Running));
+    remote.execute(&VmCommand::AnnounceAddresses).unwrap();
+    there_notices.wait(&VmNotice::StateChanged(VmRunState::Running));
     vm.execute(&VmCommand::Quit).unwrap();
     notices.wait_end();
     // The guest sends its greeting only when it starts.
-    let mut console = UnixStream::from(remote.console().unwrap());
+    let mut console = UnixStream::from(remote.open_console().unwrap());
     console.set_read_timeout(Some(support::LIMIT)).unwrap();
     console.write_all(b"y").unwrap();
     let mut first = [0];
@@ -106,13 +106,13 @@ fn next_byte(console: &mut UnixStream) -> u8 {
 #[test]
 fn writes_of_a_guest_during_memory_copying_are_not_lost() {
     const SLOW: MigrationSpec =
-        MigrationSpec { downtime: Duration::from_millis(100), bytes_per_second: Some(1 << 20) };
+        MigrationSpec { downtime_max: Duration::from_millis(100), bytes_per_second: Some(1 << 20) };
     const MOVES: usize = 3;
     let first = Site::new();
     let (mut vm, _notices) = first.start(&first.host(), &first.obedient("a"));
     let mut sites = vec![first];
     let console = |vm: &dyn Vm| {
-        let console = UnixStream::from(vm.console().unwrap());
+        let console = UnixStream::from(vm.open_console().unwrap());
         console.set_read_timeout(Some(support::LIMIT)).unwrap();
         console
     };
@@ -124,9 +124,9 @@ fn writes_of_a_guest_during_memory_copying_are_not_lost() {
         let (remote, _told) = far.start(&far.host(), &arriving(&far, "a", &*vm));
         let near_end = remote.migrate_in().unwrap();
         vm.migrate_out(near_end, &SLOW).unwrap();
-        wait_phase(&*vm, &MigrationSendPhase::Waiting);
+        wait_phase(&*vm, &MigrationTransferPhase::WaitingForFinish);
         vm.execute(&VmCommand::FinishMigration).unwrap();
-        wait_phase(&*remote, &MigrationSendPhase::Done);
+        wait_phase(&*remote, &MigrationTransferPhase::Done);
         remote.execute(&VmCommand::Resume).unwrap();
         vm.execute(&VmCommand::Quit).unwrap();
         local_console = console(&*remote);
@@ -151,22 +151,22 @@ fn a_vm_continues_at_its_source_after_a_failed_migration() {
     // The migration is cancelled while it waits with only the final part not sent.
     let (_there, far_notices, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &MigrationSendPhase::Waiting);
+    wait_phase(&*vm, &MigrationTransferPhase::WaitingForFinish);
     vm.execute(&VmCommand::CancelMigration).unwrap();
-    notices.wait(&VmNotice::State(VmRunState::Running));
+    notices.wait(&VmNotice::StateChanged(VmRunState::Running));
     echoes(&*vm, b'1');
-    assert!(matches!(vm.migration_status().unwrap().phase, MigrationSendPhase::Failed(_)));
+    assert!(matches!(vm.migration_status().unwrap().phase, MigrationTransferPhase::Failed(_)));
     assert!(!far_notices.wait_end().0);
 
     // The destination ends while the source is waiting.
     let (remote, far_notices, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &MigrationSendPhase::Waiting);
+    wait_phase(&*vm, &MigrationTransferPhase::WaitingForFinish);
     far_host.kill(&remote.identity()).unwrap();
     far_notices.wait_end();
     vm.execute(&VmCommand::FinishMigration).unwrap();
     wait_until("the failure of the migration", || {
-        matches!(vm.migration_status().unwrap().phase, MigrationSendPhase::Failed(_)).then_some(())
+        matches!(vm.migration_status().unwrap().phase, MigrationTransferPhase::Failed(_)).then_some(())
     });
     wait_until("the VM to continue", || (vm.status().state == VmRunState::Running).then_some(()));
     echoes(&*vm, b'2');
@@ -174,12 +174,12 @@ fn a_vm_continues_at_its_source_after_a_failed_migration() {
     // Everything was sent, and the VM is nevertheless resumed at the source.
     let (remote, _told, near_end) = receiver();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(&*vm, &MigrationSendPhase::Waiting);
+    wait_phase(&*vm, &MigrationTransferPhase::WaitingForFinish);
     vm.execute(&VmCommand::FinishMigration).unwrap();
-    wait_phase(&*vm, &MigrationSendPhase::Done);
+    wait_phase(&*vm, &MigrationTransferPhase::Done);
     far_host.kill(&remote.identity()).unwrap();
     vm.execute(&VmCommand::Resume).unwrap();
-    notices.wait(&VmNotice::State(VmRunState::Running));
+    notices.wait(&VmNotice::StateChanged(VmRunState::Running));
     echoes(&*vm, b'3');
     host.kill(&vm.identity()).unwrap();
 }
@@ -189,19 +189,19 @@ fn is_taken(vm: &dyn Vm, port: Option<u8>, mac: Option<MacAddr>) -> bool {
     let far = Site::new();
     let far_host = far.host();
     let spec = arriving(&far, "a", vm);
-    far_host.prepare(&spec.folder, spec.user).unwrap();
+    far_host.create_folder(&spec.folder, spec.uid).unwrap();
     let nic = VmNicSpec { mac, ..legacy("second", &spec, port) };
     let _listener = listen_for_all(&nic.socket);
     let spec = VmSpec { nics: vec![nic], ..spec };
     let (remote, _told) = far.start(&far_host, &spec);
     let near_end = remote.migrate_in().unwrap();
     vm.migrate_out(near_end, &SPEC).unwrap();
-    wait_phase(vm, &MigrationSendPhase::Waiting);
+    wait_phase(vm, &MigrationTransferPhase::WaitingForFinish);
     vm.execute(&VmCommand::FinishMigration).unwrap();
     let is_taken =
         wait_until("the end of the migration", || match vm.migration_status().unwrap().phase {
-            MigrationSendPhase::Done => Some(true),
-            MigrationSendPhase::Failed(_) => Some(false),
+            MigrationTransferPhase::Done => Some(true),
+            MigrationTransferPhase::Failed(_) => Some(false),
             _ => None,
         });
     let _ = far_host.kill(&remote.identity());
@@ -213,7 +213,7 @@ fn plugged_devices_keep_their_slots() {
     let site = Site::new();
     let host = site.host();
     let spec = site.obedient("a");
-    host.prepare(&spec.folder, spec.user).unwrap();
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     let (first, second) = (legacy("first", &spec, None), legacy("second", &spec, None));
     let _listeners = [listen_for_all(&first.socket), listen_for_all(&second.socket)];
     let spec = VmSpec { nics: vec![first], ..spec };
@@ -221,16 +221,16 @@ fn plugged_devices_keep_their_slots() {
     vm.execute(&VmCommand::PlugNic(second)).unwrap();
     let device = |name: &str| VmDevice::Nic(name.to_owned());
     let placements = || {
-        let plugged = vm.hardware().unwrap().plugged;
-        plugged.into_iter().map(|entry| (entry.device, entry.port)).collect::<Vec<_>>()
+        let plugged = vm.hardware().unwrap().plugged_devices;
+        plugged.into_iter().map(|entry| (entry.device, entry.root_port)).collect::<Vec<_>>()
     };
     assert_eq!(placements(), [(device("first"), 0), (device("second"), 1)]);
     vm.execute(&VmCommand::Unplug(device("first"))).unwrap();
     complete_unplug(&*vm, &notices, device("first"));
     let layout = vm.hardware().unwrap();
-    assert!(layout.machine.starts_with("pc-q35-"), "{layout:?}");
+    assert!(layout.machine_type.starts_with("pc-q35-"), "{layout:?}");
     assert_eq!(placements(), [(device("second"), 1)]);
-    let mac = layout.plugged[0].mac;
+    let mac = layout.plugged_devices[0].mac;
 
     assert!(!is_taken(&*vm, None, mac));
     wait_until("the VM to continue", || (vm.status().state == VmRunState::Running).then_some(()));
@@ -247,8 +247,8 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     let host = site.host();
     let refuse = |machine: &str, version: &str, kind, reason: &str| {
         let arrival =
-            MigrationRequirements { machine: machine.to_owned(), qemu_version: version.to_owned() };
-        let spec = VmSpec { migration_source: Some(arrival), ..site.spec("a") };
+            MigrationRequirements { machine_type: machine.to_owned(), qemu_version: version.to_owned() };
+        let spec = VmSpec { migration_requirements: Some(arrival), ..site.spec("a") };
         let error = host.probe(&spec).unwrap_err();
         assert!(error.kind == kind && error.text.contains(reason), "{error}");
     };
@@ -258,11 +258,11 @@ fn a_vm_of_a_later_qemu_or_of_another_machine_is_refused() {
     refuse("isapc", "7.2.0", VmErrorKind::Refused, "not a machine type");
     // QEMU itself rejects an unknown machine type.
     let arrival = MigrationRequirements {
-        machine: "pc-q35-1000.0".to_owned(),
+        machine_type: "pc-q35-1000.0".to_owned(),
         qemu_version: "7.2.0".to_owned(),
     };
-    let spec = VmSpec { migration_source: Some(arrival), ..site.spec("b") };
-    host.prepare(&spec.folder, spec.user).unwrap();
+    let spec = VmSpec { migration_requirements: Some(arrival), ..site.spec("b") };
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     let (observer, _notices) = Notices::new();
     let error = host.start(&spec, observer).map(drop).unwrap_err();
     assert!(error.text.contains("unsupported machine type"), "{error}");

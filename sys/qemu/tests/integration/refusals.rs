@@ -25,7 +25,7 @@ fn a_missing_or_invalid_qemu_is_reported() {
         site.start_launcher(Some(qemu));
         let host = site.host();
         let spec = site.spec("none");
-        host.prepare(&spec.folder, spec.user).unwrap();
+        host.create_folder(&spec.folder, spec.uid).unwrap();
         for error in [host.probe(&spec).unwrap_err(), start_error(&host, &spec)] {
             assert_eq!(error.kind, VmErrorKind::Host);
             assert!(error.text.contains(qemu) && error.text.contains(text), "{error}");
@@ -38,14 +38,14 @@ fn a_folder_that_the_vms_user_cannot_reach() {
     let site = Site::new();
     let host = site.host();
     let spec = site.spec("closed");
-    host.prepare(&spec.folder, spec.user).unwrap();
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     let parent = site.path("");
     fs::set_permissions(&parent, fs::Permissions::from_mode(0o700)).unwrap();
     let error = start_error(&host, &spec);
     assert_eq!(error.kind, VmErrorKind::Refused);
     let remedy = format!("chmod o+x {}", parent.display().to_string().trim_end_matches('/'));
     assert!(error.text.contains(&remedy), "{error}");
-    assert!(error.text.contains(&spec.user.to_string()), "{error}");
+    assert!(error.text.contains(&spec.uid.to_string()), "{error}");
     // Once permitted, the VM starts without being prepared again.
     fs::set_permissions(&parent, fs::Permissions::from_mode(0o755)).unwrap();
     let (vm, _notices) = site.start(&host, &spec);
@@ -71,11 +71,11 @@ fn a_qemu_that_exits_at_once_reports_the_reason() {
     let mut spec = site.obedient("short");
     let code = site.path("code.bin");
     fs::write(&code, [0; 1000]).unwrap();
-    host.prepare(&spec.folder, spec.user).unwrap();
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     let error = start_error(&host, &spec);
     assert_eq!(error.kind, VmErrorKind::Host);
     assert!(error.text.contains("status 1") && error.text.contains("invalid size"), "{error}");
-    assert!(host.running().unwrap().is_empty());
+    assert!(host.running_vms().unwrap().is_empty());
     for name in ["qmp.sock", "console.sock", "launched.json"] {
         assert!(!spec.folder.join(name).exists(), "{name}");
     }
@@ -119,9 +119,9 @@ fn users_of_the_host() {
     let site = Site::new();
     let host = site.host();
     for user in [0, 1, 65534] {
-        let spec = VmSpec { user, ..site.spec("user") };
+        let spec = VmSpec { uid: user, ..site.spec("user") };
         assert_eq!(host.probe(&spec).unwrap_err().kind, VmErrorKind::Refused, "{user}");
-        let error = host.prepare(&spec.folder, user).unwrap_err();
+        let error = host.create_folder(&spec.folder, user).unwrap_err();
         assert_eq!(error.kind, VmErrorKind::Refused, "{user}");
     }
 }
@@ -148,8 +148,8 @@ fn folders_that_are_none_of_a_vm() {
         Path::new("relative").to_owned(),
     ];
     for folder in &invalid {
-        let prepared = host.prepare(folder, spec.user).unwrap_err();
-        let removed = host.remove(folder).unwrap_err();
+        let prepared = host.create_folder(folder, spec.uid).unwrap_err();
+        let removed = host.remove_folder(folder).unwrap_err();
         let started = start_error(&host, &VmSpec { folder: folder.clone(), ..spec.clone() });
         for error in [prepared, removed, started] {
             assert_eq!(error.kind, VmErrorKind::Refused, "{folder:?}: {error}");
@@ -158,12 +158,12 @@ fn folders_that_are_none_of_a_vm() {
     assert!(other_folder.join("file").exists());
     // The folders were not prepared, were prepared for another user, or are writable by others.
     assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
-    host.prepare(&spec.folder, spec.user + 1_000_000).unwrap();
+    host.create_folder(&spec.folder, spec.uid + 1_000_000).unwrap();
     assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
-    host.prepare(&spec.folder, spec.user).unwrap();
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     fs::set_permissions(&spec.folder, fs::Permissions::from_mode(0o2770)).unwrap();
     assert_eq!(start_error(&host, &spec).kind, VmErrorKind::Refused);
-    host.prepare(&spec.folder, spec.user).unwrap();
+    host.create_folder(&spec.folder, spec.uid).unwrap();
     let (vm, _notices) = site.start(&host, &spec);
     host.kill(&vm.identity()).unwrap();
 }
@@ -185,7 +185,7 @@ fn names_that_would_break_out() {
 fn stranger() {
     let socket = std::env::var_os("SUIMON_TEST_SOCKET").unwrap();
     let host = QemuHost::connect(Path::new(&socket), std::sync::Arc::new(|| Ok(()))).unwrap();
-    let error = host.running().unwrap_err();
+    let error = host.running_vms().unwrap_err();
     assert!(error.kind == VmErrorKind::Refused && error.text.contains("3999999"), "{error}");
 }
 

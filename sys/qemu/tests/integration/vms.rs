@@ -22,7 +22,7 @@ fn read_until(console: &mut UnixStream, end: &str) -> String {
 }
 
 fn console(vm: &dyn Vm) -> UnixStream {
-    UnixStream::from(vm.console().unwrap())
+    UnixStream::from(vm.open_console().unwrap())
 }
 
 #[test]
@@ -40,10 +40,10 @@ fn a_vm_runs_pauses_and_ends_on_command() {
     assert!(facts.qemu_version.split('.').count() == 3, "{facts:?}");
 
     vm.execute(&VmCommand::Pause).unwrap();
-    assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::State(VmRunState::Paused));
+    assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::StateChanged(VmRunState::Paused));
     assert_eq!(vm.status().state, VmRunState::Paused);
     vm.execute(&VmCommand::Resume).unwrap();
-    assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::State(VmRunState::Running));
+    assert_eq!(notices.next(&[VmNotice::Reset]), VmNotice::StateChanged(VmRunState::Running));
     vm.execute(&VmCommand::Reset).unwrap();
     assert_eq!(notices.next(&[]), VmNotice::Reset);
     // A guest without an operating system ignores the power button.
@@ -58,7 +58,7 @@ fn a_vm_runs_pauses_and_ends_on_command() {
     // The launcher may not have detected the end yet.
     let result = host.kill(&vm.identity());
     assert!(result.is_ok() || result.unwrap_err().kind == VmErrorKind::NotRunning);
-    host.remove(&spec.folder).unwrap();
+    host.remove_folder(&spec.folder).unwrap();
     assert!(!spec.folder.exists());
 }
 
@@ -68,8 +68,8 @@ fn a_vms_process_has_no_rights() {
     let host = site.host();
     let spec = site.obedient("bound");
     let (vm, _notices) = site.start(&host, &spec);
-    let process = vm.identity().process;
-    let user = spec.user.to_string();
+    let process = vm.identity().pid;
+    let user = spec.uid.to_string();
     for name in ["Uid", "Gid"] {
         let numbers = status_line(process, name);
         assert!(numbers.split_whitespace().all(|number| number == user), "{name}: {numbers}");
@@ -85,12 +85,12 @@ fn a_vms_process_has_no_rights() {
     // owned by its user.
     assert_eq!(mode(&spec.folder), 0o2750);
     let folder = fs::metadata(&spec.folder).unwrap();
-    assert_eq!((folder.uid(), folder.gid()), (0, spec.user));
+    assert_eq!((folder.uid(), folder.gid()), (0, spec.uid));
     for entry in fs::read_dir(&spec.folder).unwrap() {
         let entry = entry.unwrap();
         let owner = entry.metadata().unwrap().uid();
         let is_its_own = entry.file_name() == "uefi-variables.bin";
-        assert_eq!(owner, if is_its_own { spec.user } else { 0 }, "{entry:?}");
+        assert_eq!(owner, if is_its_own { spec.uid } else { 0 }, "{entry:?}");
         assert_eq!(mode(&entry.path()) & 0o007, 0, "{entry:?}");
     }
     let session = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
@@ -108,27 +108,27 @@ fn a_guest_uses_its_console_panics_resets_and_powers_off() {
     // The log contains output from before the connection.
     line.write_all(b"x").unwrap();
     assert!(read_until(&mut line, "x").ends_with('x'));
-    assert_eq!(vm.console().unwrap_err().kind, VmErrorKind::Refused);
+    assert_eq!(vm.open_console().unwrap_err().kind, VmErrorKind::Refused);
 
     line.write_all(b"r").unwrap();
     assert_eq!(notices.next(&[]), VmNotice::Reset);
     assert!(read_until(&mut line, firmware::WORD).ends_with(firmware::WORD));
 
     line.write_all(b"p").unwrap();
-    assert_eq!(notices.next(&[]), VmNotice::State(VmRunState::Panicked));
+    assert_eq!(notices.next(&[]), VmNotice::StateChanged(VmRunState::Panicked));
     assert_eq!(vm.status().state, VmRunState::Panicked);
     vm.execute(&VmCommand::Reset).unwrap();
-    notices.wait(&VmNotice::State(VmRunState::Running));
+    notices.wait(&VmNotice::StateChanged(VmRunState::Running));
     read_until(&mut line, firmware::WORD);
     drop(line);
 
     // Another client may connect to the console now.
-    let mut line = support::wait_until("console", || vm.console().ok().map(UnixStream::from));
+    let mut line = support::wait_until("console", || vm.open_console().ok().map(UnixStream::from));
     line.write_all(b"o").unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(is_orderly, "{reason}");
     assert_eq!(reason, "the guest has shut down");
-    assert!(!is_running(vm.identity().process));
+    assert!(!is_running(vm.identity().pid));
     let log = fs::read_to_string(spec.folder.join("console.log")).unwrap();
     assert!(log.starts_with(firmware::WORD), "{log:?}");
     assert!(!spec.folder.join("qmp.sock").exists());
@@ -147,7 +147,7 @@ fn a_killed_vm_reports_the_signal() {
     let (is_orderly, reason) = notices.wait_end();
     assert!(!is_orderly);
     assert!(reason.contains("signal 9"), "{reason}");
-    assert!(!is_running(vm.identity().process));
+    assert!(!is_running(vm.identity().pid));
     host.kill(&vm.identity()).unwrap();
     assert_eq!(vm.execute(&VmCommand::Resume).unwrap_err().kind, VmErrorKind::NotRunning);
 }
@@ -163,22 +163,22 @@ fn another_daemon_finds_a_vm_again() {
     drop((vm, host));
     let ends = |notice: &VmNotice| matches!(notice, VmNotice::Ended { .. });
     assert!(!notices.so_far().iter().any(ends), "the VM has ended after its handle was dropped");
-    assert!(is_running(identity.process));
+    assert!(is_running(identity.pid));
 
     let host = site.host();
-    assert_eq!(host.running().unwrap(), std::slice::from_ref(&identity));
+    assert_eq!(host.running_vms().unwrap(), std::slice::from_ref(&identity));
     let (observer, notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
     assert_eq!(vm.identity(), identity);
     assert_eq!(vm.status().state, VmRunState::Paused);
     vm.execute(&VmCommand::Resume).unwrap();
-    assert_eq!(notices.next(&[]), VmNotice::State(VmRunState::Running));
+    assert_eq!(notices.next(&[]), VmNotice::StateChanged(VmRunState::Running));
     let (observer, _) = Notices::new();
     assert_eq!(host.start(&spec, observer).err().unwrap().kind, VmErrorKind::AlreadyRunning);
-    assert_eq!(host.remove(&spec.folder).unwrap_err().kind, VmErrorKind::AlreadyRunning);
+    assert_eq!(host.remove_folder(&spec.folder).unwrap_err().kind, VmErrorKind::AlreadyRunning);
 
     let mut other = identity.clone();
-    other.started += 1;
+    other.started_ticks += 1;
     let (observer, _) = Notices::new();
     assert_eq!(host.adopt(&other, observer).err().unwrap().kind, VmErrorKind::NotRunning);
     host.kill(&vm.identity()).unwrap();
@@ -197,22 +197,22 @@ fn a_vm_outlives_its_launcher() {
     site.kill_launcher();
     // Functions without use of the launcher continue to work.
     vm.execute(&VmCommand::Pause).unwrap();
-    notices.wait(&VmNotice::State(VmRunState::Paused));
+    notices.wait(&VmNotice::StateChanged(VmRunState::Paused));
     assert_eq!(host.kill(&vm.identity()).unwrap_err().kind, VmErrorKind::Host);
-    assert!(is_running(identity.process));
+    assert!(is_running(identity.pid));
     drop((vm, host));
 
     site.start_launcher(None);
     let host = site.host();
-    assert_eq!(host.running().unwrap(), std::slice::from_ref(&identity));
+    assert_eq!(host.running_vms().unwrap(), std::slice::from_ref(&identity));
     let (observer, notices) = Notices::new();
     let vm = host.adopt(&identity, observer).unwrap();
     vm.execute(&VmCommand::Resume).unwrap();
     host.kill(&vm.identity()).unwrap();
     let (is_orderly, reason) = notices.wait_end();
     assert!(!is_orderly && reason.contains("earlier launcher"), "{reason}");
-    support::wait_until("end of the process", || (!is_running(identity.process)).then_some(()));
-    assert!(host.running().unwrap().is_empty());
+    support::wait_until("end of the process", || (!is_running(identity.pid)).then_some(()));
+    assert!(host.running_vms().unwrap().is_empty());
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn records_are_loaded_by_another_process_until_they_are_removed() {
     core::mem::forget(record);
     let redo = records.load("8-77").unwrap().unwrap();
     assert_eq!(redo.changes, changes(0..6));
-    assert_eq!(redo.opened, ImageIdentity { file_len: 3 << 20, ..OPENED });
+    assert_eq!(redo.identity_at_open, ImageIdentity { file_len: 3 << 20, ..OPENED });
     assert_ne!(redo.new_write_id, [0; 16]);
     // A repeated redo uses the same identity.
     assert_eq!(records.load("8-77").unwrap().unwrap().new_write_id, redo.new_write_id);
@@ -72,7 +72,7 @@ fn stale_files_are_removed_when_the_records_are_opened() {
     let reopened = FileRecords::open(&records.folder).unwrap();
     // A file that cannot be removed does not prevent the removal of others.
     fs::create_dir(records.folder.join("folder.new")).unwrap();
-    assert!(reopened.sweep().is_err());
+    assert!(reopened.remove_stale_records().is_err());
     fs::remove_dir(records.folder.join("folder.new")).unwrap();
     let names: Vec<_> =
         fs::read_dir(&reopened.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -136,13 +136,13 @@ fn a_damaged_entry_does_not_hide_those_behind_it() {
         records.load("a")
     };
     for entry in 2..8 {
-        let error = flipped(location(entry) as usize + 20).unwrap_err();
+        let error = flipped(entry_offset(entry) as usize + 20).unwrap_err();
         assert!(error.to_string().contains("damaged"), "{entry}: {error}");
     }
     // The last entry may have been in the middle of a write, and those before the first one are not
     // needed.
-    assert_eq!(flipped(location(8) as usize + 20).unwrap().unwrap().changes, changes(2..8));
-    assert_eq!(flipped(location(1) as usize + 20).unwrap().unwrap().changes, changes(2..9));
+    assert_eq!(flipped(entry_offset(8) as usize + 20).unwrap().unwrap().changes, changes(2..8));
+    assert_eq!(flipped(entry_offset(1) as usize + 20).unwrap().unwrap().changes, changes(2..9));
     for index in 64..80 {
         assert!(flipped(index).is_err(), "{index}");
     }
@@ -200,7 +200,7 @@ fn a_fifo_is_not_a_record_and_does_not_block() {
     let (_folder, records) = records();
     let fifo = records.path("a").unwrap();
     rustix::fs::mknodat(rustix::fs::CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    records.sweep().unwrap();
+    records.remove_stale_records().unwrap();
     assert!(records.load("a").is_err());
     drop(records.create("a", OPENED).unwrap());
     assert!(fs::metadata(&fifo).unwrap().is_file());
@@ -229,7 +229,7 @@ fn a_full_record_keeps_nothing_more_until_something_is_forgotten() {
     assert_eq!(records.load("a").unwrap().unwrap().changes, changes(10..space + 10));
     // The size is bounded.
     let file = records.path("a").unwrap();
-    assert_eq!(fs::metadata(file).unwrap().len(), location(space));
+    assert_eq!(fs::metadata(file).unwrap().len(), entry_offset(space));
 }
 
 #[test]

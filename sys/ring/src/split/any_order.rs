@@ -1,13 +1,13 @@
 //! Split virtqueue whose chains are returned in any order (virtio 1.3, section 2.7.8).
 
 use crate::fault::RingFault;
-use crate::head::Head;
+use crate::head::ChainHead;
 use crate::split::SplitQueue;
-use crate::virtqueue::{AnyOrder, PREFETCH_DISTANCE, TakenChain};
+use crate::virtqueue::{OutOfOrderVirtqueue, PREFETCH_DISTANCE, TakenChain};
 
-impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
+impl<const RECORDS: bool> OutOfOrderVirtqueue for SplitQueue<RECORDS> {
     #[inline(always)]
-    fn take(&mut self, head: Head) -> Result<TakenChain, RingFault> {
+    fn take(&mut self, head: ChainHead) -> Result<TakenChain, RingFault> {
         if !self.outstanding.mark_outstanding(head.index) {
             return Err(RingFault::HeadInUse { queue: self.side.queue, head: head.index });
         }
@@ -19,7 +19,7 @@ impl<const RECORDS: bool> AnyOrder for SplitQueue<RECORDS> {
         self.next_avail = self.next_avail.wrapping_add(1);
         self.ahead.taken += 1;
         self.prefetch_buffer(self.ahead.taken + PREFETCH_DISTANCE - 1);
-        Ok(TakenChain { index: head.index, descriptors: 0, entries: None })
+        Ok(TakenChain { index: head.index, descriptor_count: 0, entries: None })
     }
 
     #[inline(always)]

@@ -100,10 +100,10 @@ fn finish_transmit(
     let mut ring = TxRing::with_tracking(memory.clone(), setup, records(&region)).unwrap();
     assert_eq!(receive_all(&mut ring, batch), sent[returned..]);
     assert_eq!(driver.reap(features).len(), sent.len() - returned);
-    assert!(region.queue(1).unwrap().was_abandoned());
+    assert!(region.queue(1).unwrap().was_in_use_at_crash());
     let state = ring.state();
     drop(ring);
-    assert!(!region.queue(1).unwrap().was_abandoned(), "the part is not empty after the drop");
+    assert!(!region.queue(1).unwrap().was_in_use_at_crash(), "the part is not empty after the drop");
     // The front-end determines the position again.
     let setup =
         RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };
@@ -118,7 +118,7 @@ fn finish_transmit(
 
 fn frame(bytes: &[u8]) -> Frame {
     let mut frame = Frame::new(0);
-    frame.fill(bytes);
+    frame.set_bytes(bytes);
     frame
 }
 

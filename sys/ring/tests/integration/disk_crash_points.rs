@@ -135,9 +135,9 @@ fn finish(driver: &AnyDriver<'_>, remains: &Remains, features: u64, setup: &Ring
     }
     queue.flush().unwrap();
     assert_eq!(driver.reap_any_order().len(), remaining.len());
-    assert!(region.queue(1).unwrap().was_abandoned());
+    assert!(region.queue(1).unwrap().was_in_use_at_crash());
     drop(queue);
-    assert!(!region.queue(1).unwrap().was_abandoned(), "the part is not empty after the drop");
+    assert!(!region.queue(1).unwrap().was_in_use_at_crash(), "the part is not empty after the drop");
     // The front-end determines the position again.
     let setup =
         RingSetup { base: setup.features.base_from_vring(state.vring_base()), ..setup.clone() };
@@ -190,7 +190,7 @@ fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
         disk.carry_out(&mut *queue, 1);
         drop(queue);
         assert_eq!(driver.reap_any_order().len(), 1, "a completed request was not returned");
-        assert!(region.queue(1).unwrap().was_abandoned());
+        assert!(region.queue(1).unwrap().was_in_use_at_crash());
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();
         assert_eq!(receive_sectors(&mut disk, &mut *queue, 100), [0, 2, 3]);
@@ -199,7 +199,7 @@ fn requests_in_flight_when_a_ring_is_dropped_are_repeated() {
         }
         drop(queue);
         assert_eq!(driver.reap_any_order().len(), 3);
-        assert!(!region.queue(1).unwrap().was_abandoned());
+        assert!(!region.queue(1).unwrap().was_in_use_at_crash());
     }
 }
 
@@ -222,7 +222,7 @@ fn withdrawn_requests_are_received_again() {
         }
         let mut requests = Vec::new();
         assert_eq!(queue.receive(3, &mut requests).unwrap(), 3);
-        assert!(queue.reclaim(requests[2]) && queue.reclaim(requests[0]));
+        assert!(queue.requeue(requests[2]) && queue.requeue(requests[0]));
         assert_eq!(queue.arm(), ArmResult::Pending);
         let mut repeated = Vec::new();
         assert_eq!(queue.receive(1, &mut repeated).unwrap(), 1);
@@ -232,7 +232,7 @@ fn withdrawn_requests_are_received_again() {
         assert_eq!(sectors, [2, 0, 3]);
         assert_eq!(repeated[..2], [requests[2], requests[0]]);
         // The next ring has all of them, in the order in which they were offered.
-        assert!(queue.reclaim(repeated[1]));
+        assert!(queue.requeue(repeated[1]));
         drop(queue);
         let mut disk = MemoryDisk::new(DISK_BYTES);
         let mut queue = open().into_queue();

@@ -15,7 +15,7 @@ use crate::rig::{Driver, GUEST_BASE, INDIRECT, NEXT, Vm, WRITE, call_line, count
 use proptest::prelude::*;
 use suimon_ports::{ArmResult, DiskOutcome, FaultKind};
 use suimon_ring::{
-    DISK_QUEUE_SIZE_MAX, DirtyLog, DiskRing, Inflight, InflightLayout, RingLog, RingSetup,
+    DISK_QUEUE_SIZE_MAX, DirtyLog, DiskRing, InflightRegion, InflightLayout, RingLog, RingSetup,
     RingTracking,
 };
 use vm_memory::{Bytes, GuestAddress};
@@ -261,7 +261,7 @@ fn a_region_for_smaller_or_other_rings_is_refused() {
     for (is_packed, queue_size) in [(true, 16), (false, 8)] {
         let setup = AnyDriver::new(&vm, 16, DISK_FEATURES).setup(DISK_FEATURES, &call);
         let (region, _fd) =
-            Inflight::create(InflightLayout { queues: 1, queue_size, is_packed }).unwrap();
+            InflightRegion::create(InflightLayout { queues: 1, queue_size, is_packed }).unwrap();
         let records = RingTracking { log: None, inflight: region.queue(0) };
         let fault = DiskRing::with_tracking(vm.map(), &setup, records, facts()).err().unwrap();
         assert!(fault.detail.contains("in-flight region"), "{fault}");

@@ -11,7 +11,7 @@ use crate::rig::{
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};
-use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, PortFault, TransmitResult};
+use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, QueueFault, TransmitResult};
 use suimon_ring::{
     DirtyLog, InterruptLine, OffloadMask, RingLog, RingSetup, RingTracking, RxRing, TxRing,
 };
@@ -34,7 +34,7 @@ fn rx(driver: &Driver<'_>, features: u64) -> RxRing {
 
 fn frame(len: usize) -> Frame {
     let mut frame = Frame::new(0);
-    frame.fill(&vec![0; len]);
+    frame.set_bytes(&vec![0; len]);
     frame
 }
 
@@ -178,7 +178,7 @@ fn an_invalid_header_affects_that_frame_only() {
     header[0] = 2;
     driver.add(&[72], false, false, &header).unwrap();
     assert_eq!(ring.receive(&mut batch).unwrap(), 2);
-    assert_eq!(ring.malformed(), 4);
+    assert_eq!(ring.malformed_frames(), 4);
     assert_eq!(batch.frames()[1].meta.checksum, suimon_frame::Checksum::Unknown);
     assert_eq!(driver.reap().len(), 6);
 }
@@ -234,7 +234,7 @@ fn rings_in_bad_places_are_refused() {
     let error = |change: &dyn Fn(&mut RingSetup)| {
         let mut setup = valid.clone();
         change(&mut setup);
-        let PortFault { detail, .. } = TxRing::new(vm.map(), &setup).err().unwrap();
+        let QueueFault { detail, .. } = TxRing::new(vm.map(), &setup).err().unwrap();
         detail
     };
     for size in [0, 3, 65_536, u32::MAX] {

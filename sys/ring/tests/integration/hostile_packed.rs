@@ -13,7 +13,7 @@ use crate::rig::{
 use proptest::prelude::*;
 use suimon_frame::{FRAME_BYTES_MAX, Frame, FrameBatch, Offloads};
 use suimon_ports::{ArmResult, FaultKind, FrameSink, FrameSource, TransmitResult};
-use suimon_ring::{Inflight, InflightLayout, OffloadMask, RingSetup, RingTracking, RxRing, TxRing};
+use suimon_ring::{InflightRegion, InflightLayout, OffloadMask, RingSetup, RingTracking, RxRing, TxRing};
 use vm_memory::{Bytes, GuestAddress};
 
 const FEATURES: u64 = 1 << 32 | 1 << 28;
@@ -100,7 +100,7 @@ fn a_descriptor_offered_twice_is_not_taken_twice() {
         driver.store(index, AREA, 500, index, AVAIL | WRITE);
     }
     let mut frame = Frame::new(0);
-    frame.fill(&[0; 60]);
+    frame.set_bytes(&[0; 60]);
     for _ in 0..4 {
         assert_eq!(ring.transmit(&frame).unwrap(), TransmitResult::Accepted);
     }
@@ -145,7 +145,7 @@ fn layout_of(is_packed: bool) -> InflightLayout {
 const REGION_BYTES: usize = 32 + 16 * 32 + 32;
 
 fn region_of(bytes: &[u8], is_packed: bool) -> RingTracking {
-    let (region, fd) = Inflight::create(layout_of(is_packed)).unwrap();
+    let (region, fd) = InflightRegion::create(layout_of(is_packed)).unwrap();
     File::from(fd).write_all_at(bytes, 0).unwrap();
     RingTracking { log: None, inflight: region.queue(0) }
 }
@@ -159,7 +159,7 @@ fn regions_that_cannot_be_are_refused_by_name() {
         TxRing::with_tracking(vm.map(), setup, records).err().expect("a bad region").detail
     };
     assert!(refuse(&packed, region_of(&[], false)).contains("for the other ring format"));
-    let (small, _) = Inflight::create(InflightLayout { queue_size: 8, ..layout_of(true) }).unwrap();
+    let (small, _) = InflightRegion::create(InflightLayout { queue_size: 8, ..layout_of(true) }).unwrap();
     let small = RingTracking { log: None, inflight: small.queue(0) };
     assert!(refuse(&packed, small).contains("smaller ring"));
     assert!(refuse(&packed, region_of(&[0, 0, 0, 0, 0, 0, 0, 0, 2, 0], true)).contains("version"));
@@ -177,10 +177,10 @@ fn regions_that_cannot_be_are_refused_by_name() {
     let mut bytes = vec![0; 16 + 16 * 16];
     (bytes[8], bytes[16]) = (1, 1);
     assert!(refuse(&split, region_of(&bytes, false)).contains("more buffers are in flight"));
-    let error = Inflight::create(InflightLayout { queues: 0, ..layout_of(true) }).unwrap_err();
+    let error = InflightRegion::create(InflightLayout { queues: 0, ..layout_of(true) }).unwrap_err();
     assert!(error.to_string().contains("0 queues"), "{error}");
-    let (_, fd) = Inflight::create(layout_of(true)).unwrap();
-    let error = Inflight::map(fd.as_fd(), 0, 100, layout_of(true)).unwrap_err();
+    let (_, fd) = InflightRegion::create(layout_of(true)).unwrap();
+    let error = InflightRegion::map(fd.as_fd(), 0, 100, layout_of(true)).unwrap_err();
     assert!(error.to_string().contains("0x64"), "{error}");
     assert!(rustix::fs::ftruncate(&fd, 0).is_err(), "the region's length is sealed");
 }
@@ -291,7 +291,7 @@ fn heads_from_the_region_are_taken_once() {
         assert_eq!(driver.reap(), [Used { head, len: 0 }], "chain {chain}");
     }
     drop(ring);
-    assert!(!part.was_abandoned(), "nothing is in flight");
+    assert!(!part.was_in_use_at_crash(), "nothing is in flight");
 }
 
 proptest! {
@@ -323,7 +323,7 @@ proptest! {
             let mask = Arc::new(OffloadMask::new(Offloads::TCP));
             let Ok(mut ring) = RxRing::with_tracking(vm.map(), &setup, records, mask) else { return Ok(()) };
             let mut frame = Frame::new(0);
-            frame.fill(&[0; 60]);
+            frame.set_bytes(&[0; 60]);
             for _ in 0..40 {
                 if !matches!(ring.transmit(&frame), Ok(TransmitResult::Accepted)) { break; }
                 if ring.flush().is_err() { break; }

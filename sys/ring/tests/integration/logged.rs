@@ -81,7 +81,7 @@ fn features() -> impl Strategy<Value = u64> {
 
 fn frame(len: usize, byte: u8) -> Frame {
     let mut frame = Frame::new(0);
-    frame.fill(&vec![byte; len]);
+    frame.set_bytes(&vec![byte; len]);
     frame
 }
 

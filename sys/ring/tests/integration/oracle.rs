@@ -136,7 +136,7 @@ proptest! {
             is_first &= frames.is_empty();
             prop_assert_eq!(ring.state().next_avail(), driver.avail);
         }
-        prop_assert_eq!(ring.malformed(), 0);
+        prop_assert_eq!(ring.malformed_frames(), 0);
     }
 
     #[test]
@@ -167,7 +167,7 @@ proptest! {
             }
             let bytes = pattern(seed, len);
             let mut frame = Frame::new(seed);
-            frame.fill(&bytes);
+            frame.set_bytes(&bytes);
             let mut wire = bytes.clone();
             if tagged && len + 4 <= 65_600 {
                 frame.meta.tag = Some(VlanTag::for_vlan(VlanId::new(77).unwrap()));
@@ -240,7 +240,7 @@ fn offloads_travel_in_the_header() {
     assert!(!ring.offloads().tcp6_segmentation);
     let head = driver.add(&[2000], false, true, &[]).unwrap();
     let mut frame = Frame::new(0);
-    frame.fill(&pattern(1, 1000));
+    frame.set_bytes(&pattern(1, 1000));
     frame.meta.checksum = Checksum::Partial { start: 34, offset: 16 };
     frame.meta.gso = Some(Gso { kind: GsoKind::Tcp4, segment_bytes: 500, ecn: false });
     assert_eq!(ring.transmit(&frame).unwrap(), TransmitResult::Accepted);
@@ -254,7 +254,7 @@ fn offloads_travel_in_the_header() {
     for (offloads, flags) in [(Offloads::TCP, 2), (Offloads::NONE, 0)] {
         mask.set(offloads);
         let head = driver.add(&[2000], false, true, &[]).unwrap();
-        frame.fill(&pattern(2, 100));
+        frame.set_bytes(&pattern(2, 100));
         frame.meta.checksum = Checksum::Verified;
         assert_eq!(ring.transmit(&frame).unwrap(), TransmitResult::Accepted);
         ring.flush().unwrap();

@@ -114,7 +114,7 @@ proptest! {
             is_first &= sent.is_empty();
             prop_assert_eq!(ring.state().next_avail(), driver.base());
         }
-        prop_assert_eq!(ring.malformed(), 0);
+        prop_assert_eq!(ring.malformed_frames(), 0);
         let (any_position, number) = (u32::from(driver.base()), ring.state().vring_base());
         prop_assert_eq!(number, any_position | any_position << 16);
     }
@@ -143,7 +143,7 @@ proptest! {
             }
             let bytes = pattern(seed, len);
             let mut frame = Frame::new(seed);
-            frame.fill(&bytes);
+            frame.set_bytes(&bytes);
             if ring.transmit(&frame).unwrap() == TransmitResult::Accepted {
                 expected.push_back(bytes);
                 accepted += 1;

@@ -11,7 +11,7 @@ use crate::rig::{Driver, GUEST_BASE, Piece, Used, Vm, call_line};
 use rustix::fs::ftruncate;
 use suimon_frame::{Frame, FrameBatch, GSO_HEADER_BYTES_MAX, Offloads, VnetHeader};
 use suimon_ports::{FaultKind, FrameSink, FrameSource, TransmitResult};
-use suimon_ring::{Inflight, InflightLayout, OffloadMask, RingTracking, RxRing, TxRing};
+use suimon_ring::{InflightRegion, InflightLayout, OffloadMask, RingTracking, RxRing, TxRing};
 use virtio_bindings::virtio_config::VIRTIO_F_VERSION_1;
 use virtio_bindings::virtio_net::{
     VIRTIO_NET_F_CSUM, VIRTIO_NET_F_GUEST_CSUM, VIRTIO_NET_F_GUEST_TSO4, VIRTIO_NET_F_HOST_TSO4,
@@ -162,7 +162,7 @@ fn the_longest_headers_are_copied_at_once() {
         let mut ring = sender(&driver, &vm, SENDS | features);
         let mut batch = FrameBatch::new();
         driver.add(&cut(bytes.len(), &[bytes.len()]), false, &bytes).unwrap();
-        assert_eq!((ring.receive(&mut batch).unwrap(), ring.malformed()), (1, 0));
+        assert_eq!((ring.receive(&mut batch).unwrap(), ring.malformed_frames()), (1, 0));
         let frame = &batch.frames()[0];
         assert!(frame.has_tail() && frame.meta.gso.is_some());
         assert_eq!(frame.meta.tag.is_some(), !tag.is_empty());
@@ -204,7 +204,7 @@ fn large_frames_arrive_complete_and_their_chains_are_returned_at_the_release() {
                     assert!(frame[..] == bytes[HEADER..], "round {round}, form {form:#x}");
                 }
             }
-            assert_eq!(tx.malformed(), 0);
+            assert_eq!(tx.malformed_frames(), 0);
         }
     }
 }
@@ -244,7 +244,7 @@ fn chains_of_frames_without_tails_are_returned_at_once() {
                 assert!(batch.frames().iter().all(|frame| frame.bytes() == &bytes[HEADER..]));
             }
         }
-        assert_eq!(ring.malformed(), 2);
+        assert_eq!(ring.malformed_frames(), 2);
     }
 }
 
@@ -360,11 +360,11 @@ fn chains_are_in_flight_until_they_are_released() {
         let mut driver = AnyDriver::new(&vm, SIZE, form);
         let layout =
             InflightLayout { queues: 1, queue_size: SIZE, is_packed: form & RING_PACKED != 0 };
-        let (_, fd) = Inflight::create(layout).unwrap();
+        let (_, fd) = InflightRegion::create(layout).unwrap();
         let file = File::from(fd);
         let setup = driver.setup(SENDS | form, &call_line().0);
         let open = || {
-            let region = Inflight::map(file.as_fd(), 0, layout.bytes(), layout).unwrap();
+            let region = InflightRegion::map(file.as_fd(), 0, layout.bytes(), layout).unwrap();
             let records = RingTracking { log: None, inflight: region.queue(0) };
             TxRing::with_tracking(vm.map(), &setup, records).unwrap()
         };

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use suimon_frame::{Frame, FrameBatch};
 use suimon_ports::{
     DeviceErrorKind, DeviceNotice, FaultKind, FrameSink, FrameSource, PortDevice, PortDeviceSpec,
-    PortFault, PortObserver, QueueHost, StreamSpec, TransmitResult,
+    QueueFault, PortObserver, QueueHost, StreamNicSpec, TransmitResult,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
@@ -48,7 +48,7 @@ impl QueueHost for Rack {
 }
 
 impl Rack {
-    fn receive(&self) -> (usize, Option<PortFault>) {
+    fn receive(&self) -> (usize, Option<QueueFault>) {
         let id = QueueId { port: PortId(7), direction: Direction::Ingress, index: 0 };
         let mut sources = self.sources.lock().unwrap();
         let Some(source) = sources.get_mut(&id) else { return (0, None) };
@@ -67,7 +67,7 @@ impl Rack {
         let mut sinks = self.sinks.lock().unwrap();
         let sink = sinks.get_mut(&id).unwrap();
         let mut filled = Frame::new(0);
-        filled.fill(frame);
+        filled.set_bytes(frame);
         filled.validate_ingress_plain().unwrap();
         let result = sink.transmit(&filled).unwrap();
         sink.flush().unwrap();
@@ -89,7 +89,7 @@ struct Bench {
     nic: StreamNic,
     rack: Arc<Rack>,
     notices: Receiver<DeviceNotice>,
-    spec: StreamSpec,
+    spec: StreamNicSpec,
     _folder: tempfile::TempDir,
 }
 
@@ -97,7 +97,7 @@ impl Bench {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("n-old");
-        let spec = StreamSpec { socket, mac: None, mtu: 1500 };
+        let spec = StreamNicSpec { socket, mac: None, mtu: 1500 };
         StreamNic::probe(&spec).unwrap();
         let rack = Arc::new(Rack::default());
         let (sender, notices) = channel();
@@ -118,7 +118,7 @@ impl Bench {
     }
 
     /// Services the receive queue until it returns frames or a fault.
-    fn receive(&self) -> (usize, Option<PortFault>) {
+    fn receive(&self) -> (usize, Option<QueueFault>) {
         let deadline = Instant::now() + LIMIT;
         while Instant::now() < deadline {
             let received = self.rack.receive();
@@ -165,7 +165,7 @@ fn a_client_that_violates_the_protocol_is_disconnected_and_the_next_is_served() 
     hostile.write_all(&[0xff; 64]).unwrap();
     let fault = bench.receive().1.unwrap();
     assert_eq!(fault.kind, FaultKind::ProtocolViolation);
-    let DeviceNotice::Violation { detail } = bench.next_notice() else { panic!("no violation") };
+    let DeviceNotice::ProtocolViolation { detail } = bench.next_notice() else { panic!("no violation") };
     assert!(detail.contains("4294967295") && detail.contains("69632"), "{detail}");
     assert!(matches!(bench.next_notice(), DeviceNotice::LinkDown { .. }));
     assert_eq!(hostile.read(&mut [0; 1]).unwrap_or(0), 0, "its connection is closed");
@@ -216,15 +216,15 @@ fn its_owner_changes_and_closes_it() {
     let mut bench = Bench::new();
     let mut qemu = bench.connect();
     assert_eq!(bench.next_notice(), DeviceNotice::LinkUp);
-    let changed = StreamSpec { mtu: 9000, ..bench.spec.clone() };
-    assert!(bench.nic.change(&PortDeviceSpec::Stream(changed.clone())).unwrap());
+    let changed = StreamNicSpec { mtu: 9000, ..bench.spec.clone() };
+    assert!(bench.nic.apply_spec(&PortDeviceSpec::Stream(changed.clone())).unwrap());
     assert_eq!((bench.nic.status().mtu, bench.nic.status().link_up), (9000, true));
-    let too_large = StreamSpec { mtu: 9217, ..changed.clone() };
-    let error = bench.nic.change(&PortDeviceSpec::Stream(too_large)).unwrap_err();
+    let too_large = StreamNicSpec { mtu: 9217, ..changed.clone() };
+    let error = bench.nic.apply_spec(&PortDeviceSpec::Stream(too_large)).unwrap_err();
     assert_eq!((error.kind, error.field), (DeviceErrorKind::Unsupported, "mtu"));
-    let missing_folder = StreamSpec { socket: PathBuf::from("/nowhere/n-old"), ..changed };
+    let missing_folder = StreamNicSpec { socket: PathBuf::from("/nowhere/n-old"), ..changed };
     assert_eq!(StreamNic::probe(&missing_folder).unwrap_err().kind, DeviceErrorKind::Missing);
-    assert!(!bench.nic.change(&PortDeviceSpec::Stream(missing_folder)).unwrap());
+    assert!(!bench.nic.apply_spec(&PortDeviceSpec::Stream(missing_folder)).unwrap());
     let (socket, rack) = (bench.spec.socket.clone(), Arc::clone(&bench.rack));
     drop(bench.nic);
     assert_eq!(qemu.read(&mut [0; 1]).unwrap_or(0), 0, "the connection is closed");

@@ -17,10 +17,10 @@ pub(crate) enum Ring<'a> {
 }
 
 impl Ring<'_> {
-    pub(crate) fn slots(&self) -> usize {
+    pub(crate) fn slot_count(&self) -> usize {
         match self {
-            Self::Split(ring) => ring.slots(),
-            Self::Packed(ring) => ring.slots(),
+            Self::Split(ring) => ring.slot_count(),
+            Self::Packed(ring) => ring.slot_count(),
         }
     }
 
@@ -81,7 +81,7 @@ impl Driver<'_> {
     }
 
     fn submit(&mut self, slot: u16) {
-        let request = self.requests.make(slot);
+        let request = self.requests.generate(slot);
         self.ring.add(slot, request);
     }
 

@@ -146,7 +146,7 @@ impl FrontEnd {
         Ok(answer[12..].to_vec())
     }
 
-    pub(crate) fn share(&mut self, memory: &Memory) -> Result<()> {
+    pub(crate) fn share_memory(&mut self, memory: &Memory) -> Result<()> {
         let table = [1, GUEST_BASE, memory.bytes(), USER_BASE, 0].map(u64::to_ne_bytes).concat();
         self.send(SET_MEM_TABLE, &table, &[memory.file().as_fd()])
     }

@@ -49,7 +49,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use driver::{Driver, Ring};
 use front_end::{EVENT_INDEX, FLUSH, FrontEnd, INDIRECT, PACKED, READ_ONLY, RingLayout, VERSION_1};
-use memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, Memory};
+use memory::{DESCRIPTORS_AT, DEVICE_AREA_AT, DRIVER_AREA_AT, ENTRIES, Memory};
 use packed::PackedRing;
 use requests::Requests;
 use rustix::event::{EventfdFlags, eventfd};
@@ -152,7 +152,7 @@ fn measure_at(socket: &Path, running: Option<&Running>, parameters: &Parameters)
         let has_event_index = disk.features & EVENT_INDEX != 0;
         Ring::Split(SplitRing::new(&slice, &requests, (is_indirect, has_event_index))?)
     };
-    let slots = ring.slots();
+    let slots = ring.slot_count();
     ensure!(
         usize::from(parameters.depth) <= slots,
         "without indirect descriptors {slots} requests fit into the ring; choose a smaller DEPTH"
@@ -168,13 +168,13 @@ fn measure_at(socket: &Path, running: Option<&Running>, parameters: &Parameters)
         depth: parameters.depth,
         kicks: 0,
     };
-    front_end.share(&memory)?;
+    front_end.share_memory(&memory)?;
     let layout = RingLayout {
         entries: ENTRIES,
-        base: if parameters.is_packed { packed::BASE } else { 0 },
-        descriptors: DESCRIPTORS,
-        driver: DRIVER,
-        device: DEVICE,
+        base: if parameters.is_packed { packed::INITIAL_POSITION } else { 0 },
+        descriptors: DESCRIPTORS_AT,
+        driver: DRIVER_AREA_AT,
+        device: DEVICE_AREA_AT,
     };
     front_end.start(layout, driver.kick.as_fd(), driver.call.as_fd())?;
     driver.fill()?;
@@ -196,13 +196,13 @@ fn measure_at(socket: &Path, running: Option<&Running>, parameters: &Parameters)
 /// the number of completed requests.
 fn run(driver: &mut Driver<'_>, parameters: &Parameters, time: Duration) -> Result<u64> {
     // A sleeping driver checks the clock on each turn, a polling one every 256 turns.
-    let polls = if parameters.is_waiting { 1 } else { 256 };
+    let polls = if parameters.uses_interrupts { 1 } else { 256 };
     let deadline = Instant::now() + time;
     let (mut count, mut last) = (0, Instant::now());
     while Instant::now() < deadline || count == 0 {
         for _ in 0..polls {
             match driver.poll()? {
-                0 if parameters.is_waiting => driver.wait()?,
+                0 if parameters.uses_interrupts => driver.wait()?,
                 0 => std::hint::spin_loop(),
                 completed => {
                     count += completed;

@@ -16,22 +16,22 @@ pub(crate) const USER_BASE: u64 = 0x7f00_0000_0000;
 /// Entries of the ring, and maximum number of requests in flight.
 pub(crate) const ENTRIES: u16 = 256;
 /// Maximum number of descriptors of a request: header, segments and status.
-pub(crate) const PIECES_MAX: u64 = 64;
+pub(crate) const REQUEST_DESCRIPTORS_MAX: u64 = 64;
 
 /// Offset of the descriptor table in the shared memory.
-pub(crate) const DESCRIPTORS: u64 = 0;
+pub(crate) const DESCRIPTORS_AT: u64 = 0;
 /// Offset of the driver area (available ring).
-pub(crate) const DRIVER: u64 = 0x2000;
+pub(crate) const DRIVER_AREA_AT: u64 = 0x2000;
 /// Offset of the device area (used ring).
-pub(crate) const DEVICE: u64 = 0x3000;
+pub(crate) const DEVICE_AREA_AT: u64 = 0x3000;
 /// Offset of the indirect descriptor tables, one for each request.
-pub(crate) const TABLES: u64 = 0x1_0000;
-pub(crate) const TABLE_BYTES: u64 = PIECES_MAX * 16;
+pub(crate) const TABLES_AT: u64 = 0x1_0000;
+pub(crate) const TABLE_BYTES: u64 = REQUEST_DESCRIPTORS_MAX * 16;
 /// Offset of the request headers. The status of a request is in the same cache line, as in drivers.
-pub(crate) const REQUESTS: u64 = TABLES + ENTRIES as u64 * TABLE_BYTES;
+pub(crate) const REQUESTS_AT: u64 = TABLES_AT + ENTRIES as u64 * TABLE_BYTES;
 pub(crate) const REQUEST_BYTES: u64 = 128;
 pub(crate) const STATUS_AT: u64 = 16;
-pub(crate) const BUFFERS: u64 = 0x10_0000;
+pub(crate) const BUFFERS_AT: u64 = 0x10_0000;
 
 /// Shared memory, backed by a memfd.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Memory {
 impl Memory {
     /// Allocates memory with a payload buffer of `block` bytes for each request.
     pub(crate) fn new(block: u64) -> Result<Self> {
-        let bytes = block.checked_mul(ENTRIES.into()).and_then(|total| total.checked_add(BUFFERS));
+        let bytes = block.checked_mul(ENTRIES.into()).and_then(|total| total.checked_add(BUFFERS_AT));
         let bytes = bytes.context("requests are too long")?.next_multiple_of(4096);
         let file = File::from(memfd_create("disk_speed", MemfdFlags::CLOEXEC)?);
         ftruncate(&file, bytes).with_context(|| format!("there are no {bytes} bytes of memory"))?;

@@ -6,9 +6,9 @@ use anyhow::Result;
 use virtio_bindings::virtio_ring::VRING_DESC_F_INDIRECT;
 use vm_memory::{VolatileMemory, VolatileSlice};
 
-use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES};
-use crate::requests::{Piece, PieceKind, Requests, SlotRequest, index};
-use crate::split::{describe, flags_of, set_segment_flags};
+use crate::memory::{DESCRIPTORS_AT, DEVICE_AREA_AT, DRIVER_AREA_AT, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES_AT};
+use crate::requests::{RequestBuffer, RequestBufferKind, Requests, SlotRequest, to_usize};
+use crate::split::{write_descriptor, flags_of, set_segment_flags};
 
 const AVAILABLE: u16 = 1 << 7;
 const USED: u16 = 1 << 15;
@@ -21,7 +21,7 @@ const EVENT_DESCRIPTOR: u16 = 2;
 
 /// Initial position of a ring: first descriptor, both wrap counters set (vhost-user,
 /// `VHOST_USER_SET_VRING_BASE`).
-pub(crate) const BASE: u32 = 0x8000_8000;
+pub(crate) const INITIAL_POSITION: u32 = 0x8000_8000;
 
 /// Fields of one descriptor of the ring.
 struct Place<'a> {
@@ -56,7 +56,7 @@ pub(crate) struct PackedRing<'a> {
     places: Vec<Place<'a>>,
     /// Descriptors that submit the request of each slot: one for its indirect table, or one per
     /// segment, header and status.
-    chains: Vec<Vec<Piece>>,
+    chains: Vec<Vec<RequestBuffer>>,
     /// Flags of the segment descriptors in the indirect tables, by slot.
     segment_flags: Vec<Vec<&'a AtomicU16>>,
     is_indirect: bool,
@@ -77,7 +77,7 @@ impl<'a> PackedRing<'a> {
         is_indirect: bool,
     ) -> Result<Self> {
         let descriptor_at = |entry: u16| -> Result<Place<'a>> {
-            let offset = index(DESCRIPTORS + u64::from(entry) * 16);
+            let offset = to_usize(DESCRIPTORS_AT + u64::from(entry) * 16);
             Ok(Place {
                 address: slice.get_atomic_ref(offset)?,
                 bytes: slice.get_atomic_ref(offset + 8)?,
@@ -85,40 +85,40 @@ impl<'a> PackedRing<'a> {
                 flags: slice.get_atomic_ref(offset + 14)?,
             })
         };
-        let length = requests.pieces(0).len();
+        let length = requests.buffers(0).len();
         let slots = if is_indirect { ENTRIES } else { ENTRIES / u16::try_from(length)? };
         let (mut chains, mut segment_flags) = (Vec::new(), Vec::new());
         for slot in 0..slots {
-            let pieces = requests.pieces(slot);
+            let pieces = requests.buffers(slot);
             let mut of_slot = Vec::new();
             if is_indirect {
-                let table = TABLES + u64::from(slot) * TABLE_BYTES;
+                let table = TABLES_AT + u64::from(slot) * TABLE_BYTES;
                 for (piece, number) in pieces.iter().zip(0_u64..) {
                     let offset = table + number * 16;
                     // In an indirect table, all flags except WRITE are ignored (section 2.8.8).
                     let flags = [0, flags_of(piece, true)];
-                    describe(slice, offset, (piece.address, piece.bytes), flags)?;
-                    if piece.kind == PieceKind::Segment {
-                        of_slot.push(slice.get_atomic_ref(index(offset + 14))?);
+                    write_descriptor(slice, offset, (piece.address, piece.bytes), flags)?;
+                    if piece.kind == RequestBufferKind::Segment {
+                        of_slot.push(slice.get_atomic_ref(to_usize(offset + 14))?);
                     }
                 }
                 let bytes = u32::try_from(length * 16)?;
-                let table = Piece { address: GUEST_BASE + table, bytes, kind: PieceKind::Header };
+                let table = RequestBuffer { address: GUEST_BASE + table, bytes, kind: RequestBufferKind::Header };
                 chains.push(vec![table]);
             } else {
                 chains.push(pieces);
             }
             segment_flags.push(of_slot);
         }
-        let word = |offset: u64| slice.get_atomic_ref::<AtomicU16>(index(offset));
+        let word = |offset: u64| slice.get_atomic_ref::<AtomicU16>(to_usize(offset));
         Ok(Self {
             places: (0..ENTRIES).map(descriptor_at).collect::<Result<_>>()?,
             chains,
             segment_flags,
             is_indirect,
-            driver_flags: word(DRIVER + 2)?,
-            device_event: word(DEVICE)?,
-            device_flags: word(DEVICE + 2)?,
+            driver_flags: word(DRIVER_AREA_AT + 2)?,
+            device_event: word(DEVICE_AREA_AT)?,
+            device_flags: word(DEVICE_AREA_AT + 2)?,
             next: Position::FIRST,
             seen: Position::FIRST,
             added: 0,
@@ -126,12 +126,12 @@ impl<'a> PackedRing<'a> {
     }
 
     /// Returns the number of requests that can be in flight.
-    pub(crate) fn slots(&self) -> usize {
+    pub(crate) fn slot_count(&self) -> usize {
         self.chains.len()
     }
 
     pub(crate) fn add(&mut self, slot: u16, request: SlotRequest) {
-        if !request.is_laid_out {
+        if !request.has_final_flags {
             set_segment_flags(&self.segment_flags[usize::from(slot)], request);
         }
         let chain = &self.chains[usize::from(slot)];

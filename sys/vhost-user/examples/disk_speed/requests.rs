@@ -8,7 +8,7 @@ use virtio_bindings::virtio_blk::{VIRTIO_BLK_T_IN, VIRTIO_BLK_T_OUT};
 use vm_memory::{VolatileMemory, VolatileSlice};
 
 use crate::front_end::Disk;
-use crate::memory::{BUFFERS, ENTRIES, GUEST_BASE, PIECES_MAX, REQUEST_BYTES, REQUESTS, STATUS_AT};
+use crate::memory::{BUFFERS_AT, ENTRIES, GUEST_BASE, REQUEST_DESCRIPTORS_MAX, REQUEST_BYTES, REQUESTS_AT, STATUS_AT};
 
 /// Parameters of the generated load.
 #[derive(Clone, Copy, Debug)]
@@ -26,14 +26,14 @@ pub(crate) struct Load {
 /// Part of a request's memory, described by one descriptor: guest address, length in bytes, and
 /// kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct RequestBuffer {
     pub(crate) address: u64,
     pub(crate) bytes: u32,
-    pub(crate) kind: PieceKind,
+    pub(crate) kind: RequestBufferKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PieceKind {
+pub(crate) enum RequestBufferKind {
     Header,
     /// Payload; device-writable if the request reads.
     Segment,
@@ -46,7 +46,7 @@ pub(crate) struct SlotRequest {
     pub(crate) is_read: bool,
     /// True if the request is a read of a load without writes, so that the flags of its descriptors
     /// need no change.
-    pub(crate) is_laid_out: bool,
+    pub(crate) has_final_flags: bool,
 }
 
 /// Requests of all slots.
@@ -79,14 +79,14 @@ impl<'a> Requests<'a> {
         let segment_bytes = load.bytes.min(disk.size_max / 512 * 512);
         ensure!(segment_bytes > 0, "the back-end takes segments of {} bytes only", disk.size_max);
         let segments = load.bytes.div_ceil(segment_bytes);
-        let max = disk.seg_max.min(PIECES_MAX - 2);
+        let max = disk.seg_max.min(REQUEST_DESCRIPTORS_MAX - 2);
         ensure!(
             segments <= max,
             "a request of {} bytes has {segments} segments of {segment_bytes} bytes, more than {max}; \
              choose a smaller --block-kib",
             load.bytes
         );
-        let request_offset = |slot: u16| index(REQUESTS + u64::from(slot) * REQUEST_BYTES);
+        let request_offset = |slot: u16| to_usize(REQUESTS_AT + u64::from(slot) * REQUEST_BYTES);
         let slots = || 0..ENTRIES;
         Ok(Self {
             load,
@@ -98,7 +98,7 @@ impl<'a> Requests<'a> {
                 .map(|slot| slice.get_atomic_ref(request_offset(slot) + 8))
                 .collect::<Result<_, _>>()?,
             statuses: slots()
-                .map(|slot| slice.get_atomic_ref(request_offset(slot) + index(STATUS_AT)))
+                .map(|slot| slice.get_atomic_ref(request_offset(slot) + to_usize(STATUS_AT)))
                 .collect::<Result<_, _>>()?,
             made: 0,
             state: 0x2545_f491_4f6c_dd1d,
@@ -106,21 +106,21 @@ impl<'a> Requests<'a> {
     }
 
     /// Returns the memory of the request in a slot, one element per descriptor, in order.
-    pub(crate) fn pieces(&self, slot: u16) -> Vec<Piece> {
-        let request = GUEST_BASE + REQUESTS + u64::from(slot) * REQUEST_BYTES;
+    pub(crate) fn buffers(&self, slot: u16) -> Vec<RequestBuffer> {
+        let request = GUEST_BASE + REQUESTS_AT + u64::from(slot) * REQUEST_BYTES;
         let new_piece = |address, bytes: u64, kind| {
             // Pieces are at most `size_max` bytes, which is a 32-bit field, or a whole request.
-            Piece { address, bytes: u32::try_from(bytes).unwrap_or(u32::MAX), kind }
+            RequestBuffer { address, bytes: u32::try_from(bytes).unwrap_or(u32::MAX), kind }
         };
-        let mut pieces = vec![new_piece(request, 16, PieceKind::Header)];
+        let mut pieces = vec![new_piece(request, 16, RequestBufferKind::Header)];
         let mut offset = 0;
         while offset < self.load.bytes {
             let bytes = self.segment_bytes.min(self.load.bytes - offset);
-            let address = GUEST_BASE + BUFFERS + u64::from(slot) * self.load.bytes + offset;
-            pieces.push(new_piece(address, bytes, PieceKind::Segment));
+            let address = GUEST_BASE + BUFFERS_AT + u64::from(slot) * self.load.bytes + offset;
+            pieces.push(new_piece(address, bytes, RequestBufferKind::Segment));
             offset += bytes;
         }
-        pieces.push(new_piece(request + STATUS_AT, 1, PieceKind::Status));
+        pieces.push(new_piece(request + STATUS_AT, 1, RequestBufferKind::Status));
         pieces
     }
 
@@ -133,7 +133,7 @@ impl<'a> Requests<'a> {
     }
 
     /// Writes the next generated request into a slot.
-    pub(crate) fn make(&mut self, slot: u16) -> SlotRequest {
+    pub(crate) fn generate(&mut self, slot: u16) -> SlotRequest {
         let Load { bytes, read_percent, is_random, disk_bytes } = self.load;
         let number = if is_random { self.throw() } else { self.made };
         let block = number % (disk_bytes / bytes);
@@ -146,7 +146,7 @@ impl<'a> Requests<'a> {
             self.kinds[index].store(kind.to_le(), Ordering::Relaxed);
         }
         self.made += 1;
-        SlotRequest { is_read, is_laid_out }
+        SlotRequest { is_read, has_final_flags: is_laid_out }
     }
 
     /// Checks the status of a completed request.
@@ -167,6 +167,6 @@ impl<'a> Requests<'a> {
 }
 
 /// Converts an offset in the shared memory from `u64` to `usize`.
-pub(crate) fn index(offset: u64) -> usize {
+pub(crate) fn to_usize(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -6,15 +6,15 @@ use anyhow::Result;
 use virtio_bindings::virtio_ring::{VRING_DESC_F_INDIRECT, VRING_DESC_F_NEXT, VRING_DESC_F_WRITE};
 use vm_memory::{Bytes, VolatileMemory, VolatileSlice};
 
-use crate::memory::{DESCRIPTORS, DEVICE, DRIVER, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES};
-use crate::requests::{Piece, PieceKind, Requests, SlotRequest, index};
+use crate::memory::{DESCRIPTORS_AT, DEVICE_AREA_AT, DRIVER_AREA_AT, ENTRIES, GUEST_BASE, TABLE_BYTES, TABLES_AT};
+use crate::requests::{RequestBuffer, RequestBufferKind, Requests, SlotRequest, to_usize};
 
 const NO_INTERRUPT: u16 = 1;
 const NO_NOTIFY: u16 = 1;
 
 /// Writes a descriptor. The last two fields are flags and next (section 2.7.5), or id and flags
 /// (section 2.8.13).
-pub(crate) fn describe(
+pub(crate) fn write_descriptor(
     slice: &VolatileSlice<'_>,
     offset: u64,
     (address, bytes): (u64, u32),
@@ -24,24 +24,24 @@ pub(crate) fn describe(
         | u128::from(bytes) << 64
         | u128::from(third) << 96
         | u128::from(fourth) << 112;
-    Ok(slice.write_slice(&word.to_le_bytes(), index(offset))?)
+    Ok(slice.write_slice(&word.to_le_bytes(), to_usize(offset))?)
 }
 
 /// Returns the descriptor flags (section 2.7.5) of a part of a request. Segments of reads are
 /// device-writable.
-pub(crate) fn flags_of(piece: &Piece, is_read: bool) -> u16 {
+pub(crate) fn flags_of(piece: &RequestBuffer, is_read: bool) -> u16 {
     match piece.kind {
-        PieceKind::Header => VRING_DESC_F_NEXT as u16,
-        PieceKind::Segment if is_read => (VRING_DESC_F_NEXT | VRING_DESC_F_WRITE) as u16,
-        PieceKind::Segment => VRING_DESC_F_NEXT as u16,
-        PieceKind::Status => VRING_DESC_F_WRITE as u16,
+        RequestBufferKind::Header => VRING_DESC_F_NEXT as u16,
+        RequestBufferKind::Segment if is_read => (VRING_DESC_F_NEXT | VRING_DESC_F_WRITE) as u16,
+        RequestBufferKind::Segment => VRING_DESC_F_NEXT as u16,
+        RequestBufferKind::Status => VRING_DESC_F_WRITE as u16,
     }
 }
 
 /// Sets the flags of a request's segment descriptors: device-writable for a read, device-readable
 /// for a write.
 pub(crate) fn set_segment_flags(segment_flags: &[&AtomicU16], request: SlotRequest) {
-    let segment = Piece { address: 0, bytes: 0, kind: PieceKind::Segment };
+    let segment = RequestBuffer { address: 0, bytes: 0, kind: RequestBufferKind::Segment };
     let flags = flags_of(&segment, request.is_read).to_le();
     segment_flags.iter().for_each(|cell| cell.store(flags, Ordering::Relaxed));
 }
@@ -76,38 +76,38 @@ impl<'a> SplitRing<'a> {
         requests: &Requests<'_>,
         (is_indirect, has_event_index): (bool, bool),
     ) -> Result<Self> {
-        let word = |offset: u64| slice.get_atomic_ref::<AtomicU16>(index(offset));
+        let word = |offset: u64| slice.get_atomic_ref::<AtomicU16>(to_usize(offset));
         let entries = u64::from(ENTRIES);
-        let pieces = u16::try_from(requests.pieces(0).len())?;
+        let pieces = u16::try_from(requests.buffers(0).len())?;
         let step = if is_indirect { 1 } else { pieces };
         let mut heads = Vec::new();
         let mut segment_flags = Vec::new();
         for slot in 0..ENTRIES / step {
             let head = slot * step;
-            let table = TABLES + u64::from(slot) * TABLE_BYTES;
+            let table = TABLES_AT + u64::from(slot) * TABLE_BYTES;
             let (first, base) = if is_indirect {
                 let length = u32::from(pieces) * 16;
                 let flags = [VRING_DESC_F_INDIRECT as u16, 0];
-                let offset = DESCRIPTORS + u64::from(head) * 16;
-                describe(slice, offset, (GUEST_BASE + table, length), flags)?;
+                let offset = DESCRIPTORS_AT + u64::from(head) * 16;
+                write_descriptor(slice, offset, (GUEST_BASE + table, length), flags)?;
                 (0, table)
             } else {
-                (head, DESCRIPTORS + u64::from(head) * 16)
+                (head, DESCRIPTORS_AT + u64::from(head) * 16)
             };
             let mut of_slot = Vec::new();
-            for (piece, number) in requests.pieces(slot).iter().zip(0_u16..) {
+            for (piece, number) in requests.buffers(slot).iter().zip(0_u16..) {
                 let offset = base + u64::from(number) * 16;
                 let flags = [flags_of(piece, true), first + number + 1];
-                describe(slice, offset, (piece.address, piece.bytes), flags)?;
-                if piece.kind == PieceKind::Segment {
+                write_descriptor(slice, offset, (piece.address, piece.bytes), flags)?;
+                if piece.kind == RequestBufferKind::Segment {
                     of_slot.push(word(offset + 12)?);
                 }
             }
             heads.push(head);
             segment_flags.push(of_slot);
         }
-        let ring = |offset: u64, size: u64| move |entry: u64| index(offset + 4 + entry * size);
-        let (available, used) = (ring(DRIVER, 2), ring(DEVICE, 8));
+        let ring = |offset: u64, size: u64| move |entry: u64| to_usize(offset + 4 + entry * size);
+        let (available, used) = (ring(DRIVER_AREA_AT, 2), ring(DEVICE_AREA_AT, 8));
         Ok(Self {
             has_event_index,
             heads,
@@ -115,15 +115,15 @@ impl<'a> SplitRing<'a> {
             available: (0..entries)
                 .map(|entry| slice.get_atomic_ref(available(entry)))
                 .collect::<Result<_, _>>()?,
-            available_flags: word(DRIVER)?,
-            available_index: word(DRIVER + 2)?,
-            call_at: word(DRIVER + 4 + entries * 2)?,
+            available_flags: word(DRIVER_AREA_AT)?,
+            available_index: word(DRIVER_AREA_AT + 2)?,
+            call_at: word(DRIVER_AREA_AT + 4 + entries * 2)?,
             used: (0..entries)
                 .map(|entry| slice.get_atomic_ref(used(entry)))
                 .collect::<Result<_, _>>()?,
-            used_flags: word(DEVICE)?,
-            used_index: word(DEVICE + 2)?,
-            kick_at: word(DEVICE + 4 + entries * 8)?,
+            used_flags: word(DEVICE_AREA_AT)?,
+            used_index: word(DEVICE_AREA_AT + 2)?,
+            kick_at: word(DEVICE_AREA_AT + 4 + entries * 8)?,
             added: 0,
             seen: 0,
             step,
@@ -131,13 +131,13 @@ impl<'a> SplitRing<'a> {
     }
 
     /// Returns the number of requests that can be in flight.
-    pub(crate) fn slots(&self) -> usize {
+    pub(crate) fn slot_count(&self) -> usize {
         self.heads.len()
     }
 
     pub(crate) fn add(&mut self, slot: u16, request: SlotRequest) {
         let index = usize::from(slot);
-        if !request.is_laid_out {
+        if !request.has_final_flags {
             set_segment_flags(&self.segment_flags[index], request);
         }
         let position = usize::from(self.added % ENTRIES);

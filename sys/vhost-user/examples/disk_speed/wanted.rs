@@ -17,7 +17,7 @@ const USAGE: &str = "usage: disk_speed [--json] [--block-kib N] [--read-percent 
 pub(crate) struct Parameters {
     pub(crate) is_json: bool,
     /// Sleep until an interrupt instead of polling.
-    pub(crate) is_waiting: bool,
+    pub(crate) uses_interrupts: bool,
     pub(crate) is_packed: bool,
     /// Optional virtio features to negotiate if the back-end offers them.
     pub(crate) features: u64,
@@ -81,7 +81,7 @@ impl Parameters {
         }));
         ensure!(!peers.is_empty(), "no back-end was given; {USAGE}");
         let parameters =
-            Self { is_json, is_waiting, is_packed, features, load, rounds, time, depth };
+            Self { is_json, uses_interrupts: is_waiting, is_packed, features, load, rounds, time, depth };
         Ok((parameters, peers))
     }
 }

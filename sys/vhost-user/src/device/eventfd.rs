@@ -13,7 +13,7 @@ use crate::request::Request;
 ///
 /// # Errors
 /// The descriptor is not an eventfd, or not one for this use.
-pub(super) fn checked(
+pub(super) fn check_eventfd(
     request: Request,
     vring_fd: VringFd,
     accept: fn(OwnedFd) -> Result<PeerEventFd, EventFdError>,

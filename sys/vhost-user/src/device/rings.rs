@@ -6,7 +6,7 @@ use suimon_eventfd::PeerEventFd;
 use suimon_ring::{RingAddresses, RingFeatures};
 
 use super::VhostUserDevice;
-use super::eventfd::checked;
+use super::eventfd::check_eventfd;
 use crate::fault::DeviceFault;
 use crate::features::protocol;
 use crate::message::{FrontEndMessage, VringFd};
@@ -20,9 +20,9 @@ impl VhostUserDevice {
         request: Request,
         index: u32,
     ) -> Result<&mut Vring, DeviceFault> {
-        let (count, noun) = (self.vrings.len(), self.link.model.noun());
+        let (count, noun) = (self.vrings.len(), self.link.model.kind_name());
         let vring = usize::try_from(index).ok().and_then(|index| self.vrings.get_mut(index));
-        vring.ok_or(DeviceFault::VringIndex { request, index, noun, count })
+        vring.ok_or(DeviceFault::VringIndex { request, index, device_kind: noun, count })
     }
 
     /// Stops vring `index`, and returns it so that it can be changed. Blocks until the ring is
@@ -30,7 +30,7 @@ impl VhostUserDevice {
     ///
     /// # Errors
     /// The device has no such vring.
-    pub(super) fn stopped(
+    pub(super) fn stop_vring(
         &mut self,
         request: Request,
         index: u32,
@@ -52,9 +52,9 @@ impl VhostUserDevice {
         // Without protocol features a ring starts enabled.
         let starts_enabled = !features.has(protocol::FEATURES_BIT);
         let link = &self.link;
-        let context = RingContext { model: &link.model, memory, features, records: &self.records };
+        let context = RingContext { model: &link.model, memory, features, tracking: &self.records };
         for vring in &mut self.vrings {
-            if !vring.is_running() && vring.is_described() && (vring.is_enabled || starts_enabled) {
+            if !vring.is_running() && vring.is_configured() && (vring.is_enabled || starts_enabled) {
                 vring.start(&context).map_err(|source| DeviceFault::Ring { request, source })?;
             }
         }
@@ -64,14 +64,14 @@ impl VhostUserDevice {
 
     /// Sets size, addresses or position of a vring: stops the ring first, and starts it again if it
     /// is completely configured.
-    pub(super) fn describe(&mut self, message: &FrontEndMessage) -> Result<(), DeviceFault> {
+    pub(super) fn configure_vring(&mut self, message: &FrontEndMessage) -> Result<(), DeviceFault> {
         let request = match *message {
             FrontEndMessage::SetVringNum { index, size } => {
-                self.stopped(Request::SetVringNum, index)?.size = size;
+                self.stop_vring(Request::SetVringNum, index)?.size = size;
                 Request::SetVringNum
             }
             FrontEndMessage::SetVringAddr { index, descriptors, used, available, log_addr } => {
-                let vring = self.stopped(Request::SetVringAddr, index)?;
+                let vring = self.stop_vring(Request::SetVringAddr, index)?;
                 vring.addresses = Some(RingAddresses { descriptors, available, used });
                 vring.log_addr = log_addr;
                 Request::SetVringAddr
@@ -81,7 +81,7 @@ impl VhostUserDevice {
                 if !RingFeatures(self.features).packed() && base > u32::from(u16::MAX) {
                     return Err(DeviceFault::Base { request, index, base });
                 }
-                self.stopped(request, index)?.base = base;
+                self.stop_vring(request, index)?.base = base;
                 request
             }
             _ => return Ok(()),
@@ -89,10 +89,10 @@ impl VhostUserDevice {
         self.start_rings(request)
     }
 
-    pub(super) fn enable(&mut self, index: u32, is_enabled: bool) -> Result<(), DeviceFault> {
+    pub(super) fn set_vring_enabled(&mut self, index: u32, is_enabled: bool) -> Result<(), DeviceFault> {
         let request = Request::SetVringEnable;
         if self.vring(request, index)?.is_enabled != is_enabled {
-            self.stopped(request, index)?.is_enabled = is_enabled;
+            self.stop_vring(request, index)?.is_enabled = is_enabled;
             self.start_rings(request)?;
         }
         Ok(())
@@ -101,16 +101,16 @@ impl VhostUserDevice {
     pub(super) fn set_kick(&mut self, vring_fd: VringFd) -> Result<(), DeviceFault> {
         let request = Request::SetVringKick;
         let index = vring_fd.index;
-        let fd = checked(request, vring_fd, PeerEventFd::for_waiting)?;
-        let vring = self.stopped(request, index)?;
+        let fd = check_eventfd(request, vring_fd, PeerEventFd::for_waiting)?;
+        let vring = self.stop_vring(request, index)?;
         vring.kick = Some(fd.map_or(Kick::Polled, |fd| Kick::Fd(Arc::new(fd))));
         self.start_rings(request)
     }
 
-    pub(super) fn vring_base(&mut self, index: u32) -> Result<Option<VhostUserReply>, DeviceFault> {
-        let vring = self.stopped(Request::GetVringBase, index)?;
+    pub(super) fn get_vring_base(&mut self, index: u32) -> Result<Option<VhostUserReply>, DeviceFault> {
+        let vring = self.stop_vring(Request::GetVringBase, index)?;
         vring.kick = None;
-        vring.repair();
+        vring.clear_fault();
         Ok(Some(VhostUserReply::VringState { index, base: vring.base }))
     }
 
@@ -118,7 +118,7 @@ impl VhostUserDevice {
         self.stop_all();
         for vring in &mut self.vrings {
             vring.is_enabled = false;
-            vring.repair();
+            vring.clear_fault();
         }
     }
 }

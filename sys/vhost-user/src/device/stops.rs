@@ -11,7 +11,7 @@ use suimon_ring::RingFeatures;
 use super::VhostUserDevice;
 use crate::features::check_negotiated;
 use crate::message::FrontEndMessage;
-use crate::model::Model;
+use crate::model::DeviceModel;
 use crate::request::Request;
 use crate::vring::Vring;
 
@@ -83,14 +83,14 @@ impl VhostUserDevice {
     }
 
     /// Returns true if any of these rings runs.
-    pub fn has_running(&self, stops: RingSet) -> bool {
+    pub fn is_any_running(&self, stops: RingSet) -> bool {
         let mut rings = self.vrings.iter().enumerate();
         rings.any(|(index, vring)| stops.has(index) && vring.is_running())
     }
 
     /// Returns how many of these rings run and are serviced by the switch: 0 for a disk.
     pub fn running_switch_rings(&self, stops: RingSet) -> usize {
-        let Model::Nic(_) = &self.link.model else { return 0 };
+        let DeviceModel::Nic(_) = &self.link.model else { return 0 };
         let rings = self.vrings.iter().enumerate();
         rings.filter(|(index, vring)| stops.has(*index) && vring.is_running()).count()
     }

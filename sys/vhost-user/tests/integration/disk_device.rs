@@ -111,7 +111,7 @@ fn spec(socket: PathBuf) -> VhostUserDiskSpec {
         socket,
         mode: VhostUserMode::Server,
         queues: 2,
-        bytes: DISK_BYTES as u64,
+        size_bytes: DISK_BYTES as u64,
         sector_bytes: 512,
         physical_sector_bytes: 4096,
         serial: "the serial number".into(),
@@ -356,7 +356,7 @@ fn disks_that_cannot_be_are_refused_by_field() {
         ("physical_sector_bytes", |spec| spec.physical_sector_bytes = 0),
         ("physical_sector_bytes", |spec| spec.physical_sector_bytes = 1 << 25),
         ("serial", |spec| spec.serial = "more than twenty bytes".into()),
-        ("bytes", |spec| spec.bytes = 1000),
+        ("bytes", |spec| spec.size_bytes = 1000),
     ];
     for (field, change) in cases {
         let mut spec = spec("none".into());

@@ -11,7 +11,7 @@ use crate::bench::{
     BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, LIMIT, PROTOCOL_FEATURES, VERSION_1, session,
     wait_for,
 };
-use suimon_ports::{OffloadToggles, PortDevice, PortDeviceSpec, VhostUserMode, VhostUserSpec};
+use suimon_ports::{OffloadToggles, PortDevice, PortDeviceSpec, VhostUserMode, VhostUserNicSpec};
 
 #[test]
 fn frames_go_round_and_the_next_front_end_finds_the_nic_new() {
@@ -109,15 +109,15 @@ fn offloads_change_live_and_stay_offered_to_a_vm_that_has_them() {
         assert!(front_end.share_memory(&vm, BYTES));
         front_end.start_ring(0, &rx, &kick, &call);
         front_end.start_ring(1, &tx, &kick, &call);
-        let changed = VhostUserSpec { offload: no_checksum, mtu: 1500, ..bench.spec.clone() };
-        assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(changed)).ok(), Some(true));
+        let changed = VhostUserNicSpec { offload: no_checksum, mtu: 1500, ..bench.spec.clone() };
+        assert_eq!(bench.nic().apply_spec(&PortDeviceSpec::VhostUser(changed)).ok(), Some(true));
         let status = bench.nic().status();
-        assert!(status.ingress.checksum && !status.egress.checksum && status.mtu == 1500);
+        assert!(status.ingress_offloads.checksum && !status.egress_offloads.checksum && status.mtu == 1500);
         let sinks = bench.host.sinks.lock().unwrap();
         assert!(!sinks[&0].offloads().checksum);
         drop(sinks);
-        let more_queues = VhostUserSpec { queue_pairs: 2, ..bench.spec.clone() };
-        assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(more_queues)).ok(), Some(false));
+        let more_queues = VhostUserNicSpec { queue_pairs: 2, ..bench.spec.clone() };
+        assert_eq!(bench.nic().apply_spec(&PortDeviceSpec::VhostUser(more_queues)).ok(), Some(false));
         drop(front_end);
         wait_for("the rings to be detached", || bench.host.queues() == (0, 0));
     }

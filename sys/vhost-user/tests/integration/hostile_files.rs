@@ -72,7 +72,7 @@ fn full_blocking_interrupt_eventfds_block_neither_worker_nor_control_thread() {
     tx.offer(999);
     let host = Arc::clone(&bench.host);
     assert_eq!(returns("an error signal of a worker", move || host.turn()), 0);
-    while !matches!(bench.notice(), DeviceNotice::Violation { .. }) {}
+    while !matches!(bench.notice(), DeviceNotice::ProtocolViolation { .. }) {}
     drop(front_end);
     while !matches!(bench.notice(), DeviceNotice::LinkDown { .. }) {}
     session(&bench, FrontEnd::connect(&bench.socket));

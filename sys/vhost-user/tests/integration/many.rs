@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use suimon_ports::{
     DetachingQueue, DeviceNotice, DiskObserver, DiskQueue, DiskQueueHost, FrameSink, FrameSource,
-    NegotiatedFeatures, OffloadToggles, QueueHost, VhostUserDiskSpec, VhostUserMode, VhostUserSpec,
+    NegotiatedFeatures, OffloadToggles, QueueHost, VhostUserDiskSpec, VhostUserMode, VhostUserNicSpec,
 };
 use suimon_quantity::{DiskId, PortId, QueueId};
 use suimon_socket_runtime::{SocketRuntime, ThreadHooks};
@@ -25,8 +25,8 @@ const MANY: u32 = 150;
 /// may not be idle again when the next message arrives, which then uses another thread.
 const BACK_SOON: usize = 4;
 
-fn spec(folder: &std::path::Path, port: u32) -> VhostUserSpec {
-    VhostUserSpec {
+fn spec(folder: &std::path::Path, port: u32) -> VhostUserNicSpec {
+    VhostUserNicSpec {
         socket: folder.join(format!("{port}.sock")),
         mode: VhostUserMode::Server,
         queue_pairs: 1,
@@ -240,7 +240,7 @@ fn limited(blocking_max: usize) -> VhostUserThreads {
     let start = |name| {
         SocketRuntime::with_blocking_max(name, 1, blocking_max, ThreadHooks::default()).unwrap()
     };
-    VhostUserThreads { serving: start("front-ends"), connecting: start("connect") }
+    VhostUserThreads { serving_runtime: start("front-ends"), connecting_runtime: start("connect") }
 }
 
 fn disk_spec(folder: &std::path::Path, disk: u32) -> VhostUserDiskSpec {
@@ -248,7 +248,7 @@ fn disk_spec(folder: &std::path::Path, disk: u32) -> VhostUserDiskSpec {
         socket: folder.join(format!("disk-{disk}.sock")),
         mode: VhostUserMode::Server,
         queues: 1,
-        bytes: 1 << 20,
+        size_bytes: 1 << 20,
         sector_bytes: 512,
         physical_sector_bytes: 4096,
         serial: String::new(),

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::bench::rig::{Driver, GUEST_BASE, USER_BASE, Vm, event};
 use crate::bench::{BYTES, Bench, FrontEnd, LIMIT, Loopback, MERGEABLE, VERSION_1, leave, session};
-use suimon_ports::{DeviceNotice, PortDevice, PortDeviceSpec, VhostUserMode, VhostUserSpec};
+use suimon_ports::{DeviceNotice, PortDevice, PortDeviceSpec, VhostUserMode, VhostUserNicSpec};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
@@ -79,7 +79,7 @@ fn silent_connections_are_not_reported_and_do_not_block_others() {
     // A peer that sends invalid data is reported, but never was a front-end.
     let invalid_client = FrontEnd::connect(&bench.socket);
     invalid_client.send_raw(b"GET / HTTP/1.1\r\n\r\n", &[]);
-    assert!(matches!(bench.notice(), DeviceNotice::Violation { .. }));
+    assert!(matches!(bench.notice(), DeviceNotice::ProtocolViolation { .. }));
     session(&bench, FrontEnd::connect(&bench.socket));
 }
 
@@ -228,7 +228,7 @@ fn a_broken_ring_stops_its_nic_until_the_guest_restarts_it() {
         tx.available.idx().store(u16::to_le(tx.avail.wrapping_add(17)));
         assert_eq!(bench.host.turn(), 0);
         match notice(&bench) {
-            DeviceNotice::Violation { detail } => {
+            DeviceNotice::ProtocolViolation { detail } => {
                 assert!(detail.contains("queue 1: available index"), "{detail}");
             }
             other => panic!("{other:?}"),
@@ -278,8 +278,8 @@ fn a_front_end_is_notified_when_configuration_space_changes() {
     let (mut local, peer) = UnixStream::pair().unwrap();
     assert!(front_end.set(21, &[], &[peer.as_fd()]));
     drop(peer);
-    let changed_spec = VhostUserSpec { mtu: 1400, ..changed.spec.clone() };
-    assert_eq!(changed.nic().change(&PortDeviceSpec::VhostUser(changed_spec)).ok(), Some(true));
+    let changed_spec = VhostUserNicSpec { mtu: 1400, ..changed.spec.clone() };
+    assert_eq!(changed.nic().apply_spec(&PortDeviceSpec::VhostUser(changed_spec)).ok(), Some(true));
     local.set_read_timeout(Some(LIMIT)).unwrap();
     let mut message = [0; 12];
     local.read_exact(&mut message).unwrap();
@@ -301,6 +301,6 @@ fn a_negotiated_mtu_is_not_changed() {
     let vm = Vm::with_regions(vec![BYTES]);
     let mut front_end = FrontEnd::connect(&bench.socket);
     let _rings = start(&mut front_end, &vm, VERSION_1 | MTU);
-    let changed = VhostUserSpec { mtu: 1400, ..bench.spec.clone() };
-    assert_eq!(bench.nic().change(&PortDeviceSpec::VhostUser(changed)).ok(), Some(false));
+    let changed = VhostUserNicSpec { mtu: 1400, ..bench.spec.clone() };
+    assert_eq!(bench.nic().apply_spec(&PortDeviceSpec::VhostUser(changed)).ok(), Some(false));
 }

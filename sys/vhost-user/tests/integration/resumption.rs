@@ -10,7 +10,7 @@ use crate::bench::rig::{Driver, GUEST_BASE, Vm, event};
 use crate::bench::{BYTES, Bench, CSUM, FrontEnd, GUEST_CSUM, Loopback, MERGEABLE, VERSION_1};
 use crate::resilience::{echo, frame, start};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-use suimon_ports::{DeviceNotice, NegotiatedFeatures, OffloadToggles, VhostUserSpec};
+use suimon_ports::{DeviceNotice, NegotiatedFeatures, OffloadToggles, VhostUserNicSpec};
 use suimon_quantity::PortId;
 use suimon_vhost_user::VhostUserNic;
 
@@ -37,7 +37,7 @@ fn negotiated_features_are_kept_for_the_vm() {
     // The front-end's process dies without stopping the rings, so it may reconnect.
     drop(front_end);
     let socket = bench.socket.clone();
-    let spec = VhostUserSpec {
+    let spec = VhostUserNicSpec {
         socket: socket.with_extension("next"),
         offload: OffloadToggles {
             tx_checksum: false,
@@ -57,11 +57,11 @@ fn negotiated_features_are_kept_for_the_vm() {
     assert_eq!(returned.get_number(1) & promised.features, promised.features);
     drop(nic);
     let fewer =
-        VhostUserSpec { negotiated: NegotiatedFeatures { queue_pairs: 3, ..promised }, ..spec };
+        VhostUserNicSpec { negotiated: NegotiatedFeatures { queue_pairs: 3, ..promised }, ..spec };
     let error = VhostUserNic::probe(&fewer).unwrap_err();
     assert!(error.field == "queues" && error.detail.contains("uses 3 queue pairs"), "{error}");
     let unknown = NegotiatedFeatures { features: promised.features | 1 << 50, queue_pairs: 1 };
-    let error = VhostUserNic::probe(&VhostUserSpec { negotiated: unknown, ..fewer }).unwrap_err();
+    let error = VhostUserNic::probe(&VhostUserNicSpec { negotiated: unknown, ..fewer }).unwrap_err();
     assert!(error.detail.contains("of which 0x4000000000000 would be missing"), "{error}");
 
     // A VM that stops its rings and disconnects keeps no reservation of features.

@@ -8,7 +8,7 @@ use suimon_disk_tests::{
     Client, ClientSpec, CompletionCounters, DiskWorker, EngineLoad, QosLimits, RequestPattern,
     StoreFolder, never_readable, new_disk, request_cost_ns,
 };
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_image_files::{DiskFormat, DiskKind};
 use suimon_ports::CpuAffinity;
 use suimon_rig::wait_until;
@@ -21,7 +21,7 @@ fn client(pattern: RequestPattern, bytes: u32) -> ClientSpec {
 }
 
 /// Serves a disk until `requests` requests are complete, and asserts that none failed.
-fn serve(disk: DiskSpec, client: ClientSpec, requests: u64) -> Arc<CompletionCounters> {
+fn serve(disk: LayerStack, client: ClientSpec, requests: u64) -> Arc<CompletionCounters> {
     let worker = DiskWorker::start(CpuAffinity::Floating).unwrap();
     let disk = worker.add_disk(disk, None).unwrap();
     let client = Client::new(client, Arc::new(never_readable().unwrap()));

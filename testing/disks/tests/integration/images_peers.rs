@@ -44,7 +44,7 @@ fn run_job(job: Result<impl DiskJob, DiskError>) {
 fn qemu_format(format: DiskFormat) -> &'static str {
     match format {
         DiskFormat::Vhd => "vpc",
-        other => other.word(),
+        other => other.as_str(),
     }
 }
 
@@ -60,7 +60,7 @@ fn kinds() -> Vec<DiskPlan> {
         (Vhdx, Dynamic),
     ];
     kinds
-        .map(|(format, kind)| plan(format, kind, &format!("{}.{}", kind.word(), format.word())))
+        .map(|(format, kind)| plan(format, kind, &format!("{}.{}", kind.as_str(), format.as_str())))
         .into()
 }
 
@@ -167,15 +167,15 @@ fn converted_images_are_read_by_other_programs_and_vice_versa() {
         let allocated = store.allocated(file);
         assert_eq!(
             allocated >= 20 * MB,
-            target_plan.new_kind() == DiskKind::Fixed,
+            target_plan.creation_kind() == DiskKind::Fixed,
             "{file}: {allocated}"
         );
         let copied_back = plan(DiskFormat::Raw, DiskKind::Dynamic, &format!("{file}.back"));
         let by_qemu = format!("{file}.qemu");
         let subformat = match target_plan.format {
             DiskFormat::Raw => continue,
-            DiskFormat::Vhd => format!("subformat={},force_size=on", target_plan.new_kind().word()),
-            _ => format!("subformat={}", target_plan.new_kind().word()),
+            DiskFormat::Vhd => format!("subformat={},force_size=on", target_plan.creation_kind().as_str()),
+            _ => format!("subformat={}", target_plan.creation_kind().as_str()),
         };
         run(
             "qemu-img",
@@ -195,7 +195,7 @@ fn converted_images_are_read_by_other_programs_and_vice_versa() {
 fn grown_and_compacted_images_are_read_by_other_programs() {
     for kind_plan in kinds() {
         let store = Store::new(9 * MB);
-        let kind_plan = DiskPlan { size: Some(9 * MB), ..kind_plan };
+        let kind_plan = DiskPlan { size_bytes: Some(9 * MB), ..kind_plan };
         seeded(|seeds| create(&store.files, &kind_plan, seeds)).unwrap();
         store.fill(&kind_plan, 1);
         store.all_programs_agree(&kind_plan);
@@ -212,7 +212,7 @@ fn grown_and_compacted_images_are_read_by_other_programs() {
         store.all_programs_agree(&kind_plan);
         store.fill(&kind_plan, 9);
         store.all_programs_agree(&kind_plan);
-        if kind_plan.new_kind() == DiskKind::Fixed {
+        if kind_plan.creation_kind() == DiskKind::Fixed {
             continue;
         }
         let before =
@@ -240,9 +240,9 @@ fn grown_and_compacted_images_are_read_by_other_programs() {
 fn a_chain_is_read_by_libvhdi_at_every_stage() {
     for format in [DiskFormat::Vhd, DiskFormat::Vhdx] {
         let store = Store::new(20 * MB);
-        let file = |stem: &str| format!("{stem}.{}", format.word());
+        let file = |stem: &str| format!("{stem}.{}", format.as_str());
         let (base, mid, top) = (file("base"), file("mid"), file("top"));
-        let base_plan = DiskPlan { size: Some(20 * MB), ..plan(format, DiskKind::Dynamic, &base) };
+        let base_plan = DiskPlan { size_bytes: Some(20 * MB), ..plan(format, DiskKind::Dynamic, &base) };
         seeded(|seeds| create(&store.files, &base_plan, seeds)).unwrap();
         store.fill(&base_plan, 1);
         let mid_plan =
@@ -256,7 +256,7 @@ fn a_chain_is_read_by_libvhdi_at_every_stage() {
         let top_plan =
             seeded(|seeds| snapshot(&store.files, &mid_plan, name(&top), seeds)).unwrap();
         let top_disk = seeded(|seeds| open(store.files.as_ref(), &top_plan, seeds)).unwrap();
-        assert_eq!(top_disk.layers, [name(&top), name(&mid), name(&base)]);
+        assert_eq!(top_disk.layer_files, [name(&top), name(&mid), name(&base)]);
         drop(top_disk);
         store.fill(&top_plan, 40);
         store.bench.libvhdi_agrees(&[&top, &mid, &base]);
@@ -291,13 +291,13 @@ fn a_fixed_disk_without_sufficient_space_is_not_created() {
     let space = store.files.space().unwrap();
     let size = Some(space.total_bytes / 4096 * 4096 + 4096);
     let fixed = plan(DiskFormat::Raw, DiskKind::Fixed, "fixed.raw");
-    let result = seeded(|seeds| create(&store.files, &DiskPlan { size, ..fixed.clone() }, seeds));
+    let result = seeded(|seeds| create(&store.files, &DiskPlan { size_bytes: size, ..fixed.clone() }, seeds));
     // The error is not that the store is full: no amount of freed space would suffice.
     let error = result.unwrap_err();
     assert!(!error.is_full() && error.to_string().contains("free"), "{error}");
-    seeded(|seeds| create(&store.files, &DiskPlan { size: Some(MB), ..fixed }, seeds)).unwrap();
+    seeded(|seeds| create(&store.files, &DiskPlan { size_bytes: Some(MB), ..fixed }, seeds)).unwrap();
     let plan = plan(DiskFormat::Raw, DiskKind::Dynamic, "gone/disk.raw");
-    let result = seeded(|seeds| create(&store.files, &DiskPlan { size: Some(MB), ..plan }, seeds));
+    let result = seeded(|seeds| create(&store.files, &DiskPlan { size_bytes: Some(MB), ..plan }, seeds));
     let error = result.unwrap_err();
     assert!(!error.is_missing() && error.to_string().contains("create the directory"), "{error}");
 }

@@ -70,7 +70,7 @@ fn serve(worker: &DiskWorker, folder: &Path) -> Vec<LimitedDisk> {
         let mut plan = new_disk(DiskFormat::Raw, DiskKind::Fixed, Some(DISK_BYTES));
         plan.file = FileName::new(&format!("{number}.raw")).ok();
         store.make(&plan).unwrap();
-        plan.size = None;
+        plan.size_bytes = None;
         let disk = store.disk(&plan).unwrap();
         let disk = worker.add_disk(disk, Some(limits(MAX))).unwrap();
         let spec = client(number);

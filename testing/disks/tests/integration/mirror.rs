@@ -61,7 +61,7 @@ impl Bench {
             _ => DiskKind::Dynamic,
         };
         let mut plan = new_disk(format, kind, parent.is_none().then_some(SIZE));
-        plan.file = FileName::new(&format!("{name}.{}", format.word())).ok();
+        plan.file = FileName::new(&format!("{name}.{}", format.as_str())).ok();
         plan.parent = parent.and_then(|parent| parent.file.clone());
         let store = StoreFolder::open(self.folder.path()).unwrap();
         store.make(&plan).unwrap();
@@ -198,8 +198,8 @@ fn a_disk_is_copied_to_one_of_another_format_while_it_is_written_to() {
             bench.exports.remove(name).unwrap();
         }
         let peer = |name: &str, format: DiskFormat| {
-            let format_name = if format == Vhd { "vpc" } else { format.word() };
-            (bench.path(&format!("{name}.{}", format.word())), format_name)
+            let format_name = if format == Vhd { "vpc" } else { format.as_str() };
+            (bench.path(&format!("{name}.{}", format.as_str())), format_name)
         };
         let (from, to) = (peer("from", from), peer("to", to));
         qemu_img_compares((&from.0, from.1), (&to.0, to.1));
@@ -302,7 +302,7 @@ fn a_copy_is_cancelled_at_any_time() {
         // The disk is in use all the time.
         assert!(matches!(
             finish_result,
-            Err(MirrorError::InUse(_) | MirrorError::NotInTime(_)) | Ok(())
+            Err(MirrorError::RequestsInFlight(_) | MirrorError::BytesRemaining(_)) | Ok(())
         ));
         assert_eq!(copied.progress().failure, None);
     });

@@ -93,7 +93,7 @@ fn a_connection_beyond_the_maximum_is_closed_until_another_one_ends() {
         Ok(socket)
     };
     let mut connections: Vec<_> =
-        (0..NbdLimits::EXPORT.connections_max).map(|_| come_in().unwrap()).collect();
+        (0..NbdLimits::EXPORT_DEFAULT.connections_max).map(|_| come_in().unwrap()).collect();
     assert!(come_in().is_err());
     connections.pop();
     wait_until("a connection slot that is free again", PATIENCE, || Ok(come_in().is_ok())).unwrap();

@@ -144,7 +144,7 @@ fn vhd(path: &Path, access: FileAccess, disk: Option<CreateParameters>) -> DiskL
         let unique_id =
             [disk == CreateParameters::Dynamic { block_size: 2 << 20 }; 16].map(u8::from);
         let size_encoding = SizeEncoding::Exact;
-        NewVhd { disk, size: SIZE, size_encoding, unique_id, created: 1 }.create(&file).unwrap();
+        NewVhd { disk, size: SIZE, size_encoding, unique_id, created_s_since_2000: 1 }.create(&file).unwrap();
     }
     let options = OpenOptions { access: Access::Write, size: SizeSource::Creator };
     DiskLayer { image: Box::new(Vhd::open(&file, options).unwrap()), file: Arc::new(file) }
@@ -161,7 +161,7 @@ fn data_of_a_parent_is_data_of_its_child() {
     bench.exports.worker().close_disk(disk).unwrap();
     let parent_locator = Parent {
         unique_id: [1; 16],
-        modified: 1,
+        modified_s_since_2000: 1,
         name: "parent.vhd".to_owned(),
         locators: vec![ParentLocator::WindowsRelative(r".\parent.vhd".to_owned())],
     };

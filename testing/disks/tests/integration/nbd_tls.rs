@@ -24,7 +24,7 @@ fn serve_named(
     let tls = NbdTls::load(&files[0], &files[1], authorities.as_deref(), names).unwrap();
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let server =
-        NbdServer::listen_tcp(any_port, TcpAccess::over(tls), bench.exports.nbd()).unwrap();
+        NbdServer::listen_tcp(any_port, TcpAccess::with_tls(tls), bench.exports.nbd()).unwrap();
     let address = server.address().unwrap();
     (server, address)
 }
@@ -111,11 +111,11 @@ fn the_admitted_clients_change_while_the_server_listens() {
     let [certificate, key, ca] =
         ["server-cert.pem", "server-key.pem", "ca-cert.pem"].map(|name| other.join(name));
     let tls = NbdTls::load(&certificate, &key, Some(&ca), &[]).unwrap();
-    server.set_tcp_access(TcpAccess::over(tls)).unwrap();
+    server.set_tcp_access(TcpAccess::with_tls(tls)).unwrap();
     assert!(!run("nbdinfo", &[&uri(address, &valid)]).status.success());
     run_ok("nbdinfo", &[&uri(address, &other)]);
     let addresses = vec!["192.0.2.0/24".parse().unwrap()];
-    server.set_tcp_access(TcpAccess { addresses, ..TcpAccess::default() }).unwrap();
+    server.set_tcp_access(TcpAccess { allowed_networks: addresses, ..TcpAccess::default() }).unwrap();
     let plain = format!("nbd://localhost:{}/disk", address.port());
     assert!(!run("nbdinfo", &[&plain]).status.success());
     server.set_tcp_access(TcpAccess::default()).unwrap();

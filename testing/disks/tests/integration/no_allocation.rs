@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use suimon_disk_tests::{NullIo, hollow_client, hollow_disk, never_readable};
 use suimon_quantity::{DiskId, Iops, StoreId, Time, WorkerId};
-use suimon_storage_engine::{DiskLocation, StorageEngine};
+use suimon_storage_engine::{StoreDiskSlot, StorageEngine};
 use suimon_storage_qos::{Capacity, Limits, LimitsSource, Proposal, Store, StoreSpec};
 
 struct Counting;
@@ -47,8 +47,8 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
         Limits { min_iops: Iops::new(10.min(max)), max_iops: Iops::new(max), ..Limits::default() };
     let disks = 0..8 * workers as u32;
     let proposals: Vec<Proposal> =
-        disks.clone().map(|disk| Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))).collect();
-    let changes = store.propose(&proposals, false).unwrap();
+        disks.clone().map(|disk| Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits))).collect();
+    let changes = store.apply(&proposals, false).unwrap();
     let mut shared = None;
     let mut benchmarks: Vec<StorageEngine> = (0..workers)
         .map(|index| {
@@ -57,7 +57,7 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
             let spec = StoreSpec { depth_min: depth, depth_max: depth, ..StoreSpec::default() };
             work.add_store(now, STORE, spec, shared.as_ref());
             if shared.is_none() {
-                changes.iter().for_each(|change| work.apply(now, STORE, *change));
+                changes.iter().for_each(|change| work.apply_store_change(now, STORE, *change));
             }
             if workers > 1 && shared.is_none() {
                 shared = work.share_store(now, STORE);
@@ -68,7 +68,7 @@ fn allocations(workers: usize, depth: u32, max: u64) -> (u64, u64) {
     let wake = Arc::new(never_readable().unwrap());
     for number in disks {
         let work = &mut benchmarks[number as usize % workers];
-        let location = DiskLocation { store: STORE, slot: store.slot(DiskId(number)).unwrap() };
+        let location = StoreDiskSlot { store: STORE, slot: store.slot(DiskId(number)).unwrap() };
         let added = work.add_disk(hollow_disk(), Some(location)).unwrap();
         work.add_queue(added, Box::new(hollow_client(16, &wake))).unwrap();
     }

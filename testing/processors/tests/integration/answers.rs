@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{ExpectedInput, TaskDescriptors, Waker, WorkerRuntime, WorkerTask, WorkerTasks};
+use suimon_ports::{ExpectedInput, TaskDescriptors, Waker, WorkerRuntime, WorkerTask, WorkerTaskFactory};
 use suimon_processor_tests::TestClockRuntime;
 use suimon_quantity::{Time, WorkerId};
 use suimon_switch::DataPlane;
@@ -35,13 +35,13 @@ struct Device {
 
 struct Devices(Arc<Device>);
 
-impl WorkerTasks for Devices {
+impl WorkerTaskFactory for Devices {
     fn create(&self, _: WorkerId, waker: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         *self.0.waker.lock().unwrap() = Some(waker);
         Box::new(Work(Arc::clone(&self.0)))
     }
 
-    fn retire(&self, _: &[WorkerId]) -> Vec<WorkerId> {
+    fn retire_workers(&self, _: &[WorkerId]) -> Vec<WorkerId> {
         Vec::new()
     }
 
@@ -66,13 +66,13 @@ impl WorkerTask for Work {
         true
     }
 
-    fn wake(&mut self, _: u32) {}
+    fn handle_readable(&mut self, _: u32) {}
 
-    fn is_waiting(&self) -> bool {
+    fn needs_descriptor_check(&self) -> bool {
         false
     }
 
-    fn expects(&self) -> ExpectedInput {
+    fn expected_input(&self) -> ExpectedInput {
         ExpectedInput::Completions
     }
 
@@ -98,9 +98,9 @@ fn started() -> (Arc<Device>, DataPlane) {
         others.clock_ns.fetch_add(others.others_take_ns.load(SeqCst), SeqCst);
     };
     let runtime: Arc<dyn WorkerRuntime> = Arc::new(TestClockRuntime::new(now).with_yield(give_way));
-    let cpu = runtime.cpus()[0];
+    let cpu = runtime.allowed_cpus()[0];
     let storage_tasks = Arc::new(Devices(Arc::clone(&device)));
-    let plane = DataPlane::start_with(&[cpu], runtime, storage_tasks).unwrap();
+    let plane = DataPlane::start_with_tasks(&[cpu], runtime, storage_tasks).unwrap();
     plane.set_polling_time(POLL);
     for _ in 0..2 {
         answer_a_sleeper(&device, &plane);
@@ -123,7 +123,7 @@ fn wait(description: &str, condition: impl Fn() -> bool) {
 
 /// Waits until the worker sleeps, and wakes it when the next completion is due.
 fn answer_a_sleeper(device: &Device, plane: &DataPlane) {
-    wait("asleep", || plane.workers()[0].asleep);
+    wait("asleep", || plane.workers()[0].is_asleep);
     wake_at(device, device.due_ns.load(SeqCst));
 }
 
@@ -144,12 +144,12 @@ fn assert_polls(device: &Device, plane: &DataPlane) {
 
 /// Asserts that the worker sleeps before each of `count` completions and receives none by polling.
 fn assert_sleeps_for_each(device: &Device, plane: &DataPlane, count: u64) {
-    wait("asleep", || plane.workers()[0].asleep);
+    wait("asleep", || plane.workers()[0].is_asleep);
     let (sleeps, answers) = (plane.workers()[0].sleeps, device.answers.load(SeqCst));
     for _ in 0..count {
         answer_a_sleeper(device, plane);
     }
-    wait("asleep", || plane.workers()[0].asleep);
+    wait("asleep", || plane.workers()[0].is_asleep);
     assert_eq!(device.answers.load(SeqCst) - answers, count);
     assert!(plane.workers()[0].sleeps >= sleeps + count);
 }
@@ -223,7 +223,7 @@ fn a_worker_that_regains_its_cpu_late_pauses_polling() {
     device.others_take_ns.store(2_000_000, SeqCst);
     // The worker polls once more and detects that other threads use the CPU.
     answer_a_sleeper(&device, &plane);
-    wait("asleep", || plane.workers()[0].asleep);
+    wait("asleep", || plane.workers()[0].is_asleep);
     let (start_ns, gave_way) = (device.clock_ns.load(SeqCst), device.gave_way.load(SeqCst));
     assert_sleeps_for_each(&device, &plane, 20);
     assert_eq!(device.gave_way.load(SeqCst), gave_way);
@@ -245,7 +245,7 @@ fn a_wake_up_without_a_completion_does_not_change_the_estimate() {
     set_time(&device, SOON);
     answer_a_sleeper(&device, &plane);
     for _ in 0..3 {
-        wait("asleep", || plane.workers()[0].asleep);
+        wait("asleep", || plane.workers()[0].is_asleep);
         let sleeps = plane.workers()[0].sleeps;
         device.waker.lock().unwrap().as_ref().unwrap().wake();
         wait("asleep again", || plane.workers()[0].sleeps > sleeps);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{Frame, MacAddr, Offloads};
-use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
+use suimon_ports::{FrameSink, QueueFault, QueueHost, TransmitResult, WorkerRuntime};
 use suimon_processor_tests::{EndlessSource, Supply, TestClockRuntime, mac, queue, small_frame};
 use suimon_quantity::{BitRate, Direction, PortId, SwitchId, Time};
 use suimon_switch::{DataPlane, PortTopology, Topology};
@@ -26,13 +26,13 @@ struct Meter {
 }
 
 impl FrameSink for Meter {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
         let arrival = (self.clock.load(Ordering::Relaxed), frame.len() as u64);
         self.arrivals.lock().unwrap().push(arrival);
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         Ok(())
     }
 
@@ -60,7 +60,7 @@ impl Bench {
         let runtime = runtime.with_clock_advance(move |until| {
             pass.fetch_max(until.as_ns(), Ordering::Relaxed);
         });
-        let cpu = runtime.cpus()[0];
+        let cpu = runtime.allowed_cpus()[0];
         let plane = DataPlane::start(&[cpu], Arc::new(runtime)).unwrap();
         let arrivals = Arc::<Mutex<Vec<(u64, u64)>>>::default();
         let bench = Self { plane, arrivals };

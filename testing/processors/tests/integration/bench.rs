@@ -28,7 +28,7 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn new(workers: usize, guests: u32) -> Self {
         let runtime = Arc::new(WorkerThreads);
-        let cpus = runtime.cpus();
+        let cpus = runtime.allowed_cpus();
         assert!(cpus.len() >= workers, "this test needs {workers} CPUs");
         let plane = DataPlane::start(&cpus[..workers], runtime).unwrap();
         let switch = SwitchId(1);

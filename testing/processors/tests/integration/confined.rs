@@ -10,7 +10,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use suimon_confine::{ConfinedWorkers, Confinement, LandlockEffect};
-use suimon_ports::{Wait, WorkerRuntime};
+use suimon_ports::{WaitSet, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Sender};
 use suimon_quantity::Time;
 use suimon_wait::WorkerThreads;
@@ -27,11 +27,11 @@ fn lock_counter() -> MutexGuard<'static, ()> {
 /// Runs `body` on a worker thread that is started as the daemon starts its workers.
 fn on_worker<T: Send + 'static>(
     confinement: &Confinement,
-    body: impl FnOnce(Box<dyn Wait>) -> T + Send + 'static,
+    body: impl FnOnce(Box<dyn WaitSet>) -> T + Send + 'static,
 ) -> T {
     let runtime = ConfinedWorkers::new(WorkerThreads, confinement.clone());
     let (send, receive) = channel();
-    let cpu = runtime.cpus()[0];
+    let cpu = runtime.allowed_cpus()[0];
     let body = move |wait| send.send(body(wait)).unwrap();
     let (_waker, join) = runtime.start("processor-0", cpu.into(), Box::new(body)).unwrap();
     join();
@@ -204,14 +204,14 @@ fn a_compromised_worker_cannot_open_files_or_sockets_nor_leave_its_thread() {
     let created_file = std::path::Path::new("/tmp/suimon-made-by-a-worker");
     let _ = std::fs::remove_file(created_file);
     attempts.extend(processes_and_memory());
-    let before = confinement.report().refused_calls;
+    let before = confinement.report().rejected_calls;
     let attempt_count = attempts.len() as u64;
     let watched = confinement.clone();
     let outcomes = on_worker(&confinement, move |_wait| {
         let mut outcomes = Vec::new();
         for (name, attempt) in &attempts {
             let result = attempt();
-            outcomes.push((*name, result, errno(), watched.rejected_calls().map(|last| last.call)));
+            outcomes.push((*name, result, errno(), watched.rejected_calls().map(|last| last.last_call)));
         }
         outcomes
     });
@@ -241,7 +241,7 @@ fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
         release_receiver.recv().unwrap();
     };
     let (_waker, join) =
-        runtime.start("processor-0", runtime.cpus()[0].into(), Box::new(body)).unwrap();
+        runtime.start("processor-0", runtime.allowed_cpus()[0].into(), Box::new(body)).unwrap();
     let thread = receive.recv().unwrap();
     let status = std::fs::read_to_string(format!("/proc/self/task/{thread}/status")).unwrap();
     release.send(()).unwrap();
@@ -250,7 +250,7 @@ fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
     let mut expected = vec![("NoNewPrivs", "1"), ("Seccomp", "2")];
     expected.extend(["CapInh", "CapPrm", "CapEff", "CapAmb"].map(|set| (set, no_capabilities)));
     let layer = confinement.report().workers.unwrap();
-    if layer.bounding_is_empty {
+    if layer.is_bounding_set_empty {
         expected.push(("CapBnd", no_capabilities));
     }
     for (key, value) in expected {
@@ -260,14 +260,14 @@ fn a_worker_has_no_privilege_and_all_layers_that_the_kernel_has() {
     assert!(layer.is_filtered && layer.capabilities.is_empty());
     assert!(confinement.report().process.is_none(), "only the thread was confined");
     // Without the filter, Landlock alone rejects access to files, if the kernel supports it.
-    assert_ne!(layer.files, LandlockEffect::Off, "this machine's kernel has Landlock");
+    assert_ne!(layer.landlock, LandlockEffect::Off, "this machine's kernel has Landlock");
 }
 
 #[test]
 fn a_confined_worker_does_its_work() {
     let _guard = lock_counter();
     let confinement = Confinement::new().unwrap();
-    let before = confinement.report().refused_calls;
+    let before = confinement.report().rejected_calls;
     let (sender, mut source) = Sender::pair();
     let (receiver, mut sink) = Receiver::pair();
     let file = tempfile::tempfile().unwrap();
@@ -315,7 +315,7 @@ fn a_confined_worker_does_its_work() {
         drop((source, sink, file));
     });
     assert_eq!(receiver.poll(), Some(vec![2; 64]));
-    let refused_count = confinement.report().refused_calls;
+    let refused_count = confinement.report().rejected_calls;
     assert_eq!(
         refused_count,
         before,
@@ -331,7 +331,7 @@ fn a_panic_on_a_confined_worker_ends_it_as_any_other() {
     let confinement = Confinement::new().unwrap();
     let runtime = ConfinedWorkers::new(WorkerThreads, confinement);
     let (_waker, join) = runtime
-        .start("processor-0", runtime.cpus()[0].into(), Box::new(|_| panic!("a defect")))
+        .start("processor-0", runtime.allowed_cpus()[0].into(), Box::new(|_| panic!("a defect")))
         .unwrap();
     let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(join)).unwrap_err();
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"a defect"));

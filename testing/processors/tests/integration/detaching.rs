@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use suimon_frame::FrameBatch;
-use suimon_ports::{PortFault, QueueHost};
+use suimon_ports::{QueueFault, QueueHost};
 use suimon_processor_tests::Supply;
 use suimon_quantity::{Direction, PortId, QueueId};
 
@@ -45,7 +45,7 @@ impl Drop for OpensAtEnd {
 }
 
 impl Supply for Blocking {
-    fn fill(&mut self, _batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, _batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         self.state.is_entered.store(true, Ordering::SeqCst);
         let is_open = self.state.is_open.lock().unwrap();
         drop(self.state.opened.wait_while(is_open, |is_open| !*is_open).unwrap());

@@ -16,7 +16,7 @@ const SWITCH: SwitchId = SwitchId(1);
 const AGEING: Duration = Duration::from_secs(10);
 
 fn plane(runtime: &TestClockRuntime) -> DataPlane {
-    let cpu = runtime.cpus()[0];
+    let cpu = runtime.allowed_cpus()[0];
     let plane = DataPlane::start(&[cpu], Arc::new(runtime.clone())).unwrap();
     let port = |id| PortTopology {
         spec: ForwardingPortSpec::new(PortId(id), SWITCH, PortRole::Nic),
@@ -37,7 +37,7 @@ fn heard(port: u32, seen_s: u64) -> AddressSighting {
         vlan: None,
         mac,
         port: PortId(port),
-        seen: seen_at,
+        seen_at,
         moved_from: None,
         is_first: false,
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use suimon_forwarding::{ForwardingPortSpec, PortRole, SwitchSpec};
 use suimon_frame::{FrameBatch, Offloads};
-use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
+use suimon_ports::{FrameSink, QueueFault, QueueHost, TransmitResult, WorkerRuntime};
 use suimon_processor_tests::{EndlessSource, NullSink, Supply, mac, queue, small_frame};
 use suimon_quantity::{Direction, PortId, SwitchId, WorkerId};
 use suimon_switch::{DataPlane, PortTopology, Topology};
@@ -53,19 +53,19 @@ static ALLOCATOR: Counting = Counting;
 struct Marking<Q>(Q);
 
 impl Supply for Marking<EndlessSource> {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         IS_WORKER.set(true);
         self.0.fill(batch)
     }
 }
 
 impl FrameSink for Marking<NullSink> {
-    fn transmit(&mut self, frame: &suimon_frame::Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, frame: &suimon_frame::Frame) -> Result<TransmitResult, QueueFault> {
         IS_WORKER.set(true);
         self.0.transmit(frame)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         self.0.flush()
     }
 
@@ -88,7 +88,7 @@ fn stream(source_number: u8) -> EndlessSource {
 /// the same time, measured after a warm-up.
 fn run(source: fn(u8) -> EndlessSource, processors: usize, sink_at: WorkerId) -> (u64, u64) {
     let runtime = Arc::new(WorkerThreads);
-    let cpus = runtime.cpus();
+    let cpus = runtime.allowed_cpus();
     let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
     let port = |id| PortTopology {
         spec: ForwardingPortSpec::new(PortId(id), SwitchId(1), PortRole::Nic),

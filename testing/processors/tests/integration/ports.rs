@@ -150,7 +150,7 @@ fn a_storm_is_limited_and_reported_once() {
 fn a_capture_sees_both_directions_of_its_port_only() {
     let bench = Bench::new(1, 3);
     bench.introduce();
-    let capture = bench.plane.capture(PortId(1), CaptureBufferLimits::default());
+    let capture = bench.plane.start_capture(PortId(1), CaptureBufferLimits::default());
     // Sent one after the other, because the order in which queues of different guests are served is
     // undefined.
     for (number, (from, to)) in (1..).zip([(0, 1), (1, 0), (0, 2)]) {

@@ -61,7 +61,7 @@ fn time_is_charged_to_the_queues_that_used_it() {
     gate.open();
     wait_for("the batches", || {
         let worker = plane.workers().remove(0);
-        worker.asleep && worker.batches == BATCHES + BATCHES / 2
+        worker.is_asleep && worker.batches == BATCHES + BATCHES / 2
     });
     let near = |id: QueueId, expected: u64| {
         let busy = busy_ns(&plane, id);
@@ -86,7 +86,7 @@ fn time_is_charged_to_the_queues_that_used_it() {
 #[test]
 fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
     let runtime = Arc::new(WorkerThreads);
-    let cpus = runtime.cpus();
+    let cpus = runtime.allowed_cpus();
     assert!(cpus.len() >= 2, "this test needs 2 CPUs");
     let plane = DataPlane::start(&cpus[..2], runtime).unwrap();
     let switch = SwitchId(1);
@@ -127,7 +127,7 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
                 received == 64
             });
         }
-        wait_for("sleep", || plane.workers().iter().all(|view| view.asleep));
+        wait_for("sleep", || plane.workers().iter().all(|view| view.is_asleep));
         let now = (busy_ns(&plane, from), busy_ns(&plane, to));
         assert!(now.0 > before.0 && now.1 > before.1, "{before:?}, then {now:?}");
         before = now;
@@ -141,7 +141,7 @@ fn busy_time_grows_with_load_where_the_load_is_and_nowhere_else() {
 #[test]
 fn new_queues_start_where_their_port_is_at_home() {
     let runtime = Arc::new(WorkerThreads);
-    let cpus = runtime.cpus();
+    let cpus = runtime.allowed_cpus();
     let plane = DataPlane::start(&cpus[..2], runtime).unwrap();
     plane.set_initial_workers([(PortId(0), WorkerId(1)), (PortId(1), WorkerId(7))].into());
     for port in 0..3 {

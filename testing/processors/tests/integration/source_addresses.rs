@@ -35,7 +35,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
         "{reported:?}"
     );
     change(&mut bench, 0, |port| {
-        (port.bound, port.binds_source) = (Some(expected), false);
+        (port.bound_address, port.binds_source) = (Some(expected), false);
     });
     // Port 1 sends with the address of port 0.
     bench.guests[1].sender.send(&frame(0, 0xff, 1));
@@ -51,7 +51,7 @@ fn the_first_source_is_reported_and_once_it_is_bound_other_ports_cannot_use_it()
 
     // After the binding has ended, the next source address is reported at once.
     change(&mut bench, 0, |port| {
-        (port.bound, port.binds_source) = (None, true);
+        (port.bound_address, port.binds_source) = (None, true);
     });
     bench.guests[0].sender.send(&frame(0, 0xff, 3));
     let reported = report(&bench);
@@ -74,7 +74,7 @@ fn moves_of_an_address_are_counted_and_reported_once_per_port_in_10_s() {
     // is reported.
     for expected in [(0, 1), (1, 0)] {
         let reported = report(&bench);
-        let SwitchNotice::AddressMoved { mac, from, to, moves: 1 } = reported else {
+        let SwitchNotice::AddressMoved { mac, from, to, move_count: 1 } = reported else {
             panic!("{reported:?}");
         };
         assert_eq!((mac.octets()[5], (from.0, to.0)), (7, expected));

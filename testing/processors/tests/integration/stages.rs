@@ -60,7 +60,7 @@ fn all_of_a_workers_time_is_reported_once() {
     };
     plane.attach_source(queue(0, Direction::Ingress), source.source());
     let idle_worker =
-        wait_worker(&plane, "asleep", |worker| worker.batches == BATCHES && worker.asleep);
+        wait_worker(&plane, "asleep", |worker| worker.batches == BATCHES && worker.is_asleep);
     let times = idle_worker.stages;
     let [copy_in, copy_out] = [RECEIVE_NS, TRANSMIT_NS * BATCH_FRAMES].map(|ns| ns * BATCHES);
     let near = |stage, expected: u64| {
@@ -101,7 +101,7 @@ fn a_worker_polls_for_the_configured_time() {
         };
         plane.attach_source(queue(0, Direction::Ingress), source.source());
         let idle_worker =
-            wait_worker(&plane, "asleep", |worker| worker.batches == 10 && worker.asleep);
+            wait_worker(&plane, "asleep", |worker| worker.batches == 10 && worker.is_asleep);
         let polled = Duration::from_nanos(idle_worker.stages.ns(Stage::Poll));
         let slack = Duration::from_micros(10);
         assert!(polled + slack >= patience && polled <= patience + slack, "{polled:?}");
@@ -119,7 +119,7 @@ fn a_sleeping_worker_counts_as_idle_up_to_the_query() {
         // The worker may have been woken between the two checks.
         let sleeps_still = |sleeps| plane.workers()[0].sleeps == sleeps;
         let at_rest = wait_worker(&plane, "at rest", |worker| {
-            worker.asleep && runtime.is_sleeping() && sleeps_still(worker.sleeps)
+            worker.is_asleep && runtime.is_sleeping() && sleeps_still(worker.sleeps)
         });
         let sleeps = at_rest.sleeps;
         let ns = seconds * 1_000_000_000;
@@ -191,7 +191,7 @@ fn segments_and_checksums_have_stages_of_their_own() {
         sender.send_with(&header, &bytes);
         // The first round that moves frames is always measured.
         let worker = wait_worker(&plane, "done", |worker| {
-            worker.asleep && worker.stages.ns(Stage::CopyOut) > 0
+            worker.is_asleep && worker.stages.ns(Stage::CopyOut) > 0
         });
         let has_time = [Stage::Segment, Stage::Checksum].map(|stage| worker.stages.ns(stage) > 0);
         assert_eq!(has_time, needs, "{header:?} to {offloads:?}: {worker:?}");

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use suimon_frame::FrameBatch;
-use suimon_ports::{PortFault, QueueHost, ServedDevice};
+use suimon_ports::{QueueFault, QueueHost, ServedDevice};
 use suimon_processor_tests::{Supply, TestClockRuntime, plane_of_nics, queue, sleep_briefly};
 use suimon_quantity::{Direction, PortId, Time};
 use suimon_switch::{DataPlane, STALLED_AFTER, SwitchNotice};
@@ -17,7 +17,7 @@ struct Blocking {
 }
 
 impl Supply for Blocking {
-    fn fill(&mut self, _: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, _: &mut FrameBatch) -> Result<usize, QueueFault> {
         self.is_entered.store(true, Ordering::SeqCst);
         let (released, condvar) = &*self.released;
         let guard = released.lock().unwrap();
@@ -57,7 +57,7 @@ fn a_worker_that_does_not_proceed_is_reported_with_the_device_that_it_serves() {
     assert!(notice(&plane).is_none(), "the round has just begun");
     clock.fetch_add(u64::try_from(STALLED_AFTER.as_nanos()).unwrap(), Ordering::SeqCst);
     match notice(&plane) {
-        Some(SwitchNotice::WorkerStalled { device, round, .. }) => {
+        Some(SwitchNotice::WorkerStalled { device, round_duration: round, .. }) => {
             assert_eq!(device, Some(ServedDevice::Port(PortId(1))));
             assert!(round >= STALLED_AFTER);
         }

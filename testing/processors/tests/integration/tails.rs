@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use suimon_frame::{Frame, FrameBatch, Offloads, Span, TailMemory, VnetHeader};
-use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult, WorkerRuntime};
+use suimon_ports::{FrameSink, QueueFault, QueueHost, TransmitResult, WorkerRuntime};
 use suimon_processor_tests::{Receiver, Supply, mac, plane_of_nics, queue};
 use suimon_quantity::{Direction, PortId, WorkerId};
 use suimon_switch::{CaptureBufferLimits, DataPlane};
@@ -52,17 +52,17 @@ struct Lender {
 }
 
 impl Supply for Lender {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         assert!(self.lent.is_empty(), "payloads are released before the next batch");
         let mut waiting = self.guest.waiting.lock().unwrap();
         let before = batch.len();
         while !waiting.is_empty() {
-            let Some(frame) = batch.spare() else { break };
+            let Some(frame) = batch.next_free_frame() else { break };
             let bytes = waiting.pop_front().unwrap();
             let borrowed = Arc::new(Lent(Mutex::new(bytes[FRONT_BYTES..].to_vec())));
             let (cut, len) = (5001, bytes.len() - FRONT_BYTES);
             let spans = [(0, cut), (cut, len - cut)];
-            frame.fill(&bytes[..FRONT_BYTES]);
+            frame.set_bytes(&bytes[..FRONT_BYTES]);
             frame.set_tail(
                 borrowed.clone(),
                 &spans.map(|(offset, bytes)| Span { address: offset as u64, bytes }),
@@ -95,8 +95,8 @@ struct Reader {
 }
 
 impl FrameSink for Reader {
-    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, PortFault> {
-        let mut bytes = frame.wire_head().front.to_vec();
+    fn transmit(&mut self, frame: &Frame) -> Result<TransmitResult, QueueFault> {
+        let mut bytes = frame.wire_head().before_tag.to_vec();
         let mut tail = frame.tail();
         let mut buffer = vec![0; tail.remaining()];
         tail.read(&mut buffer);
@@ -106,7 +106,7 @@ impl FrameSink for Reader {
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Bench {
     /// Attaches the source to the first of `processors` workers and the sinks to the last.
     fn new(workers: usize) -> Self {
         let runtime = Arc::new(WorkerThreads);
-        let cpus = runtime.cpus();
+        let cpus = runtime.allowed_cpus();
         let plane = plane_of_nics(runtime, 4);
         let (guest, read) = (Arc::new(Guest::default()), Arc::<Read>::default());
         let source = Lender { guest: Arc::clone(&guest), lent: Vec::new() };
@@ -299,7 +299,7 @@ fn a_flood_brings_every_port_the_whole_frame() {
 fn captures_see_the_whole_frame_that_is_delivered() {
     for port in [0, 1] {
         let mut bench = Bench::new(1);
-        let capture = bench.plane.capture(PortId(port), CaptureBufferLimits::default());
+        let capture = bench.plane.start_capture(PortId(port), CaptureBufferLimits::default());
         for _ in 0..20 {
             let sent_frame = bench.send(mac(1));
             assert!(bench.next_read().0 == sent_frame);

@@ -116,7 +116,7 @@ fn nothing_is_lost_or_reordered_while_distributions_change_and_queues_move() {
                 let mut changes = 0;
                 while !stop.load(Ordering::Relaxed) {
                     let link = if changes % 2 == 0 { DOWN } else { UP };
-                    let change = team.handle_member(MemberId(1), link).unwrap();
+                    let change = team.handle_member_link(MemberId(1), link).unwrap();
                     plane.set_distribution(TEAM, &change.distribution.unwrap()).unwrap();
                     let member = queue(member_port(changes % 2), Direction::Egress);
                     plane.move_queue(member, WorkerId((changes / 2 % 2) as u16)).unwrap();
@@ -250,7 +250,7 @@ fn the_team_counts_frames_of_members_only_while_they_belong_to_it() {
     // The member joins again, in a different order.
     let members: Vec<TeamMember> = members.into_iter().rev().collect();
     set(&mut bench, spec, &members);
-    let change = bench.team.handle_member(MemberId(1), UP).unwrap();
+    let change = bench.team.handle_member_link(MemberId(1), UP).unwrap();
     bench.distribute(change.distribution.as_ref());
     let [first, second] = round(&bench, 3);
     assert!(first > 0 && second > 0 && first + second == 64);
@@ -293,8 +293,8 @@ fn a_member_without_a_queue_and_a_team_without_members_lose_frames_that_are_coun
 fn a_capture_of_a_member_sees_all_frames_and_one_of_the_team_the_accepted_ones() {
     let bench = bench(TeamMode::SwitchIndependent, Algorithm::TransportPorts);
     let options = CaptureBufferLimits::default();
-    let team = bench.plane.capture(TEAM, options);
-    let members = [0, 1].map(|member| bench.plane.capture(member_port(member), options));
+    let team = bench.plane.start_capture(TEAM, options);
+    let members = [0, 1].map(|member| bench.plane.start_capture(member_port(member), options));
     for member in &bench.members {
         member.sender.send(&arp(STRANGER));
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use suimon_frame::{Frame, FrameBatch, Offloads};
-use suimon_ports::{FrameSink, PortFault, QueueHost, TransmitResult};
+use suimon_ports::{FrameSink, QueueFault, QueueHost, TransmitResult};
 use suimon_processor_tests::{
     EndlessSource, NullSink, Sender, Supply, TestClockRuntime, plane_of_nics, queue, small_frame,
 };
@@ -35,7 +35,7 @@ struct Busy {
 }
 
 impl Supply for Busy {
-    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, PortFault> {
+    fn fill(&mut self, batch: &mut FrameBatch) -> Result<usize, QueueFault> {
         let round = self.seen.round.fetch_add(1, Ordering::Relaxed);
         if round % PAUSE_ROUNDS == PAUSE_ROUNDS - 1 {
             self.seen.sent.store(round + 1, Ordering::Relaxed);
@@ -48,14 +48,14 @@ impl Supply for Busy {
 struct Arrivals(Arc<Seen>);
 
 impl FrameSink for Arrivals {
-    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, PortFault> {
+    fn transmit(&mut self, _: &Frame) -> Result<TransmitResult, QueueFault> {
         let sent_round = self.0.sent.swap(0, Ordering::Relaxed);
         assert_ne!(sent_round, 0, "a frame that was not sent");
         self.0.delays.lock().unwrap().push(self.0.round.load(Ordering::Relaxed) - sent_round);
         Ok(TransmitResult::Accepted)
     }
 
-    fn flush(&mut self) -> Result<(), PortFault> {
+    fn flush(&mut self) -> Result<(), QueueFault> {
         Ok(())
     }
 

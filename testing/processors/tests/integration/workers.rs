@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use suimon_ports::{CpuAffinity, NoTasks, Waker, WorkerRuntime, WorkerTask, WorkerTasks};
+use suimon_ports::{CpuAffinity, NoTasks, Waker, WorkerRuntime, WorkerTask, WorkerTaskFactory};
 use suimon_processor_tests::Sender;
 use suimon_quantity::{Direction, PortId, QueueId, WorkerId};
 use suimon_switch::{DataPlane, MoveError};
@@ -82,7 +82,7 @@ fn workers_are_added_and_removed_while_frames_are_forwarded() {
     let bench = Bench::new(1, 2);
     bench.introduce();
     let received = AtomicU32::new(0);
-    let cpus = WorkerThreads.cpus();
+    let cpus = WorkerThreads.allowed_cpus();
     std::thread::scope(|scope| {
         let (sender, received) = (&bench.guests[0].sender, &received);
         scope.spawn(move || {
@@ -131,12 +131,12 @@ fn workers_are_added_and_removed_while_frames_are_forwarded() {
 /// Work that cannot be moved off its workers while the value is true.
 struct Immovable(AtomicBool);
 
-impl WorkerTasks for Immovable {
+impl WorkerTaskFactory for Immovable {
     fn create(&self, _: WorkerId, _: Arc<dyn Waker>) -> Box<dyn WorkerTask> {
         Box::new(NoTasks)
     }
 
-    fn retire(&self, workers: &[WorkerId]) -> Vec<WorkerId> {
+    fn retire_workers(&self, workers: &[WorkerId]) -> Vec<WorkerId> {
         if self.0.load(Ordering::SeqCst) { workers.to_vec() } else { Vec::new() }
     }
 
@@ -147,7 +147,7 @@ impl WorkerTasks for Immovable {
 fn a_worker_whose_work_cannot_be_moved_does_not_stop() {
     let works = Arc::new(Immovable(AtomicBool::new(true)));
     let (of_plane, runtime) = (Arc::clone(&works), Arc::new(WorkerThreads));
-    let plane = DataPlane::start_with(&[CpuAffinity::Floating; 2], runtime, of_plane).unwrap();
+    let plane = DataPlane::start_with_tasks(&[CpuAffinity::Floating; 2], runtime, of_plane).unwrap();
     for _ in 0..2 {
         let error = plane.set_workers(&[CpuAffinity::Floating]).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
@@ -164,7 +164,7 @@ fn a_worker_whose_work_cannot_be_moved_does_not_stop() {
 fn an_idle_worker_sleeps_and_wakes_for_a_frame() {
     let bench = Bench::new(1, 8);
     bench.introduce();
-    wait_for("sleep", || bench.plane.workers()[0].asleep);
+    wait_for("sleep", || bench.plane.workers()[0].is_asleep);
     let before = bench.plane.workers()[0].clone();
     std::thread::sleep(Duration::from_millis(1500));
     let after = bench.plane.workers()[0].clone();

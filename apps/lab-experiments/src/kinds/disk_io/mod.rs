@@ -39,7 +39,7 @@ impl DiskIo {
     }
 
     fn has(&self, predicate: impl Fn(AccessMethod) -> bool) -> bool {
-        self.settings.ways.iter().any(|method| predicate(*method))
+        self.settings.access_methods.iter().any(|method| predicate(*method))
     }
 }
 
@@ -63,7 +63,7 @@ impl Experiment for DiskIo {
         if self.has(|method| {
             matches!(method, AccessMethod::VhostUser | AccessMethod::VhostUserWaiting)
         }) {
-            requirements.push(Requirement::Own("examples/disk_speed"));
+            requirements.push(Requirement::SuimonProgram("examples/disk_speed"));
         }
         if self.has(|method| method == AccessMethod::Vm) {
             let package = "qemu-system-x86";
@@ -76,7 +76,7 @@ impl Experiment for DiskIo {
         let Settings { disk_mib, window_ms, .. } = self.settings;
         let names = |words_in: fn(LocalizedText) -> String| -> String {
             let names: Vec<String> =
-                self.settings.ways.iter().map(|method| words_in(method.words())).collect();
+                self.settings.access_methods.iter().map(|method| words_in(method.description())).collect();
             names.join(", ")
         };
         vec![
@@ -116,9 +116,9 @@ impl Experiment for DiskIo {
             let measurements = if method.occupies_cpu() { 3.0 } else { 2.0 };
             measurements * (self.settings.window_ms as f64 / 1000.0 + 0.35)
         };
-        let subjects = self.settings.subjects().into_iter();
+        let subjects = self.settings.combinations().into_iter();
         subjects
-            .map(|subject| Case::new(subject.id(), subject.words(), seconds(subject.access_method)))
+            .map(|subject| Case::new(subject.id(), subject.description(), seconds(subject.access_method)))
             .collect()
     }
 
@@ -130,7 +130,7 @@ impl Experiment for DiskIo {
                 "%",
                 MeasureDirection::Higher,
             )
-            .deciding(),
+            .with_repetition_count_determined(),
             Measure::new(
                 "rate",
                 LocalizedText::new("disk", "ディスク"),
@@ -171,34 +171,34 @@ impl Experiment for DiskIo {
     }
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
-        let subjects = self.settings.subjects();
+        let subjects = self.settings.combinations();
         let subject = subjects.into_iter().find(|subject| subject.id() == case.id);
         let subject = subject.context("unknown case")?;
         let mut testbed = match self.testbed.take() {
             Some(testbed) => testbed,
             None => {
-                environment.progress("creates and fills files and disks");
+                environment.show_progress("creates and fills files and disks");
                 Testbed::set_up(&self.settings, environment)?
             }
         };
-        environment.check()?;
+        environment.check_not_stopped()?;
         let count = self.counts.entry(case.id.clone()).or_default();
         *count += 1;
         // After a failure the setup is dropped, since its state is unknown.
-        let (iops, native_iops) = testbed.measure_beside(subject, *count % 2 == 1, environment)?;
-        let busy_iops = testbed.native_with_busy_cpu(subject)?;
+        let (iops, native_iops) = testbed.measure_with_native(subject, *count % 2 == 1, environment)?;
+        let busy_iops = testbed.measure_native_with_busy_cpu(subject)?;
         self.testbed = Some(testbed);
         let megabytes = (subject.pattern.block_kib << 10) as f64 / 1e6;
         let percent = iops / native_iops * 100.0;
         let mut part = Repetition::default();
-        part.value("of-native", percent);
-        part.value("rate", iops * megabytes);
-        part.value("native", native_iops * megabytes);
+        part.set_value("of-native", percent);
+        part.set_value("rate", iops * megabytes);
+        part.set_value("native", native_iops * megabytes);
         if let Some(busy_iops) = busy_iops {
-            part.value("of-native-busy", iops / busy_iops * 100.0);
+            part.set_value("of-native-busy", iops / busy_iops * 100.0);
         }
-        part.value("requests", iops);
-        part.value("beyond-goal", percent - goal(subject.depth));
+        part.set_value("requests", iops);
+        part.set_value("beyond-goal", percent - goal(subject.depth));
         Ok(part)
     }
 }

@@ -66,7 +66,7 @@ impl Payload {
     }
 
     /// Restores metadata sectors after a native load, so that the disk is unchanged.
-    pub(super) fn put_back(&self) -> Result<()> {
+    pub(super) fn restore_metadata(&self) -> Result<()> {
         if self.metadata_sectors.is_empty() {
             return Ok(());
         }
@@ -153,7 +153,7 @@ mod tests {
         let zeros = vec![0; usize::try_from(payload.len).unwrap()];
         file.as_file().write_all_at(&zeros, payload.offset).unwrap();
         assert_ne!(std::fs::read(file.path()).unwrap(), before);
-        payload.put_back().unwrap();
+        payload.restore_metadata().unwrap();
         assert_eq!(std::fs::read(file.path()).unwrap(), before);
     }
 

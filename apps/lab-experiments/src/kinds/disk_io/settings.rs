@@ -17,7 +17,8 @@ pub(crate) struct Settings {
     /// Size of each target in MiB, 16 to 65 536.
     pub(super) disk_mib: u64,
     /// Access methods of Suimon's disks. Each target is measured with each.
-    pub(super) ways: Vec<AccessMethod>,
+    #[serde(rename = "ways")]
+    pub(super) access_methods: Vec<AccessMethod>,
     /// Disks of Suimon to measure.
     pub(super) targets: Vec<Target>,
     /// Queue depths, each 1 to 256.
@@ -69,12 +70,13 @@ pub(super) struct Pattern {
     pub(super) block_kib: u64,
     /// Percentage of requests that are reads.
     pub(super) read_percent: u8,
-    pub(super) random: bool,
+    #[serde(rename = "random")]
+    pub(super) is_random: bool,
 }
 
 /// Disk, access method and load of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'a> {
+pub(super) struct Combination<'a> {
     pub(super) target: Target,
     pub(super) access_method: AccessMethod,
     pub(super) pattern: &'a Pattern,
@@ -91,7 +93,7 @@ impl Settings {
     pub(super) fn check(&self) -> Result<()> {
         check_bounds(&[
             ("disk_mib", self.disk_mib, 16, 1 << 16),
-            ("ways", self.ways.len() as u64, 1, 5),
+            ("ways", self.access_methods.len() as u64, 1, 5),
             ("targets", self.targets.len() as u64, 1, 6),
             ("depths", self.depths.len() as u64, 1, 16),
             ("window_ms", self.window_ms, 100, 60_000),
@@ -108,7 +110,7 @@ impl Settings {
             ])?;
             ensure!(pattern.block_kib.is_power_of_two(), "block_kib must be a power of two");
         }
-        ensure!(!has_twins(&self.ways), "ways: an entry is listed twice");
+        ensure!(!has_twins(&self.access_methods), "ways: an entry is listed twice");
         ensure!(!has_twins(&self.targets), "targets: an entry is listed twice");
         ensure!(!has_twins(&self.depths), "depths: an entry is listed twice");
         let ids: Vec<&str> = self.patterns.iter().map(|pattern| pattern.id.as_str()).collect();
@@ -117,12 +119,12 @@ impl Settings {
     }
 
     /// Returns all combinations of disks, access methods and loads.
-    pub(super) fn subjects(&self) -> Vec<Subject<'_>> {
+    pub(super) fn combinations(&self) -> Vec<Combination<'_>> {
         let mut subjects = Vec::new();
         for pattern in &self.patterns {
             for &depth in &self.depths {
-                for &method in &self.ways {
-                    let subject_of = |target: &Target| Subject {
+                for &method in &self.access_methods {
+                    let subject_of = |target: &Target| Combination {
                         target: *target,
                         access_method: method,
                         pattern,
@@ -142,7 +144,7 @@ fn has_twins<T: PartialEq>(list: &[T]) -> bool {
         .any(|(index, item)| list.iter().skip(index + 1).any(|other| item == other))
 }
 
-impl Subject<'_> {
+impl Combination<'_> {
     /// Returns the id of the case.
     pub(super) fn id(self) -> String {
         let (pattern, method, target) =
@@ -150,9 +152,9 @@ impl Subject<'_> {
         format!("{pattern}+{method}+{target}.{}", self.depth)
     }
 
-    pub(super) fn words(self) -> LocalizedText {
+    pub(super) fn description(self) -> LocalizedText {
         let (pattern, method, target) =
-            (&self.pattern.name, self.access_method.words(), self.target.name());
+            (&self.pattern.name, self.access_method.description(), self.target.name());
         LocalizedText::new(
             format!("{}, {}: {target}, {}", pattern.en, method.en, self.depth),
             format!("{}・{}: {target}、{}", pattern.ja, method.ja, self.depth),
@@ -171,7 +173,7 @@ impl AccessMethod {
         }
     }
 
-    pub(super) fn words(self) -> LocalizedText {
+    pub(super) fn description(self) -> LocalizedText {
         match self {
             Self::Engine => LocalizedText::new("engine alone", "エンジンのみ"),
             Self::VhostUser => LocalizedText::untranslated("vhost-user"),
@@ -213,7 +215,7 @@ impl Target {
     }
 
     /// Returns image format and kind of the disk.
-    pub(super) const fn form(self) -> (DiskFormat, DiskKind) {
+    pub(super) const fn format_and_kind(self) -> (DiskFormat, DiskKind) {
         match self {
             Self::Raw => (DiskFormat::Raw, DiskKind::Fixed),
             Self::VhdFixed => (DiskFormat::Vhd, DiskKind::Fixed),
@@ -240,7 +242,7 @@ impl Target {
 impl Pattern {
     /// Returns the load as options of fio.
     pub(super) fn fio_options(&self) -> String {
-        let kind = match (self.random, self.read_percent) {
+        let kind = match (self.is_random, self.read_percent) {
             (false, 0) => "write",
             (false, 100) => "read",
             (false, _) => "rw",

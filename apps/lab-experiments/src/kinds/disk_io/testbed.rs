@@ -14,7 +14,7 @@ use suimon_rig::{
 };
 
 use super::payload::Payload;
-use super::settings::{AccessMethod, Pattern, Settings, Subject, Target};
+use super::settings::{AccessMethod, Pattern, Settings, Combination, Target};
 use crate::environment::Environment;
 
 /// Memory of the guest. fio with its libraries takes 80 MB, twice while the guest boots.
@@ -52,9 +52,9 @@ pub(super) struct Testbed {
 impl Testbed {
     /// Creates all disks and writes them once, since first writes to new space take longer.
     pub(super) fn set_up(settings: &Settings, environment: &Environment<'_>) -> Result<Self> {
-        let (rig, files) = (environment.rig()?, environment.large_rig()?);
+        let (rig, files) = (environment.create_rig()?, environment.create_large_rig()?);
         let loop_device = written_loop_device(&rig, settings, &files.path("loop"))?;
-        environment.check()?;
+        environment.check_not_stopped()?;
         let mut testbed = Self {
             guest: None,
             _daemon: None,
@@ -67,11 +67,11 @@ impl Testbed {
             files,
             rig,
         };
-        if settings.ways.contains(&AccessMethod::Engine) {
+        if settings.access_methods.contains(&AccessMethod::Engine) {
             testbed.make_engine_disks()?;
         }
-        environment.check()?;
-        if settings.ways.iter().any(|method| method.has_daemon()) {
+        environment.check_not_stopped()?;
+        if settings.access_methods.iter().any(|method| method.has_daemon()) {
             testbed.start_daemon(environment)?;
         }
         Ok(testbed)
@@ -82,10 +82,10 @@ impl Testbed {
         let folder = self.files.file("engine");
         fs::create_dir(&folder)?;
         let device = written_loop_device(rig, settings, &self.files.path("engine-loop"))?;
-        let forms: Vec<_> = settings.targets.iter().map(|target| target.form()).collect();
+        let forms: Vec<_> = settings.targets.iter().map(|target| target.format_and_kind()).collect();
         let bytes = settings.disk_mib << 20;
         let engine = EngineDisks::make(&folder, &forms, device, bytes, SERVER_CPU)?;
-        let payload = |target: &Target| payload(*target, &engine.file(target.form())?, bytes);
+        let payload = |target: &Target| payload(*target, &engine.file(target.format_and_kind())?, bytes);
         self.engine_payloads = settings.targets.iter().map(payload).collect::<Result<_>>()?;
         self.engine = Some(engine);
         Ok(())
@@ -99,7 +99,7 @@ impl Testbed {
         let host = host(rig, settings, &folder, device, &self.socket);
         self._daemon = Some(Daemon::start(rig, &host)?);
         for target in &settings.targets {
-            environment.check()?;
+            environment.check_not_stopped()?;
             fill(rig, settings, FioTarget::Nbd { socket: &self.socket, disk: target.name() })?;
             let file = folder.join(format!("{}.{}", target.name(), target.host_file_values().0));
             let file = match device {
@@ -108,7 +108,7 @@ impl Testbed {
             };
             self.daemon_payloads.push(payload(*target, &file, settings.disk_mib << 20)?);
         }
-        if settings.ways.contains(&AccessMethod::Vm) {
+        if settings.access_methods.contains(&AccessMethod::Vm) {
             self.guest = Some(start_guest(rig, settings)?);
         }
         Ok(())
@@ -116,14 +116,14 @@ impl Testbed {
 
     /// Measures a disk and native access to its blocks. Returns the two rates in requests per
     /// second, in this order.
-    pub(super) fn measure_beside(
+    pub(super) fn measure_with_native(
         &mut self,
-        subject: Subject<'_>,
+        subject: Combination<'_>,
         is_native_first: bool,
         environment: &Environment<'_>,
     ) -> Result<(f64, f64)> {
         let native_first = is_native_first.then(|| self.native(subject)).transpose()?;
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         let measured = self.measure(subject)?;
         drop(profile);
         Ok((measured, native_first.map_or_else(|| self.native(subject), Ok)?))
@@ -131,7 +131,7 @@ impl Testbed {
 
     /// Returns the native rate in requests per second while the client's CPU is busy, as it is with
     /// a polling front-end. `None` for access methods that do not keep the CPU busy.
-    pub(super) fn native_with_busy_cpu(&self, subject: Subject<'_>) -> Result<Option<f64>> {
+    pub(super) fn measure_native_with_busy_cpu(&self, subject: Combination<'_>) -> Result<Option<f64>> {
         if !subject.access_method.occupies_cpu() {
             return Ok(None);
         }
@@ -143,14 +143,14 @@ impl Testbed {
         iops.map(Some)
     }
 
-    fn measure(&mut self, subject: Subject<'_>) -> Result<f64> {
+    fn measure(&mut self, subject: Combination<'_>) -> Result<f64> {
         let window = self.settings.window();
         let measured = with_completions(window, |window| self.measure_for(subject, window));
         measured.with_context(|| subject.id())
     }
 
-    fn measure_for(&mut self, subject: Subject<'_>, window: Duration) -> Result<f64> {
-        let Subject { target, access_method: method, pattern, depth } = subject;
+    fn measure_for(&mut self, subject: Combination<'_>, window: Duration) -> Result<f64> {
+        let Combination { target, access_method: method, pattern, depth } = subject;
         let mib = self.settings.disk_mib;
         match method {
             AccessMethod::Engine => self.by_engine(subject, window),
@@ -168,7 +168,7 @@ impl Testbed {
         }
     }
 
-    fn native(&self, subject: Subject<'_>) -> Result<f64> {
+    fn native(&self, subject: Combination<'_>) -> Result<f64> {
         let payload = match subject.access_method {
             AccessMethod::Engine => &self.engine_payloads,
             _ => &self.daemon_payloads,
@@ -180,33 +180,33 @@ impl Testbed {
         let measured = with_completions(self.settings.window(), |window| {
             let job = job(subject.pattern, subject.depth, &location, window);
             let fio_result = fio::run_on(self.rig.folder(), FioTarget::File(&path), &job);
-            payload.put_back()?;
+            payload.restore_metadata()?;
             rate(fio_result?)
         });
         measured.with_context(|| format!("{}: natively", subject.id()))
     }
 
-    fn by_engine(&self, subject: Subject<'_>, window: Duration) -> Result<f64> {
-        let Subject { target, pattern, depth, .. } = subject;
+    fn by_engine(&self, subject: Combination<'_>, window: Duration) -> Result<f64> {
+        let Combination { target, pattern, depth, .. } = subject;
         let engine = self.engine.as_ref().context("the engine has no disks")?;
         let engine_load = EngineAsks {
             read_percent: pattern.read_percent,
-            is_random: pattern.random,
+            is_random: pattern.is_random,
             depth: u32::try_from(depth)?,
             bytes: u32::try_from(pattern.block_kib << 10)?,
         };
-        engine.rate(target.form(), engine_load, WARM_UP, window)
+        engine.rate(target.format_and_kind(), engine_load, WARM_UP, window)
     }
 
     /// Measures with the front-end of the program `disk_speed`, connected to the socket of a disk.
     /// Returns requests per second.
     fn by_front_end(
         &self,
-        subject: Subject<'_>,
+        subject: Combination<'_>,
         window: Duration,
         options: &[&str],
     ) -> Result<f64> {
-        let Subject { target, pattern, depth, .. } = subject;
+        let Combination { target, pattern, depth, .. } = subject;
         let (program, socket) = (example("disk_speed")?, vm_socket(&self.rig, target));
         let numbers =
             [pattern.block_kib, pattern.read_percent.into(), self.settings.disk_mib, depth];
@@ -215,7 +215,7 @@ impl Testbed {
         let mut command = vec![&*program, "--json", "--socket", &socket];
         command.extend(["--block-kib", &block, "--read-percent", &reads, "--disk-mib", &disk]);
         command.extend(options);
-        command.extend((!pattern.random).then_some("--sequential"));
+        command.extend((!pattern.is_random).then_some("--sequential"));
         command.extend(["1", &seconds, &depth]);
         let output = run(&command)?;
         let result: Value = serde_json::from_str(&output)
@@ -345,7 +345,7 @@ fn host(
             let mib = settings.disk_mib;
             let _ = writeln!(host, "kind = \"{kind}\"\nsize_bytes = \"{mib} MiB\"");
         }
-        if settings.ways.iter().any(|method| method.is_vhost_user()) {
+        if settings.access_methods.iter().any(|method| method.is_vhost_user()) {
             let _ = writeln!(host, "vhost_user = {{ socket = \"{}\" }}", vm_socket(rig, *target));
         }
     }

@@ -116,7 +116,7 @@ impl Experiment for Java {
         let paused =
             LocalizedText::new("stopped by garbage collection", "ガベージコレクションによる停止");
         vec![
-            Measure::new("operations", operations, "/s", MeasureDirection::Higher).deciding(),
+            Measure::new("operations", operations, "/s", MeasureDirection::Higher).with_repetition_count_determined(),
             Measure::new("paused", paused, "%", MeasureDirection::Lower),
         ]
     }
@@ -127,26 +127,26 @@ impl Experiment for Java {
             combinations.into_iter().find(|(vcpus, pages)| id(*vcpus, *pages) == case.id);
         let (vcpus, has_huge_pages) = combination.context("unknown case")?;
         if self.compiled.is_none() {
-            let rig = environment.rig()?;
+            let rig = environment.create_rig()?;
             self.compiled = Some((OrderEntry::compile(&rig)?, rig));
         }
         let (program, rig) = self.compiled.as_ref().context("the Java program is not compiled")?;
         let Settings { heap_mib, warm_up_s, measure_s, .. } = self.settings;
         let load =
-            OrderLoad { warehouses: vcpus as u32, warm_up_s, measure_s, heap_mib, has_huge_pages };
+            OrderLoad { warehouses: vcpus as u32, warm_up_s, measure_s, heap_mib, may_use_huge_pages: has_huge_pages };
         let mut process = program.start(rig, &Vcpus::new(0, vcpus, available_cpus()), load)?;
         environment.wait(Duration::from_secs(warm_up_s))?;
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         let result = OrderEntry::finish(&mut process, load, environment)?;
         drop(profile);
         let mut part = Repetition::default();
-        part.value("operations", result.per_s);
-        part.value("paused", result.paused_percent);
+        part.set_value("operations", result.operations_per_s);
+        part.set_value("paused", result.gc_paused_percent);
         part.series.push(Series {
             group: "operations".to_owned(),
             name: "JVM".to_owned(),
             unit: "/s".to_owned(),
-            points: result.seconds,
+            points: result.rate_by_second,
         });
         Ok(part)
     }

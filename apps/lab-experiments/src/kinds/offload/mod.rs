@@ -71,22 +71,22 @@ impl OffloadFtp {
 
 impl Testbed {
     fn set_up(settings: &Settings, driver: Driver, environment: &Environment<'_>) -> Result<Self> {
-        let rig = environment.large_rig()?;
+        let rig = environment.create_large_rig()?;
         let uplink = format!("driver = \"{}\"", driver.driver_key());
         let lan = Lan::set_up(
             &rig,
-            LanSpec { guests: 1, workers: settings.processors, uplink: Some(&uplink) },
+            LanSpec { guests: 1, workers: settings.workers, uplink: Some(&uplink) },
         )?;
         if driver == Driver::AfXdp {
             // The veth pair computes the checksums, as a physical network requires; by default it
             // omits them.
-            lan.world()?.ethtool(lan.far_device()?, &["tx", "off"])?;
+            lan.external_namespace()?.ethtool(lan.external_device()?, &["tx", "off"])?;
         }
         let guest = lan.guests.first().context("the guest is missing")?;
         let bytes = settings.file_mib << 20;
         let server = FtpServer::start(&rig, &guest.namespace, settings.files, bytes)?;
-        environment.check()?;
-        let (server_address, world) = (guest.address(), lan.world()?);
+        environment.check_not_stopped()?;
+        let (server_address, world) = (guest.address(), lan.external_namespace()?);
         let clients =
             FtpClients::start(&rig, world, &server_address, settings.clients, settings.files)?;
         Ok(Self { driver, clients, _server: server, lan, _rig: rig })
@@ -95,7 +95,7 @@ impl Testbed {
     fn switch(&self, offload: Offload) -> Result<()> {
         let guest = self.lan.guests.first().context("the guest is missing")?;
         for port in [guest.nic.as_str(), UPLINK] {
-            let command = [&["offload", "set", port][..], &offload.switches()].concat();
+            let command = [&["offload", "set", port][..], &offload.command_arguments()].concat();
             self.lan.daemon.ok(&command)?;
         }
         Ok(())
@@ -119,7 +119,7 @@ impl Experiment for OffloadFtp {
     }
 
     fn setup(&self) -> Vec<LocalizedText> {
-        let Settings { processors, files, file_mib, clients, .. } = self.settings;
+        let Settings { workers: processors, files, file_mib, clients, .. } = self.settings;
         vec![
             LocalizedText::new(
                 format!(
@@ -157,13 +157,13 @@ impl Experiment for OffloadFtp {
         let seconds = (warm_up_seconds + seconds) as f64 + SET_UP_S;
         let combinations = self.settings.combinations().into_iter();
         combinations
-            .map(|combination| Case::new(combination.id(), combination.words(), seconds))
+            .map(|combination| Case::new(combination.id(), combination.description(), seconds))
             .collect()
     }
 
     fn measures(&self) -> Vec<Measure> {
         let mut measures = vec![
-            measure("sent", "sent", "送信", "Mbit/s", MeasureDirection::Higher).deciding(),
+            measure("sent", "sent", "送信", "Mbit/s", MeasureDirection::Higher).with_repetition_count_determined(),
             measure(
                 "cpu",
                 "CPU of the whole machine",
@@ -178,7 +178,7 @@ impl Experiment for OffloadFtp {
                 "ns",
                 MeasureDirection::Lower,
             )
-            .deciding(),
+            .with_repetition_count_determined(),
             measure(
                 "switch-byte",
                 "CPU time per byte, the daemon",
@@ -200,12 +200,12 @@ impl Experiment for OffloadFtp {
         let testbed = self.testbed(driver, environment)?;
         testbed.switch(offload)?;
         environment.wait(Duration::from_secs(warm_up_seconds))?;
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         let mut sampler = Sampler::begin(Some(&testbed.lan.daemon))?;
         let before = testbed.sent_bytes()?;
         let (mut last, mut rates) = (before, Vec::new());
         for second in 1..=seconds {
-            sampler.watch(environment, SECOND, SECOND)?;
+            sampler.sample_for(environment, SECOND, SECOND)?;
             let now = testbed.sent_bytes()?;
             rates.push((second as f64, now.saturating_sub(last) as f64 * 8.0 / 1e6));
             last = now;
@@ -225,20 +225,20 @@ impl Experiment for OffloadFtp {
 
 fn part(sampler: &Sampler<'_>, bytes: f64) -> Repetition {
     let mut part = Repetition { series: sampler.series(), ..Repetition::default() };
-    let sums = sampler.sums();
+    let sums = sampler.resource_usage();
     let bytes = bytes.max(1.0);
-    part.value("sent", bytes * 8.0 / 1e6 / sums.span_s);
-    part.value("cpu", sums.cpu_percent);
-    part.value("cpu-byte", sums.cpu_ns / bytes);
-    part.value("switch-byte", (sums.workers_ns + sums.control_ns) / bytes);
+    part.set_value("sent", bytes * 8.0 / 1e6 / sums.span_s);
+    part.set_value("cpu", sums.cpu_percent);
+    part.set_value("cpu-byte", sums.cpu_ns / bytes);
+    part.set_value("switch-byte", (sums.workers_ns + sums.control_ns) / bytes);
     let mut other = 0.0;
     for (stage, ns) in sums.busy_stages() {
         let ns_per_kib = ns / bytes * 1024.0;
         match STAGES.iter().find(|(_, name, ..)| *name == stage) {
-            Some((id, ..)) => part.value(id, ns_per_kib),
+            Some((id, ..)) => part.set_value(id, ns_per_kib),
             None => other += ns_per_kib,
         }
     }
-    part.value(OTHER, other);
+    part.set_value(OTHER, other);
     part
 }

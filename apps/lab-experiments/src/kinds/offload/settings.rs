@@ -13,7 +13,8 @@ pub(crate) struct Settings {
     /// Drivers of the uplink, each measured with each combination of offloads.
     drivers: Vec<Driver>,
     /// Number of unpinned workers, 1 to 16.
-    pub(crate) processors: u16,
+    #[serde(rename = "processors")]
+    pub(crate) workers: u16,
     /// Number of files, 1 to 64.
     pub(crate) files: usize,
     /// Size of each file in MiB, 1 to 1024.
@@ -37,7 +38,7 @@ pub(crate) enum Driver {
 /// Offloads that are enabled in a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Offload {
-    Both,
+    ChecksumAndSegmentation,
     Checksum,
     None,
 }
@@ -67,12 +68,12 @@ impl Driver {
 }
 
 impl Offload {
-    const ALL: [Self; 3] = [Self::Both, Self::Checksum, Self::None];
+    const ALL: [Self; 3] = [Self::ChecksumAndSegmentation, Self::Checksum, Self::None];
 
     /// Returns the arguments of `suimon offload set`.
-    pub(crate) const fn switches(self) -> [&'static str; 3] {
+    pub(crate) const fn command_arguments(self) -> [&'static str; 3] {
         match self {
-            Self::Both => ["tx_checksum=on", "rx_checksum=on", "segmentation=on"],
+            Self::ChecksumAndSegmentation => ["tx_checksum=on", "rx_checksum=on", "segmentation=on"],
             Self::Checksum => ["tx_checksum=on", "rx_checksum=on", "segmentation=off"],
             Self::None => ["tx_checksum=off", "rx_checksum=off", "segmentation=off"],
         }
@@ -80,7 +81,7 @@ impl Offload {
 
     const fn id(self) -> &'static str {
         match self {
-            Self::Both => "both",
+            Self::ChecksumAndSegmentation => "both",
             Self::Checksum => "checksum",
             Self::None => "none",
         }
@@ -88,7 +89,7 @@ impl Offload {
 
     const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::Both => ("checksum and segmentation", "チェックサムとセグメンテーション"),
+            Self::ChecksumAndSegmentation => ("checksum and segmentation", "チェックサムとセグメンテーション"),
             Self::Checksum => ("checksum only", "チェックサムのみ"),
             Self::None => ("none", "なし"),
         }
@@ -100,7 +101,7 @@ impl Combination {
         format!("{}+{}", self.driver.id(), self.offload.id())
     }
 
-    pub(crate) fn words(self) -> LocalizedText {
+    pub(crate) fn description(self) -> LocalizedText {
         let (driver, (en, ja)) = (self.driver.driver_key(), self.offload.words());
         LocalizedText::new(
             format!("{driver}, offload: {en}"),
@@ -113,7 +114,7 @@ impl Settings {
     pub(crate) fn check(&self) -> Result<()> {
         check_bounds(&[
             ("drivers", self.drivers.len() as u64, 1, 2),
-            ("processors", self.processors.into(), 1, 16),
+            ("processors", self.workers.into(), 1, 16),
             ("files", self.files as u64, 1, 64),
             ("file_mib", self.file_mib, 1, 1024),
             ("clients", self.clients as u64, 1, 256),

@@ -15,7 +15,7 @@ use crate::experiment::Experiment;
 use crate::loads::database::{Database, Transactions};
 use crate::loads::vcpus::available_cpus;
 use crate::requirement::Requirement;
-use testbed::{Behind, Testbed};
+use testbed::{DatabaseStorage, Testbed};
 
 /// Table `[settings]` of plans of kind `oltp`.
 #[derive(Clone, Debug, Deserialize)]
@@ -25,7 +25,7 @@ pub(crate) struct Settings {
     /// omitted.
     vcpus: Vec<usize>,
     /// Storage of the database files: `native`, `nbdkit`, `suimon`.
-    disks: Vec<Behind>,
+    disks: Vec<DatabaseStorage>,
     /// Size of the disk in MiB, 256 to 65 536.
     disk_mib: u64,
     /// Number of concurrent client threads, 1 to 256.
@@ -61,7 +61,7 @@ impl Oltp {
         Ok(Self { settings })
     }
 
-    fn combinations(&self) -> Vec<(Behind, usize)> {
+    fn combinations(&self) -> Vec<(DatabaseStorage, usize)> {
         let cpus = available_cpus();
         let vcpu_counts =
             || self.settings.vcpus.iter().copied().filter(move |count| *count <= cpus);
@@ -73,7 +73,7 @@ impl Oltp {
     }
 }
 
-fn id(disk: Behind, vcpus: usize) -> String {
+fn id(disk: DatabaseStorage, vcpus: usize) -> String {
     format!("{}+{vcpus}-vcpu", disk.id())
 }
 
@@ -113,8 +113,8 @@ impl Experiment for Oltp {
 
     fn cases(&self) -> Vec<Case> {
         let seconds = (self.settings.warm_up_s + self.settings.measure_s) as f64 + 12.0;
-        let case = |(disk, vcpus): (Behind, usize)| {
-            let LocalizedText { en, ja } = disk.words();
+        let case = |(disk, vcpus): (DatabaseStorage, usize)| {
+            let LocalizedText { en, ja } = disk.description();
             Case::new(
                 id(disk, vcpus),
                 LocalizedText::new(format!("{en}, {vcpus} vCPU"), format!("{ja}、{vcpus} vCPU")),
@@ -132,7 +132,7 @@ impl Experiment for Oltp {
                 "/s",
                 MeasureDirection::Higher,
             )
-            .deciding(),
+            .with_repetition_count_determined(),
             Measure::new(
                 "p95",
                 LocalizedText::new("95th percentile latency", "95 % のレイテンシ"),
@@ -164,28 +164,28 @@ impl Experiment for Oltp {
         let (disk, vcpus) = combination.context("unknown case")?;
         let Settings { disk_mib, threads, tables, rows, warm_up_s, measure_s, .. } = self.settings;
         let load = Transactions { threads, tables, rows, warm_up_s, measure_s };
-        let rig = environment.large_rig()?;
+        let rig = environment.create_large_rig()?;
         let mut testbed = Testbed::set_up(&rig, disk, disk_mib, vcpus)?;
-        environment.check()?;
+        environment.check_not_stopped()?;
         testbed.database.prepare(&testbed.client.namespace, load)?;
         let before = testbed.daemon.process().cpu_time()?;
         let mut asking = testbed.database.start_load(&rig, &testbed.client.namespace, load)?;
         environment.wait(Duration::from_secs(warm_up_s))?;
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         let answered = testbed.database.finish(&mut asking, load, environment)?;
         drop(profile);
         let used = testbed.daemon.process().cpu_time()?.saturating_sub(before);
-        let requests = answered.per_s * (warm_up_s + measure_s) as f64;
+        let requests = answered.transactions_per_s * (warm_up_s + measure_s) as f64;
         let mut part = Repetition::default();
-        part.value("transactions", answered.per_s);
-        part.value("p95", answered.p95_ms);
-        part.value("cpu", used.as_secs_f64() * 1e6 / requests.max(1.0));
-        part.value("errors", answered.errors);
+        part.set_value("transactions", answered.transactions_per_s);
+        part.set_value("p95", answered.p95_ms);
+        part.set_value("cpu", used.as_secs_f64() * 1e6 / requests.max(1.0));
+        part.set_value("errors", answered.errors);
         part.series.push(Series {
             group: "transactions".to_owned(),
             name: "sysbench".to_owned(),
             unit: "/s".to_owned(),
-            points: answered.seconds,
+            points: answered.rate_by_second,
         });
         Ok(part)
     }

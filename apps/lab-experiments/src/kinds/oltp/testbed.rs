@@ -19,7 +19,7 @@ const READY_LIMIT: Duration = Duration::from_secs(20);
 /// Storage of the database's file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Behind {
+pub(super) enum DatabaseStorage {
     /// File of the host on a loop device.
     Native,
     /// File of the host, exported by the NBD server nbdkit.
@@ -28,7 +28,7 @@ pub(super) enum Behind {
     Suimon,
 }
 
-impl Behind {
+impl DatabaseStorage {
     pub(super) const fn id(self) -> &'static str {
         match self {
             Self::Native => "native",
@@ -37,7 +37,7 @@ impl Behind {
         }
     }
 
-    pub(super) fn words(self) -> LocalizedText {
+    pub(super) fn description(self) -> LocalizedText {
         match self {
             Self::Native => LocalizedText::new("native file", "ネイティブのファイル"),
             Self::Nbdkit => LocalizedText::new("nbdkit", "nbdkit"),
@@ -63,15 +63,15 @@ enum Files {
 }
 
 impl Testbed {
-    pub(super) fn requirements(disks: &[Behind]) -> Vec<Requirement> {
+    pub(super) fn requirements(disks: &[DatabaseStorage]) -> Vec<Requirement> {
         let mut requirements = Database::testbed_requirements();
-        if disks.contains(&Behind::Nbdkit) {
+        if disks.contains(&DatabaseStorage::Nbdkit) {
             requirements.push(Requirement::Program { name: "nbdkit", package: "nbdkit" });
         }
         requirements
     }
 
-    pub(super) fn set_up(rig: &Rig, disk: Behind, mib: u64, vcpus: usize) -> Result<Self> {
+    pub(super) fn set_up(rig: &Rig, disk: DatabaseStorage, mib: u64, vcpus: usize) -> Result<Self> {
         let (guest, client) =
             (NamespaceGuest::new(rig, "db", 11)?, NamespaceGuest::new(rig, "client", 12)?);
         let (socket, store) = (rig.path("nbd.sock"), rig.path("store"));
@@ -81,7 +81,7 @@ impl Testbed {
         );
         host += &guest.nic_toml("lan", "");
         host += &client.nic_toml("lan", "");
-        if disk == Behind::Suimon {
+        if disk == DatabaseStorage::Suimon {
             host += &format!(
                 "[[store]]\nname = \"store\"\npath = \"{store}\"\n[[disk]]\nname = \"db\"\nstore = \"store\"\nformat = \"raw\"\nkind = \"fixed\"\nsize_bytes = \"{mib} MiB\"\nnbd = {{ socket = \"{socket}\" }}\n"
             );
@@ -93,12 +93,12 @@ impl Testbed {
         }
         let file = format!("{store}/file");
         let (files, folder) = match disk {
-            Behind::Native => {
+            DatabaseStorage::Native => {
                 let folder = LoopFolder::make(rig, &file, mib << 20)?;
                 let path = folder.path().to_owned();
                 (Files::Native { _folder: folder }, path)
             }
-            Behind::Nbdkit => {
+            DatabaseStorage::Nbdkit => {
                 suimon_rig::run(&["fallocate", "--length", &format!("{mib}MiB"), &file])?;
                 let command = ["nbdkit", "--foreground", "--unix", &socket, "file", &file];
                 let mut server = Process::start(rig, "nbdkit", &command)?;
@@ -110,7 +110,7 @@ impl Testbed {
                 let path = folder.path().to_owned();
                 (Files::Nbdkit { _folder: folder, _server: server }, path)
             }
-            Behind::Suimon => {
+            DatabaseStorage::Suimon => {
                 let folder = NbdFolder::make(rig, &format!("nbd+unix:///db?socket={socket}"))?;
                 let path = folder.path().to_owned();
                 (Files::Suimon { _folder: folder }, path)

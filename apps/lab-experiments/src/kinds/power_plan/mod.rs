@@ -33,7 +33,7 @@ impl Experiment for PowerPlan {
     fn requirements(&self) -> Vec<Requirement> {
         [
             daemon(),
-            vec![Requirement::Own("examples/disk_speed")],
+            vec![Requirement::SuimonProgram("examples/disk_speed")],
             programs(&[
                 ("fio", "fio"),
                 ("ip", "iproute2"),
@@ -84,7 +84,7 @@ impl Experiment for PowerPlan {
     fn measures(&self) -> Vec<Measure> {
         let mut measures = Vec::new();
         for load in Load::ALL {
-            let LocalizedText { en, ja } = load.words();
+            let LocalizedText { en, ja } = load.description();
             let mut add = |id: &str,
                            (of_en, of_ja): (&str, &str),
                            unit: &str,
@@ -122,19 +122,19 @@ impl Experiment for PowerPlan {
                 format!("{}: このマシンにはありません: {missing}", case.id),
             ));
         }
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         for load in Load::ALL {
-            environment.check()?;
+            environment.check_not_stopped()?;
             let load_result = testbed.measure(load, environment)?;
             let values = [
-                ("rate", load_result.per_second),
-                ("cpu-each", load_result.cpu_us_each),
+                ("rate", load_result.transactions_per_second),
+                ("cpu-each", load_result.cpu_us_per_transaction),
                 ("cpu", Some(load_result.cpu_percent)),
                 ("watts", load_result.watts),
             ];
             for (id, value) in values {
                 if let Some(value) = value {
-                    part.value(&format!("{}-{id}", load.id()), value);
+                    part.set_value(&format!("{}-{id}", load.id()), value);
                 }
             }
         }

@@ -58,7 +58,7 @@ impl Load {
         }
     }
 
-    pub(super) fn words(self) -> LocalizedText {
+    pub(super) fn description(self) -> LocalizedText {
         match self {
             Self::Idle => LocalizedText::new("no load", "無負荷"),
             Self::Sessions => LocalizedText::new("TCP requests", "TCP の要求"),
@@ -72,9 +72,9 @@ impl Load {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LoadResult {
     /// Transactions per second; `None` if the measurement has no transactions.
-    pub(super) per_second: Option<f64>,
+    pub(super) transactions_per_second: Option<f64>,
     /// CPU time of the daemon per transaction in µs.
-    pub(super) cpu_us_each: Option<f64>,
+    pub(super) cpu_us_per_transaction: Option<f64>,
     /// CPU time of the daemon in percent of one CPU.
     pub(super) cpu_percent: f64,
     /// Power of packages and memory in W; `None` if the machine does not report it.
@@ -83,7 +83,7 @@ pub(super) struct LoadResult {
 
 impl Testbed {
     pub(super) fn set_up(settings: &Settings, environment: &Environment<'_>) -> Result<Self> {
-        let (rig, files) = (environment.rig()?, environment.large_rig()?);
+        let (rig, files) = (environment.create_rig()?, environment.create_large_rig()?);
         let far = Namespace::new(&rig, "far")?;
         let (near_end, far_end) = (rig.device("n"), rig.device("f"));
         let wire = Veth::new(&near_end, &far_end, &far)?;
@@ -170,8 +170,8 @@ impl Testbed {
         let used_uj =
             self.energy_uj()?.zip(energy).and_then(|(now, before)| now.checked_sub(before));
         Ok(LoadResult {
-            per_second,
-            cpu_us_each: (exchanges > 0).then(|| cpu_ns / 1e3 / exchanges as f64),
+            transactions_per_second: per_second,
+            cpu_us_per_transaction: (exchanges > 0).then(|| cpu_ns / 1e3 / exchanges as f64),
             cpu_percent: cpu_ns / 1e7 / elapsed,
             watts: used_uj.map(|uj| uj as f64 / 1e6 / elapsed),
         })

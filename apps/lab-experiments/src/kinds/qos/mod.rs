@@ -44,12 +44,12 @@ impl Qos {
         record: &mut Record<'_>,
     ) -> Result<()> {
         let settings = &self.settings;
-        environment.each_second(WARM_UP_S, || {
-            testbed.second(None, true).map(|second| record.seconds.push(second))
+        environment.poll_each_second(WARM_UP_S, || {
+            testbed.read_second(None, true).map(|second| record.seconds.push(second))
         })?;
         let (mut operations, mut span_s) = (0.0, 0.0);
-        environment.each_second(settings.calibration_s, || {
-            let second = testbed.second(None, false)?;
+        environment.poll_each_second(settings.calibration_s, || {
+            let second = testbed.read_second(None, false)?;
             operations +=
                 second.disks.iter().map(|disk| disk.delivered_iops).sum::<f64>() * second.span_s;
             span_s += second.span_s;
@@ -58,7 +58,7 @@ impl Qos {
         })?;
         record.calibration = Calibration::new(
             operations / span_s,
-            settings.declared_percent,
+            settings.declared_capacity_percent,
             settings.document_iops,
         );
         Ok(())
@@ -73,11 +73,11 @@ impl Qos {
     ) -> Result<()> {
         let Calibration { capacity_iops, scale, .. } = record.calibration;
         let limits: Vec<Limits> = step.limits.iter().map(|limits| limits.scaled(scale)).collect();
-        let rejection = testbed.set_limits(capacity_iops, &limits, step.is_too_much)?;
-        record.seconds.push(testbed.second(Some(number), true)?);
-        record.steps.push(StepStart { limits, at_s: testbed.at_s(), refused: rejection });
-        environment.each_second(self.settings.step_s, || {
-            record.seconds.push(testbed.second(Some(number), false)?);
+        let rejection = testbed.set_limits(capacity_iops, &limits, step.must_be_rejected)?;
+        record.seconds.push(testbed.read_second(Some(number), true)?);
+        record.steps.push(StepStart { limits, at_s: testbed.at_s(), rejection });
+        environment.poll_each_second(self.settings.step_s, || {
+            record.seconds.push(testbed.read_second(Some(number), false)?);
             Ok(())
         })
     }
@@ -141,7 +141,7 @@ impl Experiment for Qos {
                          経由でループデバイスとし、ext4 を置いています。"),
             ));
         }
-        let (declared, document) = (settings.declared_percent, settings.document_iops);
+        let (declared, document) = (settings.declared_capacity_percent, settings.document_iops);
         setup.push(LocalizedText::new(
             format!(
                 "First, the throughput of the store without limits is measured; {declared} % of \
@@ -181,7 +181,7 @@ impl Experiment for Qos {
             seconds: Vec::new(),
         };
         self.calibrate(environment, &mut testbed, &mut record)?;
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         for step in self.settings.steps.iter().enumerate() {
             self.run_step(step, environment, &mut testbed, &mut record)?;
         }
@@ -189,6 +189,6 @@ impl Experiment for Qos {
         for (index, log) in testbed.end_load()?.iter().enumerate() {
             record.add_fio(index, log);
         }
-        Ok(values::repetition(&record, self.location.settles_s()))
+        Ok(values::repetition(&record, self.location.settling_time_s()))
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use suimon_rig::fio::{self, FioTarget};
 use suimon_rig::{Daemon, Process, Rig};
 
-use super::record::{DiskSecond, Flow};
+use super::record::{DiskSample, Flow};
 use super::settings::{Limits, Settings};
 use crate::environment::Environment;
 
@@ -28,16 +28,16 @@ const RESULT: &str = "load.json";
 pub(super) struct Node {
     load: Option<Process>,
     daemon: Daemon,
-    site: NodeSite,
+    site: NodeSpec,
     /// Names of the disks, each with the index of its group.
     disks: Vec<(String, usize)>,
     last: Option<CounterSample>,
 }
 
 /// Paths and configuration of a node.
-pub(super) struct NodeSite {
+pub(super) struct NodeSpec {
     /// First part of the host file: name of the host, and cluster.
-    pub(super) head: String,
+    pub(super) host_file_header: String,
     pub(super) store: String,
     pub(super) socket: String,
     /// Folder in which fio runs.
@@ -55,7 +55,7 @@ impl Node {
     pub(super) fn start(
         rig: &Rig,
         settings: &Settings,
-        site: NodeSite,
+        site: NodeSpec,
         disks: Vec<(String, usize)>,
         capacity_iops: Option<u64>,
     ) -> Result<Self> {
@@ -119,7 +119,7 @@ impl Node {
 
     /// Sets the limits of all disks and the store's capacity at once by applying a changed host
     /// file. Returns the daemon's error message if it rejects the file, otherwise `None`.
-    pub(super) fn set(
+    pub(super) fn set_limits(
         &mut self,
         settings: &Settings,
         capacity_iops: u64,
@@ -132,7 +132,7 @@ impl Node {
 
     /// Reads the counters. Returns the time since the previous call in seconds, and the rates of
     /// each disk in this time.
-    pub(super) fn second(&mut self) -> Result<(f64, Vec<DiskSecond>)> {
+    pub(super) fn read_second(&mut self) -> Result<(f64, Vec<DiskSample>)> {
         self.load.as_mut().context("the load is not running")?.check_running()?;
         let now = self.sample()?;
         let before = self.last.as_ref().context("there is no earlier reading")?;
@@ -140,7 +140,7 @@ impl Node {
         let disks = now.disks.iter().zip(&before.disks);
         let disks = disks.map(|((bytes, flow), (before, _))| {
             let got_iops = bytes.saturating_sub(*before) as f64 / 8192.0 / span_s;
-            DiskSecond { delivered_iops: got_iops, fio_iops: None, last_5_s: flow.clone() }
+            DiskSample { delivered_iops: got_iops, fio_iops: None, last_5_s: flow.clone() }
         });
         let disks = disks.collect();
         self.last = Some(now);
@@ -183,17 +183,17 @@ impl Node {
 /// Returns the text of the daemon's host file.
 fn host(
     settings: &Settings,
-    site: &NodeSite,
+    site: &NodeSpec,
     disks: &[(String, usize)],
     capacity_iops: Option<u64>,
     limits: &[Limits],
 ) -> String {
     let mut host = format!(
         "{}[[store]]\nname = \"store\"\npath = \"{}\"\ndepth_max = {}\n",
-        site.head, site.store, settings.store_depth_max
+        site.host_file_header, site.store, settings.store_depth_max
     );
     // Nodes of a cluster divide the capacity of their common store through etcd.
-    if site.head.contains("[cluster]") {
+    if site.host_file_header.contains("[cluster]") {
         host += "shared = true\n";
     }
     if let Some(iops) = capacity_iops {

@@ -9,7 +9,7 @@ pub(super) struct Record<'a> {
     pub(super) settings: &'a Settings,
     pub(super) calibration: Calibration,
     pub(super) steps: Vec<StepStart>,
-    pub(super) seconds: Vec<Second>,
+    pub(super) seconds: Vec<SecondSample>,
 }
 
 /// Capacity of the store without limits.
@@ -31,12 +31,12 @@ pub(super) struct StepStart {
     /// Time at which they were in effect, in seconds since the start of the load.
     pub(super) at_s: f64,
     /// Error of the daemon if it rejected the limits.
-    pub(super) refused: Option<String>,
+    pub(super) rejection: Option<String>,
 }
 
 /// Values of about one second. Rates are in requests of 8 KiB per second.
 #[derive(Clone, Debug)]
-pub(super) struct Second {
+pub(super) struct SecondSample {
     /// End of the second, in seconds since the start of the load.
     pub(super) at_s: f64,
     /// End of the second in milliseconds since 1970-01-01 UTC, for correlation with other records.
@@ -46,12 +46,12 @@ pub(super) struct Second {
     /// Number of the step; `None` during calibration.
     pub(super) step: Option<usize>,
     /// True if the step's limits were being set in this time.
-    pub(super) is_change: bool,
-    pub(super) disks: Vec<DiskSecond>,
+    pub(super) is_changing_limits: bool,
+    pub(super) disks: Vec<DiskSample>,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct DiskSecond {
+pub(super) struct DiskSample {
     /// Rate in this second according to the daemon's counters.
     pub(super) delivered_iops: f64,
     /// Rate according to fio in its interval that ended closest to this second's end; `None`
@@ -86,8 +86,8 @@ impl Calibration {
 
 impl Record<'_> {
     /// Returns the complete seconds of a step.
-    pub(super) fn step_seconds(&self, step: usize) -> impl Iterator<Item = &Second> {
-        self.seconds.iter().filter(move |second| second.step == Some(step) && !second.is_change)
+    pub(super) fn step_seconds(&self, step: usize) -> impl Iterator<Item = &SecondSample> {
+        self.seconds.iter().filter(move |second| second.step == Some(step) && !second.is_changing_limits)
     }
 
     /// Adds fio's log of disk `index`: end of each interval, and bytes per second.

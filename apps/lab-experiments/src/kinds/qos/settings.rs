@@ -21,7 +21,7 @@ pub(crate) enum Location {
 
 impl Location {
     /// Returns the time in seconds within which a change must be in effect.
-    pub(super) const fn settles_s(self) -> f64 {
+    pub(super) const fn settling_time_s(self) -> f64 {
         match self {
             Self::Host => 2.0,
             Self::Cluster => 5.0,
@@ -53,7 +53,8 @@ pub(crate) struct Settings {
     /// Length of each step in seconds, 3 to 3600.
     pub(super) step_s: u64,
     /// Part of the measured rate that is declared as the store's capacity, 50 to 100 %.
-    pub(super) declared_percent: u64,
+    #[serde(rename = "declared_percent")]
+    pub(super) declared_capacity_percent: u64,
     /// Rate of the document's store, actual or assumed, in requests of 8 KiB per second.
     pub(super) document_iops: u64,
     /// Groups of disks with equal limits; in a cluster, each group is on a node of its own.
@@ -83,7 +84,8 @@ pub(super) struct Step {
     pub(super) limits: Vec<Limits>,
     /// True if the minimums exceed the capacity and the daemon must reject them.
     #[serde(default)]
-    pub(super) is_too_much: bool,
+    #[serde(rename = "is_too_much")]
+    pub(super) must_be_rejected: bool,
 }
 
 /// Limits in requests of 8 KiB per second.
@@ -105,7 +107,7 @@ impl Settings {
             ("depth", self.depth, 1, 256),
             ("calibration_s", self.calibration_s, 2, 600),
             ("step_s", self.step_s, 3, 3600),
-            ("declared_percent", self.declared_percent, 50, 100),
+            ("declared_percent", self.declared_capacity_percent, 50, 100),
             ("document_iops", self.document_iops, 1, 1_000_000_000),
             ("group", self.groups.len() as u64, 1, 16),
             ("step", self.steps.len() as u64, 1, 100),
@@ -147,13 +149,13 @@ impl Settings {
             .sum();
         let is_too_much = sum_of_minimums * 100 > self.document_iops * PROMISABLE_PERCENT;
         ensure!(
-            !is_too_much || step.is_too_much,
+            !is_too_much || step.must_be_rejected,
             "step `{name}`: the sum of the minimums, {sum_of_minimums} IOPS, exceeds \
              {PROMISABLE_PERCENT} % of document_iops, and the daemon would reject it; set \
              `is_too_much = true` if that is intended"
         );
         ensure!(
-            is_too_much || !step.is_too_much,
+            is_too_much || !step.must_be_rejected,
             "step `{name}`: is_too_much is set, but the sum of the minimums, {sum_of_minimums} \
              IOPS, is permitted"
         );

@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail, ensure};
 use suimon_rig::{Daemon, Etcd, Rig, SlowDisk};
 
 use super::Location;
-use super::node::{Node, NodeSite};
-use super::record::Second;
+use super::node::{Node, NodeSpec};
+use super::record::SecondSample;
 use super::settings::{Limits, Settings};
 use crate::environment::Environment;
 
@@ -38,7 +38,7 @@ impl<'a> Testbed<'a> {
         location: Location,
         environment: &Environment<'_>,
     ) -> Result<Self> {
-        let (rig, files) = (environment.rig()?, environment.large_rig()?);
+        let (rig, files) = (environment.create_rig()?, environment.create_large_rig()?);
         let bytes = settings.disks().len() as u64 * ((settings.disk_mib << 20) + FORMAT_BYTES);
         let slow = |rate| SlowDisk::new(&rig, files.folder(), bytes, rate);
         let disk = settings.store_bytes_per_s.map(slow).transpose()?;
@@ -48,7 +48,7 @@ impl<'a> Testbed<'a> {
             Location::Host => None,
             Location::Cluster => Some(Etcd::start(&rig)?),
         };
-        environment.check()?;
+        environment.check_not_stopped()?;
         let mut nodes = Vec::new();
         for (name, disks) in disks_by_node(settings, location) {
             let folder = rig.path(&name);
@@ -61,7 +61,7 @@ impl<'a> Testbed<'a> {
                 );
             }
             let socket = rig.path(&format!("{name}.nbd"));
-            let site = NodeSite { head, store: store.clone(), socket, folder };
+            let site = NodeSpec { host_file_header: head, store: store.clone(), socket, folder };
             let capability = etcd.is_some().then_some(NO_LIMIT_IOPS);
             nodes.push(Node::start(&rig, settings, site, disks, capability)?);
         }
@@ -134,7 +134,7 @@ impl<'a> Testbed<'a> {
     ) -> Result<Option<String>> {
         let mut rejection = None;
         for node in &mut self.nodes {
-            match node.set(self.settings, capacity_iops, limits)? {
+            match node.set_limits(self.settings, capacity_iops, limits)? {
                 Some(rejection_text) if may_refuse => rejection = Some(rejection_text),
                 Some(rejection_text) => bail!("suimon apply: {rejection_text}"),
                 None => {}
@@ -144,22 +144,22 @@ impl<'a> Testbed<'a> {
     }
 
     /// Reads the counters of all nodes and returns the values since the previous reading.
-    pub(super) fn second(&mut self, step: Option<usize>, is_change: bool) -> Result<Second> {
+    pub(super) fn read_second(&mut self, step: Option<usize>, is_change: bool) -> Result<SecondSample> {
         let mut disks = Vec::new();
         let mut spans = 0.0;
         for node in &mut self.nodes {
-            let (span_s, of_node) = node.second()?;
+            let (span_s, of_node) = node.read_second()?;
             spans += span_s;
             disks.extend(of_node);
         }
         let unix = SystemTime::now().duration_since(UNIX_EPOCH)?;
         self.last = Instant::now();
-        Ok(Second {
+        Ok(SecondSample {
             at_s: self.at_s(),
             unix_ms: u64::try_from(unix.as_millis())?,
             span_s: spans / self.nodes.len().max(1) as f64,
             step,
-            is_change,
+            is_changing_limits: is_change,
             disks,
         })
     }

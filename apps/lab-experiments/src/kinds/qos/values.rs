@@ -6,10 +6,10 @@ use suimon_lab_run::{LocalizedText, Mark, Measure, MeasureDirection, Repetition,
 
 use super::record::Record;
 use super::settings::{Limits, Settings};
-use super::verdict::{Maximum, Minimum, Verdict, evaluate_all, verdicts};
+use super::verdict::{MaximumCompliance, MinimumCompliance, Verdict, evaluate_all, verdicts};
 
 /// Converts a rate in requests of 8 KiB per second to MB/s.
-pub(super) fn megabytes(iops: f64) -> f64 {
+pub(super) fn megabytes_per_s(iops: f64) -> f64 {
     iops * 8192.0 / 1e6
 }
 
@@ -49,7 +49,7 @@ pub(super) fn measures(settings: &Settings) -> Vec<Measure> {
             "%",
             MeasureDirection::None,
         );
-        if step_spec.is_too_much {
+        if step_spec.must_be_rejected {
             add(
                 format!("refused-{step}"),
                 ("rejected (1) or not (0)", "拒否 (1) または許可 (0)"),
@@ -124,33 +124,33 @@ fn add_group_measures(
 pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
     let settings = record.settings;
     let mut part = Repetition::default();
-    part.value("capability", megabytes(record.calibration.measured_iops));
+    part.set_value("capability", megabytes_per_s(record.calibration.measured_iops));
     let capability = record.calibration.capacity_iops as f64;
     for (step_number, (start, step)) in record.steps.iter().zip(&settings.steps).enumerate() {
         let number = step_number + 1;
-        part.marks.push(Mark { at_s: start.at_s, words: step.change.clone() });
-        if step.is_too_much {
-            part.value(&format!("refused-{number}"), f64::from(start.refused.is_some()));
+        part.marks.push(Mark { at_s: start.at_s, description: step.change.clone() });
+        if step.must_be_rejected {
+            part.set_value(&format!("refused-{number}"), f64::from(start.rejection.is_some()));
         }
-        if let Some(rejection) = &start.refused {
+        if let Some(rejection) = &start.rejection {
             part.notes.push(LocalizedText::new(
                 format!("{}: rejected: {rejection}", step.change.en),
                 format!("{}: 拒否されました: {rejection}", step.change.ja),
             ));
         }
         let combined = evaluate_all(record, step_number, settles_s);
-        part.value(&format!("used-{number}"), combined.mean / capability * 100.0);
-        part.value(&format!("most-{number}"), combined.highest_window / capability * 100.0);
+        part.set_value(&format!("used-{number}"), combined.mean_iops / capability * 100.0);
+        part.set_value(&format!("most-{number}"), combined.highest_window_iops / capability * 100.0);
         let verdicts = verdicts(record, step_number, settles_s);
         let disk_means = || verdicts.iter().flat_map(|verdict| &verdict.means).copied();
         let (lowest_mean, highest_mean) =
             (disk_means().fold(f64::INFINITY, f64::min), disk_means().fold(0.0, f64::max));
         if highest_mean > 0.0 {
-            part.value(&format!("even-{number}"), lowest_mean / highest_mean * 100.0);
+            part.set_value(&format!("even-{number}"), lowest_mean / highest_mean * 100.0);
         }
         for (verdict, group) in verdicts.iter().zip(&settings.groups) {
             let mut add = |id: &str, value: f64| {
-                part.value(&format!("{id}-{number}-{}", group.name), value);
+                part.set_value(&format!("{id}-{number}-{}", group.name), value);
             };
             add_group(verdict, settings.step_s, &mut add);
         }
@@ -161,18 +161,18 @@ pub(super) fn repetition(record: &Record<'_>, settles_s: f64) -> Repetition {
 
 fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
     let Verdict { means: disk_means, fio_mean, minimum, maximum } = verdict;
-    add("got", megabytes(disk_means.iter().sum::<f64>() / disk_means.len().max(1) as f64));
+    add("got", megabytes_per_s(disk_means.iter().sum::<f64>() / disk_means.len().max(1) as f64));
     if let Some(fio_mean) = fio_mean {
-        add("seen", megabytes(*fio_mean));
+        add("seen", megabytes_per_s(*fio_mean));
     }
     let percent = |part: usize, total: usize| part as f64 / total.max(1) as f64 * 100.0;
-    if let Some(Minimum {
-        met: disks_met,
+    if let Some(MinimumCompliance {
+        disks_met,
         disks,
-        least: lowest_rate,
+        lowest_mean_ratio: lowest_rate,
         met_after_s,
         seconds_below,
-        seconds: _,
+        seconds_after_met: _,
     }) = *minimum
     {
         add("minimum", lowest_rate * 100.0);
@@ -180,7 +180,7 @@ fn add_group(verdict: &Verdict, step_s: u64, add: &mut impl FnMut(&str, f64)) {
         add("after", met_after_s.unwrap_or(step_s as f64));
         add("below", seconds_below as f64);
     }
-    if let Some(Maximum { within_maximum, disks, highest_window, mean }) = *maximum {
+    if let Some(MaximumCompliance { disks_within_maximum: within_maximum, disks, highest_window_ratio: highest_window, mean_ratio: mean }) = *maximum {
         add("maximum", mean * 100.0);
         add("highest", highest_window * 100.0);
         add("held", percent(within_maximum, disks));
@@ -210,7 +210,7 @@ fn series(record: &Record<'_>) -> Vec<Series> {
         for (number, second) in second.disks.iter().enumerate() {
             let add = |series: &mut Vec<Series>, iops: f64| {
                 if let Some(series) = series.get_mut(number) {
-                    series.points.push((at_s, megabytes(iops)));
+                    series.points.push((at_s, megabytes_per_s(iops)));
                 }
             };
             add(&mut delivered, second.delivered_iops);
@@ -227,10 +227,10 @@ fn series(record: &Record<'_>) -> Vec<Series> {
                 *waited_ms.entry(cause).or_default() += *ns as f64 / 1e6;
             }
         }
-        totals.points.push((at_s, megabytes(sums.iter().sum())));
-        capability.points.push((at_s, megabytes(record.calibration.capacity_iops as f64)));
+        totals.points.push((at_s, megabytes_per_s(sums.iter().sum())));
+        capability.points.push((at_s, megabytes_per_s(record.calibration.capacity_iops as f64)));
         for (series, sum) in groups.iter_mut().zip(&sums) {
-            series.points.push((at_s, megabytes(*sum)));
+            series.points.push((at_s, megabytes_per_s(*sum)));
         }
         for (cause, ms) in waited_ms {
             wait_series.entry(cause).or_default().push((at_s, ms));

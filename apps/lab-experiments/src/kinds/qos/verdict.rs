@@ -1,6 +1,6 @@
 //! Evaluation of limits. Rates are in requests of 8 KiB per second.
 
-use super::record::{Record, Second};
+use super::record::{Record, SecondSample};
 use super::settings::Limits;
 
 /// Tolerance of limits: 2 %.
@@ -15,20 +15,20 @@ pub(super) struct Verdict {
     pub(super) means: Vec<f64>,
     /// Mean rate of the group's disks according to fio; `None` if fio reported none.
     pub(super) fio_mean: Option<f64>,
-    pub(super) minimum: Option<Minimum>,
-    pub(super) maximum: Option<Maximum>,
+    pub(super) minimum: Option<MinimumCompliance>,
+    pub(super) maximum: Option<MaximumCompliance>,
 }
 
 /// Compliance with a minimum. Requests are indivisible: one that was incomplete at the end of a
 /// second does not count as missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Minimum {
+pub(super) struct MinimumCompliance {
     /// Number of disks with a mean rate of at least the minimum less 2 %, after the time at which
     /// the change must be in effect.
-    pub(super) met: usize,
+    pub(super) disks_met: usize,
     pub(super) disks: usize,
     /// Lowest mean rate of a disk in that time, relative to the minimum.
-    pub(super) least: f64,
+    pub(super) lowest_mean_ratio: f64,
     /// Time in seconds from the change to the end of the first second in which a disk reached the
     /// minimum: that of the slowest disk, if all reached it.
     pub(super) met_after_s: Option<f64>,
@@ -36,30 +36,30 @@ pub(super) struct Minimum {
     /// minimum; summed over disks.
     pub(super) seconds_below: usize,
     /// Number of seconds after each disk first reached the minimum, summed over disks.
-    pub(super) seconds: usize,
+    pub(super) seconds_after_met: usize,
 }
 
 /// Compliance with a maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Maximum {
+pub(super) struct MaximumCompliance {
     /// Number of disks that in no window of 5 s exceeded the maximum by more than 2 % and one
     /// request.
-    pub(super) within_maximum: usize,
+    pub(super) disks_within_maximum: usize,
     pub(super) disks: usize,
     /// Highest rate of a disk in a window of 5 s (in the whole step if it is shorter), relative to
     /// the maximum.
-    pub(super) highest_window: f64,
+    pub(super) highest_window_ratio: f64,
     /// Mean rate of the disks, relative to the maximum.
-    pub(super) mean: f64,
+    pub(super) mean_ratio: f64,
 }
 
 /// Rates of all disks together in one step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TotalRates {
     /// Mean rate, from the time at which a change must be in effect.
-    pub(super) mean: f64,
+    pub(super) mean_iops: f64,
     /// Highest rate in any window of 5 s in the step.
-    pub(super) highest_window: f64,
+    pub(super) highest_window_iops: f64,
 }
 
 /// Samples of one disk in a step, one per second: time in s from the change to the sample's end,
@@ -94,13 +94,13 @@ pub(super) fn evaluate_all(record: &Record<'_>, step: usize, settles_s: f64) -> 
     let all_disks: Vec<usize> = (0..record.settings.disks().len()).collect();
     let course = course(record, step, &all_disks);
     let highest = windows(&course).iter().map(|(rate, _)| *rate).fold(0.0, f64::max);
-    TotalRates { mean: settled_mean(&course, settles_s).0, highest_window: highest }
+    TotalRates { mean_iops: settled_mean(&course, settles_s).0, highest_window_iops: highest }
 }
 
 fn course(record: &Record<'_>, step: usize, disks: &[usize]) -> Course {
     let start_s = record.steps.get(step).map_or(0.0, |start| start.at_s);
     let seconds = record.step_seconds(step);
-    let rate = |second: &Second| {
+    let rate = |second: &SecondSample| {
         disks
             .iter()
             .filter_map(|index| second.disks.get(*index))
@@ -143,14 +143,14 @@ fn fio_mean(record: &Record<'_>, step: usize, members: &[usize], settles_s: f64)
     (!values.is_empty()).then(|| mean(&values))
 }
 
-fn minimum(courses: &[Course], min: f64, cost: f64, settles_s: f64) -> Minimum {
+fn minimum(courses: &[Course], min: f64, cost: f64, settles_s: f64) -> MinimumCompliance {
     let min_rate = |span: f64| min * (1.0 - TOLERANCE) - cost / span;
-    let mut verdict = Minimum { disks: courses.len(), least: f64::INFINITY, ..Minimum::default() };
+    let mut verdict = MinimumCompliance { disks: courses.len(), lowest_mean_ratio: f64::INFINITY, ..MinimumCompliance::default() };
     let mut all_met_after = Some(0.0_f64);
     for course in courses {
         let (mean, span) = settled_mean(course, settles_s);
-        verdict.met += usize::from(span > 0.0 && mean >= min_rate(span));
-        verdict.least = verdict.least.min(mean / min);
+        verdict.disks_met += usize::from(span > 0.0 && mean >= min_rate(span));
+        verdict.lowest_mean_ratio = verdict.lowest_mean_ratio.min(mean / min);
         let first = course.iter().position(|(_, span, rate)| *rate >= min_rate(*span));
         let after = first.and_then(|first_index| course.get(first_index..)).unwrap_or_default();
         all_met_after = match (all_met_after, after.first()) {
@@ -159,24 +159,24 @@ fn minimum(courses: &[Course], min: f64, cost: f64, settles_s: f64) -> Minimum {
         };
         let below_minimum = after.iter().filter(|(_, span, rate)| *rate < min_rate(*span));
         verdict.seconds_below += below_minimum.count();
-        verdict.seconds += after.len();
+        verdict.seconds_after_met += after.len();
     }
     verdict.met_after_s = all_met_after.filter(|_| !courses.is_empty());
     verdict
 }
 
-fn maximum(courses: &[Course], max: f64, cost: f64, settles_s: f64) -> Maximum {
-    let mut verdict = Maximum { disks: courses.len(), ..Maximum::default() };
+fn maximum(courses: &[Course], max: f64, cost: f64, settles_s: f64) -> MaximumCompliance {
+    let mut verdict = MaximumCompliance { disks: courses.len(), ..MaximumCompliance::default() };
     for course in courses {
         let mut is_within = true;
         for (rate, span) in windows(course) {
             is_within &= rate <= max * (1.0 + TOLERANCE) + cost / span;
-            verdict.highest_window = verdict.highest_window.max(rate / max);
+            verdict.highest_window_ratio = verdict.highest_window_ratio.max(rate / max);
         }
-        verdict.within_maximum += usize::from(is_within);
+        verdict.disks_within_maximum += usize::from(is_within);
     }
     let disk_means = courses.iter().map(|course| settled_mean(course, settles_s).0 / max);
-    verdict.mean = mean(&disk_means.collect::<Vec<f64>>());
+    verdict.mean_ratio = mean(&disk_means.collect::<Vec<f64>>());
     verdict
 }
 

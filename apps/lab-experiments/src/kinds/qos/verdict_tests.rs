@@ -1,5 +1,5 @@
 use super::*;
-use crate::kinds::qos::record::{Calibration, DiskSecond, StepStart};
+use crate::kinds::qos::record::{Calibration, DiskSample, StepStart};
 use crate::kinds::qos::settings::Settings;
 
 /// Returns settings with two disks and requests of 8 KiB at depth 1. The second disk has a minimum
@@ -18,15 +18,15 @@ fn settings() -> Settings {
 
 fn record<'a>(settings: &'a Settings, rates: &[(f64, f64)]) -> Record<'a> {
     let limits = settings.steps[0].limits.clone();
-    let step_start = StepStart { limits, at_s: 10.0, refused: None };
-    let second = |at_s: f64, is_change: bool, (a, b): (f64, f64)| Second {
+    let step_start = StepStart { limits, at_s: 10.0, rejection: None };
+    let second = |at_s: f64, is_change: bool, (a, b): (f64, f64)| SecondSample {
         at_s,
         unix_ms: (at_s * 1000.0) as u64,
         span_s: 1.0,
         step: Some(0),
-        is_change,
+        is_changing_limits: is_change,
         disks: [a, b]
-            .map(|got_iops| DiskSecond { delivered_iops: got_iops, ..DiskSecond::default() })
+            .map(|got_iops| DiskSample { delivered_iops: got_iops, ..DiskSample::default() })
             .to_vec(),
     };
     // A second in which limits change is not evaluated.
@@ -37,7 +37,7 @@ fn record<'a>(settings: &'a Settings, rates: &[(f64, f64)]) -> Record<'a> {
     Record { settings, calibration, steps: vec![step_start], seconds }
 }
 
-fn verdicts_of_two(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
+fn verdicts_of_two(rates: &[(f64, f64)]) -> (MaximumCompliance, MinimumCompliance, Vec<Verdict>) {
     let settings = settings();
     let verdicts = verdicts(&record(&settings, rates), 0, 2.0);
     (verdicts[0].maximum.unwrap(), verdicts[1].minimum.unwrap(), verdicts)
@@ -46,15 +46,15 @@ fn verdicts_of_two(rates: &[(f64, f64)]) -> (Maximum, Minimum, Vec<Verdict>) {
 #[test]
 fn limits_that_are_kept() {
     let (maximum, minimum, verdicts) = verdicts_of_two(&[(50.0, 101.0); 8]);
-    assert_eq!((maximum.within_maximum, maximum.disks), (1, 1));
-    assert_eq!((maximum.mean, maximum.highest_window), (1.0, 1.0));
-    let expected = Minimum {
-        met: 1,
+    assert_eq!((maximum.disks_within_maximum, maximum.disks), (1, 1));
+    assert_eq!((maximum.mean_ratio, maximum.highest_window_ratio), (1.0, 1.0));
+    let expected = MinimumCompliance {
+        disks_met: 1,
         disks: 1,
-        least: 1.01,
+        lowest_mean_ratio: 1.01,
         met_after_s: Some(1.0),
         seconds_below: 0,
-        seconds: 8,
+        seconds_after_met: 8,
     };
     assert_eq!(minimum, expected);
     assert_eq!(verdicts[1].means, [101.0]);
@@ -67,15 +67,15 @@ fn a_minimum_that_is_met_late_or_not() {
     // rate reaches it.
     let rates = [20.0, 60.0, 100.0, 100.0, 96.0, 110.0, 100.0, 100.0, 100.0, 100.0];
     let (_, minimum, _) = verdicts_of_two(&rates.map(|b| (1.0, b)));
-    assert_eq!((minimum.met, minimum.met_after_s), (1, Some(3.0)));
-    assert_eq!((minimum.seconds_below, minimum.seconds), (1, 8));
+    assert_eq!((minimum.disks_met, minimum.met_after_s), (1, Some(3.0)));
+    assert_eq!((minimum.seconds_below, minimum.seconds_after_met), (1, 8));
     // The first two seconds do not count. The mean of 97 afterwards is too low: the limit is 98
     // less one request in six seconds.
     let (_, minimum, _) =
         verdicts_of_two(&[200.0, 200.0, 97.0, 97.0, 97.0, 97.0, 97.0, 97.0].map(|b| (1.0, b)));
-    assert_eq!((minimum.met, minimum.met_after_s, minimum.least), (0, Some(1.0), 0.97));
+    assert_eq!((minimum.disks_met, minimum.met_after_s, minimum.lowest_mean_ratio), (0, Some(1.0), 0.97));
     let (_, minimum, _) = verdicts_of_two(&[(1.0, 90.0); 8]);
-    let never_met = Minimum { disks: 1, least: 0.9, ..Minimum::default() };
+    let never_met = MinimumCompliance { disks: 1, lowest_mean_ratio: 0.9, ..MinimumCompliance::default() };
     assert_eq!(minimum, never_met);
 }
 
@@ -84,17 +84,17 @@ fn a_maximum_is_judged_by_its_worst_window() {
     // The limit is 51.2: 50 plus 2 % plus one request in five seconds.
     let within_maximum = [40.0, 50.0, 51.0, 52.0, 51.0, 52.0, 50.0, 40.0].map(|a| (a, 200.0));
     let (maximum, ..) = verdicts_of_two(&within_maximum);
-    assert_eq!(maximum.within_maximum, 1);
-    assert!((maximum.highest_window - 1.024).abs() < 1e-9, "{maximum:?}");
+    assert_eq!(maximum.disks_within_maximum, 1);
+    assert!((maximum.highest_window_ratio - 1.024).abs() < 1e-9, "{maximum:?}");
     let exceeded = [0.0, 52.0, 52.0, 52.0, 52.0, 52.0, 0.0, 0.0].map(|a| (a, 200.0));
     let (maximum, ..) = verdicts_of_two(&exceeded);
-    assert_eq!(maximum.within_maximum, 0, "{maximum:?}");
-    assert!(maximum.mean < 1.0, "{maximum:?}");
+    assert_eq!(maximum.disks_within_maximum, 0, "{maximum:?}");
+    assert!(maximum.mean_ratio < 1.0, "{maximum:?}");
     // A step that is shorter than a window is evaluated as one window.
     let (maximum, ..) = verdicts_of_two(&[(60.0, 200.0); 3]);
-    assert_eq!((maximum.within_maximum, maximum.highest_window), (0, 1.2));
+    assert_eq!((maximum.disks_within_maximum, maximum.highest_window_ratio), (0, 1.2));
     let (maximum, ..) = verdicts_of_two(&[]);
-    assert_eq!((maximum.within_maximum, maximum.highest_window), (1, 0.0));
+    assert_eq!((maximum.disks_within_maximum, maximum.highest_window_ratio), (1, 0.0));
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn all_disks_together_are_evaluated_in_the_same_windows() {
     let settings = settings();
     let rates = [0.0, 0.0, 100.0, 100.0, 100.0, 100.0, 100.0, 0.0].map(|a| (a, 100.0));
     let together = evaluate_all(&record(&settings, &rates), 0, 2.0);
-    assert_eq!(together.highest_window, 200.0);
-    assert!((together.mean - (5.0 * 200.0 + 100.0) / 6.0).abs() < 1e-9, "{together:?}");
+    assert_eq!(together.highest_window_iops, 200.0);
+    assert!((together.mean_iops - (5.0 * 200.0 + 100.0) / 6.0).abs() < 1e-9, "{together:?}");
 }
 
 #[test]

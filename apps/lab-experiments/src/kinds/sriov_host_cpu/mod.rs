@@ -85,7 +85,7 @@ impl Experiment for SriovHostCpu {
     }
 
     fn setup(&self) -> Vec<LocalizedText> {
-        let mib = self.settings.mib;
+        let mib = self.settings.transfer_mib;
         vec![
             LocalizedText::new(
                 format!(
@@ -113,7 +113,7 @@ impl Experiment for SriovHostCpu {
     fn cases(&self) -> Vec<Case> {
         // Assumes 100 Mbit/s with an emulated CPU. The first repetition includes the boot of the
         // machine.
-        let seconds = self.settings.mib as f64 * 8.0 / 100.0 + 10.0;
+        let seconds = self.settings.transfer_mib as f64 * 8.0 / 100.0 + 10.0;
         COMBINATIONS
             .iter()
             .map(|combination| Case::new(id(*combination), words(*combination), seconds))
@@ -150,21 +150,21 @@ impl Experiment for SriovHostCpu {
         let mut testbed = match self.testbed.take() {
             Some(testbed) => testbed,
             None => {
-                environment.progress("boots a machine with an adapter");
+                environment.show_progress("boots a machine with an adapter");
                 Testbed::set_up(environment)?
             }
         };
-        environment.check()?;
-        let sample = testbed.measure(combination, self.settings.mib)?;
+        environment.check_not_stopped()?;
+        let sample = testbed.measure(combination, self.settings.transfer_mib)?;
         self.testbed = Some(testbed);
         let per_byte = |ns: u64| ns as f64 / sample.bytes as f64;
         let mut part = Repetition::default();
-        part.value("carried", sample.bits_per_second / 1e6);
-        part.value("processors", per_byte(sample.stages_ns.values().sum()));
-        part.value("machine", per_byte(sample.machine_ns));
+        part.set_value("carried", sample.bits_per_second / 1e6);
+        part.set_value("processors", per_byte(sample.stages_ns.values().sum()));
+        part.set_value("machine", per_byte(sample.machine_cpu_ns));
         for stage in STAGES {
             let ns = sample.stages_ns.get(stage).copied().unwrap_or(0);
-            part.value(&stage_id(stage), per_byte(ns));
+            part.set_value(&stage_id(stage), per_byte(ns));
         }
         Ok(part)
     }

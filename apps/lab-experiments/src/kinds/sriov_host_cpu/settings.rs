@@ -10,12 +10,13 @@ use crate::bounds::check_bounds;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Amount transferred by each stream in MiB, 1 to 20 480.
-    pub(super) mib: u64,
+    #[serde(rename = "mib")]
+    pub(super) transfer_mib: u64,
 }
 
 impl Settings {
     /// Checks the settings.
     pub(super) fn check(&self) -> Result<()> {
-        check_bounds(&[("mib", self.mib, 1, 20 << 10)])
+        check_bounds(&[("mib", self.transfer_mib, 1, 20 << 10)])
     }
 }

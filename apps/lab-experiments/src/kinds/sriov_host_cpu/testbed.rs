@@ -54,7 +54,7 @@ pub(super) struct Sample {
     /// Time of all workers by stage.
     pub(super) stages_ns: BTreeMap<String, u64>,
     /// CPU time of the whole machine, including that of both guests.
-    pub(super) machine_ns: u64,
+    pub(super) machine_cpu_ns: u64,
 }
 
 /// Counters since the machine's start.
@@ -68,7 +68,7 @@ struct Counters {
 impl Testbed {
     /// Boots the machine and waits until the guests reach their peer.
     pub(super) fn set_up(environment: &Environment<'_>) -> Result<Self> {
-        let rig = environment.rig()?;
+        let rig = environment.create_rig()?;
         let spec = IovSpec { has_iommu: true, hosts_vms: false, adapters: 1 };
         let machine = IovMachine::start(&rig, spec)?;
         let mut testbed = Self { machine, _rig: rig };
@@ -146,7 +146,7 @@ impl Testbed {
             bytes,
             bits_per_second: end["bits_per_second"].as_f64().unwrap_or(0.0),
             stages_ns: after.stages_ns.iter().map(|(name, ns)| grown(name, ns)).collect(),
-            machine_ns: after.machine_ns.saturating_sub(before.machine_ns),
+            machine_cpu_ns: after.machine_ns.saturating_sub(before.machine_ns),
         })
     }
 

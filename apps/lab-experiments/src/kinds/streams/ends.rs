@@ -6,15 +6,15 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use suimon_rig::{Daemon, Namespace, Rig, wait_until};
 
-use super::settings::{Combination, Through};
-use crate::loads::lan::{Lan, LanSpec, WORLD};
+use super::settings::{Combination, NetworkPath};
+use crate::loads::lan::{Lan, LanSpec, EXTERNAL_ADDRESS};
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
 /// Device in namespaces that are not connected to Suimon's switch.
 const DEVICE: &str = "eth0";
 
 /// Setup of the measurement, except the load. Fields are dropped in order.
-pub(crate) struct Ends {
+pub(crate) struct Testbed {
     lan: Option<Lan>,
     /// Namespaces of a bridge or veth pair: VMs first, then the external network.
     plain: Vec<Namespace>,
@@ -24,19 +24,19 @@ pub(crate) struct Ends {
 
 /// Endpoint that sends or receives a stream.
 #[derive(Clone, Debug)]
-pub(crate) struct End<'a> {
+pub(crate) struct Endpoint<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) address: String,
 }
 
-impl Ends {
+impl Testbed {
     pub(crate) fn set_up(rig: &Rig, combination: Combination, processors: u16) -> Result<Self> {
         let has_world = combination.endpoints.uses_external_network();
-        let uplink = match combination.through {
-            Through::Private => None,
-            Through::External => Some(""),
-            Through::LinuxBridge => return Self::bridge(rig, combination),
-            Through::Native => return Self::pair(rig),
+        let uplink = match combination.path {
+            NetworkPath::Private => None,
+            NetworkPath::External => Some(""),
+            NetworkPath::LinuxBridge => return Self::bridge(rig, combination),
+            NetworkPath::Native => return Self::pair(rig),
         };
         let lan = Lan::set_up(
             rig,
@@ -90,31 +90,31 @@ impl Ends {
     }
 
     /// Returns the namespace and device behind the uplink of Suimon's switch, if it has one.
-    pub(crate) fn outside(&self) -> Option<(&Namespace, &str)> {
+    pub(crate) fn external_device(&self) -> Option<(&Namespace, &str)> {
         let lan = self.lan.as_ref()?;
-        lan.world().ok().zip(lan.far_device().ok())
+        lan.external_namespace().ok().zip(lan.external_device().ok())
     }
 
     /// Returns the endpoints of the VMs.
-    pub(crate) fn vms(&self) -> Vec<End<'_>> {
+    pub(crate) fn vms(&self) -> Vec<Endpoint<'_>> {
         if let Some(lan) = &self.lan {
             let guests = lan.guests.iter();
             return guests
-                .map(|guest| End { namespace: &guest.namespace, address: guest.address() })
+                .map(|guest| Endpoint { namespace: &guest.namespace, address: guest.address() })
                 .collect();
         }
         let count = self.plain.len() - usize::from(self.has_world);
         let ends = self.plain.iter().enumerate().take(count);
-        ends.map(|(index, namespace)| End { namespace, address: plain_address(index) }).collect()
+        ends.map(|(index, namespace)| Endpoint { namespace, address: plain_address(index) }).collect()
     }
 
     /// Returns the endpoint in the external network.
-    pub(crate) fn world(&self) -> Result<End<'_>> {
+    pub(crate) fn external_endpoint(&self) -> Result<Endpoint<'_>> {
         if let Some(lan) = &self.lan {
-            return Ok(End { namespace: lan.world()?, address: WORLD.to_owned() });
+            return Ok(Endpoint { namespace: lan.external_namespace()?, address: EXTERNAL_ADDRESS.to_owned() });
         }
         let namespace = self.plain.last().context("the outside endpoint is missing")?;
-        Ok(End { namespace, address: plain_address(self.plain.len() - 1) })
+        Ok(Endpoint { namespace, address: plain_address(self.plain.len() - 1) })
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use suimon_rig::{Namespace, Process, Rig, iperf, wait_until};
 
-use super::ends::End;
+use super::ends::Endpoint;
 
 const PORT_FIRST: usize = 5300;
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ impl Load {
     /// A server of iperf3 does not start listening.
     pub(crate) fn start(
         rig: &Rig,
-        pairs: &[(End<'_>, End<'_>)],
+        pairs: &[(Endpoint<'_>, Endpoint<'_>)],
         block: u32,
         warm_up_seconds: u64,
         seconds: u64,

@@ -18,10 +18,10 @@ use crate::loads::lan_requirements;
 use crate::measure::measure;
 use crate::requirement::Requirement;
 use crate::sampling::{SECOND, Sampler};
-use ends::{End, Ends};
+use ends::{Endpoint, Testbed};
 use load::{BroadcastCapture, Load};
 pub(crate) use settings::Settings;
-use settings::{Endpoints, Through};
+use settings::{Endpoints, NetworkPath};
 
 /// Setup time of a case in seconds.
 const SET_UP_S: f64 = 2.0;
@@ -37,8 +37,8 @@ impl Streams {
         Ok(Self { settings })
     }
 
-    fn passes(&self, path: Through) -> bool {
-        self.settings.combinations().iter().any(|combination| combination.through == path)
+    fn passes(&self, path: NetworkPath) -> bool {
+        self.settings.combinations().iter().any(|combination| combination.path == path)
     }
 }
 
@@ -46,14 +46,14 @@ impl Experiment for Streams {
     fn requirements(&self) -> Vec<Requirement> {
         let mut requirements = lan_requirements();
         requirements.push(Requirement::Program { name: "iperf3", package: "iperf3" });
-        if self.settings.broadcast_ms.is_some() {
+        if self.settings.broadcast_interval_ms.is_some() {
             requirements.push(Requirement::Program { name: "tcpdump", package: "tcpdump" });
         }
         requirements
     }
 
     fn setup(&self) -> Vec<LocalizedText> {
-        let Settings { processors, broadcast_ms, .. } = self.settings;
+        let Settings { workers: processors, broadcast_interval_ms: broadcast_ms, .. } = self.settings;
         let mut setup = vec![LocalizedText::new(
             format!(
                 "VMs are namespace guests (a TAP device on the switch, which has {processors} \
@@ -67,7 +67,7 @@ impl Experiment for Streams {
                  ずつカーネルに渡します。すべての端がこのマシンの CPU を共有します。"
             ),
         )];
-        if self.passes(Through::LinuxBridge) {
+        if self.passes(NetworkPath::LinuxBridge) {
             setup.push(LocalizedText::new(
                 "For comparison: namespaces on the kernel's bridge with veth pairs. The bridge \
                  does not copy frames; the switch copies frames of TAP devices on ingress and \
@@ -76,7 +76,7 @@ impl Experiment for Streams {
                  のフレームはスイッチに入るときと出るときにコピーされます。",
             ));
         }
-        if self.passes(Through::Native) {
+        if self.passes(NetworkPath::Native) {
             setup.push(LocalizedText::new(
                 "Native: both ends of a veth pair, without VM and switch.",
                 "ネイティブは veth の両端で、VM もスイッチもありません。",
@@ -100,7 +100,7 @@ impl Experiment for Streams {
         let seconds = (warm_up_seconds + seconds) as f64 + SET_UP_S;
         let combinations = self.settings.combinations().into_iter();
         combinations
-            .map(|combination| Case::new(combination.id(), combination.words(), seconds))
+            .map(|combination| Case::new(combination.id(), combination.description(), seconds))
             .collect()
     }
 
@@ -113,7 +113,7 @@ impl Experiment for Streams {
                 "Mbit/s",
                 MeasureDirection::Higher,
             )
-            .deciding(),
+            .with_repetition_count_determined(),
             measure(
                 "cpu",
                 "CPU of the whole machine",
@@ -161,11 +161,11 @@ impl Experiment for Streams {
 
     fn run(&mut self, case: &Case, environment: &Environment<'_>) -> Result<Repetition> {
         let combination = self.settings.combination(&case.id)?;
-        let Settings { processors, warm_up_seconds, seconds, broadcast_ms, .. } = self.settings;
-        let rig = environment.rig()?;
-        let ends = Ends::set_up(&rig, combination, processors)?;
-        environment.check()?;
-        let capture = match (ends.outside(), broadcast_ms) {
+        let Settings { workers: processors, warm_up_seconds, seconds, broadcast_interval_ms: broadcast_ms, .. } = self.settings;
+        let rig = environment.create_rig()?;
+        let ends = Testbed::set_up(&rig, combination, processors)?;
+        environment.check_not_stopped()?;
+        let capture = match (ends.external_device(), broadcast_ms) {
             (Some(outside_end), Some(every_ms))
                 if !combination.endpoints.uses_external_network() =>
             {
@@ -178,51 +178,51 @@ impl Experiment for Streams {
         let load = Load::start(
             &rig,
             &pairs(&ends, combination.endpoints)?,
-            combination.block,
+            combination.block_bytes,
             warm_up_seconds,
             seconds,
         )?;
         environment.wait(Duration::from_secs(warm_up_seconds))?;
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         let mut sampler = Sampler::begin(ends.daemon())?;
-        sampler.watch(environment, Duration::from_secs(seconds), SECOND)?;
+        sampler.sample_for(environment, Duration::from_secs(seconds), SECOND)?;
         drop(profile);
         let (bits, retransmits) = load.end()?;
         let mut part = part(&sampler, bits);
-        part.value("again", retransmits as f64);
+        part.set_value("again", retransmits as f64);
         if let Some(capture) = capture {
             let (unicast, broadcast) = capture.end()?;
-            part.value("left-unicast", unicast as f64);
-            part.value("left-broadcast", broadcast as f64);
+            part.set_value("left-unicast", unicast as f64);
+            part.set_value("left-broadcast", broadcast as f64);
         }
         Ok(part)
     }
 }
 
 /// Returns the pairs of sender and receiver.
-fn pairs<'a>(ends: &'a Ends, endpoints: Endpoints) -> Result<Vec<(End<'a>, End<'a>)>> {
+fn pairs<'a>(ends: &'a Testbed, endpoints: Endpoints) -> Result<Vec<(Endpoint<'a>, Endpoint<'a>)>> {
     let vms = ends.vms();
     let (first, others) = vms.split_first().context("the VMs are missing")?;
-    let pairs = |pair: fn(End<'a>, End<'a>) -> (End<'a>, End<'a>)| {
+    let pairs = |pair: fn(Endpoint<'a>, Endpoint<'a>) -> (Endpoint<'a>, Endpoint<'a>)| {
         others.iter().map(|other| pair(first.clone(), other.clone())).collect()
     };
     Ok(match endpoints {
         Endpoints::OneToOne | Endpoints::OneToFour => pairs(|first, other| (first, other)),
         Endpoints::FourToOne => pairs(|first, other| (other, first)),
-        Endpoints::Out => vec![(first.clone(), ends.world()?)],
-        Endpoints::In => vec![(ends.world()?, first.clone())],
+        Endpoints::ToExternal => vec![(first.clone(), ends.external_endpoint()?)],
+        Endpoints::FromExternal => vec![(ends.external_endpoint()?, first.clone())],
     })
 }
 
 fn part(sampler: &Sampler<'_>, bits_per_second: f64) -> Repetition {
     let mut part = Repetition { series: sampler.series(), ..Repetition::default() };
-    let sums = sampler.sums();
+    let sums = sampler.resource_usage();
     let bytes = (bits_per_second / 8.0 * sums.span_s).max(1.0);
-    part.value("carried", bits_per_second / 1e6);
-    part.value("cpu", sums.cpu_percent);
-    part.value("cpu-byte", sums.cpu_ns / bytes);
+    part.set_value("carried", bits_per_second / 1e6);
+    part.set_value("cpu", sums.cpu_percent);
+    part.set_value("cpu-byte", sums.cpu_ns / bytes);
     if sums.workers_ns > 0.0 {
-        part.value("switch-byte", (sums.workers_ns + sums.control_ns) / bytes);
+        part.set_value("switch-byte", (sums.workers_ns + sums.control_ns) / bytes);
     }
     part
 }

@@ -11,14 +11,16 @@ use crate::bounds::check_bounds;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Number of unpinned workers, 1 to 16.
-    pub(crate) processors: u16,
+    #[serde(rename = "processors")]
+    pub(crate) workers: u16,
     /// Measuring time of each case in seconds, 2 to 3600.
     pub(crate) seconds: u64,
     /// Warm-up time before each measurement in seconds, 0 to 60.
     pub(crate) warm_up_seconds: u64,
     /// Interval of broadcasts of a VM during the streams in ms, 10 to 1000; no broadcasts if
     /// absent.
-    pub(crate) broadcast_ms: Option<u64>,
+    #[serde(rename = "broadcast_ms")]
+    pub(crate) broadcast_interval_ms: Option<u64>,
     /// Combinations of streams to measure.
     streams: Vec<Streams>,
 }
@@ -27,7 +29,7 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Streams {
-    through: Through,
+    through: NetworkPath,
     way: Endpoints,
     /// Block sizes of a sender's writes in bytes, 64 to 1 048 576.
     blocks: Vec<u32>,
@@ -36,7 +38,7 @@ struct Streams {
 /// Network path between the endpoints.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Through {
+pub(crate) enum NetworkPath {
     /// Suimon's switch without an uplink.
     Private,
     /// Suimon's switch with the external network behind its uplink.
@@ -55,20 +57,22 @@ pub(crate) enum Endpoints {
     FourToOne,
     OneToFour,
     /// From a VM to the external network.
-    Out,
+    #[serde(rename = "out")]
+    ToExternal,
     /// From the external network to a VM.
-    In,
+    #[serde(rename = "in")]
+    FromExternal,
 }
 
 /// Network path, endpoints and block size of a case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Combination {
-    pub(crate) through: Through,
+    pub(crate) path: NetworkPath,
     pub(crate) endpoints: Endpoints,
-    pub(crate) block: u32,
+    pub(crate) block_bytes: u32,
 }
 
-impl Through {
+impl NetworkPath {
     const fn id(self) -> &'static str {
         match self {
             Self::Private => "private",
@@ -94,8 +98,8 @@ impl Endpoints {
             Self::OneToOne => "one-to-one",
             Self::FourToOne => "four-to-one",
             Self::OneToFour => "one-to-four",
-            Self::Out => "out",
-            Self::In => "in",
+            Self::ToExternal => "out",
+            Self::FromExternal => "in",
         }
     }
 
@@ -104,8 +108,8 @@ impl Endpoints {
             Self::OneToOne => ("one VM to one", "1 台から 1 台"),
             Self::FourToOne => ("four VMs to one", "4 台から 1 台"),
             Self::OneToFour => ("one VM to four", "1 台から 4 台"),
-            Self::Out => ("sends", "送信"),
-            Self::In => ("receives", "受信"),
+            Self::ToExternal => ("sends", "送信"),
+            Self::FromExternal => ("receives", "受信"),
         }
     }
 
@@ -114,25 +118,25 @@ impl Endpoints {
         match self {
             Self::OneToOne => 2,
             Self::FourToOne | Self::OneToFour => 5,
-            Self::Out | Self::In => 1,
+            Self::ToExternal | Self::FromExternal => 1,
         }
     }
 
     /// Returns true if one endpoint is in the external network.
     pub(crate) const fn uses_external_network(self) -> bool {
-        matches!(self, Self::Out | Self::In)
+        matches!(self, Self::ToExternal | Self::FromExternal)
     }
 }
 
 impl Combination {
     pub(crate) fn id(self) -> String {
-        format!("{}+{}.{}", self.through.id(), self.endpoints.id(), self.block)
+        format!("{}+{}.{}", self.path.id(), self.endpoints.id(), self.block_bytes)
     }
 
-    pub(crate) fn words(self) -> LocalizedText {
+    pub(crate) fn description(self) -> LocalizedText {
         let ((path, through_ja), (endpoints, way_ja)) =
-            (self.through.words(), self.endpoints.words());
-        let block = self.block;
+            (self.path.words(), self.endpoints.words());
+        let block = self.block_bytes;
         LocalizedText::new(
             format!("{path}, {endpoints}, {block} bytes"),
             format!("{through_ja}、{way_ja}、{block} バイト"),
@@ -143,10 +147,10 @@ impl Combination {
 impl Settings {
     pub(crate) fn check(&self) -> Result<()> {
         check_bounds(&[
-            ("processors", self.processors.into(), 1, 16),
+            ("processors", self.workers.into(), 1, 16),
             ("seconds", self.seconds, 2, 3600),
             ("warm_up_seconds", self.warm_up_seconds, 0, 60),
-            ("broadcast_ms", self.broadcast_ms.unwrap_or(10), 10, 1000),
+            ("broadcast_ms", self.broadcast_interval_ms.unwrap_or(10), 10, 1000),
             ("streams", self.streams.len() as u64, 1, 64),
         ])?;
         for streams in &self.streams {
@@ -157,11 +161,11 @@ impl Settings {
             let has_world = streams.way.uses_external_network();
             let (path, endpoints) = (streams.through.id(), streams.way.id());
             match streams.through {
-                Through::Private => {
+                NetworkPath::Private => {
                     ensure!(!has_world, "streams: {endpoints}: {path} has no outside endpoint");
                 }
-                Through::Native => ensure!(has_world, "streams: {endpoints}: {path} has no VMs"),
-                Through::External | Through::LinuxBridge => {}
+                NetworkPath::Native => ensure!(has_world, "streams: {endpoints}: {path} has no VMs"),
+                NetworkPath::External | NetworkPath::LinuxBridge => {}
             }
         }
         let mut ids: Vec<String> = self.combinations().into_iter().map(Combination::id).collect();
@@ -176,7 +180,7 @@ impl Settings {
         let combinations_of = |streams: &Streams| {
             let (path, endpoints) = (streams.through, streams.way);
             let combinations =
-                streams.blocks.iter().map(|&block| Combination { through: path, endpoints, block });
+                streams.blocks.iter().map(|&block| Combination { path, endpoints, block_bytes: block });
             combinations.collect::<Vec<_>>()
         };
         self.streams.iter().flat_map(combinations_of).collect()

@@ -13,7 +13,7 @@ use crate::environment::Environment;
 use crate::loads::database::Transactions;
 use crate::loads::java::{OrderEntry, OrderLoad};
 use crate::loads::web::{Connections, Profile, WebClients};
-use crate::sampling::{SECOND, Sampler, Sums};
+use crate::sampling::{SECOND, Sampler, ResourceUsage};
 
 /// VMs that have load in a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +25,11 @@ enum Loaded {
 }
 
 /// Rates and used resources of one measurement.
-pub(super) struct Done {
+pub(super) struct TilesResult {
     pub(super) tiles: Vec<Rates>,
     /// Number of repeated transactions and failed requests.
     pub(super) errors: f64,
-    pub(super) sums: Sums,
+    pub(super) resource_usage: ResourceUsage,
     pub(super) series: Vec<Series>,
 }
 
@@ -71,12 +71,12 @@ impl Load<'_> {
     }
 
     /// Loads all VMs of all tiles at once.
-    pub(super) fn run_all(&self, testbed: &mut Testbed) -> Result<Done> {
+    pub(super) fn run_all(&self, testbed: &mut Testbed) -> Result<TilesResult> {
         let count = testbed.tiles.len();
         self.run(testbed, count, Loaded::All)
     }
 
-    fn run(&self, testbed: &mut Testbed, count: usize, loaded: Loaded) -> Result<Done> {
+    fn run(&self, testbed: &mut Testbed, count: usize, loaded: Loaded) -> Result<TilesResult> {
         let (orders, transactions) = (self.orders(), self.transactions());
         let mut asking = Vec::new();
         for tile in testbed.tiles.iter().take(count) {
@@ -85,20 +85,20 @@ impl Load<'_> {
         self.environment.wait(Duration::from_secs(self.settings.warm_up_s))?;
         // CPU time is profiled under the full load only. The rates of single VMs are only divisors
         // of the score.
-        let profile = (loaded == Loaded::All).then(|| self.environment.profile());
+        let profile = (loaded == Loaded::All).then(|| self.environment.start_profiling());
         let mut sampler = Sampler::begin(Some(&testbed.daemon))?;
-        sampler.watch(self.environment, Duration::from_secs(self.settings.measure_s), SECOND)?;
+        sampler.sample_for(self.environment, Duration::from_secs(self.settings.measure_s), SECOND)?;
         drop(profile);
-        let (sums, series) = (sampler.sums(), sampler.series());
-        let mut result = Done { tiles: Vec::new(), errors: 0.0, sums, series };
+        let (sums, series) = (sampler.resource_usage(), sampler.series());
+        let mut result = TilesResult { tiles: Vec::new(), errors: 0.0, resource_usage: sums, series };
         for (tile, asking) in testbed.tiles.iter_mut().zip(&mut asking) {
             let mut rates = Rates::default();
             if let Some(process) = &mut asking.java {
-                rates.java = OrderEntry::finish(process, orders, self.environment)?.per_s;
+                rates.java = OrderEntry::finish(process, orders, self.environment)?.operations_per_s;
             }
             if let Some(process) = &mut asking.database {
                 let answered = tile.database.finish(process, transactions, self.environment)?;
-                rates.database = answered.per_s;
+                rates.database = answered.transactions_per_s;
                 result.errors += answered.errors;
             }
             if let Some(clients) = asking.web.take() {
@@ -147,6 +147,6 @@ impl Load<'_> {
     fn orders(&self) -> OrderLoad {
         let Settings { heap_mib, warm_up_s, measure_s, .. } = *self.settings;
         let warehouses = self.settings.vcpus as u32;
-        OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, has_huge_pages: false }
+        OrderLoad { warehouses, warm_up_s, measure_s, heap_mib, may_use_huge_pages: false }
     }
 }

@@ -99,7 +99,7 @@ impl Experiment for Tiles {
 
     fn measures(&self) -> Vec<Measure> {
         vec![
-            measure("score", "score", "スコア", "", MeasureDirection::Higher).deciding(),
+            measure("score", "score", "スコア", "", MeasureDirection::Higher).with_repetition_count_determined(),
             measure(
                 "least",
                 "lowest score of a tile",
@@ -142,36 +142,36 @@ impl Experiment for Tiles {
         let tiles = self.settings.tiles.iter().find(|tiles| case.id == format!("tiles.{tiles}"));
         let tiles = *tiles.context("unknown case")?;
         if self.compiled.is_none() {
-            let rig = environment.rig()?;
+            let rig = environment.create_rig()?;
             self.compiled = Some((OrderEntry::compile(&rig)?, rig));
         }
         let (program, _) = self.compiled.as_ref().context("the Java program is not compiled")?;
-        let rig = environment.large_rig()?;
+        let rig = environment.create_large_rig()?;
         let mut testbed = Testbed::set_up(&rig, &self.settings, tiles, environment)?;
         let load = Load { rig: &rig, program, settings: &self.settings, environment };
         for tile in &mut testbed.tiles {
-            environment.check()?;
+            environment.check_not_stopped()?;
             tile.database.prepare(&testbed.client.namespace, load.transactions())?;
         }
         let solo_rates = load.measure_solo(&mut testbed)?;
         let result = load.run_all(&mut testbed)?;
         let score = Score::compute(&result.tiles, &solo_rates);
         let mut part = Repetition::default();
-        part.value("score", score.system);
-        part.value("least", score.least);
-        for (measure, sum) in ["java", "database", "web"].into_iter().zip(score.kinds) {
-            part.value(measure, sum);
+        part.set_value("score", score.system);
+        part.set_value("least", score.lowest);
+        for (measure, sum) in ["java", "database", "web"].into_iter().zip(score.by_vm_kind) {
+            part.set_value(measure, sum);
         }
-        part.value("java-alone", solo_rates.java);
-        part.value("database-alone", solo_rates.database);
-        part.value("web-alone", solo_rates.web);
-        part.value("errors", result.errors);
-        part.value("host-cpu", result.sums.cpu_percent);
+        part.set_value("java-alone", solo_rates.java);
+        part.set_value("database-alone", solo_rates.database);
+        part.set_value("web-alone", solo_rates.web);
+        part.set_value("errors", result.errors);
+        part.set_value("host-cpu", result.resource_usage.cpu_percent);
         part.series = result.series;
-        match result.sums.watts {
+        match result.resource_usage.watts {
             Some(watts) => {
-                part.value("watts", watts);
-                part.value("power-score", score.system / watts);
+                part.set_value("watts", watts);
+                part.set_value("power-score", score.system / watts);
             }
             None => part.notes.push(LocalizedText::new(
                 "This machine reports no power, so there is no power score.",

@@ -32,9 +32,9 @@ pub(super) struct Score {
     /// Sum of the tiles' scores.
     pub(super) system: f64,
     /// Lowest score of a tile.
-    pub(super) least: f64,
+    pub(super) lowest: f64,
     /// Sums over tiles by kind of VM: Java, database, web. Their mean is the score of the system.
-    pub(super) kinds: [f64; 3],
+    pub(super) by_vm_kind: [f64; 3],
 }
 
 impl Score {
@@ -47,7 +47,7 @@ impl Score {
             }
         }
         let lowest = scores.iter().copied().min_by(f64::total_cmp).unwrap_or(0.0);
-        Self { system: scores.iter().sum(), least: lowest, kinds }
+        Self { system: scores.iter().sum(), lowest, by_vm_kind: kinds }
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
     #[test]
     fn a_tile_as_fast_as_single_vms_scores_one_point_and_scores_add_up() {
         let score = Score::compute(&[ALONE, ALONE], &ALONE);
-        assert_eq!((score.system, score.least, score.kinds), (2.0, 1.0, [2.0, 2.0, 2.0]));
+        assert_eq!((score.system, score.lowest, score.by_vm_kind), (2.0, 1.0, [2.0, 2.0, 2.0]));
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
     fn the_lowest_tile_is_reported_and_the_mean_over_kinds_is_the_score_of_the_system() {
         let slow = Rates { java: 100.0, database: 10.0, web: 400.0 };
         let score = Score::compute(&[ALONE, slow], &ALONE);
-        assert!((score.least - 0.1).abs() < 1e-12);
-        assert!((score.kinds.iter().sum::<f64>() / 3.0 - score.system).abs() < 1e-12);
+        assert!((score.lowest - 0.1).abs() < 1e-12);
+        assert!((score.by_vm_kind.iter().sum::<f64>() / 3.0 - score.system).abs() < 1e-12);
     }
 }

@@ -86,7 +86,7 @@ impl Testbed {
         }
         let mut started_tiles = Vec::new();
         for (number, of_tile) in guests.into_iter().enumerate() {
-            environment.check()?;
+            environment.check_not_stopped()?;
             started_tiles.push(Tile::start(rig, settings, number, of_tile)?);
         }
         Ok(Self { tiles: started_tiles, daemon, client })

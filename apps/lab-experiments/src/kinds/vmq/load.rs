@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use suimon_rig::{Process, Rig, wait_until};
 
-use super::testbed::{FAR, Testbed};
+use super::testbed::{EXTERNAL_ADDRESS, Testbed};
 
 /// Number of sessions per iperf3, which supports at most 128.
 const SESSIONS_PER_CLIENT: u32 = 105;
@@ -55,7 +55,7 @@ impl Load {
                 let part = unassigned.min(SESSIONS_PER_CLIENT);
                 let port_text = port.to_string();
                 let command = [&NICE[..], &["iperf3", "--server", "--port", &port_text]].concat();
-                self.servers.push(testbed.far().start(rig, "server", &command)?);
+                self.servers.push(testbed.external_namespace().start(rig, "server", &command)?);
                 planned_clients.push((guest, part, port));
                 unassigned -= part;
                 port += 1;
@@ -65,13 +65,13 @@ impl Load {
             for server in &mut self.servers {
                 server.check_running()?;
             }
-            let sockets = testbed.far().run(&["ss", "-Hltn"])?;
+            let sockets = testbed.external_namespace().run(&["ss", "-Hltn"])?;
             Ok((PORT_FIRST..port).all(|port| sockets.contains(&format!(":{port} "))))
         })?;
         for (guest, part, port) in planned_clients {
             let (port, parallel) = (port.to_string(), part.to_string());
             let mut command = NICE.to_vec();
-            command.extend(["iperf3", "--client", FAR, "--port", &port, "--time", "0"]);
+            command.extend(["iperf3", "--client", EXTERNAL_ADDRESS, "--port", &port, "--time", "0"]);
             command.extend(["--parallel", &parallel, "--connect-timeout", CONNECT_MS]);
             let rate = session_bps.map(|rate| rate.to_string());
             if let Some(rate) = &rate {
@@ -88,7 +88,7 @@ impl Load {
             }
             let filter = format!("( sport >= :{PORT_FIRST} and sport < :{port} )");
             let established =
-                testbed.far().run(&["ss", "-Htn", "state", "established", &filter])?;
+                testbed.external_namespace().run(&["ss", "-Htn", "state", "established", &filter])?;
             Ok(established.lines().count() >= connections)
         })
     }

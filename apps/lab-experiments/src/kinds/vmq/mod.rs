@@ -18,7 +18,7 @@ use crate::environment::Environment;
 use crate::experiment::Experiment;
 use crate::requirement::{Requirement, daemon, programs};
 use load::Load;
-use second::{series, sum_up};
+use second::{series, add_phase_values};
 pub(crate) use settings::Settings;
 use testbed::Testbed;
 
@@ -58,7 +58,7 @@ impl Experiment for Vmq {
     }
 
     fn setup(&self) -> Vec<LocalizedText> {
-        let Settings { guests, uplinks, processors, max_processors, .. } = self.settings;
+        let Settings { guests, uplinks, workers: processors, max_workers: max_processors, .. } = self.settings;
         let mut setup = vec![LocalizedText::new(
             format!(
                 "{guests} namespace guests with one NIC each on a switch whose uplink is a team \
@@ -106,7 +106,7 @@ impl Experiment for Vmq {
     fn measures(&self) -> Vec<Measure> {
         let mut measures = Vec::new();
         for (phase_index, phase) in self.settings.phases.iter().enumerate() {
-            let LocalizedText { en, ja } = phase.words();
+            let LocalizedText { en, ja } = phase.change_description();
             let number = phase_index + 1;
             let mut add = |id: &str, words: LocalizedText, unit: &str, better: MeasureDirection| {
                 measures.push(Measure::new(&format!("{id}-{number}"), words, unit, better));
@@ -152,29 +152,29 @@ impl Experiment for Vmq {
         let combinations = self.settings.combinations();
         let combination = combinations.into_iter().find(|combination| combination.id() == case.id);
         let combination = combination.context("unknown case")?;
-        let rig = environment.rig()?;
+        let rig = environment.create_rig()?;
         let testbed = Testbed::set_up(&rig, &self.settings, combination, READY_LIMIT)?;
         let mut load = Load::default();
         let mut part = Repetition::default();
         let mut seconds = Vec::new();
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         let started = Instant::now();
         let mut last = testbed.nic_bytes()?;
         for (number, phase) in (1..).zip(&self.settings.phases) {
-            if let Some(max_processors) = phase.max_processors {
+            if let Some(max_processors) = phase.max_workers {
                 testbed.set_max_workers(max_processors)?;
             }
             load.set(&rig, &testbed, phase.sessions, self.settings.session_bps)?;
-            part.marks.push(Mark { at_s: started.elapsed().as_secs_f64(), words: phase.words() });
+            part.marks.push(Mark { at_s: started.elapsed().as_secs_f64(), description: phase.change_description() });
             let first = seconds.len();
-            environment.each_second(phase.seconds, || {
+            environment.poll_each_second(phase.seconds, || {
                 let now = testbed.nic_bytes()?;
-                seconds.push(testbed.second(started, &last, &now)?);
+                seconds.push(testbed.read_second(started, &last, &now)?);
                 last = now;
                 Ok(())
             })?;
-            sum_up(&mut part, number, seconds.get(first..).unwrap_or_default());
-            part.value(&format!("lost-{number}"), load.lost_sessions().into());
+            add_phase_values(&mut part, number, seconds.get(first..).unwrap_or_default());
+            part.set_value(&format!("lost-{number}"), load.lost_sessions().into());
         }
         drop((profile, load));
         part.series = series(&seconds);

@@ -6,7 +6,7 @@ use suimon_lab_run::{Repetition, Series};
 
 /// Values of about one second.
 #[derive(Clone, Debug)]
-pub(crate) struct Second {
+pub(crate) struct SecondSample {
     /// Seconds since the start of the first phase.
     pub(crate) at_s: f64,
     /// Throughput of all NICs, the sum of both directions, in bit/s.
@@ -23,7 +23,7 @@ pub(crate) struct WorkerLoad {
     pub(crate) load_percent: f64,
 }
 
-impl Second {
+impl SecondSample {
     fn used(&self) -> usize {
         self.workers.iter().filter(|worker| worker.queues > 0).count()
     }
@@ -32,28 +32,28 @@ impl Second {
 /// Adds the values of a phase to the repetition: number of workers used, and throughput in Mbit/s,
 /// as medians over the second half of the phase; and the time in s until the number of workers
 /// reached its final value.
-pub(crate) fn sum_up(part: &mut Repetition, phase: usize, seconds: &[Second]) {
+pub(crate) fn add_phase_values(part: &mut Repetition, phase: usize, seconds: &[SecondSample]) {
     let half = seconds.get(seconds.len() / 2..).unwrap_or_default();
     let median = |mut values: Vec<f64>| {
         values.sort_by(f64::total_cmp);
         values.get(values.len() / 2).copied().unwrap_or(0.0)
     };
     let used = half.iter().map(|second| second.used() as f64).collect();
-    part.value(&format!("processors-{phase}"), median(used));
+    part.set_value(&format!("processors-{phase}"), median(used));
     let rates = half.iter().map(|second| second.bits_per_second / 1e6).collect();
-    part.value(&format!("carried-{phase}"), median(rates));
-    let Some(last) = seconds.last().map(Second::used) else { return };
+    part.set_value(&format!("carried-{phase}"), median(rates));
+    let Some(last) = seconds.last().map(SecondSample::used) else { return };
     let other = seconds.iter().rposition(|second| second.used() != last);
     let settled_s = other
         .and_then(|settled_index| seconds.get(settled_index))
         .map_or(0.0, |second| second.at_s);
     let start_s = seconds.first().map_or(0.0, |first| first.at_s - 1.0);
     let after = other.map_or(0.0, |_| settled_s - start_s);
-    part.value(&format!("settled-{phase}"), after);
+    part.set_value(&format!("settled-{phase}"), after);
 }
 
 /// Returns the series shown in charts.
-pub(crate) fn series(seconds: &[Second]) -> Vec<Series> {
+pub(crate) fn series(seconds: &[SecondSample]) -> Vec<Series> {
     let mut queues: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     let mut loads: BTreeMap<u64, Vec<(f64, f64)>> = BTreeMap::new();
     for second in seconds {

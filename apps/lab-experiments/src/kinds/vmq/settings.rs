@@ -15,9 +15,11 @@ pub(crate) struct Settings {
     /// Number of members of the team, 2 to 8.
     pub(crate) uplinks: u8,
     /// Number of unpinned workers, 1 to 64.
-    pub(crate) processors: u16,
+    #[serde(rename = "processors")]
+    pub(crate) workers: u16,
     /// Number of workers that VMQ may use initially.
-    pub(crate) max_processors: u16,
+    #[serde(rename = "max_processors")]
+    pub(crate) max_workers: u16,
     /// Team modes to measure.
     pub(crate) modes: Vec<String>,
     /// Team algorithms, each measured in each mode.
@@ -39,7 +41,8 @@ pub(crate) struct Phase {
     /// number is the same; otherwise new ones replace them.
     pub(crate) sessions: u32,
     /// Number of workers that VMQ may use, set before the load changes; unchanged if absent.
-    pub(crate) max_processors: Option<u16>,
+    #[serde(rename = "max_processors")]
+    pub(crate) max_workers: Option<u16>,
 }
 
 /// Mode and algorithm of a case.
@@ -58,8 +61,8 @@ impl Combination<'_> {
 
 impl Phase {
     /// Returns a description of the change at the start of the phase.
-    pub(crate) fn words(&self) -> LocalizedText {
-        let (sessions, max_processors) = (self.sessions, self.max_processors);
+    pub(crate) fn change_description(&self) -> LocalizedText {
+        let (sessions, max_processors) = (self.sessions, self.max_workers);
         let (mut en, mut ja) = (plural(sessions, "session"), format!("{sessions} セッション"));
         if let Some(max_processors) = max_processors {
             en = format!("at most {}", plural(max_processors.into(), "worker"));

@@ -12,11 +12,11 @@ use suimon_rig::{
     Daemon, Namespace, NamespaceGuest, Rig, Veth, make_static_group, run, wait_until,
 };
 
-use super::second::{Second, WorkerLoad};
+use super::second::{SecondSample, WorkerLoad};
 use super::settings::{Combination, Settings};
 
 /// Address of the host behind the physical switch that the team is connected to.
-pub(crate) const FAR: &str = "10.77.0.1";
+pub(crate) const EXTERNAL_ADDRESS: &str = "10.77.0.1";
 
 /// Setup of the measurement, except the load. Fields are dropped in order.
 pub(crate) struct Testbed {
@@ -76,7 +76,7 @@ impl Far {
 }
 
 /// Bytes that all NICs have carried in both directions, with the time of the reading.
-pub(crate) struct Carried {
+pub(crate) struct NicBytes {
     time: Instant,
     bytes: u64,
 }
@@ -95,7 +95,7 @@ impl Testbed {
             "[host]\nname = \"experiment\"\nfloating_workers = {}\n\
              [[switch]]\nname = \"wan\"\nkind = \"external\"\nuplink = \"team\"\n\
              [[team]]\nname = \"team\"\nmode = \"{}\"\nalgorithm = \"{}\"\n",
-            plan.processors, combination.mode, combination.algorithm
+            plan.workers, combination.mode, combination.algorithm
         );
         if combination.mode == "lacp" {
             host += "lacp_timer = \"fast\"\n";
@@ -106,7 +106,7 @@ impl Testbed {
             host,
             "members = [{}]\nvmq.max_workers = {}\n",
             members.join(", "),
-            plan.max_processors
+            plan.max_workers
         );
         for number in 0..plan.uplinks {
             let (near, far) = (rig.device("n"), rig.device("f"));
@@ -117,7 +117,7 @@ impl Testbed {
             far_ends.push(far);
         }
         let device = far_side.join(rig, &far_ends)?;
-        far_side.namespace().address(&device, &format!("{FAR}/24"))?;
+        far_side.namespace().address(&device, &format!("{EXTERNAL_ADDRESS}/24"))?;
         let guests: Vec<NamespaceGuest> = (0..plan.guests)
             .map(|number| NamespaceGuest::new(rig, &format!("vm{number}"), 10 + number))
             .collect::<Result<_>>()?;
@@ -130,13 +130,13 @@ impl Testbed {
         }
         let testbed = Self { daemon, guests, _wires: wires, far: far_side };
         wait_until("guests with access to the outside", limit, || {
-            Ok(testbed.guests.iter().all(|guest| guest.namespace.ping(FAR).unwrap_or(false)))
+            Ok(testbed.guests.iter().all(|guest| guest.namespace.ping(EXTERNAL_ADDRESS).unwrap_or(false)))
         })?;
         Ok(testbed)
     }
 
     /// Returns the namespace of the external network.
-    pub(crate) fn far(&self) -> &Namespace {
+    pub(crate) fn external_namespace(&self) -> &Namespace {
         self.far.namespace()
     }
 
@@ -146,22 +146,22 @@ impl Testbed {
     }
 
     /// Returns the bytes carried by all NICs in both directions.
-    pub(crate) fn nic_bytes(&self) -> Result<Carried> {
+    pub(crate) fn nic_bytes(&self) -> Result<NicBytes> {
         let nics = self.get("/1.0/nics")?;
         let nics = nics.as_array().context("the response has no list of NICs")?;
         let bytes = |nic: &Value, key: &str| nic["counters"][key].as_u64().unwrap_or(0);
         let bytes = nics.iter().map(|nic| bytes(nic, "rx_bytes") + bytes(nic, "tx_bytes"));
-        Ok(Carried { time: Instant::now(), bytes: bytes.sum() })
+        Ok(NicBytes { time: Instant::now(), bytes: bytes.sum() })
     }
 
     /// Returns the current assignment of queues, and the throughput between two readings of the
     /// NICs' bytes.
-    pub(crate) fn second(
+    pub(crate) fn read_second(
         &self,
         started: Instant,
-        before: &Carried,
-        now: &Carried,
-    ) -> Result<Second> {
+        before: &NicBytes,
+        now: &NicBytes,
+    ) -> Result<SecondSample> {
         let vmq = self.get("/1.0/vmq/team")?;
         let list = vmq["workers"].as_array().context("the response has no workers")?;
         let number = |worker: &Value, key: &str| worker[key].as_u64().unwrap_or(0);
@@ -172,7 +172,7 @@ impl Testbed {
             queues: number(worker, "queues"),
             load_percent: number(worker, "load_ppm") as f64 / 1e4,
         });
-        Ok(Second {
+        Ok(SecondSample {
             at_s: started.elapsed().as_secs_f64(),
             bits_per_second,
             workers: processors.collect(),

@@ -16,7 +16,7 @@ use crate::loads::lan::{Lan, LanSpec};
 use crate::loads::lan_requirements;
 use crate::loads::vcpus::Vcpus;
 use crate::loads::vcpus::available_cpus;
-use crate::loads::web::{self, Served, WebClients, WebServer};
+use crate::loads::web::{self, WebResult, WebClients, WebServer};
 use crate::measure::measure;
 use crate::requirement::Requirement;
 use crate::sampling::{SECOND, Sampler};
@@ -42,11 +42,11 @@ impl Web {
         environment: &Environment<'_>,
         combination: Combination,
     ) -> Result<(suimon_rig::Rig, Lan)> {
-        let rig = environment.rig()?;
+        let rig = environment.create_rig()?;
         let uplink = format!("vmq.enabled = {}", combination.has_vmq);
         let spec = LanSpec {
             guests: combination.vms,
-            workers: self.settings.processors,
+            workers: self.settings.workers,
             uplink: Some(&uplink),
         };
         let lan = Lan::set_up(&rig, spec)?;
@@ -62,7 +62,7 @@ impl Experiment for Web {
     }
 
     fn setup(&self) -> Vec<LocalizedText> {
-        let Settings { processors, file_bytes, .. } = self.settings;
+        let Settings { workers: processors, file_bytes, .. } = self.settings;
         let connections = self.settings.connections();
         vec![
             LocalizedText::new(
@@ -108,7 +108,7 @@ impl Experiment for Web {
         let combinations = self.settings.combinations().into_iter();
         let seconds = self.settings.seconds as f64 + SET_UP_S;
         combinations
-            .map(|combination| Case::new(combination.id(), combination.words(), seconds))
+            .map(|combination| Case::new(combination.id(), combination.description(), seconds))
             .collect()
     }
 
@@ -121,7 +121,7 @@ impl Experiment for Web {
                 "/s",
                 MeasureDirection::Higher,
             )
-            .deciding(),
+            .with_repetition_count_determined(),
             measure(
                 "cpu",
                 "CPU of the whole machine",
@@ -167,7 +167,7 @@ impl Experiment for Web {
         let (rig, lan) = self.lan(environment, combination)?;
         let mut servers = Vec::new();
         for (index, guest) in lan.guests.iter().enumerate() {
-            environment.check()?;
+            environment.check_not_stopped()?;
             let file_bytes = self.settings.file_bytes;
             let vcpus = Vcpus::new(index, 1, available_cpus());
             servers.push(WebServer::start(&rig, &guest.namespace, &vcpus, file_bytes)?);
@@ -176,7 +176,7 @@ impl Experiment for Web {
         let mut clients = Vec::new();
         for guest in &lan.guests {
             let (server_address, connections) = (guest.address(), self.settings.connections());
-            let world = lan.world()?;
+            let world = lan.external_namespace()?;
             clients.push(WebClients::start(
                 &rig,
                 world,
@@ -186,31 +186,31 @@ impl Experiment for Web {
                 seconds,
             )?);
         }
-        let profile = environment.profile();
+        let profile = environment.start_profiling();
         let mut sampler = Sampler::begin(Some(&lan.daemon))?;
-        sampler.watch(environment, Duration::from_secs(seconds), SECOND)?;
+        sampler.sample_for(environment, Duration::from_secs(seconds), SECOND)?;
         drop(profile);
-        let web_result: Vec<Served> =
+        let web_result: Vec<WebResult> =
             clients.into_iter().map(WebClients::end).collect::<Result<_>>()?;
         Ok(part(&web_result, &sampler))
     }
 }
 
-fn part(web_result: &[Served], sampler: &Sampler<'_>) -> Repetition {
+fn part(web_result: &[WebResult], sampler: &Sampler<'_>) -> Repetition {
     let mut part = Repetition { series: sampler.series(), ..Repetition::default() };
-    let sum = |value_of: fn(&Served) -> f64| web_result.iter().map(value_of).sum::<f64>();
+    let sum = |value_of: fn(&WebResult) -> f64| web_result.iter().map(value_of).sum::<f64>();
     let (requests, rate) =
         (sum(|result| result.requests).max(1.0), sum(|result| result.requests_per_s));
-    let sums = sampler.sums();
+    let sums = sampler.resource_usage();
     // Dividing rates instead of counts compensates for clients that start before the first sample.
     let us_per_operation = |ns: f64| ns / 1e3 / sums.span_s / rate;
-    part.value("requests", rate);
-    part.value("cpu", sums.cpu_percent);
-    part.value("cpu-each", us_per_operation(sums.cpu_ns));
-    part.value("switch-each", us_per_operation(sums.workers_ns + sums.control_ns));
-    part.value("p99", web_result.iter().map(|result| result.p99_ms).fold(0.0, f64::max));
-    part.value("https-share", sum(|result| result.https_requests) / requests * 100.0);
-    part.value("cgi-share", sum(|result| result.cgi_requests) / requests * 100.0);
-    part.value("errors", sum(|result| result.errors));
+    part.set_value("requests", rate);
+    part.set_value("cpu", sums.cpu_percent);
+    part.set_value("cpu-each", us_per_operation(sums.cpu_ns));
+    part.set_value("switch-each", us_per_operation(sums.workers_ns + sums.control_ns));
+    part.set_value("p99", web_result.iter().map(|result| result.p99_ms).fold(0.0, f64::max));
+    part.set_value("https-share", sum(|result| result.https_requests) / requests * 100.0);
+    part.set_value("cgi-share", sum(|result| result.cgi_requests) / requests * 100.0);
+    part.set_value("errors", sum(|result| result.errors));
     part
 }

@@ -18,7 +18,8 @@ pub(crate) struct Settings {
     /// Settings of VMQ, each measured: true if each NIC has separate queues.
     vmq: Vec<bool>,
     /// Number of unpinned workers, 1 to 16.
-    pub(crate) processors: u16,
+    #[serde(rename = "processors")]
+    pub(crate) workers: u16,
     /// Number of HTTP connections to each web VM, 1 to 1000.
     http_connections: u32,
     /// Number of HTTPS connections to each web VM, 1 to 1000.
@@ -67,7 +68,7 @@ impl Combination {
         format!("{}+{vmq}.{}", self.profile.id(), self.vms)
     }
 
-    pub(crate) fn words(self) -> LocalizedText {
+    pub(crate) fn description(self) -> LocalizedText {
         let (profile, vms) = (self.profile.display_name(), self.vms);
         let s = if vms == 1 { "" } else { "s" };
         let (state, ja) = if self.has_vmq { ("on", "オン") } else { ("off", "オフ") };
@@ -91,7 +92,7 @@ impl Settings {
             ("vms", self.vms.len() as u64, 1, 16),
             ("profiles", self.profiles.len() as u64, 1, 2),
             ("vmq", self.vmq.len() as u64, 1, 2),
-            ("processors", self.processors.into(), 1, 16),
+            ("processors", self.workers.into(), 1, 16),
             ("http_connections", self.http_connections.into(), 1, 1000),
             ("https_connections", self.https_connections.into(), 1, 1000),
             ("file_bytes", self.file_bytes as u64, 1, 65_536),

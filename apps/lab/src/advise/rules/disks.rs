@@ -6,7 +6,7 @@ use suimon_lab_run::{LocalizedText, Run};
 
 use super::estimates::{EQUIVALENT_RATIO, mean};
 use crate::advise::advice::Advice;
-use crate::number::number;
+use crate::number::format_number;
 
 /// Substring in the id of a case whose disk is accessed over vhost-user, as by VMs.
 const ACCESS_METHOD: &str = "+vhost-user+";
@@ -35,7 +35,7 @@ pub(super) fn formats(run: &Run) -> Option<Advice> {
     }
     let listed: Vec<String> = means
         .iter()
-        .map(|(format, ratio)| format!("{format} {} %", number(100.0 * ratio, None)))
+        .map(|(format, ratio)| format!("{format} {} %", format_number(100.0 * ratio, None)))
         .collect();
     let listed = listed.join(", ");
     let (en, ja) = if means.iter().all(|(_, ratio)| *ratio >= EQUIVALENT_RATIO) {
@@ -53,7 +53,7 @@ pub(super) fn formats(run: &Run) -> Option<Advice> {
                 "raw ディスクに対する性能 (vhost-user、全負荷・全同時要求数の平均): {listed}。{ja}。"
             ),
         ),
-        run: run.id.clone(),
+        run_id: run.id.clone(),
         target: None,
     })
 }

@@ -8,7 +8,7 @@ pub(super) const EQUIVALENT_RATIO: f64 = 0.95;
 /// Returns true if `a` is significantly more than `b`: false if one has a single sample, or if the
 /// 95 % confidence intervals overlap.
 pub(super) fn is_significantly_higher(a: &Statistics, b: &Statistics) -> bool {
-    a.interval.zip(b.interval).is_some_and(|((low, _), (_, high))| low > high)
+    a.confidence_interval.zip(b.confidence_interval).is_some_and(|((low, _), (_, high))| low > high)
 }
 
 pub(super) fn estimate(run: &Run, case: &str, measure: &str) -> Option<Statistics> {

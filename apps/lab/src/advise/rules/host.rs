@@ -3,8 +3,8 @@
 use suimon_lab_run::{LocalizedText, Run};
 
 use super::estimates::{EQUIVALENT_RATIO, estimate, is_significantly_higher};
-use crate::advise::advice::{Advice, Target, Value};
-use crate::number::number;
+use crate::advise::advice::{Advice, RecommendedSetting, Value};
+use crate::number::format_number;
 
 /// Recommends the uplink driver with the higher throughput with default offloads, or with less CPU
 /// time at equal throughput. Returns `None` if the differences are within the spread.
@@ -26,7 +26,7 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
         return None;
     };
     let text_of = |driver: &str, rate: f64, cpu: f64| {
-        format!("{driver} {} Mbit/s, {} ns", number(rate, None), number(cpu, None))
+        format!("{driver} {} Mbit/s, {} ns", format_number(rate, None), format_number(cpu, None))
     };
     let text = format!(
         "{}; {}",
@@ -41,10 +41,10 @@ pub(super) fn driver(run: &Run) -> Option<Advice> {
             ),
             format!("FTP サーバーのデータ送信速度と 1 バイトあたりの CPU 時間: {text}。"),
         ),
-        run: run.id.clone(),
-        target: Some(Target {
+        run_id: run.id.clone(),
+        target: Some(RecommendedSetting {
             table: "uplink",
-            only: None,
+            table_filter: None,
             key: "driver",
             value: Value::Text(better.to_owned()),
         }),
@@ -88,7 +88,7 @@ pub(super) fn power_plan(run: &Run) -> Option<Advice> {
         } else {
             return None;
         };
-    let percent = number(100.0 * lowest_ratio, None);
+    let percent = format_number(100.0 * lowest_ratio, None);
     Some(Advice {
         reason: LocalizedText::new(
             format!(
@@ -97,10 +97,10 @@ pub(super) fn power_plan(run: &Run) -> Option<Advice> {
             ),
             format!("{plan} では、どの負荷も balanced の {percent} % 以上でした。"),
         ),
-        run: run.id.clone(),
-        target: Some(Target {
+        run_id: run.id.clone(),
+        target: Some(RecommendedSetting {
             table: "power",
-            only: None,
+            table_filter: None,
             key: "plan",
             value: Value::Text(plan.to_owned()),
         }),
@@ -116,7 +116,7 @@ pub(super) fn tiles(run: &Run) -> Option<Advice> {
     let ((best, score), rest) = scores.split_first()?;
     let (_, second) = rest.first()?;
     is_significantly_higher(score, second).then_some(())?;
-    let (tiles, score) = (&best.words, number(score.mean, None));
+    let (tiles, score) = (&best.description, format_number(score.mean, None));
     Some(Advice {
         reason: LocalizedText::new(
             format!(
@@ -129,7 +129,7 @@ pub(super) fn tiles(run: &Run) -> Option<Advice> {
                 tiles.ja
             ),
         ),
-        run: run.id.clone(),
+        run_id: run.id.clone(),
         target: None,
     })
 }

@@ -12,8 +12,8 @@ use crate::plan::Plan;
 
 /// Returns all recommendations derived from a run.
 pub(super) fn recommendations(run: &Run) -> Vec<Advice> {
-    let Ok(plan) = Plan::parse(&run.plan) else { return Vec::new() };
-    match plan.head.id.as_str() {
+    let Ok(plan) = Plan::parse(&run.plan_text) else { return Vec::new() };
+    match plan.header.id.as_str() {
         "vmq-teaming" => vmq::algorithms(run),
         "vmq-max-processors" => vmq::max_workers(run).into_iter().collect(),
         "offload-ftp" => host::driver(run).into_iter().collect(),

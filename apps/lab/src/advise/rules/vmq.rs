@@ -3,8 +3,8 @@
 use suimon_lab_run::{LocalizedText, Run, Statistics};
 
 use super::estimates::{EQUIVALENT_RATIO, estimate, is_significantly_higher, mean};
-use crate::advise::advice::{Advice, Target, Value};
-use crate::number::number;
+use crate::advise::advice::{Advice, RecommendedSetting, Value};
+use crate::number::format_number;
 
 /// Recommends for each team mode the algorithm with the highest throughput at the highest load,
 /// among those that use one worker at low load. Recommends nothing if the worst one may carry as
@@ -41,7 +41,7 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
     if lowest.mean >= highest.mean * EQUIVALENT_RATIO || !is_significantly_higher(highest, lowest) {
         return None;
     }
-    let (highest, lowest) = (number(highest.mean, None), number(lowest.mean, None));
+    let (highest, lowest) = (format_number(highest.mean, None), format_number(lowest.mean, None));
     Some(Advice {
         reason: LocalizedText::new(
             format!(
@@ -53,10 +53,10 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
                  を運びました。低負荷時はワーカー 1 個だけを使います。"
             ),
         ),
-        run: run.id.clone(),
-        target: Some(Target {
+        run_id: run.id.clone(),
+        target: Some(RecommendedSetting {
             table: "team",
-            only: Some(("mode", mode.to_owned())),
+            table_filter: Some(("mode", mode.to_owned())),
             key: "algorithm",
             value: Value::Text((*best).to_owned()),
         }),
@@ -66,7 +66,7 @@ fn best_algorithm(run: &Run, mode: &str, busiest: &str) -> Option<Advice> {
 /// Recommends the smallest number of workers that carries as much as the best, provided that
 /// smaller numbers carry significantly less.
 pub(super) fn max_workers(run: &Run) -> Option<Advice> {
-    let plan: toml::Table = run.plan.parse().ok()?;
+    let plan: toml::Table = run.plan_text.parse().ok()?;
     let settings = plan.get("settings")?.as_table()?;
     let first = settings.get("max_processors")?.as_integer()?;
     let phases = settings.get("phase")?.as_array()?;
@@ -87,7 +87,7 @@ pub(super) fn max_workers(run: &Run) -> Option<Advice> {
     if !fewer.all(|(_, other)| is_significantly_higher(estimate, other)) {
         return None;
     }
-    let (rate, max_rate) = (number(estimate.mean, None), number(max_mean, None));
+    let (rate, max_rate) = (format_number(estimate.mean, None), format_number(max_mean, None));
     Some(Advice {
         reason: LocalizedText::new(
             format!(
@@ -99,10 +99,10 @@ pub(super) fn max_workers(run: &Run) -> Option<Advice> {
                  Mbit/s です。"
             ),
         ),
-        run: run.id.clone(),
-        target: Some(Target {
+        run_id: run.id.clone(),
+        target: Some(RecommendedSetting {
             table: "team",
-            only: None,
+            table_filter: None,
             key: "vmq.max_workers",
             value: Value::Number(*processors),
         }),

@@ -22,7 +22,7 @@ impl Axis {
     }
 
     /// Returns a linear axis whose ends are exactly the values `from` and `to`.
-    pub(super) fn tight(from: f64, to: f64, start: f64, ends: f64) -> Self {
+    pub(super) fn linear_exact(from: f64, to: f64, start: f64, ends: f64) -> Self {
         let to = if to > from { to } else { from + 1.0 };
         Self { from, to, begins: start, ends, is_log: false }
     }

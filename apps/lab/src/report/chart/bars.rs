@@ -4,8 +4,8 @@ use suimon_lab_run::{Case, LocalizedText, Run, Statistics};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
-use super::frame::framed;
-use crate::number::number;
+use super::frame::render_frame;
+use crate::number::format_number;
 use crate::plan::Chart;
 
 /// Draws one chart for each unit of the chart's measures.
@@ -40,7 +40,7 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
         return None;
     }
     let reach = |statistics: &Statistics| {
-        statistics.interval.map_or(statistics.mean, |(_, high)| high.max(statistics.mean))
+        statistics.confidence_interval.map_or(statistics.mean, |(_, high)| high.max(statistics.mean))
     };
     let estimates = || bars.iter().flat_map(|(_, statistics)| statistics).flatten();
     let (highest, lowest) = (
@@ -50,7 +50,7 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
     let mut canvas = Canvas::new(860.0, 300.0);
     let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
     let y = Axis::linear(lowest, highest, bottom, top);
-    canvas.y_axis(&y, &LocalizedText::untranslated(unit));
+    canvas.draw_y_axis(&y, &LocalizedText::untranslated(unit));
     let slot = (right - left) / bars.len() as f64;
     let width = (slot * 0.8 / measures.len().max(1) as f64).min(60.0);
     let zero = y.coordinate(0.0);
@@ -60,9 +60,9 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
         for (colour, estimate) in estimates.iter().enumerate() {
             let Some(estimate) = estimate else { continue };
             let (x, end) = (first + width * colour as f64, y.coordinate(estimate.mean));
-            let name = format!("{}: {} {unit}", case.words.en, number(estimate.mean, None));
+            let name = format!("{}: {} {unit}", case.description.en, format_number(estimate.mean, None));
             canvas.bar(colour, x + 1.0, end.min(zero), width - 2.0, (end - zero).abs(), &name);
-            if let Some((low, high)) = estimate.interval {
+            if let Some((low, high)) = estimate.confidence_interval {
                 canvas.whisker(
                     x + width / 2.0,
                     y.coordinate(low.max(0.0_f64.min(lowest))),
@@ -73,18 +73,18 @@ fn draw_unit(chart: &Chart, run: &Run, cases: &[&Case], unit: &str) -> Option<St
         // Long names are placed in two alternating rows.
         let row = if bars.len() > 4 && index % 2 == 1 { 28.0 } else { 15.0 };
         let max_chars = ((slot * 1.7 / 6.5) as usize).max(6);
-        canvas.text(middle, bottom + row, "middle", &truncate(&case.words, max_chars));
+        canvas.text(middle, bottom + row, "middle", &truncate(&case.description, max_chars));
     }
     let legend: Vec<(usize, LocalizedText)> = measures
         .iter()
         .enumerate()
-        .map(|(index, measure)| (index, measure.words.clone()))
+        .map(|(index, measure)| (index, measure.description.clone()))
         .collect();
     let heading = match measures.as_slice() {
-        [only] => only.words.clone(),
+        [only] => only.description.clone(),
         _ => LocalizedText::default(),
     };
-    Some(framed(&heading, &canvas.finish(&chart.title), &legend, &[]))
+    Some(render_frame(&heading, &canvas.finish(&chart.title), &legend, &[]))
 }
 
 /// Truncates the text of both languages to about the width of `max_chars` Latin characters.

@@ -3,12 +3,12 @@
 use suimon_lab_run::LocalizedText;
 
 use super::axis::Axis;
-use crate::number::number;
-use crate::report::page::{escaped, spans};
+use crate::number::format_number;
+use crate::report::page::{escape_html, bilingual_svg_text};
 
 /// Number of colours of series. The stylesheet of the page defines them as the classes `k0` to
 /// `k7`.
-pub(super) const COLOURS: usize = 8;
+pub(super) const COLOUR_COUNT: usize = 8;
 
 const TOP: f64 = 18.0;
 const RIGHT: f64 = 14.0;
@@ -38,19 +38,19 @@ impl Canvas {
     }
 
     /// Draws horizontal lines with numbers at the y axis's ticks, and the unit above.
-    pub(super) fn y_axis(&mut self, axis: &Axis, unit: &LocalizedText) {
+    pub(super) fn draw_y_axis(&mut self, axis: &Axis, unit: &LocalizedText) {
         let (left, right) = self.x_range();
         for tick in axis.ticks(5) {
             let y = axis.coordinate(tick);
             self.body +=
                 &format!("<line class=grid x1={left:.1} x2={right:.1} y1={y:.1} y2={y:.1} />");
-            self.text(left - 6.0, y + 4.0, "end", &LocalizedText::untranslated(number(tick, None)));
+            self.text(left - 6.0, y + 4.0, "end", &LocalizedText::untranslated(format_number(tick, None)));
         }
         self.text(4.0, 11.0, "start", unit);
     }
 
     /// Draws numbers below the x axis, and its name.
-    pub(super) fn x_axis(&mut self, axis: &Axis, ticks: &[f64], name: &LocalizedText) {
+    pub(super) fn draw_x_axis(&mut self, axis: &Axis, ticks: &[f64], name: &LocalizedText) {
         let (bottom, _) = self.y_range();
         for tick in ticks {
             let x = axis.coordinate(*tick);
@@ -62,7 +62,7 @@ impl Canvas {
                 x,
                 bottom + 16.0,
                 "middle",
-                &LocalizedText::untranslated(number(*tick, None)),
+                &LocalizedText::untranslated(format_number(*tick, None)),
             );
         }
         self.text(self.width - RIGHT, self.height - 4.0, "end", name);
@@ -70,7 +70,7 @@ impl Canvas {
 
     pub(super) fn text(&mut self, x: f64, y: f64, anchor: &str, words: &LocalizedText) {
         self.body +=
-            &format!("<text x={x:.1} y={y:.1} text-anchor={anchor}>{}</text>", spans(words));
+            &format!("<text x={x:.1} y={y:.1} text-anchor={anchor}>{}</text>", bilingual_svg_text(words));
     }
 
     /// Draws a dashed vertical line at the coordinate `x`, with the number of a mark.
@@ -83,19 +83,19 @@ impl Canvas {
     pub(super) fn line(&mut self, colour: usize, points: &[(f64, f64)], name: &str) {
         let coordinates: Vec<String> =
             points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        let dash = if colour / COLOURS % 2 == 1 { " stroke-dasharray=\"5 3\"" } else { "" };
-        let (coordinates, name) = (coordinates.join(" "), escaped(name));
+        let dash = if colour / COLOUR_COUNT % 2 == 1 { " stroke-dasharray=\"5 3\"" } else { "" };
+        let (coordinates, name) = (coordinates.join(" "), escape_html(name));
         self.body += &format!(
             "<polyline class=\"l{}\" points=\"{coordinates}\"{dash}><title>{name}</title></polyline>",
-            colour % COLOURS
+            colour % COLOUR_COUNT
         );
     }
 
     pub(super) fn dot(&mut self, colour: usize, x: f64, y: f64, name: &str) {
         self.body += &format!(
             "<circle class=\"f{}\" cx={x:.1} cy={y:.1} r=2.5><title>{}</title></circle>",
-            colour % COLOURS,
-            escaped(name)
+            colour % COLOUR_COUNT,
+            escape_html(name)
         );
     }
 
@@ -104,9 +104,9 @@ impl Canvas {
             points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         self.body += &format!(
             "<polygon class=\"f{}\" points=\"{}\"><title>{}</title></polygon>",
-            colour % COLOURS,
+            colour % COLOUR_COUNT,
             coordinates.join(" "),
-            escaped(name)
+            escape_html(name)
         );
     }
 
@@ -121,10 +121,10 @@ impl Canvas {
     ) {
         self.body += &format!(
             "<rect class=\"f{}\" x={x:.1} y={y:.1} width={:.1} height={:.1}><title>{}</title></rect>",
-            colour % COLOURS,
+            colour % COLOUR_COUNT,
             width.max(0.0),
             height.max(0.0),
-            escaped(name)
+            escape_html(name)
         );
     }
 
@@ -140,7 +140,7 @@ impl Canvas {
         let Self { width, height, body } = self;
         format!(
             "<svg viewBox=\"0 0 {width} {height}\" width={width} height={height} role=img aria-label=\"{}\">{body}</svg>",
-            escaped(&description.en)
+            escape_html(&description.en)
         )
     }
 }

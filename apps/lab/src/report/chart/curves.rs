@@ -6,8 +6,8 @@ use suimon_lab_run::{Case, LocalizedText, Run, Statistics};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
-use super::frame::framed;
-use crate::number::number;
+use super::frame::render_frame;
+use crate::number::format_number;
 use crate::plan::Chart;
 
 /// Largest number of curves in one chart, beyond which colours would repeat too often.
@@ -30,14 +30,14 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
             continue;
         };
         if !curves.contains_key(name) {
-            order.push((name, before_number(&case.words)));
+            order.push((name, before_number(&case.description)));
         }
         curves.entry(name).or_default().push((depth, estimate));
     }
     order.truncate(CURVES_MOST);
     let points_of = || curves.values().flatten();
     let highest = points_of()
-        .map(|(_, statistics)| statistics.interval.map_or(statistics.mean, |(_, high)| high))
+        .map(|(_, statistics)| statistics.confidence_interval.map_or(statistics.mean, |(_, high)| high))
         .fold(0.0, f64::max);
     let (first, last) = points_of()
         .fold((f64::INFINITY, 0.0_f64), |(first, last), (x, _)| (first.min(*x), last.max(*x)));
@@ -51,13 +51,13 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
     let x = if is_log {
         Axis::log(first, last, left + 8.0, right)
     } else {
-        Axis::tight(first, last, left + 8.0, right)
+        Axis::linear_exact(first, last, left + 8.0, right)
     };
     let mut ticks: Vec<f64> = points_of().map(|(depth, _)| *depth).collect();
     ticks.sort_by(f64::total_cmp);
     ticks.dedup();
-    canvas.y_axis(&y, &LocalizedText::untranslated(measure.unit.clone()));
-    canvas.x_axis(&x, &ticks, &chart.x.clone().unwrap_or_default());
+    canvas.draw_y_axis(&y, &LocalizedText::untranslated(measure.unit.clone()));
+    canvas.draw_x_axis(&x, &ticks, &chart.x_axis_name.clone().unwrap_or_default());
     for (colour, (name, words)) in order.iter().enumerate() {
         let mut points = curves.remove(name).unwrap_or_default();
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
@@ -70,8 +70,8 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
             let name = format!(
                 "{}, {}: {} {}",
                 words.en,
-                number(*depth, None),
-                number(statistics.mean, None),
+                format_number(*depth, None),
+                format_number(statistics.mean, None),
                 measure.unit
             );
             canvas.dot(colour, *x_coordinate, *value, &name);
@@ -79,7 +79,7 @@ fn draw_measure(chart: &Chart, run: &Run, cases: &[&Case], measure: &str) -> Opt
     }
     let legend: Vec<(usize, LocalizedText)> =
         order.into_iter().enumerate().map(|(index, (_, words))| (index, words)).collect();
-    Some(framed(&measure.words, &canvas.finish(&measure.words), &legend, &[]))
+    Some(render_frame(&measure.description, &canvas.finish(&measure.description), &legend, &[]))
 }
 
 /// Returns the name of a case without the number after the last comma.

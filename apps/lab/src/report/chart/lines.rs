@@ -4,19 +4,19 @@ use suimon_lab_run::{Case, LocalizedText, Repetition, Run, Series};
 
 use super::axis::Axis;
 use super::canvas::Canvas;
-use super::frame::framed;
+use super::frame::render_frame;
 use crate::plan::Chart;
 
 /// Draws one chart for each case that has series of the chart's group.
-pub(super) fn over_time(
+pub(super) fn time_series(
     chart: &Chart,
     run: &Run,
     cases: &[&Case],
     is_stacked: bool,
 ) -> Vec<String> {
-    let group = chart.group.as_deref().unwrap_or_default();
+    let group = chart.series_group.as_deref().unwrap_or_default();
     let with_series = cases.iter().filter_map(|case| {
-        let part = run.last_with_series(&case.id)?;
+        let part = run.last_repetition_with_series(&case.id)?;
         let series: Vec<&Series> =
             part.series.iter().filter(|series| series.group == group).collect();
         (!series.is_empty()).then_some((*case, part, series))
@@ -30,7 +30,7 @@ pub(super) fn over_time(
     with_series
         .iter()
         .map(|(case, part, series)| {
-            let heading = if is_single { LocalizedText::default() } else { case.words.clone() };
+            let heading = if is_single { LocalizedText::default() } else { case.description.clone() };
             repetition_chart(&heading, part, series, highest, is_stacked, width)
         })
         .collect()
@@ -64,10 +64,10 @@ fn repetition_chart(
         .map(|(time, _)| *time)
         .fold(0.0, f64::max);
     let ((left, right), (bottom, top)) = (canvas.x_range(), canvas.y_range());
-    let (x, y) = (Axis::tight(0.0, ends, left, right), Axis::linear(0.0, highest, bottom, top));
+    let (x, y) = (Axis::linear_exact(0.0, ends, left, right), Axis::linear(0.0, highest, bottom, top));
     let unit = series.first().map(|series| series.unit.clone()).unwrap_or_default();
-    canvas.y_axis(&y, &LocalizedText::untranslated(unit));
-    canvas.x_axis(&x, &x.ticks(8), &LocalizedText::new("seconds", "秒"));
+    canvas.draw_y_axis(&y, &LocalizedText::untranslated(unit));
+    canvas.draw_x_axis(&x, &x.ticks(8), &LocalizedText::new("seconds", "秒"));
     let mut lower: Vec<(f64, f64)> = Vec::new();
     for (colour, series) in series.iter().enumerate() {
         if is_stacked {
@@ -100,8 +100,8 @@ fn repetition_chart(
         .enumerate()
         .map(|(index, series)| (index, LocalizedText::untranslated(series.name.clone())))
         .collect();
-    let marks: Vec<LocalizedText> = part.marks.iter().map(|mark| mark.words.clone()).collect();
-    framed(heading, &canvas.finish(heading), &legend, &marks)
+    let marks: Vec<LocalizedText> = part.marks.iter().map(|mark| mark.description.clone()).collect();
+    render_frame(heading, &canvas.finish(heading), &legend, &marks)
 }
 
 /// Returns the points of `points` increased by the values of `lower`. Both series are sampled at

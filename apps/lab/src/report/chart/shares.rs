@@ -3,8 +3,8 @@
 use suimon_lab_run::{Case, LocalizedText, Run, Statistics};
 
 use super::canvas::Canvas;
-use super::frame::framed;
-use crate::number::number;
+use super::frame::render_frame;
+use crate::number::format_number;
 use crate::plan::Chart;
 
 const ROW: f64 = 34.0;
@@ -19,15 +19,15 @@ pub(super) fn shares(chart: &Chart, run: &Run, cases: &[&Case]) -> Vec<String> {
     };
     let rows = cases.iter().map(|case| {
         let parts = measures.iter().map(|measure| mean(case, &measure.id)).collect();
-        (&case.words, parts)
+        (&case.description, parts)
     });
-    let names: Vec<LocalizedText> = measures.iter().map(|measure| measure.words.clone()).collect();
+    let names: Vec<LocalizedText> = measures.iter().map(|measure| measure.description.clone()).collect();
     let unit = measures.first().map(|measure| measure.unit.clone()).unwrap_or_default();
-    divided(&chart.title, &names, &unit, rows.collect()).into_iter().collect()
+    stacked_bars(&chart.title, &names, &unit, rows.collect()).into_iter().collect()
 }
 
 /// Draws one bar per row, divided into one section per name; returns `None` if all values are 0.
-pub(crate) fn divided(
+pub(crate) fn stacked_bars(
     title: &LocalizedText,
     names: &[LocalizedText],
     unit: &str,
@@ -48,15 +48,15 @@ pub(crate) fn divided(
         for (colour, (value, name)) in values.iter().zip(names).enumerate() {
             let wide = value / highest * (width - left - 90.0);
             let share = value / sum * 100.0;
-            let name = format!("{}: {} {unit}, {share:.0} %", name.en, number(*value, None));
+            let name = format!("{}: {} {unit}, {share:.0} %", name.en, format_number(*value, None));
             canvas.bar(colour, x, y, wide, ROW - 12.0, &name);
             x += wide;
         }
-        let sum = LocalizedText::untranslated(format!("{} {unit}", number(sum, None)));
+        let sum = LocalizedText::untranslated(format!("{} {unit}", format_number(sum, None)));
         canvas.text(x + 6.0, y + 15.0, "start", &sum);
     }
     let legend: Vec<(usize, LocalizedText)> = names.iter().cloned().enumerate().collect();
-    Some(framed(&LocalizedText::default(), &canvas.finish(title), &legend, &[]))
+    Some(render_frame(&LocalizedText::default(), &canvas.finish(title), &legend, &[]))
 }
 
 /// Returns the approximate width of a text in Latin characters; East Asian characters count twice.

@@ -29,12 +29,12 @@ use suimon_store::FileStore;
 use suimon_switch::DataPlane;
 use suimon_uring::UringSource;
 use suimon_wait::{WorkerThreads, cpu_topology};
-use suimond::clusters::HostClusters;
+use suimond::clusters::EtcdConnector;
 use suimond::disk_factory::host_disks;
 use suimond::peer_nodes::HostPeerNodes;
 use suimond::socket_files::HostSocketFiles;
 use suimond::socket_threads::SocketThreads;
-use suimond::vm_factory::no_vms;
+use suimond::vm_factory::unavailable_vm_dependencies;
 use suimond_api::{
     self as api, AccessFailures, ApiState, ConsoleInService, NotificationSender, Notifications,
 };
@@ -63,18 +63,18 @@ impl Server {
     pub async fn start() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let runtime = Arc::new(WorkerThreads);
-        let cpus = runtime.cpus();
+        let cpus = runtime.allowed_cpus();
         let storage = StoragePlane::new(Arc::new(UringSource));
         let storage_tasks = Arc::new(storage.clone());
         let placements = placements(&HostSection::default());
-        let plane = DataPlane::start_with(&placements, runtime, storage_tasks).unwrap();
+        let plane = DataPlane::start_with_tasks(&placements, runtime, storage_tasks).unwrap();
         let (sender, notifications) = NotificationSender::new();
         let sender = Arc::new(sender);
         let store: Arc<dyn StateStore> = Arc::new(FileStore::open(directory.path()).unwrap());
         let node = Node::open(NodeDependencies {
             store,
             devices: Arc::new(Remembered),
-            members: Arc::new(Remembered),
+            team_member_devices: Arc::new(Remembered),
             disks: host_disks(
                 storage,
                 &Confinement::off(),
@@ -83,16 +83,16 @@ impl Server {
             )
             .unwrap(),
             recording: None,
-            vms: no_vms("this is a test"),
+            vms: unavailable_vm_dependencies("this is a test"),
             power: Arc::new(PowerFiles::new(directory.path())),
             sriov: Arc::new(SriovAdapters::new(directory.path().join("sys"))),
-            far_nodes: Arc::new(HostPeerNodes::default()),
-            clusters: Arc::new(HostClusters),
+            peer_nodes: Arc::new(HostPeerNodes::default()),
+            cluster_connector: Arc::new(EtcdConnector),
             socket_files: Arc::new(HostSocketFiles),
             plane: Arc::new(plane.clone()),
             clock: Arc::new(|| 1_700_000_000_000),
             listener: sender.clone(),
-            cpu_places: cpu_topology(&cpus),
+            cpu_topology: cpu_topology(&cpus),
             cpus,
             host_name: "test".to_owned(),
             confinement: Arc::new(suimon_contract::ConfinementStatus::default),
@@ -161,7 +161,7 @@ impl Server {
     pub async fn stop(&self) {
         let node = self.node.clone();
         tokio::task::spawn_blocking(move || node.stop()).await.unwrap();
-        self.sender.end();
+        self.sender.signal_end();
     }
 }
 
@@ -219,7 +219,7 @@ impl MemberDevices for Remembered {
         Err(no_device(device))
     }
 
-    fn link(&self, device: &str) -> Result<LinkProperties, DeviceError> {
+    fn link_properties(&self, device: &str) -> Result<LinkProperties, DeviceError> {
         Err(no_device(device))
     }
 }
@@ -263,7 +263,7 @@ impl DeviceFactory for Remembered {
         Ok(None)
     }
 
-    fn set_kernel_paths(
+    fn set_kernel_path_table(
         &self,
         _table: &KernelPathTable,
     ) -> Result<Vec<(u32, MacAddr)>, DeviceError> {
@@ -286,7 +286,7 @@ impl PortDevice for Open {
         DeviceStatus { link_up: true, queue_pairs: 1, mtu: 1500, ..DeviceStatus::default() }
     }
 
-    fn change(&mut self, _to: &PortDeviceSpec) -> Result<bool, DeviceError> {
+    fn apply_spec(&mut self, _to: &PortDeviceSpec) -> Result<bool, DeviceError> {
         Ok(true)
     }
 }

@@ -29,7 +29,7 @@ const FEATURES: Features = Features {
     fast_zero: true,
     multi_conn: true,
     cache: true,
-    allocation: true,
+    allocation_status: true,
 };
 
 fn export(name: &str, size: u64, min: u32, features: Features) -> (Export, Disk) {

@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 
 use suimon_nbd::{
     Chunk, ChunkKind, Export, ExportRange, ExtentState, Framing, GREETING, NbdCommand, NbdError,
-    Negotiated, ParsedHeader, REPLY_BYTES_MAX, Request, RequestParser, ServerHandshake, ServerStep,
+    NegotiatedParameters, ParsedHeader, REPLY_BYTES_MAX, Request, RequestParser, ServerHandshake, ServerStep,
     StatusExtent, TlsMode,
 };
 use tempfile::TempDir;
@@ -174,7 +174,7 @@ impl Shared {
         &self,
         stream: &mut UnixStream,
         unread: &mut Vec<u8>,
-    ) -> io::Result<Option<Negotiated>> {
+    ) -> io::Result<Option<NegotiatedParameters>> {
         let mut handshake = ServerHandshake::new(TlsMode::Off).with_framing_max(self.framing_max);
         let mut output = GREETING.to_vec();
         loop {
@@ -215,7 +215,7 @@ impl Shared {
         &self,
         stream: &mut UnixStream,
         unread: Vec<u8>,
-        negotiated: &Negotiated,
+        negotiated: &NegotiatedParameters,
     ) -> io::Result<()> {
         let transmission = RequestParser::new(negotiated);
         let index = self.exports.iter().position(|export| *export == negotiated.export).unwrap();
@@ -223,7 +223,7 @@ impl Shared {
         let mut header = vec![0; transmission.header_bytes()];
         loop {
             input.read_exact(&mut header)?;
-            let incoming = transmission.handle_header(&header).map_err(|error| invalid(&error))?;
+            let incoming = transmission.parse_header(&header).map_err(|error| invalid(&error))?;
             let mut head = [0; REPLY_BYTES_MAX];
             match incoming {
                 ParsedHeader::Incomplete => unreachable!("the header is all there"),
@@ -240,7 +240,7 @@ impl Shared {
                 ParsedHeader::Request(request) => {
                     let mut payload = vec![0; request.payload_bytes as usize];
                     input.read_exact(&mut payload)?;
-                    match transmission.handle_contexts(request, &payload) {
+                    match transmission.parse_contexts(request, &payload) {
                         Ok(request) => {
                             let mut disks = self.disks.lock().unwrap();
                             let reply =
@@ -272,7 +272,7 @@ impl Shared {
             NbdCommand::Read { range, dont_fragment } => {
                 let mut reply = Vec::new();
                 let extents = disk.extents(range.offset);
-                for chunk in transmission.read_chunks(reply_to, range, dont_fragment, extents) {
+                for chunk in transmission.split_read_reply(reply_to, range, dont_fragment, extents) {
                     observed.holes_sent += usize::from(chunk.kind() == ChunkKind::Hole);
                     put_chunk(&mut reply, &chunk, &disk.bytes);
                 }
@@ -281,7 +281,7 @@ impl Shared {
             NbdCommand::BlockStatus { range, first_only } => {
                 let mut out = vec![0; 64 * 1024];
                 let mut reply =
-                    transmission.block_status(reply_to, range, first_only, &mut out).unwrap();
+                    transmission.begin_block_status_reply(reply_to, range, first_only, &mut out).unwrap();
                 for extent in disk.extents(range.offset) {
                     if !reply.push(extent) {
                         break;
@@ -293,10 +293,10 @@ impl Shared {
             }
             NbdCommand::Write { range, .. } => disk.write(range.offset, payload),
             NbdCommand::Trim { range, .. } => disk.zero(range, false),
-            NbdCommand::WriteZeroes { fast: true, no_hole: true, .. } => {
+            NbdCommand::WriteZeroes { fails_if_slow: true, no_hole: true, .. } => {
                 let mut out = vec![0; REPLY_BYTES_MAX];
                 let used =
-                    reply_to.error(NbdError::Notsup, "zeroes take as long as data", &mut out);
+                    reply_to.encode_error(NbdError::Notsup, "zeroes take as long as data", &mut out);
                 out.truncate(used.unwrap());
                 return out;
             }
@@ -305,7 +305,7 @@ impl Shared {
             NbdCommand::BlockStatusWithPayload { .. } => unreachable!("its contexts were read"),
         }
         let mut out = vec![0; REPLY_BYTES_MAX];
-        let used = reply_to.done(&mut out).unwrap();
+        let used = reply_to.encode_success(&mut out).unwrap();
         out.truncate(used);
         out
     }

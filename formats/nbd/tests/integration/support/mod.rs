@@ -1,7 +1,7 @@
 //! Exports, client connections and results of handshakes for tests.
 
 use suimon_nbd::{
-    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, HandshakeError, Negotiated,
+    BlockSizes, Export, ExportSpec, Features, Framing, GREETING, HandshakeError, NegotiatedParameters,
     RequestParser, ServerHandshake, ServerProgress, ServerStep, TlsMode,
 };
 
@@ -20,7 +20,7 @@ pub(crate) const ALL: Features = Features {
     fast_zero: true,
     multi_conn: true,
     cache: true,
-    allocation: true,
+    allocation_status: true,
 };
 
 pub(crate) fn spec(name: &str) -> ExportSpec {
@@ -38,10 +38,10 @@ pub(crate) fn export(spec: ExportSpec) -> Export {
 }
 
 /// Returns the result of a handshake in which a client selects `export` and this message format.
-pub(crate) fn negotiated(export: Export, framing: Framing) -> Negotiated {
-    let base_allocation = framing.has_chunks() && export.features().allocation;
+pub(crate) fn negotiated(export: Export, framing: Framing) -> NegotiatedParameters {
+    let base_allocation = framing.has_chunks() && export.features().allocation_status;
     let flags = export.flags(framing, base_allocation);
-    Negotiated { export, flags, framing, base_allocation, tls: false }
+    NegotiatedParameters { export, flags, framing, base_allocation, tls: false }
 }
 
 pub(crate) fn transmission(
@@ -77,7 +77,7 @@ impl HandshakeResult {
         self.replies().iter().map(|reply| reply.kind).collect()
     }
 
-    pub(crate) fn negotiated(&self) -> &Negotiated {
+    pub(crate) fn negotiated(&self) -> &NegotiatedParameters {
         match &self.result {
             Ok(ServerStep::Negotiated(negotiated)) => negotiated,
             other => panic!("{other:?}"),

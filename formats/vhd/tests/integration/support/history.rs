@@ -84,7 +84,7 @@ pub(crate) fn reopened(
     content: FileContent,
     allowed: &[BTreeSet<u64>],
 ) -> Result<(MemoryFile, Vec<u64>), TestCaseError> {
-    let cookie = content.padded(content.len() - 512, 8);
+    let cookie = content.read_padded(content.len() - 512, 8);
     prop_assert_eq!(cookie, b"conectix", "the file ends with a footer");
     let file = MemoryFile::new(content);
     let read = |access| {

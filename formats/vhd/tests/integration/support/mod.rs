@@ -22,7 +22,7 @@ pub(crate) const PARENT_SECTOR: u64 = 1 << 63;
 pub(crate) fn parent() -> Parent {
     Parent {
         unique_id: [7; 16],
-        modified: 86_400,
+        modified_s_since_2000: 86_400,
         name: "parent.vhd".to_owned(),
         locators: vec![
             ParentLocator::WindowsRelative(r".\parent.vhd".to_owned()),
@@ -33,7 +33,7 @@ pub(crate) fn parent() -> Parent {
 }
 
 pub(crate) fn new_vhd(disk: CreateParameters, size: u64) -> NewVhd {
-    NewVhd { disk, size, size_encoding: SizeEncoding::Exact, unique_id: [9; 16], created: 1000 }
+    NewVhd { disk, size, size_encoding: SizeEncoding::Exact, unique_id: [9; 16], created_s_since_2000: 1000 }
 }
 
 pub(crate) fn dynamic(block_size: u32, size: u64) -> MemoryFile {
@@ -88,7 +88,7 @@ pub(crate) fn range(sector: u64, sectors: u64) -> ByteRange {
 
 /// Returns the numbers of all sectors.
 pub(crate) fn numbers<I: Image>(disk: &mut TestDisk<'_, I>) -> Vec<u64> {
-    let size = disk.image.disk_geometry().size;
+    let size = disk.image.disk_geometry().size_bytes;
     let bytes = disk.read(ByteRange::new(0, size).unwrap()).unwrap();
     bytes.chunks_exact(512).map(sector_number).collect()
 }

@@ -28,7 +28,7 @@ impl ImageFile for DiskFile {
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), FileError> {
         let len = self.len()?;
         self.0.read_exact_at(bytes, offset).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => FileError::End { len, offset: len.max(offset) },
+            ErrorKind::UnexpectedEof => FileError::BeyondEnd { len, offset: len.max(offset) },
             _ => error.into(),
         })
     }

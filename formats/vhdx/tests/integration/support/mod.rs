@@ -3,18 +3,18 @@
 
 use suimon_image::testing::{MemoryFile, TestDisk};
 use suimon_image::{ByteRange, Image};
-use suimon_vhdx::{Guid, NewImage, ParentLocator, Vhdx, WriteGuids};
+use suimon_vhdx::{Guid, NewVhdx, ParentLocator, Vhdx, WriteGuids};
 
 pub const MB: u64 = 1 << 20;
 pub const DATA_WRITE: Guid = Guid::new(2);
 
 /// Returns a dynamic image with blocks of 1 MB.
-pub fn dynamic(size: u64) -> NewImage {
-    NewImage {
+pub fn dynamic(size: u64) -> NewVhdx {
+    NewVhdx {
         size,
         block_bytes: MB,
-        logical_sector: 512,
-        physical_sector: 4096,
+        logical_sector_bytes: 512,
+        physical_sector_bytes: 4096,
         is_fixed: false,
         parent: None,
         file_write: Guid::new(1),
@@ -24,9 +24,9 @@ pub fn dynamic(size: u64) -> NewImage {
 }
 
 /// Returns a differencing image with blocks of 1 MB.
-pub fn child(size: u64) -> NewImage {
+pub fn child(size: u64) -> NewVhdx {
     let parent = ParentLocator::new(Guid::new(77)).with_relative_path(r".\parent.vhdx");
-    NewImage { parent: Some(parent), ..dynamic(size) }
+    NewVhdx { parent: Some(parent), ..dynamic(size) }
 }
 
 /// Returns GUIDs for the opening number `index` of an image, distinct for each number.
@@ -36,7 +36,7 @@ pub fn guids(index: u128) -> WriteGuids {
 }
 
 /// Creates an image in memory.
-pub fn created(image: &NewImage) -> MemoryFile {
+pub fn created(image: &NewVhdx) -> MemoryFile {
     let file = MemoryFile::default();
     image.create(&file).unwrap();
     file
@@ -71,7 +71,7 @@ pub fn read_parent(range: ByteRange, bytes: &mut [u8]) {
 
 /// Returns the contents of the whole disk.
 pub fn content(image: Vhdx, file: &MemoryFile) -> Vec<u8> {
-    let full_range = range(0, image.disk_geometry().size);
+    let full_range = range(0, image.disk_geometry().size_bytes);
     let mut parent = read_parent;
     TestDisk { image, file, parent: Some(&mut parent) }.read(full_range).unwrap()
 }

@@ -78,7 +78,7 @@ impl Bench {
 
     /// Asserts that `disk` has the reference contents.
     pub(crate) fn is_read_from(&self, disk: &mut TestDisk<'_, impl Image>) {
-        assert_eq!(disk.image.disk_geometry().size, self.size);
+        assert_eq!(disk.image.disk_geometry().size_bytes, self.size);
         let raw = File::open(self.path("raw")).unwrap();
         for (_, piece) in ByteRange::new(0, self.size).unwrap().blocks(PIECE) {
             let mut expected = vec![0; piece.len() as usize];

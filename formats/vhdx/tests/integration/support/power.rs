@@ -49,14 +49,14 @@ pub fn remains(
     started: usize,
     numbers: &mut Numbers,
 ) -> Vec<FileContent> {
-    let crash = Crash { before, ops, started };
+    let crash = Crash { before, changes: ops, started_count: started };
     let unsynced = crash.unflushed_count();
-    let mut files = vec![crash.file(&[], &[])];
+    let mut files = vec![crash.content_after(&[], &[])];
     if unsynced > 0 {
-        files.push(crash.file(&[], &vec![WriteOutcome::Lost; unsynced]));
+        files.push(crash.content_after(&[], &vec![WriteOutcome::Lost; unsynced]));
         for _ in 0..2 {
             let (order, fates) = (numbers.order(unsynced), numbers.fates(unsynced));
-            files.push(crash.file(&order, &fates));
+            files.push(crash.content_after(&order, &fates));
         }
     }
     files

@@ -132,7 +132,7 @@ impl<'a, F: Format> Process<'a, F> {
         self.with_disk(|disk| disk.flush().unwrap());
         let ops = self.file.log();
         for started in written..=ops.len() {
-            let bytes = Crash { before: &self.before, ops: &ops, started }.file(&[], &[]);
+            let bytes = Crash { before: &self.before, changes: &ops, started_count: started }.content_after(&[], &[]);
             check(self.format, &bytes, &redo, &self.expected);
         }
         self.recorded.clear();
@@ -171,7 +171,7 @@ impl<'a, F: Format> Process<'a, F> {
     fn redo(&self) -> RedoChanges {
         let opened = self.image.as_ref().unwrap().identity();
         RedoChanges {
-            opened,
+            identity_at_open: opened,
             changes: self.recorded.clone(),
             new_write_id: self.format.redone_as(),
         }
@@ -180,7 +180,7 @@ impl<'a, F: Format> Process<'a, F> {
 
 /// Reads the whole disk. Returns the image and the contents.
 fn content<F: Format>(format: &F, image: F::Image, file: &MemoryFile) -> (F::Image, Vec<u8>) {
-    let full_range = ByteRange::new(0, image.disk_geometry().size).unwrap();
+    let full_range = ByteRange::new(0, image.disk_geometry().size_bytes).unwrap();
     let mut parent = |range: ByteRange, bytes: &mut [u8]| format.read_parent(range, bytes);
     let mut disk = TestDisk { image, file, parent: Some(&mut parent) };
     let bytes = disk.read(full_range).unwrap();
@@ -195,7 +195,7 @@ fn check<F: Format>(format: &F, bytes: &FileContent, redo: &RedoChanges, expecte
     assert!(actual == expected, "an answered write is lost");
     let ops = file.log();
     for started in 0..=ops.len() {
-        let bytes = Crash { before: bytes, ops: &ops, started }.file(&[], &[]);
+        let bytes = Crash { before: bytes, changes: &ops, started_count: started }.content_after(&[], &[]);
         let file = MemoryFile::new(bytes);
         let (_, actual) = content(format, format.reopen(&file, redo), &file);
         assert!(actual == expected, "lost by a kill after {started} changes");

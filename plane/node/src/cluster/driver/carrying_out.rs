@@ -8,7 +8,7 @@ use crate::cluster::keys::NodeReport;
 use crate::cluster::messages::Task;
 use crate::cluster::records::save_durable_state;
 use crate::cluster::shared_store::StoreAction;
-use crate::cluster::values::write;
+use crate::cluster::values::encode_value;
 use crate::events::EventDraft;
 
 impl Driver {
@@ -19,7 +19,7 @@ impl Driver {
         let mut drafts = self.execute_members();
         drafts.extend(self.execute_leaders());
         for store in self.stores.values_mut() {
-            store.flush_records();
+            store.flush_recording();
         }
         self.emit(drafts);
     }
@@ -33,7 +33,7 @@ impl Driver {
         for (name, store) in &mut self.stores {
             while let Some(todo) = store.poll_member() {
                 match todo {
-                    StoreAction::Apply(cap, policies) => {
+                    StoreAction::ApplyLimits(cap, policies) => {
                         store.policy_caps = policies;
                         if !store.is_at_floor {
                             let caps = &store.policy_caps;
@@ -41,21 +41,21 @@ impl Driver {
                             self.policies.set_policy_shares(&self.shared, (name, store.id), caps);
                         }
                     }
-                    StoreAction::Keep(durable) => {
+                    StoreAction::SaveState(durable) => {
                         let state = self.shared.store.as_ref();
                         let saved = save_durable_state(state, &cluster, name, &durable);
                         let has_failed = saved.is_err();
-                        drafts.extend(store.end_saving(durable, saved));
+                        drafts.extend(store.handle_save_result(durable, saved));
                         if has_failed {
                             break;
                         }
                     }
-                    StoreAction::Send(_) if store.release.suppresses_reports() => {}
-                    StoreAction::Send(report) => {
+                    StoreAction::WriteReport(_) if store.release.suppresses_reports() => {}
+                    StoreAction::WriteReport(report) => {
                         if let Some(request) = &mut store.reservation_request {
                             request.handle_report(&report);
                         }
-                        let named_disks = report.largest.iter().chain(&report.unmet);
+                        let named_disks = report.disks_over_guarantee.iter().chain(&report.disks_below_guarantee);
                         let names = named_disks.filter_map(|named_disk| {
                             Some((named_disk.disk, store.names.get(&named_disk.disk)?.clone()))
                         });
@@ -66,11 +66,11 @@ impl Driver {
                             report,
                         };
                         let task =
-                            Task::Report { store: name.clone(), report: write(&node_report) };
+                            Task::Report { store: name.clone(), report: encode_value(&node_report) };
                         self.tasks.push(self.session, task);
                     }
-                    StoreAction::TellMember(notice) => {
-                        if store.must_report(notice) {
+                    StoreAction::NotifyMember(notice) => {
+                        if store.take_is_reportable(notice) {
                             let reserved = store.durable.store.reserved_iops;
                             drafts.push(events::member_event(name, notice, reserved));
                         }
@@ -86,10 +86,10 @@ impl Driver {
         let (members, shared) = (&self.members, &self.shared);
         let lookup = NameLookup { members, shared, policies: &self.policies };
         for (name, store) in &mut self.stores {
-            while let Some(todo) = store.poll_leader() {
+            while let Some(todo) = store.poll_allocator() {
                 match todo {
-                    AllocatorAction::Write { term, grants, forgotten: forgotten_nodes } => {
-                        let task = Task::Write {
+                    AllocatorAction::Write { term, grants, removed_nodes: forgotten_nodes } => {
+                        let task = Task::WriteGrants {
                             store: name.clone(),
                             term,
                             grants,

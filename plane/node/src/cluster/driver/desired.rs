@@ -9,7 +9,7 @@ use crate::cluster::covered::Minimums;
 use crate::cluster::keys::MemberRecord;
 use crate::cluster::messages::Task;
 use crate::cluster::records::{
-    load_durable_state, load_minimums_in_effect, remove_others, save_minimums_in_effect,
+    load_durable_state, load_minimums_in_effect, remove_other_clusters, save_minimums_in_effect,
 };
 use crate::cluster::releasing::ReleasePhase;
 use crate::cluster::shared_store::SharedStore;
@@ -18,7 +18,7 @@ use crate::disks::capacity;
 
 impl Driver {
     /// Applies the desired state: the cluster, and its shared stores.
-    pub(super) fn follow_desired(&mut self) {
+    pub(super) fn apply_desired_state(&mut self) {
         let (now, desired) = (self.now(), self.shared.desired());
         let config = &desired.config;
         if config.cluster != self.config {
@@ -36,7 +36,7 @@ impl Driver {
             if let Some(store) = self.stores.remove(&name) {
                 self.shared.disks.dependencies.plane.set_cap(store.id, None);
                 self.remove_minimums(&name);
-                if let Some(term) = store.leads() {
+                if let Some(term) = store.leader_term() {
                     // As the leader, this node may have written its own grant once more after it
                     // gave the reservation back. The next leader would wait for its reports.
                     self.tasks.push(self.session, Task::Withdraw { store: name.clone() });
@@ -44,12 +44,12 @@ impl Driver {
                     self.tasks.push(self.session, task);
                 }
                 // Not given back before the change, which was made with --force.
-                if store.release != ReleasePhase::Withdrawn {
+                if store.release != ReleasePhase::RecordsRemoved {
                     self.withdrawals.insert(name);
                 }
             }
         }
-        let measured = self.shared.disks.measured();
+        let measured = self.shared.disks.measurements();
         for (name, spec) in shared {
             let Some(cluster) = &self.config else { return };
             if !self.stores.contains_key(name) {
@@ -74,7 +74,7 @@ impl Driver {
                 let sink = self.shared.recording.clone();
                 let mut store = SharedStore::new(now, (name.clone(), id), (durable, covered), sink);
                 if let (Link::Up { .. }, Some(own_record)) = (&self.link, self.own_record()) {
-                    store.begin(now, own_record.id, own_record.incarnation);
+                    store.begin_membership(now, own_record.id, own_record.incarnation);
                 }
                 self.withdrawals.remove(name);
                 self.stores.insert(name.clone(), store);
@@ -86,10 +86,10 @@ impl Driver {
                 local::Capacity::Measured(iops) => Some(SharedStoreCapacity::Measured(iops)),
                 local::Capacity::Unknown => None,
             };
-            store.follow_capacity(now);
+            store.update_capacity(now);
         }
         self.sampled_at = None;
-        self.follow_policies();
+        self.schedule_policy_adoption();
     }
 
     /// Changes the cluster, or the connection to it. Begins a new session.
@@ -107,7 +107,7 @@ impl Driver {
             self.withdrawals.clear();
         }
         self.begin_session();
-        self.tasks.push(self.session, Task::End);
+        self.tasks.push(self.session, Task::EndSession);
         self.link = match &config {
             Some(_) => Link::Trying { at: Some(self.now()) },
             None => Link::None,
@@ -125,7 +125,7 @@ impl Driver {
     /// next start of the daemon.
     pub(super) fn remove_former_records(&self) {
         let current = self.config.as_ref().map(|config| &config.name);
-        if let Err(error) = remove_others(self.shared.store.as_ref(), current) {
+        if let Err(error) = remove_other_clusters(self.shared.store.as_ref(), current) {
             tracing::warn!(%error, "cannot remove the records of a former cluster");
         }
     }

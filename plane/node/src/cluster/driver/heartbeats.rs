@@ -19,7 +19,7 @@ impl Driver {
         let desired = self.shared.desired();
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
-            let is_due = !store.is_heartbeat_write_running && store.heartbeat_at <= now;
+            let is_due = !store.is_heartbeat_write_running && store.next_heartbeat_at <= now;
             let Some(spec) = specs.get(name).filter(|_| is_due && store.writes_heartbeats()) else {
                 continue;
             };
@@ -29,7 +29,7 @@ impl Driver {
                 cluster: config.name.clone(),
                 node: config.node.clone(),
                 incarnation: self.incarnation,
-                number: self.heartbeats,
+                sequence_number: self.heartbeats,
                 delivered_iops: store.delivered_iops,
                 reserved_iops: store.cap().reserved_iops,
             };
@@ -38,18 +38,18 @@ impl Driver {
             let write = move || {
                 let result = shared
                     .disks
-                    .query_store(&path, move |files| heartbeat::exchange(files, &own_heartbeat));
+                    .query_store(&path, move |files| heartbeat::exchange_heartbeats(files, &own_heartbeat));
                 let heartbeats = result.map_err(|error| error.to_string());
                 let heartbeats =
                     heartbeats.and_then(|heartbeats| heartbeats.map_err(|error| error.to_string()));
                 shared
                     .cluster
                     .inbox
-                    .push_result_any_session(TaskResult::Beaten { store: name, heartbeats });
+                    .push_result_any_session(TaskResult::HeartbeatWritten { store: name, heartbeats });
             };
             if let Err(error) = Builder::new().name("suimon-beat".to_owned()).spawn(write) {
                 tracing::warn!(%error, "cannot write the heartbeat to a store");
-                (store.is_heartbeat_write_running, store.heartbeat_at) =
+                (store.is_heartbeat_write_running, store.next_heartbeat_at) =
                     (false, now + HEARTBEAT_INTERVAL);
             }
         }
@@ -67,7 +67,7 @@ impl Driver {
             return;
         };
         let Some(store) = self.stores.get_mut(name) else { return };
-        (store.is_heartbeat_write_running, store.heartbeat_at) = (false, now + HEARTBEAT_INTERVAL);
+        (store.is_heartbeat_write_running, store.next_heartbeat_at) = (false, now + HEARTBEAT_INTERVAL);
         match heartbeats {
             Ok(heartbeats) => store.heartbeats.handle(now, heartbeats),
             Err(error) => {
@@ -93,9 +93,9 @@ impl Driver {
             })
             .collect();
         for external_user in external_users {
-            store.handle_allocator(
+            store.handle_allocator_event(
                 now,
-                AllocatorEvent::ExternalUserDetected { stranger: external_user },
+                AllocatorEvent::ExternalUserDetected { external_user },
             );
         }
     }
@@ -109,7 +109,7 @@ impl Driver {
                 cluster: config.name.clone(),
                 node: config.node.clone(),
                 incarnation: self.incarnation,
-                number: self.heartbeats,
+                sequence_number: self.heartbeats,
                 delivered_iops: 0,
                 reserved_iops: 0,
             };

@@ -12,7 +12,7 @@ use crate::events::EventDraft;
 
 impl Driver {
     /// Requests the election of this node for stores without a leader.
-    pub(super) fn elect(&mut self, now: Time) {
+    pub(super) fn start_elections(&mut self, now: Time) {
         if !matches!(self.link, Link::Up { .. }) || self.is_leaving {
             return;
         }
@@ -25,7 +25,7 @@ impl Driver {
                 // The key is from an earlier election of this node, which must be removed before a
                 // new election.
                 if Some(node.as_str()) == own_node {
-                    store.elect_at = now + ELECT;
+                    store.next_election_at = now + ELECT;
                     let task = Task::Resign { store: name.clone(), term: *term };
                     self.tasks.push(self.session, task);
                 }
@@ -36,7 +36,7 @@ impl Driver {
         }
     }
 
-    pub(super) fn lead(
+    pub(super) fn begin_leadership(
         &mut self,
         now: Time,
         name: &Name,
@@ -47,29 +47,29 @@ impl Driver {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
             return;
         };
-        (store.is_candidate, store.elect_at) = (false, now + ELECT);
+        (store.is_candidate, store.next_election_at) = (false, now + ELECT);
         let node_ids: Vec<NodeId> = records.iter().map(|(node, _)| *node).collect();
         let policies = self.policies.policies.values();
         let policies = policies.map(|(record, _)| (record.key, record.limits())).collect();
-        if !store.lead(now, term, records, policies) {
+        if !store.begin_leadership(now, term, records, policies) {
             self.tasks.push(self.session, Task::Resign { store: name.clone(), term });
             return;
         }
         // These nodes left the cluster while the store had no leader.
         let members: BTreeSet<NodeId> = self.members.values().map(|member| member.id).collect();
         for node in node_ids.into_iter().filter(|node| !members.contains(node)) {
-            store.forget(now, node);
+            store.remove_node(now, node);
         }
         let text = format!("This node was elected leader of store {name} in term {}.", term.0);
         let draft = EventDraft::new(EventKind::ClusterLeads, format!("store/{name}"), text);
         self.emit([draft.with("term", term.0)]);
     }
 
-    pub(super) fn depose_all(&mut self, now: Time) {
+    pub(super) fn end_all_leaderships(&mut self, now: Time) {
         let lost: Vec<Name> = self
             .stores
             .values_mut()
-            .filter_map(|store| store.depose(now).then(|| store.name.clone()))
+            .filter_map(|store| store.end_leadership(now).then(|| store.name.clone()))
             .collect();
         lost.iter().for_each(|name| {
             self.report_leadership_lost(name, "this host is no longer a node of the cluster");

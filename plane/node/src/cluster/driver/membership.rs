@@ -22,7 +22,7 @@ impl Driver {
         let Some(config) = self.config.clone() else { return };
         (self.node, self.incarnation) = (member.id, member.incarnation);
         for shared_store in self.stores.values_mut() {
-            shared_store.begin(now, member.id, member.incarnation);
+            shared_store.begin_membership(now, member.id, member.incarnation);
         }
         let text = format!(
             "The host joined cluster {1} as node {0}, number {2}.",
@@ -91,7 +91,7 @@ impl Driver {
     }
 
     /// Leaves the cluster once all reservations are given back.
-    pub(super) fn leave_if_given_back(&mut self) {
+    pub(super) fn leave_if_reservations_returned(&mut self) {
         let is_up = matches!(self.link, Link::Up { .. });
         if self.is_leaving && is_up && self.stores.values().all(SharedStore::has_no_reservation) {
             let stores = self.stores.keys().cloned().collect();
@@ -110,10 +110,10 @@ impl Driver {
         self.remove_heartbeats();
         // The session's record is removed: its reports and results have no effect any more.
         self.begin_session();
-        self.tasks.push(self.session, Task::End);
+        self.tasks.push(self.session, Task::EndSession);
         (self.is_leaving, self.has_left) = (false, true);
         self.link = Link::Trying { at: Some(self.now() + RETRY) };
-        // The caller of `Shared::query_cluster` now removes `[cluster]`.
+        // The caller of `Shared::prepare_cluster_change` now removes `[cluster]`.
         self.shared.cluster.view().has_left = true;
     }
 
@@ -142,13 +142,13 @@ impl Driver {
     /// certain that the change that removes `[cluster]` is not made: it failed or was cancelled.
     pub(super) fn may_join(&self) -> bool {
         // In this order: the desired state is stored before the change ends.
-        let has_finished_change = !self.has_left || !self.is_changing();
+        let has_finished_change = !self.has_left || !self.is_change_in_progress();
         has_finished_change
             && (!self.has_left || self.shared.desired().config.cluster == self.config)
     }
 
     /// Returns true while a change of this host is being made.
-    pub(super) fn is_changing(&self) -> bool {
+    pub(super) fn is_change_in_progress(&self) -> bool {
         self.shared.cluster.is_changing() || self.shared.operations.is_busy()
     }
 }

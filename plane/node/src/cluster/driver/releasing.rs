@@ -16,7 +16,7 @@ impl Driver {
         self.end_release();
         for name in &releasing.stores {
             if let Some(store) = self.stores.get_mut(name) {
-                store.release = ReleasePhase::GivesBack;
+                store.release = ReleasePhase::ReturningReservation;
             }
         }
         (self.releasing, self.sampled_at) = (Some(releasing), None);
@@ -26,7 +26,7 @@ impl Driver {
     /// Ends the release if the change that requested it is not in progress any more.
     pub(super) fn continue_release(&mut self) {
         let Some(releasing) = self.releasing.clone() else { return };
-        if !self.is_changing() {
+        if !self.is_change_in_progress() {
             self.end_release();
             return;
         }
@@ -34,17 +34,17 @@ impl Driver {
         let mut is_withdrawn = true;
         for name in &releasing.stores {
             let Some(store) = self.stores.get_mut(name) else { continue };
-            if store.release == ReleasePhase::GivesBack && store.has_no_reservation() {
+            if store.release == ReleasePhase::ReturningReservation && store.has_no_reservation() {
                 if is_up {
-                    store.release = ReleasePhase::Withdraws;
+                    store.release = ReleasePhase::RemovingRecords;
                     self.tasks.push(self.session, Task::Withdraw { store: name.clone() });
                 } else {
                     // Nothing is reserved. The records are removed when etcd responds.
-                    store.release = ReleasePhase::Withdrawn;
+                    store.release = ReleasePhase::RecordsRemoved;
                     self.withdrawals.insert(name.clone());
                 }
             }
-            is_withdrawn &= store.release == ReleasePhase::Withdrawn;
+            is_withdrawn &= store.release == ReleasePhase::RecordsRemoved;
         }
         if is_withdrawn {
             releasing.finish();
@@ -66,7 +66,7 @@ impl Driver {
     }
 
     /// Requests the removal of records of stores that this host does not share.
-    pub(super) fn withdraw_remaining(&self) {
+    pub(super) fn withdraw_unshared_stores(&self) {
         for store in &self.withdrawals {
             self.tasks.push(self.session, Task::Withdraw { store: store.clone() });
         }
@@ -74,9 +74,9 @@ impl Driver {
 
     pub(super) fn handle_withdrawn(&mut self, name: &Name, is_withdrawn: bool) {
         if let Some(store) = self.stores.get_mut(name) {
-            if store.release == ReleasePhase::Withdraws {
+            if store.release == ReleasePhase::RemovingRecords {
                 store.release =
-                    if is_withdrawn { ReleasePhase::Withdrawn } else { ReleasePhase::GivesBack };
+                    if is_withdrawn { ReleasePhase::RecordsRemoved } else { ReleasePhase::ReturningReservation };
             }
             return;
         }

@@ -9,7 +9,7 @@ use suimon_quantity::Time;
 
 use super::{Driver, Link, RETRY};
 use crate::cluster::covered;
-use crate::cluster::events::not_saved;
+use crate::cluster::events::record_not_saved_event;
 use crate::cluster::identity::{self, IdentityMismatch, StoreRecordAccess};
 use crate::cluster::keys::STORES;
 use crate::cluster::messages::TaskResult;
@@ -31,7 +31,7 @@ impl Driver {
         let mut drafts = Vec::new();
         for (name, store) in &mut self.stores {
             let sample_context = (disks, &desired.config, &keys);
-            let reported = store.loads.sample(now, sample_context, (name, store.id), &views);
+            let reported = store.load_samples.sample(now, sample_context, (name, store.id), &views);
             store.names = reported.names;
             let minimums = covered::minimums(&desired.config, name);
             let now_covered = covered::minimums_in_effect(
@@ -49,10 +49,10 @@ impl Driver {
                     Ok(()) => {
                         disks.set_minimums_in_effect(name, now_covered.clone());
                         (store.minimums_in_effect, self.needs_limits) = (now_covered, true);
-                        store.unsaved_minimums.end();
+                        store.minimums_save_failure.record_success();
                     }
-                    Err(error) if store.unsaved_minimums.is_new(&error) => {
-                        drafts.push(not_saved(name, "minimums", &error));
+                    Err(error) if store.minimums_save_failure.record_failure(&error) => {
+                        drafts.push(record_not_saved_event(name, "minimums", &error));
                     }
                     Err(_) => {}
                 }
@@ -69,7 +69,7 @@ impl Driver {
                     .take_capacity_change()
                     .map(|is_unmeasured| capacity_draft(name, is_unmeasured)),
             );
-            store.follow_leader(now);
+            store.update_floor(now);
             // Repeated, because the store may have been added to the storage plane since the last
             // call.
             disks.dependencies.plane.set_cap(store.id, Some(store.cap()));
@@ -92,7 +92,7 @@ impl Driver {
         let specs = shared_stores(&desired.config);
         for (name, store) in &mut self.stores {
             let Some(spec) = specs.get(name) else { continue };
-            if store.is_identity_check_running || store.next_poll_at > now {
+            if store.is_identity_check_running || store.next_identity_check_at > now {
                 continue;
             }
             store.is_identity_check_running = true;
@@ -107,7 +107,7 @@ impl Driver {
                     identity::check(&known_identity, files, &cluster, random)
                 });
                 let result = result.unwrap_or_else(|error| Err(error.to_string()));
-                inbox.push_result_any_session(TaskResult::Looked {
+                inbox.push_result_any_session(TaskResult::IdentityChecked {
                     store: name,
                     session,
                     mismatch: result,
@@ -116,7 +116,7 @@ impl Driver {
             let thread = Builder::new().name("suimon-identity".to_owned()).spawn(check_identity);
             if let Err(error) = thread {
                 tracing::warn!(%error, "cannot check the identity of a shared store");
-                (store.is_identity_check_running, store.next_poll_at) =
+                (store.is_identity_check_running, store.next_identity_check_at) =
                     (false, now + STORE_CHECK_INTERVAL);
             }
         }
@@ -134,7 +134,7 @@ impl Driver {
             // It may be about another cluster. The check is repeated in this session.
             return;
         }
-        store.next_poll_at =
+        store.next_identity_check_at =
             now + if store.is_identity_checked { STORE_CHECK_INTERVAL } else { RETRY };
         let mismatch = match mismatch {
             Ok(mismatch) => mismatch,
@@ -149,7 +149,7 @@ impl Driver {
         let subject = format!("store/{name}");
         match (previous_mismatch, mismatch) {
             (None, Some(IdentityMismatch { reason, .. })) => {
-                if self.stores.get_mut(name).is_some_and(|store| store.depose(now)) {
+                if self.stores.get_mut(name).is_some_and(|store| store.end_leadership(now)) {
                     self.report_leadership_lost(name, "the store has another identity");
                 }
                 let text = format!("This host gets no leases on store {name}: {reason}.");

@@ -15,7 +15,7 @@ fn config(policy: &str, max_iops: u64) -> QosPolicyConfig {
 
 fn entry(policy: &str, record: &PolicyRecord) -> ClusterEntry {
     let key = format!("{ROOT}{POLICIES}{policy}");
-    ClusterEntry { key, value: write(record), created: 1, modified: 1 }
+    ClusterEntry { key, value: encode_value(record), created_revision: 1, modified_revision: 1 }
 }
 
 /// Returns the entry of a policy. The names are in the reverse order of the numbers.
@@ -85,13 +85,13 @@ fn a_policy_for_which_a_cluster_has_no_room_is_refused_with_the_remedy() {
     let put = |policy: &str| {
         let record = PolicyRecord { key: PolicyKey(7), config: config(policy, 100) };
         let key = format!("{ROOT}{POLICIES}{policy}");
-        ClusterChange::Put(key, write(&record), None)
+        ClusterChange::Put(key, encode_value(&record), None)
     };
     let changes: Vec<_> = (0..POLICIES_MAX).map(|number| put(&format!("p-{number}"))).collect();
     for chunk in changes.chunks(cluster.changes_max()) {
         cluster.commit(&[], chunk).unwrap();
     }
-    let policies = PolicyStore { store: &cluster, root: ROOT.to_owned() };
+    let policies = PolicyStore { store: &cluster, key_prefix: ROOT.to_owned() };
     let error = policies.add(&config("batch", 100)).unwrap_err();
     assert_eq!(error.code, ErrorCode::Conflict);
     assert!(error.message.contains("suimon qos policy delete NAME"), "{error}");
@@ -99,8 +99,8 @@ fn a_policy_for_which_a_cluster_has_no_room_is_refused_with_the_remedy() {
     // Existing policies can be changed, and one replaces another.
     policies.add(&config("p-7", 100)).unwrap();
     let replaced = policies.commit_with(|transaction| {
-        policies.put(transaction, &config("batch", 100), None, None)?;
-        let key = policies.key_of(&name("p-7"));
+        policies.add_write(transaction, &config("batch", 100), None, None)?;
+        let key = policies.record_key(&name("p-7"));
         transaction.changes.push(ClusterChange::Remove(key));
         policies.check_count(transaction)
     });
@@ -126,7 +126,7 @@ fn the_largest_policies_need_half_of_a_value_of_the_state_store() {
         },
     };
     let stored = StoredPolicies {
-        all: (0..POLICIES_MAX).map(largest).collect(),
+        policies: (0..POLICIES_MAX).map(largest).collect(),
         deleted: (0..POLICIES_MAX).map(|number| name(&longest_name(number))).collect(),
     };
     let bytes = serde_json::to_vec(&stored).unwrap().len();

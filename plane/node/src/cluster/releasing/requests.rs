@@ -24,7 +24,7 @@ impl Shared {
         }
         let names = stores.iter().map(Name::as_str).collect::<Vec<_>>().join(", ");
         let releasing = ReleaseRequest { stores, is_done: Arc::default() };
-        self.cluster.inbox.release(releasing.clone());
+        self.cluster.inbox.request_release(releasing.clone());
         let deadline = Instant::now() + RELEASE_TIMEOUT;
         while Instant::now() < deadline {
             if releasing.is_done() {
@@ -32,12 +32,12 @@ impl Shared {
             }
             std::thread::sleep(RELEASE_POLL_INTERVAL);
         }
-        self.cluster.inbox.release(ReleaseRequest::default());
+        self.cluster.inbox.request_release(ReleaseRequest::default());
         let text = format!(
             "the reservation of this host on store {names} could not be returned, because the \
              cluster does not respond; retry when it does (`suimon cluster status`), or use \
              `suimon store set STORE --shared=false --force`"
         );
-        Err(ApiError::new(ErrorCode::HostError, text).about("cluster"))
+        Err(ApiError::new(ErrorCode::HostError, text).with_resource("cluster"))
     }
 }

@@ -21,7 +21,7 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if a leader rejects the minimums. Nothing was changed.
-    pub(in crate::cluster) fn query_leaders(
+    pub(in crate::cluster) fn request_reservations(
         &self,
         from: &HostConfig,
         to: &HostConfig,
@@ -42,7 +42,7 @@ impl Shared {
                          minimums, or move disks to another store"
                     );
                     let error = ApiError::new(ErrorCode::Overcommitted, text);
-                    return Err(error.about(format!("store/{name}")));
+                    return Err(error.with_resource(format!("store/{name}")));
                 }
                 Err(reason) => pending.push(format!(
                     "store {name}: minimums of {iops} IOPS are pending and not guaranteed, \
@@ -57,7 +57,7 @@ impl Shared {
     /// Withdraws the requests for a change that is not made.
     pub(in crate::cluster) fn withdraw_requests(&self, to: &HostConfig) {
         for name in shared_stores(to).into_keys() {
-            self.cluster.inbox.request(name.clone(), None);
+            self.cluster.inbox.request_reservation(name.clone(), None);
         }
     }
 
@@ -71,10 +71,10 @@ impl Shared {
         }
         let request = ReservationRequest::new(self.plane.now(), iops);
         let slot = Arc::clone(&request.slot);
-        self.cluster.inbox.request(store.clone(), Some(request));
+        self.cluster.inbox.request_reservation(store.clone(), Some(request));
         let verdict = slot.wait(RESPONSE_TIMEOUT);
         verdict.ok_or_else(|| {
-            self.cluster.inbox.request(store.clone(), None);
+            self.cluster.inbox.request_reservation(store.clone(), None);
             let view = self.cluster.view();
             view.missing_leader_reason(store)
         })

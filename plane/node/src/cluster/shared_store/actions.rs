@@ -10,20 +10,20 @@ use suimon_cluster_qos::{
 /// Pending action of the member of a store.
 pub(in crate::cluster) enum StoreAction {
     /// Set the limit of the store's disks, and this node's shares of policies that span nodes.
-    Apply(TimedRateLimit, Vec<PolicyCap>),
+    ApplyLimits(TimedRateLimit, Vec<PolicyCap>),
     /// Make this state durable, for the next start of the daemon.
-    Keep(DurableState),
+    SaveState(DurableState),
     /// Write the report for the store's leader.
-    Send(LoadReport),
-    TellMember(MemberNotice),
+    WriteReport(LoadReport),
+    NotifyMember(MemberNotice),
 }
 
-pub(super) fn of_member(action: MemberAction) -> StoreAction {
+pub(super) fn from_member_action(action: MemberAction) -> StoreAction {
     match action {
-        MemberAction::Apply { store, policies } => StoreAction::Apply(store, policies),
-        MemberAction::Persist { durable } => StoreAction::Keep(durable),
-        MemberAction::Send { report } => StoreAction::Send(report),
-        MemberAction::Notify { notice } => StoreAction::TellMember(notice),
+        MemberAction::Apply { store, policies } => StoreAction::ApplyLimits(store, policies),
+        MemberAction::Persist { durable } => StoreAction::SaveState(durable),
+        MemberAction::Send { report } => StoreAction::WriteReport(report),
+        MemberAction::Notify { notice } => StoreAction::NotifyMember(notice),
     }
 }
 
@@ -35,15 +35,15 @@ pub(super) fn remove_superseded(todo: &mut VecDeque<StoreAction>) {
     for action in todo.drain(..) {
         match action {
             // Earlier reports describe an earlier state. The member sends others.
-            StoreAction::Keep(_) => (keep, send) = (Some(action), None),
-            StoreAction::Apply(..) => (apply, send) = (Some(action), None),
-            StoreAction::Send(_) => send = Some(action),
-            StoreAction::TellMember(notice) => {
+            StoreAction::SaveState(_) => (keep, send) = (Some(action), None),
+            StoreAction::ApplyLimits(..) => (apply, send) = (Some(action), None),
+            StoreAction::WriteReport(_) => send = Some(action),
+            StoreAction::NotifyMember(notice) => {
                 notices.retain(|queued| discriminant(queued) != discriminant(&notice));
                 notices.push(notice);
             }
         }
     }
-    let notices = notices.into_iter().map(StoreAction::TellMember);
+    let notices = notices.into_iter().map(StoreAction::NotifyMember);
     todo.extend(keep.into_iter().chain(notices).chain(apply).chain(send));
 }

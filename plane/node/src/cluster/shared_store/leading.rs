@@ -10,22 +10,22 @@ use super::SharedStore;
 use crate::cluster::keys::NodeReport;
 
 impl SharedStore {
-    pub(in crate::cluster) fn leads(&self) -> Option<Term> {
+    pub(in crate::cluster) fn leader_term(&self) -> Option<Term> {
         self.allocator.term()
     }
 
     /// Returns the total rate that the leader divides; `None` if this node is not the leader.
     pub(in crate::cluster) fn limit_iops(&self) -> Option<u64> {
-        self.allocator.limit_iops()
+        self.allocator.store_limit_iops()
     }
 
-    pub(in crate::cluster) fn handle_allocator(&mut self, now: Time, event: AllocatorEvent) {
+    pub(in crate::cluster) fn handle_allocator_event(&mut self, now: Time, event: AllocatorEvent) {
         let actions = self.allocator.handle(now, event);
         self.leads.extend(actions);
     }
 
     /// Makes this node the leader. Returns false if that is impossible.
-    pub(in crate::cluster) fn lead(
+    pub(in crate::cluster) fn begin_leadership(
         &mut self,
         now: Time,
         term: Term,
@@ -38,14 +38,14 @@ impl SharedStore {
         self.other_normalization.clear();
         self.capacity_in_effect = Some(capability);
         let event = AllocatorEvent::Elected { term, capacity: capability, records, policies };
-        self.handle_allocator(now, event);
+        self.handle_allocator_event(now, event);
         self.allocator.term() == Some(term)
     }
 
     /// Ends the leadership of this node. Returns true if the node was the leader.
-    pub(in crate::cluster) fn depose(&mut self, now: Time) -> bool {
+    pub(in crate::cluster) fn end_leadership(&mut self, now: Time) -> bool {
         let led = self.allocator.term().is_some();
-        self.handle_allocator(now, AllocatorEvent::Deposed);
+        self.handle_allocator_event(now, AllocatorEvent::Deposed);
         led
     }
 
@@ -61,7 +61,7 @@ impl SharedStore {
         let node = node_report.report.node;
         if self.reports.get(&node).is_some_and(|before| *before != created) {
             // The node had withdrawn from the store, and shares it again.
-            self.forget(now, node);
+            self.remove_node(now, node);
         }
         self.reports.insert(node, created);
         if node_report.normalization_bytes != self.normalization_bytes {
@@ -74,13 +74,13 @@ impl SharedStore {
             Some(iops) => self.reported_capacities.insert(node, iops),
             None => self.reported_capacities.remove(&node),
         };
-        self.follow_capacity(now);
-        self.handle_allocator(now, AllocatorEvent::Reported { report: node_report.report });
+        self.update_capacity(now);
+        self.handle_allocator_event(now, AllocatorEvent::Reported { report: node_report.report });
         None
     }
 
     /// Updates the capacity that the leader uses: the lowest that any node knows.
-    pub(in crate::cluster) fn follow_capacity(&mut self, now: Time) {
+    pub(in crate::cluster) fn update_capacity(&mut self, now: Time) {
         let Some(capacity) = self.capacity.filter(|_| self.allocator.term().is_some()) else {
             return;
         };
@@ -92,22 +92,22 @@ impl SharedStore {
         };
         if self.capacity_in_effect != Some(capability) {
             self.capacity_in_effect = Some(capability);
-            self.handle_allocator(now, AllocatorEvent::CapacitySet { capacity: capability });
+            self.handle_allocator_event(now, AllocatorEvent::CapacitySet { capacity: capability });
         }
     }
 
     /// Processes the removal of a node from the cluster, or its withdrawal from the store.
-    pub(in crate::cluster) fn forget(&mut self, now: Time, node: NodeId) {
+    pub(in crate::cluster) fn remove_node(&mut self, now: Time, node: NodeId) {
         self.reported_capacities.remove(&node);
         self.reports.remove(&node);
         self.other_normalization.remove(&node);
         if self.allocator.term().is_some() {
-            self.handle_allocator(now, AllocatorEvent::NodeGone { node });
+            self.handle_allocator_event(now, AllocatorEvent::NodeGone { node });
         }
     }
 
     /// Returns the next pending action of the allocator.
-    pub(in crate::cluster) fn poll_leader(&mut self) -> Option<AllocatorAction> {
+    pub(in crate::cluster) fn poll_allocator(&mut self) -> Option<AllocatorAction> {
         self.leads.pop_front()
     }
 }

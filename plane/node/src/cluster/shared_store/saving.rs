@@ -12,18 +12,18 @@ impl SharedStore {
     /// Handles the result of saving the member's state `durable`. After a failure, the state is
     /// saved again before the member's other actions are executed. Returns the event of the
     /// failure, unless it was reported before.
-    pub(in crate::cluster) fn end_saving(
+    pub(in crate::cluster) fn handle_save_result(
         &mut self,
         durable: DurableState,
         saved: Result<(), StateStoreError>,
     ) -> Option<EventDraft> {
         let Err(error) = saved else {
             self.durable = durable;
-            self.unsaved_reservation.end();
+            self.unsaved_reservation.record_success();
             return None;
         };
-        self.requeue_failed_action(StoreAction::Keep(durable));
-        let is_new = self.unsaved_reservation.is_new(&error);
-        is_new.then(|| events::not_saved(&self.name, "reservation", &error))
+        self.requeue_failed_action(StoreAction::SaveState(durable));
+        let is_new = self.unsaved_reservation.record_failure(&error);
+        is_new.then(|| events::record_not_saved_event(&self.name, "reservation", &error))
     }
 }

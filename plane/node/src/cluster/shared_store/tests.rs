@@ -12,7 +12,7 @@ fn durable_state(reserved_iops: u64) -> DurableState {
 }
 
 fn cap(reserved_iops: u64) -> StoreAction {
-    StoreAction::Apply(TimedRateLimit { reserved_iops, ..TimedRateLimit::default() }, Vec::new())
+    StoreAction::ApplyLimits(TimedRateLimit { reserved_iops, ..TimedRateLimit::default() }, Vec::new())
 }
 
 fn store() -> SharedStore {
@@ -26,16 +26,16 @@ fn store() -> SharedStore {
 #[test]
 fn actions_of_a_member_whose_reservation_cannot_be_saved_do_not_accumulate() {
     let mut store = store();
-    store.requeue_failed_action(StoreAction::Keep(durable_state(1)));
+    store.requeue_failed_action(StoreAction::SaveState(durable_state(1)));
     for index in 1..10_000 {
         let now = Time::ZERO + Duration::from_secs(10 * index);
         store.handle_loads(now, vec![pending_minimum_load(index)], 0);
-        store.todo.push_back(StoreAction::TellMember(MemberNotice::Leased));
-        store.todo.push_back(StoreAction::TellMember(MemberNotice::Lapsed));
+        store.todo.push_back(StoreAction::NotifyMember(MemberNotice::LeaseObtained));
+        store.todo.push_back(StoreAction::NotifyMember(MemberNotice::LeaseExpired));
         store.todo.push_back(cap(index));
-        store.todo.push_back(StoreAction::Keep(durable_state(index)));
+        store.todo.push_back(StoreAction::SaveState(durable_state(index)));
         let failed = std::iter::from_fn(|| store.todo.pop_front())
-            .find(|action| matches!(action, StoreAction::Keep(_)));
+            .find(|action| matches!(action, StoreAction::SaveState(_)));
         store.requeue_failed_action(failed.unwrap());
         assert!(store.todo.len() <= 8, "{} after {index}", store.todo.len());
     }
@@ -48,7 +48,7 @@ fn disks_of_a_store_without_capacity_and_leader_get_the_floor_after_a_time() {
     let time = |seconds| Time::ZERO + Duration::from_secs(seconds);
     assert_eq!(store.take_capacity_change(), None, "its identity is not known yet");
     let iops = |now, store: &mut SharedStore| {
-        store.follow_leader(time(now));
+        store.update_floor(time(now));
         store.cap().iops_at(time(now))
     };
     assert_eq!(iops(100, &mut store), 0);
@@ -79,35 +79,35 @@ fn the_newest_state_is_saved_then_applied_then_reported() {
     let mut store = store();
     store.handle_loads(Time::ZERO + Duration::from_secs(10), vec![pending_minimum_load(1)], 0);
     let report = store.todo.pop_back().unwrap();
-    let StoreAction::Send(first) = report else { panic!("no report is due") };
+    let StoreAction::WriteReport(first) = report else { panic!("no report is due") };
     let report_number = |number| {
         let mut report = first.clone();
         report.id.number = number;
-        StoreAction::Send(report)
+        StoreAction::WriteReport(report)
     };
     store.todo.extend([
         cap(1),
         report_number(1),
         cap(2),
-        StoreAction::Keep(durable_state(2)),
+        StoreAction::SaveState(durable_state(2)),
         report_number(2),
         report_number(3),
     ]);
-    store.requeue_failed_action(StoreAction::Keep(durable_state(1)));
+    store.requeue_failed_action(StoreAction::SaveState(durable_state(1)));
     let mut order = Vec::new();
     while let Some(action) = store.todo.pop_front() {
         order.push(match action {
-            StoreAction::Keep(durable) => format!("keep {}", durable.store.reserved_iops),
-            StoreAction::Apply(cap, _) => format!("apply {}", cap.reserved_iops),
-            StoreAction::Send(report) => format!("send {}", report.id.number),
-            StoreAction::TellMember(_) => "notice".to_owned(),
+            StoreAction::SaveState(durable) => format!("keep {}", durable.store.reserved_iops),
+            StoreAction::ApplyLimits(cap, _) => format!("apply {}", cap.reserved_iops),
+            StoreAction::WriteReport(report) => format!("send {}", report.id.number),
+            StoreAction::NotifyMember(_) => "notice".to_owned(),
         });
     }
     assert_eq!(order, ["keep 2", "apply 2", "send 3"]);
     // A report before the newest state is not sent at all; the next one follows soon.
     store.todo.extend([report_number(4), cap(3)]);
-    store.requeue_failed_action(StoreAction::Keep(durable_state(3)));
-    assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::Send(_))));
+    store.requeue_failed_action(StoreAction::SaveState(durable_state(3)));
+    assert!(!store.todo.iter().any(|action| matches!(action, StoreAction::WriteReport(_))));
     assert_eq!(store.todo.len(), 2);
 }
 
@@ -117,13 +117,13 @@ fn a_share_that_cannot_be_saved_is_not_in_effect() {
     let mut store = store();
     store.todo.clear();
     let before = store.cap();
-    store.todo.push_back(StoreAction::Keep(durable_state(500)));
+    store.todo.push_back(StoreAction::SaveState(durable_state(500)));
     store.todo.push_back(cap(500));
     let failed = store.poll_member().unwrap();
     store.requeue_failed_action(failed);
     assert_eq!(store.cap(), before);
-    assert!(matches!(store.poll_member(), Some(StoreAction::Keep(_))));
-    assert!(matches!(store.poll_member(), Some(StoreAction::Apply(..))));
+    assert!(matches!(store.poll_member(), Some(StoreAction::SaveState(_))));
+    assert!(matches!(store.poll_member(), Some(StoreAction::ApplyLimits(..))));
     assert_eq!(store.cap().reserved_iops, 500);
 }
 
@@ -133,8 +133,8 @@ fn a_reservation_that_cannot_be_saved_is_reported_once_until_the_failure_changes
     let mut store = store();
     let mut attempt = |result: Result<(), &str>| {
         let saved = result.map_err(StateStoreError::new);
-        let event = store.end_saving(durable_state(500), saved);
-        let is_pending = matches!(store.poll_member(), Some(StoreAction::Keep(_)));
+        let event = store.handle_save_result(durable_state(500), saved);
+        let is_pending = matches!(store.poll_member(), Some(StoreAction::SaveState(_)));
         assert_eq!(is_pending, result.is_err());
         event.map(|event| event.text)
     };

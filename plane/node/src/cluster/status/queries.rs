@@ -3,7 +3,7 @@
 use suimon_cluster_qos::{NodeGrant, NodeId};
 use suimon_contract::{
     ApiError, ClusterDisk, ClusterHeartbeat, ClusterMember, ClusterShare, ClusterStatus, Condition,
-    ErrorCode, Health, Name, QosPolicyPart, SharedStoreStatus as StoreShown, StoreConfig,
+    ErrorCode, Health, Name, QosPolicyShare, SharedStoreStatus as StoreShown, StoreConfig,
 };
 use suimon_ports::ClusterEntry;
 
@@ -11,7 +11,7 @@ use super::{
     PublishedClusterStatus, Reachability, Reported, StoreSnapshot, displayed, milliseconds,
 };
 use crate::cluster::keys::{GRANTS, REPORTS, parse_grant_key, parse_report_key};
-use crate::cluster::values::read;
+use crate::cluster::values::decode_entry;
 use crate::cluster::{cluster_prefix, shared_stores};
 use crate::disks::capacity;
 use crate::errors::no_cluster;
@@ -41,7 +41,7 @@ impl Shared {
         let member = |(name, id): (&String, &NodeId)| ClusterMember {
             name: name.clone(),
             id: id.0,
-            is_this: *name == cluster.node.as_str(),
+            is_this_host: *name == cluster.node.as_str(),
             is_alive: view.alive.contains(name),
         };
         let stores = shared_stores(&desired.config);
@@ -72,7 +72,7 @@ impl Shared {
         let store_grants = grants.iter().filter_map(|(key, entry)| {
             let (node, grant_store) = parse_grant_key(key)?;
             let grant =
-                (grant_store == store.name.as_str()).then(|| read::<NodeGrant>(entry)).flatten()?;
+                (grant_store == store.name.as_str()).then(|| decode_entry::<NodeGrant>(entry)).flatten()?;
             Some((node, grant))
         });
         let store_grants: Vec<(NodeId, NodeGrant)> = store_grants.collect();
@@ -80,8 +80,8 @@ impl Shared {
         let snapshot = view.stores.get(&store.name);
         let leader = snapshot.and_then(|snapshot| snapshot.leader.clone());
         let limit_iops = snapshot.and_then(|snapshot| snapshot.limit_iops);
-        let limit_iops = limit_iops.or_else(|| last.map(|(_, grant)| grant.limit_iops));
-        let capacity_iops = capacity(store, &self.disks.measured()).iops();
+        let limit_iops = limit_iops.or_else(|| last.map(|(_, grant)| grant.store_limit_iops));
+        let capacity_iops = capacity(store, &self.disks.measurements()).iops();
         let is_less = |limit: u64| capacity_iops.is_some_and(|iops| limit < iops);
         let share = |(node, grant): &(NodeId, NodeGrant)| ClusterShare {
             node: view.name_of(*node),
@@ -97,7 +97,7 @@ impl Shared {
         let heartbeat_status = |heartbeat: &ClusterHeartbeat| {
             let is_member = view.members.contains_key(heartbeat.node.as_str());
             ClusterHeartbeat {
-                is_other_cluster: Some(&heartbeat.cluster) != cluster.as_ref() || !is_member,
+                is_from_other_cluster: Some(&heartbeat.cluster) != cluster.as_ref() || !is_member,
                 ..heartbeat.clone()
             }
         };
@@ -122,13 +122,13 @@ impl Shared {
     }
 
     /// Returns this host's shares of the limits of a policy that spans nodes, one per shared store.
-    pub(crate) fn policy_shares_status(&self, policy: &Name) -> Vec<QosPolicyPart> {
+    pub(crate) fn policy_shares_status(&self, policy: &Name) -> Vec<QosPolicyShare> {
         let (now, view) = (self.plane.now(), self.cluster.view());
         let Some(key) = view.policies.get(policy) else { return Vec::new() };
         let of_store = |(store, snapshot): (&Name, &StoreSnapshot)| {
             let part = snapshot.policies.iter().find(|part| part.policy == *key)?;
             let max = part.max.as_ref().map(|cap| displayed(cap, now));
-            Some(QosPolicyPart { store: store.clone(), min_iops: part.min_iops, max })
+            Some(QosPolicyShare { store: store.clone(), min_iops: part.min_iops, max })
         };
         view.stores.iter().filter_map(of_store).collect()
     }
@@ -137,9 +137,9 @@ impl Shared {
     ///
     /// # Errors
     /// Fails if no cluster is configured, or it does not respond.
-    pub(crate) fn cluster_flows(&self) -> Result<Vec<ClusterDisk>, ApiError> {
+    pub(crate) fn cluster_disks(&self) -> Result<Vec<ClusterDisk>, ApiError> {
         let desired = self.desired();
-        let refusal = |text: &str| ApiError::new(ErrorCode::HostError, text).about("cluster");
+        let refusal = |text: &str| ApiError::new(ErrorCode::HostError, text).with_resource("cluster");
         let Some(cluster) = &desired.config.cluster else {
             return Err(no_cluster());
         };
@@ -152,7 +152,7 @@ impl Shared {
             .iter()
             .filter_map(|(key, entry)| {
                 let (store, node) = parse_report_key(key).filter(|(_, node)| is_alive(*node))?;
-                Some(Reported { store: store.to_owned(), node, reported: read(entry)? })
+                Some(Reported { store: store.to_owned(), node, reported: decode_entry(entry)? })
             })
             .collect();
         let mut disks: Vec<ClusterDisk> =

@@ -128,11 +128,11 @@ fn a_failed_adoption_of_policies_is_not_repeated_with_each_change_and_leaves_one
         assert_eq!(last, id, "there was no attempt since");
     }
     // A change of the desired state may have removed the cause.
-    first.node.shared().follow_cluster();
+    first.node.shared().notify_cluster_driver();
     failed_after(id);
     first.store.refuse_table(None);
     wait_until("the first node has adopted the policies", || {
-        first.node.shared().follow_cluster();
+        first.node.shared().notify_cluster_driver();
         max_of(&first, "batch") == Some(110) && first.node.config().qos_policies.len() == 11
     });
 }

@@ -31,7 +31,7 @@ fn a_node_that_leaves_gives_back_its_reservations() {
     let leave_cluster = Edit::Cluster(ClusterEdit::Delete);
     let errors = first.node.submit(leave_cluster.clone()).unwrap_err();
     assert!(errors[0].message.contains("disk/d-n1"), "{errors:?}");
-    let force = ChangeOptions { force: true, ..ChangeOptions::default() };
+    let force = ChangeOptions { forces_minimums: true, ..ChangeOptions::default() };
     let operation = first.node.submit_with(leave_cluster, force).unwrap();
     let operation = first.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
@@ -92,7 +92,7 @@ fn a_cluster_change_without_a_cluster_is_rejected_with_the_action() {
     assert_eq!((errors.len(), errors[0].code), (1, ErrorCode::NotFound));
     assert!(errors[0].message.contains("suimon cluster join"), "{errors:?}");
     for error in [
-        harness.node.cluster_flows().unwrap_err(),
+        harness.node.cluster_disks().unwrap_err(),
         harness.node.remove_cluster_node("n2").unwrap_err(),
     ] {
         assert_eq!(error, errors[0]);

@@ -39,7 +39,7 @@ fn a_cluster_policy_is_equal_on_all_nodes_and_limits_their_sum() {
         part(&first) > 700
     });
     assert!(part(&first) + part(&second) <= 1000, "{} {}", part(&first), part(&second));
-    let parts = first.node.qos_policy("batch").unwrap().parts;
+    let parts = first.node.qos_policy("batch").unwrap().shares;
     assert_eq!(parts[0].max.unwrap().reserved_iops, 250, "{parts:?}");
     // A change on one node applies to all nodes.
     let patch = ResourceEdit::Patch(name("batch"), b"{\"max_iops\":400}".to_vec());

@@ -8,7 +8,7 @@ const GRANTS: &str = "/suimon/lab/grants/";
 const IDENTITIES: &str = "/suimon/lab/stores/";
 
 fn leave(node: &Harness) {
-    let force = ChangeOptions { force: true, ..ChangeOptions::default() };
+    let force = ChangeOptions { forces_minimums: true, ..ChangeOptions::default() };
     let edit = Edit::Cluster(ClusterEdit::Delete);
     let operation = node.node.submit_with(edit, force).unwrap();
     let operation = node.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();

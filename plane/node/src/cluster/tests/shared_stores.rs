@@ -44,7 +44,7 @@ fn two_nodes_share_a_store_within_its_capacity() {
     assert!(store.leader.is_some() && store.limit_iops == Some(10_000), "{store:?}");
     wait_until("the second node shows the disk of the first", || {
         load(&first, 4000);
-        let flows = second.node.cluster_flows().unwrap();
+        let flows = second.node.cluster_disks().unwrap();
         let mut first_flows = flows.iter().filter(|flow| flow.node == "n1");
         first_flows.any(|flow| flow.disk == "d-n1" && flow.delivered_iops > 3000)
     });
@@ -131,8 +131,8 @@ fn a_fallback_rate_is_in_effect_if_it_fits_and_is_shown() {
     assert_eq!(cap_of(&first).fallback_iops, None);
     first.apply_ok(&host(&with_fallback(4000)));
     wait_until("the fallback rate is 4000 IOPS", || cap_of(&first).fallback_iops == Some(4000));
-    assert!(cap_of(&first).fallback_ms.is_some_and(|ms| ms <= 30_000), "{:?}", cap_of(&first));
-    let later_cap = cap(&first).later.unwrap();
+    assert!(cap_of(&first).time_to_fallback_ms.is_some_and(|ms| ms <= 30_000), "{:?}", cap_of(&first));
+    let later_cap = cap(&first).next_iops_from.unwrap();
     assert_eq!(cap(&first).iops_at(later_cap.1), 4000);
     // A fallback rate that does not fit is not put into effect.
     first.apply_ok(&host(&with_fallback(9500)));
@@ -178,7 +178,7 @@ fn heartbeats_on_the_store_show_nodes_of_this_and_of_another_cluster() {
     let is_shown = || {
         heartbeats()
             .first()
-            .is_some_and(|heartbeat| heartbeat.is_other_cluster && heartbeat.node == name("x1"))
+            .is_some_and(|heartbeat| heartbeat.is_from_other_cluster && heartbeat.node == name("x1"))
     };
     let timeout = std::time::Duration::from_secs(90);
     let start = std::time::Instant::now();

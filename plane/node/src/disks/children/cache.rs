@@ -28,7 +28,7 @@ pub(in crate::disks) struct ClosedDisk {
 pub(crate) struct ParentCache(Mutex<BTreeMap<PathBuf, BTreeMap<FileName, CachedLinks>>>);
 
 struct CachedLinks {
-    read: Instant,
+    read_at: Instant,
     status: FileStatus,
     format: DiskFormat,
     /// `None` if the file is not an intact image.
@@ -70,7 +70,7 @@ impl ParentCache {
         format: DiskFormat,
         links: Option<Arc<ImageLinks>>,
     ) {
-        let cached = CachedLinks { read: Instant::now(), status, format, links };
+        let cached = CachedLinks { read_at: Instant::now(), status, format, links };
         self.lock().entry(store.to_owned()).or_default().insert(file.clone(), cached);
     }
 

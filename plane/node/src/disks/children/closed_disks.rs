@@ -23,7 +23,7 @@ impl Disks {
     fn is_open_or_away(&self, name: &Name) -> bool {
         self.find(name).is_some_and(|entry| {
             let state = entry.lock();
-            state.open.is_some() || state.moving.is_some_and(DiskMigrationState::is_away)
+            state.open.is_some() || state.migration.is_some_and(DiskMigrationState::is_owned_by_other_node)
         })
     }
 }

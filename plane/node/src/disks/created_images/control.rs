@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_contract::{ApiError, ErrorCode};
-use suimon_image_files::ContentMark;
+use suimon_image_files::ContentFingerprint;
 use suimon_ports::{DiskFile, FileId, FileName, StateStoreError, StoreFiles};
 
 use super::{CREATED_IMAGES, CreatedImage, FileComparison, WrittenState, remove_if_same};
@@ -18,7 +18,7 @@ use crate::state::{StoreChange, path_key};
 impl Disks {
     /// Returns the recorded images that disks in service have: the one that the current change has
     /// created on request, and files that new disks have adopted. Their records are deleted at the
-    /// commit ([`Self::created_image_changes`]); then [`Self::end_created_images`] must be called.
+    /// commit ([`Self::created_image_changes`]); then [`Self::forget_created_images`] must be called.
     pub(crate) fn created_images_in_service(&self, required: &RequiredDisks) -> Vec<PathBuf> {
         let recorded: Vec<CreatedImage> = self.created_images.lock().values().cloned().collect();
         if recorded.is_empty() {
@@ -41,7 +41,7 @@ impl Disks {
 
     /// Removes the records of these images from memory, after a commit has deleted them from the
     /// state store.
-    pub(crate) fn end_created_images(&self, paths: &[PathBuf]) {
+    pub(crate) fn forget_created_images(&self, paths: &[PathBuf]) {
         let mut records = self.created_images.lock();
         for path in paths {
             records.remove(path);
@@ -59,7 +59,7 @@ impl ImageTask {
     ) -> Result<CreatedImage, ApiError> {
         let marked = WrittenState::mark(image);
         let format = self.required.plan().format;
-        let content = ContentMark::of(image, format);
+        let content = ContentFingerprint::compute(image, format);
         if let Err(error) = &marked {
             tracing::warn!(
                 disk = %self.label,
@@ -81,17 +81,17 @@ impl ImageTask {
         let record = CreatedImage::new((name.as_str(), store.path.as_path()), file, file_state)
             .with_content(content)
             .with_format(format);
-        self.created.add(record.clone()).map_err(|error| error.about(&self.label))?;
+        self.created.add(record.clone()).map_err(|error| error.with_resource(&self.label))?;
         Ok(record)
     }
 
     /// Deletes the record of an image that does not exist.
-    pub(in crate::disks) fn forget_created(&self, record: &CreatedImage) {
+    pub(in crate::disks) fn delete_created_record(&self, record: &CreatedImage) {
         self.created.forget(record);
     }
 
     /// Deletes the record of the disk's image, which was removed.
-    pub(in crate::disks) fn forget_removed(&self) {
+    pub(in crate::disks) fn delete_record_of_removed_image(&self) {
         if let Some(record) = self.created.find(&self.required.image_path()) {
             self.created.forget(&record);
         }
@@ -99,7 +99,7 @@ impl ImageTask {
 
     /// Discards the redo record of a file that is being removed.
     pub(in crate::disks) fn discard_redo(&self, id: FileId) {
-        let Some(records) = &self.records else { return };
+        let Some(records) = &self.redo_records else { return };
         if let Err(error) = records.discard(&id.to_string()) {
             tracing::warn!(
                 disk = %self.label,
@@ -126,9 +126,9 @@ impl ImageTask {
         let _unsettled = match is_reserved {
             true => None,
             false => {
-                let unsettled = &self.stores.unsettled;
+                let unsettled = &self.stores.reserved_files;
                 let added = unsettled.add_new(&self.required.store.path, file);
-                Some(added.ok_or_else(|| self.is_unsettled())?)
+                Some(added.ok_or_else(|| self.file_reserved_error())?)
             }
         };
         let check = |file: &dyn DiskFile| {
@@ -172,7 +172,7 @@ impl ImageTask {
              `suimon disk set {disk} --create-image`",
             path.display()
         );
-        ApiError::new(ErrorCode::Conflict, text).about(&self.label).field("file")
+        ApiError::new(ErrorCode::Conflict, text).with_resource(&self.label).with_field("file")
     }
 }
 
@@ -208,7 +208,7 @@ impl Controller {
     fn remove_unused_image(&self, record: CreatedImage, store: PathBuf) {
         let disks = &self.shared.disks;
         let Ok(file) = FileName::new(&record.file) else { return };
-        let unsettled = disks.stores.unsettled.add(&store, &file);
+        let unsettled = disks.stores.reserved_files.add(&store, &file);
         let (open, created) = (disks.stores.clone(), disks.created_images.clone());
         let of_thread = store.clone();
         disks.threads.run_eventually(&of_thread, move || {

@@ -36,8 +36,8 @@ fn written(len: u64, modified_unix_s: i64, modified_ns: u32) -> Option<WrittenSt
     Some(WrittenState { len, modified_unix_s, modified_ns })
 }
 
-fn mark(is_vhdx: bool) -> Option<ContentMark> {
-    Some(ContentMark { pages: 1, digest: 5, is_vhdx })
+fn mark(is_vhdx: bool) -> Option<ContentFingerprint> {
+    Some(ContentFingerprint { nonzero_pages: 1, digest: 5, is_vhdx })
 }
 
 /// Returns the record as a later daemon reads it.
@@ -185,11 +185,11 @@ fn a_record_ends_with_the_incomplete_image_that_it_refers_to() {
     let record = CreatedImage::new(("fast", store), &file, (None, None));
     recorded.add(record.clone()).unwrap();
     let files = suimon_ports::testing::MemoryStore::default();
-    recorded.forget_unnamed(store, &files, &[]);
+    recorded.delete_unnamed_records(store, &files, &[]);
     let draft = suimon_image_files::incomplete_name(&file).unwrap();
-    recorded.forget_unnamed(Path::new("/srv/other"), &files, std::slice::from_ref(&draft));
+    recorded.delete_unnamed_records(Path::new("/srv/other"), &files, std::slice::from_ref(&draft));
     assert_eq!(recorded.find(&record.path()), Some(record.clone()), "of another store");
-    recorded.forget_unnamed(store, &files, &[draft]);
+    recorded.delete_unnamed_records(store, &files, &[draft]);
     assert_eq!(recorded.find(&record.path()), None);
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use suimon_contract::{DiskConfig, DiskFormat, EventKind, Name, StoreConfig};
 use suimon_ports::{StoreFiles, StoreSpace};
-use suimon_storage_engine::FullPolicy;
+use suimon_storage_engine::FullStorePolicy;
 
 use super::{is_nearly_full, lock, used_percent};
 use crate::control::Controller;
@@ -30,7 +30,7 @@ impl Disks {
     /// ended is left out, and so are all further stores while half of the store threads work; the
     /// next call begins with those. Returns at once; a later call sees the results. The queries
     /// also give the stores the free space up to which files are extended.
-    pub(crate) fn query_stores(&self, configured: &[StoreConfig]) {
+    pub(crate) fn start_space_queries(&self, configured: &[StoreConfig]) {
         self.threads.resume_queued();
         let open: BTreeMap<PathBuf, Arc<dyn StoreFiles>> =
             self.stores.opened_stores().into_iter().collect();
@@ -55,7 +55,7 @@ impl Disks {
                 let failure = space.as_ref().err().map(ToString::to_string);
                 query.set(space.unwrap_or_default(), check.and(failure.map_or(Ok(()), Err)));
             };
-            if let Err(error) = self.threads.start(&path, query) {
+            if let Err(error) = self.threads.start_detached(&path, query) {
                 tracing::debug!(store = %path.display(), %error, "its space is not known");
             }
         }
@@ -76,7 +76,7 @@ impl Disks {
         for name in disks {
             let id = self.disk_id(name);
             let view = views.iter().find(|view| view.disk == id);
-            if view.and_then(|view| view.full).is_some_and(|full| full.queued > 0) {
+            if view.and_then(|view| view.full_store).is_some_and(|full| full.queued > 0) {
                 return QueuedWrites::Queued(name.clone());
             }
             let has_view = view.map_or_else(|| !self.is_in_service(id), |view| view.is_current);
@@ -92,7 +92,7 @@ impl Disks {
     /// unless the disk belongs to another VM.
     pub(crate) fn set_writes_awaited(&self, disk: &Name, vm: &Name, is_awaited: bool) {
         let Some(entry) = self.find(disk) else { return };
-        let mut awaited_by = lock(&entry.awaited_by);
+        let mut awaited_by = lock(&entry.vms_awaiting_writes);
         let is_new = if is_awaited { awaited_by.insert(vm.clone()) } else { awaited_by.remove(vm) };
         if is_new {
             self.apply_full_policy_of(&entry, &awaited_by);
@@ -101,14 +101,14 @@ impl Disks {
 
     /// Sets the full-store policy of a disk in service in the storage plane.
     pub(in crate::disks) fn apply_full_policy(&self, entry: &DiskEntry) {
-        self.apply_full_policy_of(entry, &lock(&entry.awaited_by));
+        self.apply_full_policy_of(entry, &lock(&entry.vms_awaiting_writes));
     }
 
     fn apply_full_policy_of(&self, entry: &DiskEntry, awaited_by: &BTreeSet<Name>) {
         let policy = {
             let required = &entry.lock().required;
             let is_awaited = required.vm.as_ref().is_some_and(|vm| awaited_by.contains(vm));
-            if is_awaited { FullPolicy::ERROR } else { required.full_policy() }
+            if is_awaited { FullStorePolicy::FAIL_AT_ONCE } else { required.full_policy() }
         };
         self.dependencies.plane.set_full_policy(entry.id, policy);
     }
@@ -117,12 +117,12 @@ impl Disks {
 impl Controller {
     /// Emits events for stores that cannot be read or became nearly full, and for the end of these
     /// states. Called every 10 s; evaluates the results of the previous call.
-    pub(crate) fn query_stores(&mut self) {
+    pub(crate) fn report_store_space(&mut self) {
         let desired = self.shared.desired();
         let stores = &desired.config.stores;
         self.report_failed_stores(stores);
-        self.shared.disks.query_stores(stores);
-        self.nearly_full.retain(|name| stores.iter().any(|store| store.name == *name));
+        self.shared.disks.start_space_queries(stores);
+        self.nearly_full_stores.retain(|name| stores.iter().any(|store| store.name == *name));
         for store in stores {
             let Some(space) = self.shared.disks.spaces.get(&store.path) else { continue };
             let has_all = |disk: &&DiskConfig| {
@@ -132,15 +132,15 @@ impl Controller {
             if desired.config.disks.iter().any(|disk| has_all(&disk)) {
                 continue;
             }
-            let previous = self.nearly_full.contains(&store.name);
+            let previous = self.nearly_full_stores.contains(&store.name);
             let current = is_nearly_full(store, &space, previous);
             if current == previous {
                 continue;
             }
-            self.drafts.push(nearly_full_event(store, &space, current).repeated());
+            self.drafts.push(nearly_full_event(store, &space, current).rate_limited());
             match current {
-                true => self.nearly_full.insert(store.name.clone()),
-                false => self.nearly_full.remove(&store.name),
+                true => self.nearly_full_stores.insert(store.name.clone()),
+                false => self.nearly_full_stores.remove(&store.name),
             };
         }
     }

@@ -12,7 +12,7 @@ impl Disks {
     /// Returns whether a store can be read according to the last query, or the reason why not;
     /// `None` if there was no query yet.
     fn store_check(&self, path: &Path) -> Option<Result<(), String>> {
-        match self.threads.check(path) {
+        match self.threads.check_responds(path) {
             Err(silent) => Some(Err(silent.message)),
             Ok(()) => self.spaces.check(path),
         }
@@ -30,7 +30,7 @@ impl Controller {
                 Err(_) => self.failed_stores.insert(store.name.clone()),
             };
             if is_new {
-                self.drafts.push(check_event(store, check.err()).repeated());
+                self.drafts.push(check_event(store, check.err()).rate_limited());
             }
         }
     }

@@ -5,7 +5,7 @@ use suimon_image::DiskGeometry;
 
 use super::required_size;
 use crate::control::Controller;
-use crate::disks::entry::{DiskEntry, offer_error};
+use crate::disks::entry::{DiskEntry, disk_device_error};
 use crate::disks::required::RequiredDisk;
 
 impl Controller {
@@ -18,16 +18,16 @@ impl Controller {
         required: &RequiredDisk,
         shape: DiskGeometry,
     ) -> Result<DiskGeometry, ApiError> {
-        let Some(size) = required_size(required, shape.size) else { return Ok(shape) };
+        let Some(size) = required_size(required, shape.size_bytes) else { return Ok(shape) };
         if required.config.read_only {
             let text = "a read-only disk cannot grow; set `read_only` to false";
             let error = ApiError::new(ErrorCode::InvalidValue, text);
-            return Err(error.about(entry.label()).field("size_bytes"));
+            return Err(error.with_resource(entry.label()).with_field("size_bytes"));
         }
         self.run_suspended(
             entry,
             move |work, files| {
-                work.resize(files, shape.size, size)?;
+                work.resize(files, shape.size_bytes, size)?;
                 Ok(std::mem::take(&mut work.drafts))
             },
             |controller, drafts| {
@@ -35,7 +35,7 @@ impl Controller {
                 Ok(())
             },
         )?;
-        let Some(shape) = entry.lock().open.as_ref().map(|open| open.shape) else {
+        let Some(shape) = entry.lock().open.as_ref().map(|open| open.geometry) else {
             return Ok(shape);
         };
         self.notify_clients(entry, required, shape)?;
@@ -52,7 +52,7 @@ impl Controller {
         let state = entry.lock();
         let device = state.open.as_ref().and_then(|open| open.device.as_ref());
         if let Some(device) = device {
-            device.resize(shape.size).map_err(|error| offer_error(entry, "vhost_user", &error))?;
+            device.resize(shape.size_bytes).map_err(|error| disk_device_error(entry, "vhost_user", &error))?;
         }
         drop(state);
         self.export_nbd(entry, required, shape)

@@ -11,10 +11,10 @@ use super::{Ended, RunningJob};
 use crate::command::Command;
 use crate::control::Controller;
 use crate::disks::entry::{CurrentJob, DiskEntry};
-use crate::disks::job_thread::{Done, JobFailure, JobState, run};
-use crate::disks::notices::disk_failed;
+use crate::disks::job_thread::{CompletedJob, JobFailure, JobState, run};
+use crate::disks::notices::disk_failed_event;
 use crate::disks::opening::OpenError;
-use crate::disks::store_threads::{EVENTUAL_TIMEOUT, STORE_TIMEOUT};
+use crate::disks::store_threads::{OPTIONAL_RESULT_TIMEOUT, STORE_TIMEOUT};
 use crate::disks::unfinished::JobRecord;
 use crate::disks::work::DiskFileJob;
 use crate::events::EventDraft;
@@ -72,22 +72,22 @@ impl Controller {
         }
         let had_failed = !resumes && entry.lock().open.is_none();
         let open = self.begin_close(&entry);
-        let verb = unfinished.work().clone();
-        let under_way = CurrentJob { operation: operation.id(), verb: verb.verb() };
-        entry.lock().work = Some(under_way);
-        let work = self.shared.file_work(&entry);
+        let verb = unfinished.job().clone();
+        let under_way = CurrentJob { operation_id: operation.id(), verb: verb.verb() };
+        entry.lock().job = Some(under_way);
+        let work = self.shared.image_task(&entry);
         let checkpoint = resumes.then(|| unfinished.checkpoint());
         let line = Arc::new(JobState::default());
         let (result, end_receiver) = sync_channel(1);
-        let (of_job, control) = (line.clone(), self.devices.notices.clone());
+        let (of_job, control) = (line.clone(), self.devices.commands.clone());
         let thread = std::thread::Builder::new().name("suimon-job".to_owned()).spawn(move || {
             // The images are locked until they are closed here.
             if let Some(spec) = open {
                 work.close_images(spec);
             }
             let job_result =
-                run((&verb, checkpoint.as_ref()), &work, &operation, &of_job.stop, |checkpoint| {
-                    of_job.report(checkpoint);
+                run((&verb, checkpoint.as_ref()), &work, &operation, &of_job.is_stopping, |checkpoint| {
+                    of_job.set_checkpoint(checkpoint);
                     let _ = control.try_send(Command::Wake);
                 });
             report_end(&result, &control, Ended { operation, result: job_result });
@@ -101,7 +101,7 @@ impl Controller {
             Err(error) => {
                 tracing::error!(%error, "cannot start a thread for a job on a disk");
                 self.delete_job(&entry.name, &unfinished);
-                entry.lock().work = None;
+                entry.lock().job = None;
                 self.open_after_job(&entry, had_failed);
             }
         }
@@ -109,7 +109,7 @@ impl Controller {
 
     /// Puts disks whose jobs have ended back into service, and records checkpoints of the others.
     /// Called by the control thread after every command and timeout.
-    pub(crate) fn end_disk_jobs(&mut self) {
+    pub(crate) fn poll_disk_jobs(&mut self) {
         for mut under_way in std::mem::take(&mut self.disk_jobs) {
             match under_way.end_receiver.try_recv() {
                 Ok(end) => self.end_disk_job(&under_way, Some(end)),
@@ -130,16 +130,16 @@ impl Controller {
     }
 
     fn note_progress(&self, under_way: &mut RunningJob) {
-        if let Some(checkpoint) = under_way.line.take() {
+        if let Some(checkpoint) = under_way.line.take_checkpoint() {
             let disk = &under_way.entry.name;
-            self.note_checkpoint(disk, &mut under_way.unfinished, &checkpoint);
+            self.record_checkpoint(disk, &mut under_way.unfinished, &checkpoint);
         }
     }
 
     /// Applies the result of a job, deletes its record, and puts the disk back into service.
     fn end_disk_job(&mut self, under_way: &RunningJob, end: Option<Ended>) {
         let entry = &under_way.entry;
-        entry.lock().work = None;
+        entry.lock().job = None;
         let end = end.map(|Ended { operation, result }| {
             let result = match result {
                 Ok(job_output) => self.take_in(entry, &operation, job_output),
@@ -160,16 +160,16 @@ impl Controller {
         &mut self,
         entry: &DiskEntry,
         operation: &OperationHandle,
-        job_output: Done,
+        job_output: CompletedJob,
     ) -> Result<(), ApiError> {
         match job_output {
-            Done::Checked(report) => {
+            CompletedJob::Checked(report) => {
                 self.drafts.push(disk_checked(entry, &report));
-                operation.report(report_lines(&report));
+                operation.set_report(report_lines(&report));
                 Ok(())
             }
-            Done::Copied => Ok(()),
-            Done::Merged(merged) => self.continue_with_merged(operation, entry, &merged),
+            CompletedJob::Copied => Ok(()),
+            CompletedJob::Merged(merged) => self.continue_with_merged(operation, entry, &merged),
         }
     }
 
@@ -180,27 +180,27 @@ impl Controller {
             return;
         }
         // Waits for the store, so that the disk is in service when its operation ends.
-        let opened = self.open_disk_eventually(entry, STORE_TIMEOUT);
+        let opened = self.open_disk_with_timeout(entry, STORE_TIMEOUT);
         if let Err(OpenError::Failed(error)) = opened {
             let reason = error.to_string();
             if !had_failed {
-                self.drafts.push(disk_failed(entry, &reason));
+                self.drafts.push(disk_failed_event(entry, &reason));
             }
             self.fail_disk(entry, reason);
         }
     }
 
     /// Stops all jobs; the next daemon resumes them. A job whose store does not respond within
-    /// [`EVENTUAL_TIMEOUT`] is abandoned; its disk is then as after a crash.
+    /// [`OPTIONAL_RESULT_TIMEOUT`] is abandoned; its disk is then as after a crash.
     pub(crate) fn stop_disk_jobs(&mut self) {
         for under_way in &self.disk_jobs {
-            under_way.line.stop.store(true, Ordering::Release);
+            under_way.line.is_stopping.store(true, Ordering::Release);
         }
         for mut under_way in std::mem::take(&mut self.disk_jobs) {
-            match under_way.end_receiver.recv_timeout(EVENTUAL_TIMEOUT) {
+            match under_way.end_receiver.recv_timeout(OPTIONAL_RESULT_TIMEOUT) {
                 Ok(Ended { operation, result }) => {
                     let result = match result {
-                        Ok(Done::Checked(_) | Done::Copied) => {
+                        Ok(CompletedJob::Checked(_) | CompletedJob::Copied) => {
                             self.delete_job(&under_way.entry.name, &under_way.unfinished);
                             Ok(())
                         }
@@ -210,7 +210,7 @@ impl Controller {
                         }
                         // A completed merge is still missing in the desired state; the next daemon
                         // completes it.
-                        Ok(Done::Merged(_)) | Err(JobFailure::Interrupted) => {
+                        Ok(CompletedJob::Merged(_)) | Err(JobFailure::Interrupted) => {
                             self.note_progress(&mut under_way);
                             self.reset_attempts(&under_way.entry.name, &mut under_way.unfinished);
                             Err(stopped())

@@ -16,5 +16,5 @@ pub(crate) struct PublishedStore {
     pub(super) disks: BTreeMap<DiskId, LimitsSource>,
     pub(super) policies: BTreeMap<PolicyId, PolicySpec>,
     /// Policies that span nodes: the cluster thread sets this node's share of their limits.
-    pub(super) spanning: BTreeSet<PolicyId>,
+    pub(super) spanning_policies: BTreeSet<PolicyId>,
 }

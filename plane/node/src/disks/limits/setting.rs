@@ -18,14 +18,14 @@ impl Disks {
     /// settings.
     pub(crate) fn set_limits(&self, config: &HostConfig, removes: bool) -> Result<(), ApiError> {
         let plane = &self.dependencies.plane;
-        let measured = self.measured();
+        let measured = self.measurements();
         let mut published_stores = self.published();
         for store in &config.stores {
             let id = self.store_id(&store.name);
             let published = published_stores.entry(id).or_default();
             let required = required(self, config, store, &measured);
             let failed = |text: String| {
-                ApiError::new(ErrorCode::HostError, text).about(format!("store/{}", store.name))
+                ApiError::new(ErrorCode::HostError, text).with_resource(format!("store/{}", store.name))
             };
             if published.spec != required.spec {
                 let spec = store_spec(store);
@@ -44,22 +44,22 @@ impl Disks {
                 plane.set_latency(id, required.latency);
                 published.latency = required.latency;
             }
-            for policy in &required.spanning {
+            for policy in &required.spanning_policies {
                 // Blocks requests of the policy until the cluster thread sets this node's share.
                 plane.block_policy(id, *policy);
             }
             let proposals = proposals(published, &required, removes);
-            plane.propose(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
+            plane.change_limits(id, &proposals, true).map_err(|error| failed(error.to_string()))?;
             if removes {
                 // The share is removed only after the limits on this host alone are in effect.
-                for policy in published.spanning.difference(&required.spanning) {
+                for policy in published.spanning_policies.difference(&required.spanning_policies) {
                     plane.set_policy_share(id, *policy, None);
                 }
                 *published = required;
             } else {
                 published.disks.extend(required.disks);
                 published.policies.extend(required.policies);
-                published.spanning.extend(required.spanning);
+                published.spanning_policies.extend(required.spanning_policies);
             }
         }
         if removes {

@@ -12,7 +12,7 @@ use suimon_contract::{
 };
 use suimon_ports::ArmResult;
 use suimon_quantity::Time;
-use suimon_storage::measure::{MeasureError, MeasurePlan, Measured, Measurement};
+use suimon_storage::measure::{MeasureError, MeasurePlan, MeasurementResult, Measurement};
 use suimon_storage_qos::MINIMUMS_PERCENT_MAX;
 
 use super::{Ended, RunningMeasurement, StoreInMeasurement};
@@ -22,9 +22,9 @@ use crate::disks::capability::MeasuredStore;
 use crate::disks::entry::{CurrentJob, DiskEntry};
 use crate::disks::limits::store_spec;
 use crate::disks::measured_words::{measure_error, report_lines, to_measurement};
-use crate::disks::records::save_measured;
-use crate::disks::store_threads::{NoResult, STORE_TIMEOUT};
-use crate::disks::work::{DiskUsers, check_idle, unknown_clients};
+use crate::disks::records::save_measurement;
+use crate::disks::store_threads::{StoreOperationError, STORE_TIMEOUT};
+use crate::disks::work::{DiskUsers, check_idle, unknown_clients_error};
 use crate::errors::not_found;
 use crate::events::EventDraft;
 use crate::operations::OperationHandle;
@@ -45,7 +45,7 @@ impl Shared {
         request: MeasureStoreRequest,
     ) -> Result<(), ApiError> {
         let desired = self.desired();
-        let about_store = |error: ApiError| error.about(format!("store/{name}"));
+        let about_store = |error: ApiError| error.with_resource(format!("store/{name}"));
         if !desired.config.stores.iter().any(|store| store.name == *name) {
             return Err(not_found(ResourceKind::Store, name));
         }
@@ -54,9 +54,9 @@ impl Shared {
                 "must be a whole number from 1 to {MEASURE_SECONDS_MAX}, not {}",
                 request.seconds
             );
-            return Err(about_store(ApiError::new(ErrorCode::InvalidValue, text).field("seconds")));
+            return Err(about_store(ApiError::new(ErrorCode::InvalidValue, text).with_field("seconds")));
         }
-        if let Some(StoreInMeasurement { operation, .. }) = self.disks.in_measurement().get(name) {
+        if let Some(StoreInMeasurement { operation_id: operation, .. }) = self.disks.in_measurement().get(name) {
             let text = format!(
                 "operation {operation} already measures the store; wait until it has ended, or \
                  cancel it with `suimon operation cancel {operation}`"
@@ -68,7 +68,7 @@ impl Shared {
             .disks
             .iter()
             .filter(|disk| disk.store == *name)
-            .try_for_each(|disk| self.disks.check_beside(disk, request.beside))
+            .try_for_each(|disk| self.disks.check_beside(disk, request.while_in_use))
     }
 }
 
@@ -83,11 +83,11 @@ impl Disks {
         let Some(entry) = self.find(&disk.name) else { return Ok(()) };
         check_idle(&entry)?;
         let has_file = disk.effective_file().is_some();
-        let DiskUsers { has_vm, clients } = self.users_of(&entry);
+        let DiskUsers { has_vm, client_count: clients } = self.disk_users(&entry);
         if is_allowed && has_file {
             return Ok(());
         }
-        if !has_vm && clients.ok_or_else(|| unknown_clients(&entry))? == 0 {
+        if !has_vm && clients.ok_or_else(|| unknown_clients_error(&entry))? == 0 {
             return Ok(());
         }
         let clients = clients.unwrap_or_default();
@@ -107,7 +107,7 @@ impl Disks {
                  requests of {user} would stay queued; {release}"
             )
         };
-        Err(ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+        Err(ApiError::new(ErrorCode::InUse, text).with_resource(entry.label()))
     }
 
     /// Returns an error for each store that is being measured and that the configuration changes.
@@ -121,12 +121,12 @@ impl Disks {
             })
         };
         let changed = measured.iter().filter(|(_, measurement)| !is_same(&measurement.store));
-        let errors = changed.map(|(name, StoreInMeasurement { operation, .. })| {
+        let errors = changed.map(|(name, StoreInMeasurement { operation_id: operation, .. })| {
             let text = format!(
                 "operation {operation} measures it: wait until it has ended, or cancel it with \
                  `suimon operation cancel {operation}`"
             );
-            ApiError::new(ErrorCode::Conflict, text).about(format!("store/{name}"))
+            ApiError::new(ErrorCode::Conflict, text).with_resource(format!("store/{name}"))
         });
         errors.collect()
     }
@@ -156,7 +156,7 @@ impl Controller {
         match self.measurement(&store, request.seconds) {
             Ok(measurement) => {
                 let in_measurement =
-                    StoreInMeasurement { operation: operation.id(), store: store.clone() };
+                    StoreInMeasurement { operation_id: operation.id(), store: store.clone() };
                 self.shared.disks.in_measurement().insert(name.clone(), in_measurement);
                 self.start_measurement(operation, measurement, store, request.seconds, disks);
             }
@@ -172,15 +172,15 @@ impl Controller {
         let name = store.name.clone();
         let failed = |error: MeasureError| measure_error(&name, &error);
         let disks = &self.shared.disks;
-        let io = disks.dependencies.io.open().map_err(|error| failed(MeasureError::Ring(error)))?;
+        let io = disks.dependencies.file_io.open().map_err(|error| failed(MeasureError::IoUring(error)))?;
         let random = u128::from_le_bytes((disks.dependencies.random)());
         let seed = u64::try_from(random >> 64).unwrap_or_default();
         let plan =
-            MeasurePlan { spec: store_spec(store), each: Duration::from_secs(seconds), seed };
+            MeasurePlan { spec: store_spec(store), pattern_duration: Duration::from_secs(seconds), seed };
         let (stores, path) = (disks.stores.clone(), store.path.clone());
         let begin = move || Measurement::begin(stores.files(&path)?.as_ref(), io, plan);
         let started = disks.threads.run(&store.path, STORE_TIMEOUT, begin, drop);
-        let unanswered = |error: NoResult<_>| error.abandon().about(format!("store/{name}"));
+        let unanswered = |error: StoreOperationError<_>| error.abandon().with_resource(format!("store/{name}"));
         started.map_err(unanswered)?.map_err(failed)
     }
 
@@ -198,7 +198,7 @@ impl Controller {
         for entry in entries.collect::<Vec<_>>() {
             let had_failed = entry.lock().open.is_none();
             self.close_disk(&entry);
-            entry.lock().work = Some(CurrentJob { operation, verb: "measure" });
+            entry.lock().job = Some(CurrentJob { operation_id: operation, verb: "measure" });
             taken_disks.push((entry, had_failed));
         }
         taken_disks
@@ -206,7 +206,7 @@ impl Controller {
 
     fn serve_again(&mut self, disks: Vec<(Arc<DiskEntry>, bool)>) {
         for (entry, had_failed) in disks {
-            entry.lock().work = None;
+            entry.lock().job = None;
             self.open_after_job(&entry, had_failed);
         }
     }
@@ -243,7 +243,7 @@ impl Controller {
 
     /// Processes the results of measurements that have ended. Called by the control thread after
     /// every command and timeout.
-    pub(crate) fn end_measurements(&mut self) {
+    pub(crate) fn poll_measurements(&mut self) {
         let measurements = std::mem::take(&mut self.measurements);
         let (finished, running): (Vec<_>, Vec<_>) =
             measurements.into_iter().partition(|under_way| under_way.thread.is_finished());
@@ -287,14 +287,14 @@ impl Controller {
         let record = MeasuredStore::new(store, measurement.clone());
         let failed = |error: suimon_ports::StateStoreError| {
             ApiError::new(ErrorCode::HostError, error.to_string())
-                .about(format!("store/{}", store.name))
+                .with_resource(format!("store/{}", store.name))
         };
-        let change = save_measured(&store.name, &record).map_err(failed)?;
+        let change = save_measurement(&store.name, &record).map_err(failed)?;
         self.store.commit(&[change]).map_err(failed)?;
         self.shared.disks.set_measurement(&store.name, record);
         self.shared.disks.set_limits(&self.shared.desired().config, true)?;
         let status = self.shared.store(store.name.as_str())?;
-        operation.report(report_lines(&status.config, measurement));
+        operation.set_report(report_lines(&status.config, measurement));
         let fits = status.reserved_percent.is_none_or(|percent| percent <= MINIMUMS_PERCENT_MAX);
         let too_much = if fits {
             ""
@@ -308,9 +308,9 @@ impl Controller {
                 .with("iops", measurement.iops)
                 .with("promised_iops", status.reserved_iops)
                 .with("fits", fits)
-                .with("others_iops", measurement.others_iops);
-        let draft = measurement.patterns.iter().fold(draft, |draft, figure| {
-            let key = format!("{}_iops", figure.pattern.word().replace([' ', ','], "_"));
+                .with("others_iops", measurement.other_load_iops);
+        let draft = measurement.pattern_results.iter().fold(draft, |draft, figure| {
+            let key = format!("{}_iops", figure.pattern.display_name().replace([' ', ','], "_"));
             draft.with(&key.replace("__", "_"), figure.iops)
         });
         self.drafts.push(draft);
@@ -336,7 +336,7 @@ fn run(
     operation: &OperationHandle,
     stop: &AtomicBool,
     store: &Name,
-) -> Result<Measured, ApiError> {
+) -> Result<MeasurementResult, ApiError> {
     let started = Instant::now();
     let mut last_progress = None;
     loop {
@@ -347,10 +347,10 @@ fn run(
         let now = Time::from_ns(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
         let progress = measurement.step(now).map_err(|error| measure_error(store, &error))?;
         if progress.is_done {
-            return Ok(measurement.measured().clone());
+            return Ok(measurement.result().clone());
         }
         if last_progress.as_ref() != Some(&progress) {
-            operation.progress(progress.done, progress.parts_total, &progress.text);
+            operation.report_progress(progress.stages_done, progress.stages_total, &progress.stage_description);
             last_progress = Some(progress);
         }
         if measurement.arm() == ArmResult::Armed {

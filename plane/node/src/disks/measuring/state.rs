@@ -5,6 +5,6 @@ use suimon_contract::StoreConfig;
 /// Store being measured, for checks of other requests.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreInMeasurement {
-    pub(super) operation: u64,
+    pub(super) operation_id: u64,
     pub(super) store: StoreConfig,
 }

@@ -60,7 +60,7 @@ fn wait_for_no_record(harness: &Harness) {
 fn a_failed_image_is_in_no_disk_until_it_is_removed() {
     let harness = with_queued_removal(REFUSED);
     let disks = &harness.node.shared().disks;
-    let is_unsettled = || disks.stores.unsettled.contains(DISK_STORE.as_ref(), &file("boot.raw"));
+    let is_unsettled = || disks.stores.reserved_files.contains(DISK_STORE.as_ref(), &file("boot.raw"));
     assert!(is_unsettled());
     assert_eq!(harness.store.keys(CREATED), ["/srv/fast/boot.raw"]);
     harness.disks.store(DISK_STORE).set_stalled(false);
@@ -183,7 +183,7 @@ fn a_rollback_removes_only_the_file_that_was_created() {
     let shared = harness.node.shared();
     let entry = shared.disks.find(&name("boot")).unwrap();
     entry.set_new(true);
-    let work = shared.file_work(&entry);
+    let work = shared.image_task(&entry);
     entry.set_new(false);
     let opened = work.open().ok().unwrap();
     let files = harness.disks.store(DISK_STORE);
@@ -208,10 +208,10 @@ fn a_rollback_keeps_an_image_that_was_written_since() {
         entry.lock().is_image_requested = is_requested;
     };
     set_requested(true);
-    let work = shared.file_work(&entry);
+    let work = shared.image_task(&entry);
     set_requested(false);
     let opened = work.open().ok().unwrap();
-    let image = &opened.images.spec.layers[0].file;
+    let image = &opened.images.layer_stack.layers[0].file;
     image.as_image_file().write_at(0, &[7; 1 << 20]).unwrap();
     opened.undo();
     wait_until("the disk is in service", || state(&harness, "boot") == StorageState::Ready);

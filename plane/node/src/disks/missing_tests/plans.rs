@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use suimon_contract::Plan;
 
-use super::super::disk_images::PLAN_LIMIT;
+use super::super::disk_images::PLAN_QUERY_TIMEOUT;
 use super::super::required::IMAGE_PATHS;
 use super::*;
 
@@ -88,9 +88,9 @@ fn the_queries_of_a_plan_have_one_time_limit() {
     let note = change.plan.steps[0].note.clone().unwrap();
     assert!(note.contains("the kind of the image is unknown"), "{note}");
     let started = Instant::now();
-    assert!(started >= change.queried_until, "the first query has used the time");
+    assert!(started >= change.query_deadline, "the first query has used the time");
     assert!(shared.missing_images(&change).is_empty(), "no store is queried any more");
-    assert!(started.elapsed() < PLAN_LIMIT, "{:?}", started.elapsed());
+    assert!(started.elapsed() < PLAN_QUERY_TIMEOUT, "{:?}", started.elapsed());
     store.set_stalled(false);
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn nbd_event(notice: NbdNotice) -> EventDraft {
                 .with("peer", peer)
                 .with("reason", reason)
         }
-        NbdNotice::Limited { peer, reason } => {
+        NbdNotice::LimitReached { peer, reason } => {
             let text = format!(
                 "NBD client {peer} was rejected because of a limit: {reason}, or close clients."
             );

@@ -9,10 +9,10 @@ use suimon_ports::StateStoreError;
 use super::{JobRecord, load_unfinished};
 use crate::control::Controller;
 use crate::disks::entry::DiskEntry;
-use crate::disks::notices::disk_failed;
+use crate::disks::notices::disk_failed_event;
 use crate::disks::opening::OpenError;
-use crate::disks::records::DISK_WORK;
-use crate::disks::store_threads::EVENTUAL_TIMEOUT;
+use crate::disks::records::DISK_JOBS_TABLE;
+use crate::disks::store_threads::OPTIONAL_RESULT_TIMEOUT;
 use crate::disks::work::DiskFileJob;
 use crate::errors::store_error;
 use crate::events::EventDraft;
@@ -23,18 +23,18 @@ use crate::state::{StoreChange, encode};
 const EXITS_WITHOUT_PROGRESS_MAX: u32 = 3;
 
 fn save(disk: &Name, work: &JobRecord) -> Result<StoreChange, StateStoreError> {
-    Ok((DISK_WORK, disk.to_string(), Some(encode(DISK_WORK, work)?)))
+    Ok((DISK_JOBS_TABLE, disk.to_string(), Some(encode(DISK_JOBS_TABLE, work)?)))
 }
 
 impl Controller {
     /// Stores the record of a job.
     pub(in crate::disks) fn save_job(&self, disk: &Name, work: &JobRecord) -> Result<(), ApiError> {
         let noted = save(disk, work).and_then(|change| self.store.commit(&[change]));
-        noted.map_err(|error| store_error(&error).about(format!("disk/{disk}")))
+        noted.map_err(|error| store_error(&error).with_resource(format!("disk/{disk}")))
     }
 
     /// Records a checkpoint of a running job. A failure is logged; the job continues.
-    pub(in crate::disks) fn note_checkpoint(
+    pub(in crate::disks) fn record_checkpoint(
         &self,
         disk: &Name,
         work: &mut JobRecord,
@@ -63,7 +63,7 @@ impl Controller {
         if let Some(draft) = unfinished.draft() {
             self.shared.disks.stores.unprotect_image(&unfinished.store, &draft);
         }
-        if let Err(error) = self.store.commit(&[(DISK_WORK, disk.to_string(), None)]) {
+        if let Err(error) = self.store.commit(&[(DISK_JOBS_TABLE, disk.to_string(), None)]) {
             tracing::warn!(%disk, %error, "cannot record the end of a job on a disk");
         }
     }
@@ -181,9 +181,9 @@ impl Controller {
         if is_served {
             return;
         }
-        if let Err(OpenError::Failed(error)) = self.open_disk_eventually(entry, EVENTUAL_TIMEOUT) {
+        if let Err(OpenError::Failed(error)) = self.open_disk_with_timeout(entry, OPTIONAL_RESULT_TIMEOUT) {
             let reason = error.to_string();
-            self.drafts.push(disk_failed(entry, &reason));
+            self.drafts.push(disk_failed_event(entry, &reason));
             self.fail_disk(entry, reason);
         }
     }

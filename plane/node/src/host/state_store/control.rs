@@ -48,20 +48,20 @@ impl Controller {
     pub(crate) fn watch_state_store(&mut self) {
         let mut failure = self.shared.store.failure();
         let is_due = self
-            .state_store
+            .state_store_watch
             .tried_at
             .is_none_or(|attempted_at| attempted_at.elapsed() >= WRITE_AGAIN);
         if failure.is_some() && is_due {
-            self.state_store.tried_at = Some(Instant::now());
+            self.state_store_watch.tried_at = Some(Instant::now());
             // An error is the store's next failure.
             let _ = self.shared.store.write_deferred();
             self.shared.events.write_unsaved();
             failure = self.shared.store.failure();
         }
-        if failure.is_some() == self.state_store.is_reported {
+        if failure.is_some() == self.state_store_watch.is_reported {
             return;
         }
-        self.state_store.is_reported = failure.is_some();
+        self.state_store_watch.is_reported = failure.is_some();
         self.drafts.push(match failure {
             Some(error) => {
                 let text = format!(

@@ -9,12 +9,12 @@ use super::hex;
 /// such a migration may still be in flight and is rejected. The oldest entries beyond
 /// [`ABANDONED_MAX`] are dropped.
 #[derive(Default)]
-pub(crate) struct Abandoned(pub(super) Mutex<VecDeque<String>>);
+pub(crate) struct AbandonedMigrations(pub(super) Mutex<VecDeque<String>>);
 
 /// Maximum number of abandoned migrations kept.
 const ABANDONED_MAX: usize = 256;
 
-impl Abandoned {
+impl AbandonedMigrations {
     /// Adds the id of a migration. Ignores a text that no migration has as its id.
     pub(super) fn insert(&self, id: &str) {
         if hex(id).is_none() {
@@ -38,7 +38,7 @@ mod tests {
 
     #[test]
     fn the_newest_ids_are_kept_and_invalid_ids_are_ignored() {
-        let abandoned = Abandoned::default();
+        let abandoned = AbandonedMigrations::default();
         let id = |number: usize| format!("{number:032x}");
         (0..10 * ABANDONED_MAX).for_each(|number| abandoned.insert(&id(number)));
         let id_count = || abandoned.0.lock().unwrap().len();

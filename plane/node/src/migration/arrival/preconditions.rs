@@ -16,7 +16,7 @@ use crate::shared::Shared;
 /// Reason why this node cannot take a VM. The texts name the nodes, because the source node shows
 /// them.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub(super) enum Unsuitable {
+pub(super) enum UnsuitableNode {
     /// The copies of the disks do not fit into a store.
     #[error(
         "the disks copied from node {from} need at least {needed} bytes in this store, and \
@@ -27,13 +27,13 @@ pub(super) enum Unsuitable {
         /// Store without space.
         store: Name,
         /// Host name of the source node.
-        from: String,
+        source_node: String,
         /// Host name of this node.
-        here: String,
+        this_node: String,
         /// Space that the copies need, in bytes.
-        needed: u64,
+        needed_bytes: u64,
         /// Free space of the store, in bytes.
-        free: u64,
+        free_bytes: u64,
     },
     /// A switch has another kind than on the source node.
     #[error(
@@ -42,17 +42,17 @@ pub(super) enum Unsuitable {
         kind_name(*kind_here),
         kind_name(*kind_there)
     )]
-    OtherSwitch {
+    SwitchKindMismatch {
         /// Switch with different kinds.
         switch: Name,
         /// Host name of the source node.
-        from: String,
+        source_node: String,
         /// Host name of this node.
-        here: String,
+        this_node: String,
         /// Kind on this node.
-        kind_here: SwitchKind,
+        kind_on_this_node: SwitchKind,
         /// Kind on the source node.
-        kind_there: SwitchKind,
+        kind_on_source_node: SwitchKind,
     },
 }
 
@@ -64,17 +64,17 @@ const fn kind_name(kind: SwitchKind) -> &'static str {
     }
 }
 
-impl From<Unsuitable> for ApiError {
-    fn from(error: Unsuitable) -> Self {
+impl From<UnsuitableNode> for ApiError {
+    fn from(error: UnsuitableNode) -> Self {
         let (kind, name) = match &error {
-            Unsuitable::NoSpace { store, .. } => (ResourceKind::Store, store),
-            Unsuitable::OtherSwitch { switch, .. } => (ResourceKind::Switch, switch),
+            UnsuitableNode::NoSpace { store, .. } => (ResourceKind::Store, store),
+            UnsuitableNode::SwitchKindMismatch { switch, .. } => (ResourceKind::Switch, switch),
         };
         let resource = format!("{}/{name}", kind.noun());
-        let refusal = Self::new(ErrorCode::Conflict, error.to_string()).about(resource);
+        let refusal = Self::new(ErrorCode::Conflict, error.to_string()).with_resource(resource);
         match error {
-            Unsuitable::NoSpace { .. } => refusal,
-            Unsuitable::OtherSwitch { .. } => refusal.field("kind"),
+            UnsuitableNode::NoSpace { .. } => refusal,
+            UnsuitableNode::SwitchKindMismatch { .. } => refusal.with_field("kind"),
         }
     }
 }
@@ -85,18 +85,18 @@ pub(super) fn check_switches(
     request: &IncomingMigrationRequest,
     config: &HostConfig,
     node: &str,
-) -> Result<(), Unsuitable> {
+) -> Result<(), UnsuitableNode> {
     for source_switch in &request.switches {
         let local_switch = config.switches.iter().find(|switch| switch.name == source_switch.name);
         if let Some(local_switch) =
             local_switch.filter(|local_switch| local_switch.kind != source_switch.kind)
         {
-            return Err(Unsuitable::OtherSwitch {
+            return Err(UnsuitableNode::SwitchKindMismatch {
                 switch: source_switch.name.clone(),
-                from: request.from.clone(),
-                here: node.to_owned(),
-                kind_here: local_switch.kind,
-                kind_there: source_switch.kind,
+                source_node: request.source_node.clone(),
+                this_node: node.to_owned(),
+                kind_on_this_node: local_switch.kind,
+                kind_on_source_node: source_switch.kind,
             });
         }
     }
@@ -111,12 +111,12 @@ fn needed_space(
 ) -> BTreeMap<Name, u64> {
     let mut needed: BTreeMap<Name, u64> = BTreeMap::new();
     let copied = request.disks.iter().filter(|disk| {
-        request.handed_over.iter().all(|handed_over| handed_over.name != disk.name)
+        request.handed_over_disks.iter().all(|handed_over| handed_over.name != disk.name)
             && change.disks.contains_key(&disk.name)
     });
     for disk in copied {
         let size = disk.size_bytes.map_or(0, suimon_contract::ByteSize::bytes);
-        let allocated = request.copied.iter().find(|copied| copied.name == disk.name);
+        let allocated = request.copied_disks.iter().find(|copied| copied.name == disk.name);
         let bytes = match disk.kind_of_new_file() {
             DiskKind::Fixed => size,
             _ => allocated.map_or(0, |copied| copied.allocated_bytes).min(size),
@@ -139,19 +139,19 @@ impl Shared {
                 change.state.config.stores.iter().find(|store_config| store_config.name == store);
             let Some(path) = config.map(|config| Path::new(&config.path)) else { continue };
             let resource = format!("{}/{store}", ResourceKind::Store.noun());
-            let space = self.disks.store_space(path).map_err(|error| error.about(resource))?;
+            let space = self.disks.store_space(path).map_err(|error| error.with_resource(resource))?;
             // The size of a block device or of an unknown file system.
             if space.total_bytes == 0 || needed <= space.free_bytes {
                 continue;
             }
-            let (source, free) = (request.from.clone(), space.free_bytes);
+            let (source, free) = (request.source_node.clone(), space.free_bytes);
             let local_node = self.host_name();
-            return Err(Unsuitable::NoSpace {
+            return Err(UnsuitableNode::NoSpace {
                 store,
-                from: source,
-                here: local_node,
-                needed,
-                free,
+                source_node: source,
+                this_node: local_node,
+                needed_bytes: needed,
+                free_bytes: free,
             }
             .into());
         }

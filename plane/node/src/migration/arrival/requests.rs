@@ -10,12 +10,12 @@ use suimon_contract::{
 };
 
 use super::preconditions::check_switches;
-use super::{IncomingRequest, IncomingResponse, hex, incoming_vm_spec, not_hexadecimal, uuid_of};
+use super::{IncomingRequest, IncomingResponse, hex, incoming_vm_spec, not_hexadecimal, parse_vm_uuid};
 use crate::change::ValidatedChange;
 use crate::disks::RequiredDisk;
 use crate::migration::versions::source_label;
 use crate::shared::Shared;
-use crate::vms::{Message, VmEntry, has_arrived};
+use crate::vms::{Message, VmEntry, is_migration_activated};
 use crate::{ChangeOptions, Edit};
 
 /// Time limit for a driver's response. The driver may be starting the VM's QEMU process.
@@ -23,7 +23,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Returns true if the disk is handed over: both nodes access its file.
 fn is_handed_over(request: &IncomingMigrationRequest, disk: &Name) -> bool {
-    request.handed_over.iter().any(|handed_over| handed_over.name == *disk)
+    request.handed_over_disks.iter().any(|handed_over| handed_over.name == *disk)
 }
 
 /// Checks that the request contains exactly the VM's NICs and disks, and that each disk can be
@@ -33,14 +33,14 @@ fn check_devices_of_vm(request: &IncomingMigrationRequest) -> Result<(), ApiErro
     let nics: BTreeSet<Name> = request.nics.iter().map(|nic| nic.name.clone()).collect();
     let disks: BTreeSet<Name> = request.disks.iter().map(|disk| disk.name.clone()).collect();
     let handed_over: BTreeSet<Name> =
-        request.handed_over.iter().map(|disk| disk.name.clone()).collect();
+        request.handed_over_disks.iter().map(|disk| disk.name.clone()).collect();
     let is_its_own = nics == of_vm(&request.vm.nics)
         && disks == of_vm(&request.vm.disks)
-        && handed_over.len() == request.handed_over.len()
+        && handed_over.len() == request.handed_over_disks.len()
         && handed_over.is_subset(&disks);
     if !is_its_own {
         let text = "must contain exactly the NICs and disks of the VM, each once";
-        return Err(ApiError::new(ErrorCode::InvalidValue, text).about("arrival"));
+        return Err(ApiError::new(ErrorCode::InvalidValue, text).with_resource("arrival"));
     }
     let stores: BTreeSet<&Name> = request.stores.iter().map(|token| &token.store).collect();
     for disk in &request.disks {
@@ -64,7 +64,7 @@ fn check_devices_of_vm(request: &IncomingMigrationRequest) -> Result<(), ApiErro
         };
         if let Some(text) = text {
             let resource = format!("disk/{}", disk.name);
-            return Err(ApiError::new(ErrorCode::InvalidValue, text).about(resource));
+            return Err(ApiError::new(ErrorCode::InvalidValue, text).with_resource(resource));
         }
     }
     Ok(())
@@ -80,7 +80,7 @@ fn note_disks(request: &IncomingMigrationRequest, plan: &mut Plan) {
         step.note = Some(if is_handed_over(request, &disk.name) {
             format!("handed over: store {} is shared by both nodes", disk.store)
         } else {
-            format!("copied from node {}", request.from)
+            format!("copied from node {}", request.source_node)
         });
     }
 }
@@ -91,24 +91,24 @@ impl Shared {
     ///
     /// # Errors
     /// The reasons why the VM cannot migrate to this node; never empty.
-    pub(crate) fn check_arrival(
+    pub(crate) fn check_incoming_migration(
         &self,
         request: &Arc<IncomingMigrationRequest>,
     ) -> Result<ValidatedChange, Vec<ApiError>> {
         let refuse = |error: ApiError| Err(vec![error]);
-        let source = source_label(Some(&request.from));
+        let source = source_label(Some(&request.source_node));
         self.check_protocol(request.protocol.into(), &source).map_err(|error| vec![error])?;
         if hex(&request.id).is_none() {
             return refuse(not_hexadecimal("id"));
         }
         self.check_not_drained().map_err(|error| vec![error])?;
-        if self.abandoned.contains(&request.id) {
+        if self.abandoned_migrations.contains(&request.id) {
             let text = "the source node has cancelled this migration; start another";
-            return refuse(ApiError::new(ErrorCode::Conflict, text).about("arrival").field("id"));
+            return refuse(ApiError::new(ErrorCode::Conflict, text).with_resource("arrival").with_field("id"));
         }
-        uuid_of(request).map_err(|error| vec![error])?;
+        parse_vm_uuid(request).map_err(|error| vec![error])?;
         check_devices_of_vm(request).map_err(|error| vec![error])?;
-        let mut candidate = self.check(&Edit::Arrive(request.clone()), ChangeOptions::default())?;
+        let mut candidate = self.check(&Edit::CreateIncomingVm(request.clone()), ChangeOptions::default())?;
         let config = &candidate.state.config;
         let missing = self.missing_cpu_flags(request);
         if !missing.is_empty() {
@@ -118,26 +118,26 @@ impl Shared {
                 self.host_name(),
                 missing.join(" ")
             );
-            return refuse(ApiError::new(ErrorCode::Unsupported, text).about("host"));
+            return refuse(ApiError::new(ErrorCode::Unsupported, text).with_resource("host"));
         }
         check_switches(request, config, &self.host_name()).map_err(|error| vec![error.into()])?;
         self.check_files(request, &candidate).map_err(|error| vec![error])?;
         self.check_space(request, &candidate).map_err(|error| vec![error])?;
         note_disks(request, &mut candidate.plan);
         let name = request.vm.name.clone();
-        let user = self.vms.free_user().ok_or_else(|| vec![crate::vms::no_user_left(&name)])?;
+        let user = self.vms.unused_user_id().ok_or_else(|| vec![crate::vms::no_free_user_error(&name)])?;
         let entry = VmEntry::new(name, [0; 16], user);
         let probed = incoming_vm_spec(self, config, request, &entry).and_then(|spec| {
             let probed = self.vms.dependencies.host.probe(&spec);
             probed.map_err(|error| {
-                ApiError::new(ErrorCode::HostError, error.text).about(entry.label())
+                ApiError::new(ErrorCode::HostError, error.text).with_resource(entry.label())
             })
         });
         probed.map(|()| candidate).map_err(|error| vec![error])
     }
 
     fn missing_cpu_flags(&self, request: &IncomingMigrationRequest) -> Vec<String> {
-        if !request.is_kvm {
+        if !request.uses_kvm {
             return Vec::new();
         }
         let local_flags: BTreeSet<String> =
@@ -152,10 +152,10 @@ impl Shared {
         request: &Arc<IncomingMigrationRequest>,
         candidate: &ValidatedChange,
     ) -> Result<(), ApiError> {
-        self.check_marks(&candidate.state.config, &request.stores, &request.from)?;
+        self.check_store_markers(&candidate.state.config, &request.stores, &request.source_node)?;
         for disk in &request.disks {
             let Some(required) = candidate.disks.get(&disk.name) else { continue };
-            let (source, local_node) = (&request.from, self.host_name());
+            let (source, local_node) = (&request.source_node, self.host_name());
             let text = match (self.has_file(required)?, is_handed_over(request, &disk.name)) {
                 (true, false) => format!(
                     "the store has a file of this name already on node {local_node}; move it away, \
@@ -171,7 +171,7 @@ impl Shared {
             let code = ErrorCode::AlreadyExists;
             let code = if is_handed_over(request, &disk.name) { ErrorCode::NotFound } else { code };
             let error = ApiError::new(code, text);
-            return Err(error.about(format!("disk/{}", disk.name)).field("file"));
+            return Err(error.with_resource(format!("disk/{}", disk.name)).with_field("file"));
         }
         Ok(())
     }
@@ -182,16 +182,16 @@ impl Shared {
         let exists = self.disks.query_store(&required.store.path, move |files| {
             suimon_image_files::exists(files, &plan)
         });
-        match exists.map_err(|error| error.about(resource.clone()))? {
+        match exists.map_err(|error| error.with_resource(resource.clone()))? {
             Ok(exists) => Ok(exists),
             Err(error) => {
-                Err(ApiError::new(ErrorCode::HostError, error.to_string()).about(resource))
+                Err(ApiError::new(ErrorCode::HostError, error.to_string()).with_resource(resource))
             }
         }
     }
 
     /// Returns the VM of the incoming migration `id`; `None` if no such migration is in progress.
-    pub(crate) fn arriving(&self, id: &str) -> Option<Arc<VmEntry>> {
+    pub(crate) fn find_incoming_vm(&self, id: &str) -> Option<Arc<VmEntry>> {
         let is_arriving = |entry: &Arc<VmEntry>| {
             let view = entry.view();
             view.migration
@@ -202,7 +202,7 @@ impl Shared {
     }
 
     fn ended_arrival(&self, id: &str) -> Result<IncomingMigrationState, ApiError> {
-        let has_vm_arrived = has_arrived(self.store.as_ref(), id);
+        let has_vm_arrived = is_migration_activated(self.store.as_ref(), id);
         let has_vm_arrived = has_vm_arrived.map_err(|error| crate::errors::store_error(&error))?;
         Ok(if has_vm_arrived {
             IncomingMigrationState::Active
@@ -218,16 +218,16 @@ impl Shared {
     /// # Errors
     /// The driver rejects the request or does not respond in time, or the state store cannot be
     /// read.
-    pub(crate) fn request_incoming(
+    pub(crate) fn send_incoming_request(
         &self,
         id: &str,
         call: IncomingRequest,
     ) -> Result<IncomingResponse, ApiError> {
         let arrival_error =
-            |code, text: &str| ApiError::new(code, text).about(format!("arrival/{id}"));
-        let Some(entry) = self.arriving(id) else {
+            |code, text: &str| ApiError::new(code, text).with_resource(format!("arrival/{id}"));
+        let Some(entry) = self.find_incoming_vm(id) else {
             return match (call, self.ended_arrival(id)?) {
-                (IncomingRequest::Line(_), _) => Err(arrival_error(
+                (IncomingRequest::OpenConnection(_), _) => Err(arrival_error(
                     ErrorCode::NotFound,
                     "no incoming migration has this id; it has ended or was cancelled",
                 )),
@@ -235,14 +235,14 @@ impl Shared {
                 (IncomingRequest::Activate | IncomingRequest::Abandon, state) => {
                     // The answer is binding, also for a request that has not been received yet.
                     if state == IncomingMigrationState::Abandoned {
-                        self.abandoned.insert(id);
+                        self.abandoned_migrations.insert(id);
                     }
                     Ok(IncomingResponse::State(state))
                 }
             };
         };
         let (sender, receiver) = sync_channel(1);
-        entry.submit(Message::ArrivalQuery((call, sender)));
+        entry.submit(Message::IncomingRequest((call, sender)));
         receiver.recv_timeout(RESPONSE_TIMEOUT).unwrap_or_else(|_| {
             let text = "the thread of the VM does not respond; retry";
             Err(arrival_error(ErrorCode::HostError, text))

@@ -17,10 +17,10 @@ pub(crate) fn incoming_vm_spec(
     request: &IncomingMigrationRequest,
     entry: &VmEntry,
 ) -> Result<VmSpec, ApiError> {
-    let mut started = request.as_started.clone();
+    let mut started = request.vm_at_start.clone();
     started.name = request.vm.name.clone();
-    started.cpus_max = Some(started.effective_cpus_max().max(request.cpus_now));
-    started.cpus = request.cpus_now;
+    started.cpus_max = Some(started.effective_cpus_max().max(request.current_cpus));
+    started.cpus = request.current_cpus;
     started.nics.clone_from(&request.vm.nics);
     started.disks.clone_from(&request.vm.disks);
     let mut spec = shared.vm_spec(config, &started, entry)?;
@@ -29,14 +29,14 @@ pub(crate) fn incoming_vm_spec(
         port.map(|port| port.port)
     };
     for nic in &mut spec.nics {
-        nic.port = port(format!("nic/{}", nic.name));
+        nic.root_port = port(format!("nic/{}", nic.name));
     }
     for disk in &mut spec.disks {
-        disk.port = port(format!("disk/{}", disk.name));
+        disk.root_port = port(format!("disk/{}", disk.name));
     }
-    spec.accelerator = Some(if request.is_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg });
-    spec.migration_source = Some(MigrationRequirements {
-        machine: request.machine.clone(),
+    spec.accelerator = Some(if request.uses_kvm { VmAccelerator::Kvm } else { VmAccelerator::Tcg });
+    spec.migration_requirements = Some(MigrationRequirements {
+        machine_type: request.machine_type.clone(),
         qemu_version: request.qemu_version.clone(),
     });
     Ok(spec)

@@ -146,7 +146,7 @@ fn the_source_daemon_is_killed_after_the_handover() {
         pair.wait_for_handed_over();
         let pair = pair.restart_here();
         pair.wait_for_handed_over();
-        assert_eq!(state_of_disk(&pair.here).0, StorageState::Away);
+        assert_eq!(state_of_disk(&pair.here).0, StorageState::OpenOnOtherNode);
         assert_eq!(pair.here.disks.served_counts(), (0, 0), "the disk is not open on the source");
         pair.here.far_nodes.intercept(|_, _| None);
         pair.assert_there();
@@ -222,7 +222,7 @@ fn a_disk_returns_when_the_destination_is_deleted_from_the_configuration() {
     let operation = pair.begin();
     pair.wait_for_handed_over();
     let (state, reason) = state_of_disk(&pair.here);
-    assert_eq!(state, StorageState::Away);
+    assert_eq!(state, StorageState::OpenOnOtherNode);
     assert!(reason.contains("has taken over the disk"), "{reason}");
     let delete = Edit::Node(ResourceEdit::Delete(name("there")));
     assert_eq!(pair.here.change(delete).state, OperationState::Succeeded);

@@ -115,22 +115,22 @@ fn the_destination_daemon_is_killed_before_and_after_the_activation_request() {
 fn a_migration_without_requests_of_the_source_is_abandoned() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().outgoing_request(&name("web")).unwrap();
-    let operation = pair.there.node.prepare_arrival(arrival.clone()).unwrap();
+    let operation = pair.there.node.prepare_incoming_migration(arrival.clone()).unwrap();
     let operation = pair.there.node.wait_operation(operation.id, DEADLINE).unwrap();
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     assert_eq!(
-        pair.there.node.arrival(&arrival.id).unwrap().state,
-        IncomingMigrationState::Waiting
+        pair.there.node.incoming_migration(&arrival.id).unwrap().state,
+        IncomingMigrationState::InProgress
     );
     // The VM's state is incomplete, so the activation is rejected.
-    let early_error = pair.there.node.activate_arrival(&arrival.id).unwrap_err();
+    let early_error = pair.there.node.activate_incoming_migration(&arrival.id).unwrap_err();
     assert!(early_error.message.contains("was not received completely"), "{early_error}");
     pair.assert_here();
     assert_eq!(
-        pair.there.node.arrival(&arrival.id).unwrap().state,
+        pair.there.node.incoming_migration(&arrival.id).unwrap().state,
         IncomingMigrationState::Abandoned
     );
-    let late_arrival = pair.there.node.activate_arrival(&arrival.id).unwrap();
+    let late_arrival = pair.there.node.activate_incoming_migration(&arrival.id).unwrap();
     assert_eq!(late_arrival.state, IncomingMigrationState::Abandoned);
     let line = pair
         .there

@@ -70,7 +70,7 @@ fn a_request_after_the_decision_gets_the_decision() {
     assert_eq!(operation.state, OperationState::Succeeded, "{operation:?}");
     let entry = pair.there.node.shared().vms.find(&name("web")).unwrap();
     let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-    entry.inbox.put(Message::ArrivalQuery((IncomingRequest::Abandon, sender)));
+    entry.inbox.put(Message::IncomingRequest((IncomingRequest::Abandon, sender)));
     let answer = receiver.recv_timeout(DEADLINE).unwrap().unwrap();
     assert!(matches!(answer, IncomingResponse::State(IncomingMigrationState::Active)));
     pair.assert_there();
@@ -134,9 +134,9 @@ fn remains_of_a_migrated_vm_are_deleted_although_a_store_write_fails() {
 fn a_migration_abandoned_before_its_request_is_never_prepared() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().outgoing_request(&name("web")).unwrap();
-    let abandoned = pair.there.node.abandon_arrival(&arrival.id).unwrap();
+    let abandoned = pair.there.node.abandon_incoming_migration(&arrival.id).unwrap();
     assert_eq!(abandoned.state, IncomingMigrationState::Abandoned);
-    let errors = pair.there.node.prepare_arrival(arrival).unwrap_err();
+    let errors = pair.there.node.prepare_incoming_migration(arrival).unwrap_err();
     assert!(errors[0].message.contains("cancelled this migration"), "{errors:?}");
     pair.assert_here();
 }

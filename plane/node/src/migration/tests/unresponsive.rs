@@ -7,7 +7,7 @@ use suimon_ports::{StateStore, VmErrorKind, VmRunState};
 
 use super::{NODES, Pair, failure, wait_one_event};
 use crate::testing::{DEADLINE, Harness, StoreFailure, host, name, wait_until};
-use crate::vms::{KilledWithoutDriver, Message, NOT_PERMITTED};
+use crate::vms::{DirectKillResult, Message, KILL_NOT_PERMITTED};
 use crate::{Edit, ResourceEdit, VmAction};
 
 const SILENT: &str = "it has not answered in 10 s";
@@ -57,7 +57,7 @@ impl Pair {
 fn a_vm_adopted_late_is_found_by_the_next_daemon() {
     let pair = Pair::copying().restart_here_without_adoption();
     wait_one_event(&pair.here, EventKind::VmStays);
-    pair.wait_for_state_here(VmState::Lost);
+    pair.wait_for_state_here(VmState::NotResponding);
     Pair::permit_all(&pair.here);
     pair.assert_here();
     let pair = pair.restart_here();
@@ -72,7 +72,7 @@ fn a_stopped_vm_is_resumed_when_it_is_adopted_late() {
     pair.here.vms.stop_for_switchover("web");
     // A daemon that ends before the adoption leaves the cancellation to the next one.
     let pair = pair.restart_here_without_adoption();
-    pair.wait_for_state_here(VmState::Lost);
+    pair.wait_for_state_here(VmState::NotResponding);
     Pair::permit_all(&pair.here);
     pair.assert_here();
     // The migration has ended, so that operations are permitted.
@@ -106,7 +106,7 @@ fn a_returned_vm_is_resumed_when_it_is_adopted_late() {
 #[test]
 fn a_vm_that_is_killed_before_it_is_adopted_can_be_started() {
     let pair = Pair::copying().restart_here_without_adoption();
-    pair.wait_for_state_here(VmState::Lost);
+    pair.wait_for_state_here(VmState::NotResponding);
     for work in [VmAction::Kill, VmAction::Start] {
         let operation = pair.here.node.start_vm_action(&name("web"), work).unwrap();
         let operation = pair.end(&operation);
@@ -178,7 +178,7 @@ fn a_process_of_a_migrated_vm_that_cannot_be_killed_is_killed_later() {
     let operation = pair.begin();
     wait_until("two attempts have failed", || pair.here.vms.refused_count() >= refused_count + 2);
     let view = pair.here.node.vm("web").unwrap();
-    assert_eq!(view.state, VmState::Lost);
+    assert_eq!(view.state, VmState::NotResponding);
     assert!(view.reason.unwrap().contains("the kernel holds it"));
     Pair::permit_all(&pair.here);
     let operation = pair.end(&operation);
@@ -336,7 +336,7 @@ fn a_vm_handed_over_during_a_kill_is_not_killed_on_the_source() {
     pair.wait_for_state_here(VmState::HandedOver);
     pair.here.vms.hold_list(false);
     let killed = kill.join().unwrap();
-    assert_eq!(killed, KilledWithoutDriver::LeftToDriver(NOT_PERMITTED));
+    assert_eq!(killed, DirectKillResult::LeftToDriver(KILL_NOT_PERMITTED));
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
     pair.here.far_nodes.intercept(|_, _| None);
     pair.assert_there();
@@ -352,7 +352,7 @@ fn only_the_driver_kills_a_vm_during_the_switchover() {
     let shared = pair.here.node.shared();
     let entry = shared.vms.find(&name("web")).unwrap();
     let killed = shared.kill_without_driver(&entry);
-    assert_eq!(killed, KilledWithoutDriver::LeftToDriver(NOT_PERMITTED));
+    assert_eq!(killed, DirectKillResult::LeftToDriver(KILL_NOT_PERMITTED));
     assert_eq!(pair.here.vms.state("web"), Some(VmRunState::Paused));
     pair.here.vms.hold_call(None);
     pair.assert_there();

@@ -7,7 +7,7 @@ fn a_node_with_another_protocol_version_is_rejected() {
     let pair = Pair::new();
     let arrival = pair.here.node.shared().outgoing_request(&name("web")).unwrap();
     let refuse = |arrival: suimon_contract::IncomingMigrationRequest, message: &str| {
-        let errors = pair.there.node.check_arrival(&arrival).unwrap_err();
+        let errors = pair.there.node.check_incoming_migration(&arrival).unwrap_err();
         assert!(errors[0].to_string().contains(message), "{errors:?}");
     };
     let changed = |change: fn(&mut suimon_contract::IncomingMigrationRequest)| {
@@ -31,11 +31,11 @@ fn a_node_with_another_protocol_version_is_rejected() {
     );
     refuse(changed(|request| request.nics.clear()), "each once");
     let flags = changed(|request| {
-        request.is_kvm = true;
+        request.uses_kvm = true;
         request.cpu_flags = vec!["fpu".to_owned(), "amx_tile".to_owned()];
     });
     refuse(flags, "amx_tile");
-    pair.there.node.check_arrival(&arrival).unwrap();
+    pair.there.node.check_incoming_migration(&arrival).unwrap();
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn an_unreadable_request_is_rejected_with_the_versions_of_both_nodes() {
     let pair = Pair::new();
     let node = &pair.there.node;
     let unknown = "unknown field `colour`, expected one of `protocol`, `id`";
-    let unknown = || ApiError::new(ErrorCode::UnknownKey, unknown).field("colour");
+    let unknown = || ApiError::new(ErrorCode::UnknownKey, unknown).with_field("colour");
     let refuse = |body: &str| node.unreadable_migration_error(body.as_bytes(), unknown());
     let other = refuse(r#"{"protocol": 3, "from": "left", "colour": "red"}"#);
     assert_eq!((other.code, other.field.as_deref()), (ErrorCode::Unsupported, Some("protocol")));
@@ -91,7 +91,7 @@ fn the_response_to_a_request_that_cannot_be_read_is_short() {
         (ErrorCode::InvalidValue, "a value that"),
         (ErrorCode::Malformed, "not JSON"),
     ] {
-        let error = ApiError::new(code, format!("the body cannot be read: {long}")).field(&long);
+        let error = ApiError::new(code, format!("the body cannot be read: {long}")).with_field(&long);
         for body in [body.as_str(), "["] {
             let error = pair.there.node.unreadable_migration_error(body.as_bytes(), error.clone());
             assert_eq!((error.code, &error.field), (code, &None));
@@ -105,7 +105,7 @@ fn the_response_to_a_request_that_cannot_be_read_is_short() {
 fn the_source_reports_both_versions_if_the_destination_cannot_read_its_request() {
     let pair = Pair::new();
     let text = "the body cannot be read: unknown field `copied`";
-    let unknown = ApiError::new(ErrorCode::UnknownKey, text).field("copied");
+    let unknown = ApiError::new(ErrorCode::UnknownKey, text).with_field("copied");
     pair.here.far_nodes.intercept(move |_, call_name| {
         let is_request = ["check_arrival", "prepare_arrival"].contains(&call_name);
         is_request.then(|| PeerError::Rejected(vec![unknown.clone()]))

@@ -12,13 +12,13 @@ use super::{Binding, binds_source, stored};
 use crate::PortKey;
 use crate::control::Controller;
 use crate::events::EventDraft;
-use crate::ports::desired::switch_of;
+use crate::ports::desired::find_using_switch;
 use crate::state::StoreChange;
 
 impl Controller {
     /// Records the connection of a guest. Releases a confirmed binding: it belongs to a former
     /// guest whose disconnection was not reported.
-    pub(crate) fn note_connected(&self, key: &PortKey) {
+    pub(crate) fn record_guest_connected(&self, key: &PortKey) {
         let PortKey::Nic(nic) = key else { return };
         let mut state = self.shared.bound_addresses.state();
         state.connected.insert(nic.clone());
@@ -29,7 +29,7 @@ impl Controller {
 
     /// Records the disconnection of a guest or the closing of its device, and releases the NIC's
     /// address.
-    pub(crate) fn note_disconnected(&self, key: &PortKey) {
+    pub(crate) fn record_guest_disconnected(&self, key: &PortKey) {
         let PortKey::Nic(nic) = key else { return };
         let mut state = self.shared.bound_addresses.state();
         if state.connected.remove(nic) {
@@ -47,14 +47,14 @@ impl Controller {
         let waiting = port.lock().notices.clone();
         if let Some(notices) = waiting {
             for notice in notices.take() {
-                self.handle_notice_of(&notices, notice);
+                self.handle_single_notice(&notices, notice);
             }
         }
         let desired = self.shared.desired();
         let Some(nic) = nic_of(&desired.config, &port.key).filter(|nic| binds_source(nic)) else {
             return;
         };
-        let in_effect = self.shared.bound_addresses.in_effect(&desired.config);
+        let in_effect = self.shared.bound_addresses.bindings_in_effect(&desired.config);
         let others = desired.config.nics.iter();
         let mut others =
             others.filter(|other| other.switch == nic.switch && other.name != nic.name);
@@ -91,7 +91,7 @@ impl Controller {
         let desired = self.shared.desired();
         let Some(port) = self.shared.ports.find_id(port) else { return false };
         let Some(switch) = switch_of_port(&desired.config, &port.key) else { return false };
-        let in_effect = self.shared.bound_addresses.in_effect(&desired.config);
+        let in_effect = self.shared.bound_addresses.bindings_in_effect(&desired.config);
         let is_owner = |nic: &&NicConfig| {
             nic.switch == *switch
                 && in_effect.get(&nic.name).is_some_and(|binding| binding.mac == mac)
@@ -157,7 +157,7 @@ fn switch_of_port<'a>(config: &'a HostConfig, key: &'a PortKey) -> Option<&'a Na
         PortKey::Nic(_) => nic_of(config, key).map(|nic| &nic.switch),
         PortKey::HostNic(switch) => Some(switch),
         PortKey::Uplink(name) | PortKey::Team(name) => {
-            switch_of(config, name).map(|switch| &switch.name)
+            find_using_switch(config, name).map(|switch| &switch.name)
         }
     }
 }

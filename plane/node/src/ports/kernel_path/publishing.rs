@@ -31,12 +31,12 @@ impl Shared {
     /// the switch. Called after changes and with every poll of the plane.
     pub(crate) fn refresh_kernel_paths(&self) {
         let mut plan = self.kernel_paths.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !plan.is_in_use && !plan.config.nics.iter().any(|nic| nic.kernel_path) {
+        if !plan.is_in_use && !plan.config.nics.iter().any(|nic| nic.uses_kernel_path) {
             return;
         }
         let (groups, table) = self.kernel_path_table(&plan.config);
         plan.is_in_use = !table.ports.is_empty();
-        let result = self.devices.set_kernel_paths(&table);
+        let result = self.devices.set_kernel_path_table(&table);
         let failed_before = std::mem::replace(&mut plan.has_failed, result.is_err());
         match result {
             Ok(addresses) if addresses.is_empty() => {}
@@ -70,7 +70,7 @@ impl Shared {
                 vlan,
                 mac,
                 port: address_entry.port,
-                seen: seen_at,
+                seen_at,
                 moved_from: None,
                 is_first: false,
             })
@@ -82,7 +82,7 @@ impl Shared {
     fn kernel_path_table(&self, config: &HostConfig) -> (Vec<Group>, KernelPathTable) {
         let ids = self.ids();
         let mut groups = BTreeMap::<Group, Vec<(PortId, bool)>>::new();
-        for nic in config.nics.iter().filter(|nic| nic.kernel_path) {
+        for nic in config.nics.iter().filter(|nic| nic.uses_kernel_path) {
             let port = self.ports.find(&PortKey::Nic(nic.name.clone()));
             let (Some(port), Some(switch)) = (port, ids.switch(&nic.switch)) else { continue };
             if self.kernel_path_obstacle(nic, &port).is_none() {
@@ -137,7 +137,7 @@ impl Shared {
         nic: &NicConfig,
         port: Option<&Port>,
     ) -> Option<KernelPathStatus> {
-        if !nic.kernel_path {
+        if !nic.uses_kernel_path {
             return None;
         }
         let reason = match port {

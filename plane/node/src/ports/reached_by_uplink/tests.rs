@@ -64,10 +64,10 @@ impl Pair {
 
     fn begin(&self) -> Operation {
         let request = MigrateVmRequest {
-            to: name("there"),
+            destination: name("there"),
             downtime_ms: 300,
-            bandwidth: None,
-            with_files: false,
+            bandwidth_max_bytes_per_s: None,
+            deletes_source_files: false,
         };
         self.here.node.migrate_vm(&name("web"), request).unwrap()
     }

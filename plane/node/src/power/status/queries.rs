@@ -4,8 +4,8 @@ use suimon_contract::{PowerCpuStatus, PowerEffect, PowerStatus, TopPower};
 use suimon_power::{Cpu, HostPowerSettings};
 
 use super::allowed_states;
-use crate::power::effect::effect_of;
-use crate::power::spec::{data_plane, share_status};
+use crate::power::effect::overall_effect;
+use crate::power::spec::{data_plane, data_plane_status};
 use crate::shared::Shared;
 
 impl Shared {
@@ -17,11 +17,11 @@ impl Shared {
         let settings = config.as_ref().map(|power| inner.setting_statuses(power, &machine));
         let settings = settings.unwrap_or_default();
         PowerStatus {
-            effect: if config.is_some() { effect_of(&settings) } else { PowerEffect::Off },
-            data_plane: share_status(data_plane(config.as_ref())),
+            effect: if config.is_some() { overall_effect(&settings) } else { PowerEffect::Off },
+            data_plane: data_plane_status(data_plane(config.as_ref())),
             settings,
             cpus: machine.cpus.iter().map(|cpu| cpu_status(cpu, &machine)).collect(),
-            changed: inner.changed(&machine),
+            changed_settings: inner.changed(&machine),
             energy: inner.read_energy(self.plane.now()),
             config,
         }
@@ -32,7 +32,7 @@ impl Shared {
         let plan = self.desired().config.power.as_ref().map(|power| power.plan.to_string());
         let mut inner = self.power.lock();
         let energy = inner.read_energy(self.plane.now());
-        let counted = energy.zones.iter().filter(|zone| zone.counted);
+        let counted = energy.zones.iter().filter(|zone| zone.is_in_host_sum);
         let sum = counted.fold(0_u64, |sum, zone| sum.saturating_add(zone.energy_uj));
         TopPower {
             plan,

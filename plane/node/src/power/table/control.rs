@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use suimon_contract::{HostConfig, Plan, PowerConfig};
 use suimon_ports::StateStoreError;
-use suimon_power::{Overwrite, decide};
+use suimon_power::{OverwritePolicy, decide};
 
 use crate::Edit;
 use crate::control::Controller;
 use crate::events::EventDraft;
 use crate::power::events;
-use crate::power::spec::{data_plane, spec_of};
+use crate::power::spec::{data_plane, power_spec};
 use crate::shared::Shared;
 
 impl Shared {
@@ -25,7 +25,7 @@ impl Shared {
     pub(crate) fn add_power_notes(&self, from: &HostConfig, to: &HostConfig, plan: &mut Plan) {
         let Some(power) = to.power.as_ref().filter(|_| from.power != to.power) else { return };
         let machine = self.power.lock().settings_writer.host.settings();
-        let targets = decide(&spec_of(power), &machine);
+        let targets = plan_requirements(&power_spec(power), &machine);
         // Grouped by reason, because many CPUs and settings share one.
         let mut lacking: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for target in &targets {
@@ -48,9 +48,9 @@ impl Shared {
     }
 
     /// Applies the power plan; restores previous settings if `power` is `None`. Returns the events.
-    fn settle_power(&self, power: Option<&PowerConfig>, assert: &Overwrite) -> Vec<EventDraft> {
+    fn settle_power(&self, power: Option<&PowerConfig>, assert: &OverwritePolicy) -> Vec<EventDraft> {
         let mut inner = self.power.lock();
-        let spec = power.map(spec_of);
+        let spec = power.map(power_spec);
         let apply_result = inner.settings_writer.apply(spec.as_ref(), assert);
         let mut drafts = events::settings_events(&apply_result);
         drafts.extend(inner.report_effect(power, &apply_result));
@@ -67,10 +67,10 @@ impl Controller {
         let boot = &self.shared.vms.dependencies.boot_id;
         {
             let mut inner = self.shared.power.lock();
-            inner.settings_writer.forget_other_boots(boot)?;
+            inner.settings_writer.delete_records_of_other_boots(boot)?;
             inner.look_at_cpus();
         }
-        let drafts = self.shared.settle_power(config.power.as_ref(), &Overwrite::Nothing);
+        let drafts = self.shared.settle_power(config.power.as_ref(), &OverwritePolicy::Nothing);
         self.drafts.extend(drafts);
         Ok(())
     }
@@ -79,7 +79,7 @@ impl Controller {
     /// changes.
     pub(crate) fn change_power(&mut self, edit: &Edit, before: &HostConfig, after: &HostConfig) {
         if before.power != after.power || matches!(edit, Edit::Power(_)) {
-            let drafts = self.shared.settle_power(after.power.as_ref(), &Overwrite::All);
+            let drafts = self.shared.settle_power(after.power.as_ref(), &OverwritePolicy::All);
             self.drafts.extend(drafts);
         }
     }
@@ -101,14 +101,14 @@ impl Controller {
             inner.look_at_cpus()
         };
         let Some(added) = added else { return };
-        self.drafts.push(events::cpus_changed(&self.shared.power.lock().online, &added));
-        let drafts = self.shared.settle_power(power, &Overwrite::Cpus(added));
+        self.drafts.push(events::cpus_changed_event(&self.shared.power.lock().online, &added));
+        let drafts = self.shared.settle_power(power, &OverwritePolicy::Cpus(added));
         self.drafts.extend(drafts);
     }
 
     /// Restores all settings because the daemon ends.
-    pub(crate) fn end_power(&mut self) {
-        let drafts = self.shared.settle_power(None, &Overwrite::Nothing);
+    pub(crate) fn restore_power_settings(&mut self) {
+        let drafts = self.shared.settle_power(None, &OverwritePolicy::Nothing);
         self.shared.events.append(drafts);
     }
 }

@@ -32,7 +32,7 @@ impl Shared {
         let questions = &self.node_queries;
         let statuses: Vec<_> = configs
             .iter()
-            .map(|config| (config, questions.start(&self.far_nodes, config, deadline)))
+            .map(|config| (config, questions.start(&self.peer_nodes, config, deadline)))
             .collect();
         statuses
             .into_iter()
@@ -59,10 +59,10 @@ fn status(config: &NodeConfig, answer: Answer) -> NodeStatus {
         Ok(host) => NodeStatus {
             config,
             condition: Condition { health: Health::Up, reason: None },
-            host: Some(host.name),
+            host_name: Some(host.name),
             version: Some(host.version),
             drain: host.drain,
         },
-        Err(condition) => NodeStatus { config, condition, host: None, version: None, drain: None },
+        Err(condition) => NodeStatus { config, condition, host_name: None, version: None, drain: None },
     }
 }

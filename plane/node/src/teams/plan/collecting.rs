@@ -12,7 +12,7 @@ use crate::teams::member::MemberInput;
 
 impl Shared {
     /// Returns the teams that switches use, with the present state of their devices.
-    pub(crate) fn team_plans(&self, config: &HostConfig, ids: &PlaneIds) -> Vec<RequiredTeam> {
+    pub(crate) fn collect_required_teams(&self, config: &HostConfig, ids: &PlaneIds) -> Vec<RequiredTeam> {
         let plan = |(team, switch): (&TeamConfig, &suimon_contract::SwitchConfig)| {
             let nics = config.nics.iter().filter(|nic| nic.switch == switch.name);
             let ports = nics.filter_map(|nic| {
@@ -46,7 +46,7 @@ impl Shared {
             port: ids.port(&key)?,
             uplink: name.clone(),
             device: uplink.device.clone(),
-            has_control,
+            supports_control_socket: has_control,
             generation: 0,
             is_open: false,
             failure: None,
@@ -56,11 +56,11 @@ impl Shared {
         let Some(port) = self.ports.find(&key) else { return Some(properties) };
         let state = port.lock();
         properties.generation = state.generation;
-        properties.failure = state.retry.now.as_ref().map(|failure| failure.reason.clone());
+        properties.failure = state.retry.current_failure.as_ref().map(|failure| failure.reason.clone());
         if let Some(device) = &state.device {
             let status = device.status();
             properties.is_open = true;
-            properties.link = LinkProperties { up: status.link_up, speed: status.speed };
+            properties.link = LinkProperties { is_up: status.link_up, speed: status.speed };
             // The address of a TAP is that of the kernel, which is the peer.
             properties.mac = status.mac.filter(|mac| has_control && mac.is_station());
         }

@@ -6,13 +6,13 @@ use suimon_teaming::{MemberFault, MemberId, TeamEvent};
 
 use super::TeamEntry;
 use crate::events::EventDraft;
-use crate::teams::texts::draft;
+use crate::teams::texts::team_event_draft;
 
 impl TeamEntry {
     /// Converts an event of the team policy.
     pub(super) fn team_event(&self, event: &TeamEvent) -> EventDraft {
         let name = |member| self.name_of(member);
-        let event_of = |kind, text: String| draft(kind, &self.name, text);
+        let event_of = |kind, text: String| team_event_draft(kind, &self.name, text);
         match *event {
             TeamEvent::Down { usable, min_links } => {
                 let members = CountedNoun::new(usable, "member");
@@ -85,7 +85,7 @@ impl TeamEntry {
         let text = format!(
             "Member {name} of the team failed: {reason}. Check its cable, switch port and LACP."
         );
-        draft(EventKind::TeamMemberFailed, &self.name, text)
+        team_event_draft(EventKind::TeamMemberFailed, &self.name, text)
             .with("member", name)
             .with("reason", reason)
     }

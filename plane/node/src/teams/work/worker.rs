@@ -11,7 +11,7 @@ impl Job {
         match self {
             Self::AppendEvents(drafts) => shared.events.append(drafts),
             Self::Open { port, generation, device } => {
-                let result = shared.members.open_control(&device);
+                let result = shared.team_member_devices.open_control(&device);
                 let opened = OpenedSocket { port, generation, result };
                 shared.teams.inbox().sockets.push(opened);
                 shared.teams.wake.wake();
@@ -22,7 +22,7 @@ impl Job {
 }
 
 /// Executes jobs until the queue is closed.
-pub(crate) fn work(shared: &Shared, jobs: &Receiver<Job>) {
+pub(crate) fn run_worker(shared: &Shared, jobs: &Receiver<Job>) {
     for job in jobs {
         job.run(shared);
     }

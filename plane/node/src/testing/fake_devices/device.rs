@@ -9,7 +9,7 @@ use suimon_ports::{
 };
 
 use super::{FakeDevices, LINK, Opened, mac_of};
-use crate::ports::resource_of;
+use crate::ports::exclusive_resource;
 use crate::transaction::ExclusiveResource;
 
 /// Device that [`FakeDevices`] has opened.
@@ -26,7 +26,7 @@ impl PortDevice for FakeDevice {
         let opened = inner.open.get(&self.claim);
         let has_kernel_path = matches!(
             opened,
-            Some(Opened { spec: PortDeviceSpec::Tap(tap), .. }) if tap.kernel_path
+            Some(Opened { spec: PortDeviceSpec::Tap(tap), .. }) if tap.may_use_kernel_path
         );
         let uplink = match opened {
             Some(Opened { spec: PortDeviceSpec::Uplink(uplink), .. }) => {
@@ -46,14 +46,14 @@ impl PortDevice for FakeDevice {
         let link = uplink.map_or(LINK, |device| inner.links.get(device).copied().unwrap_or(LINK));
         let mac = |device: &str| inner.macs.get(device).copied().unwrap_or_else(|| mac_of(device));
         DeviceStatus {
-            link_up: link.up,
+            link_up: link.is_up,
             speed: link.speed,
             mac: uplink.map(mac),
             queue_pairs,
             steering,
             mtu: 1400,
-            ingress: Offloads::TCP,
-            egress: Offloads::TCP,
+            ingress_offloads: Offloads::TCP,
+            egress_offloads: Offloads::TCP,
             kernel_path: has_kernel_path.then_some(KernelPathState::Ready),
             ..DeviceStatus::default()
         }
@@ -61,11 +61,11 @@ impl PortDevice for FakeDevice {
 
     /// Behaves like real devices: TAPs and uplinks change live except for their queues, and
     /// vhost-user devices do not.
-    fn change(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
+    fn apply_spec(&mut self, to: &PortDeviceSpec) -> Result<bool, DeviceError> {
         let mut inner = self.host.lock();
         inner.count_call()?;
         let opened = inner.open.get_mut(&self.claim).unwrap();
-        assert_eq!(resource_of(to), self.claim, "a device cannot become another");
+        assert_eq!(exclusive_resource(to), self.claim, "a device cannot become another");
         let live = match (&opened.spec, to) {
             (PortDeviceSpec::Tap(from), PortDeviceSpec::Tap(to)) => {
                 from.queue_pairs == to.queue_pairs
@@ -81,7 +81,7 @@ impl PortDevice for FakeDevice {
         Ok(live)
     }
 
-    fn steer(&mut self, rules: &[SteeringRule]) {
+    fn set_steering_rules(&mut self, rules: &[SteeringRule]) {
         let ExclusiveResource::Device(tap) = &self.claim else { return };
         self.host.lock().steering.insert(tap.device.clone(), rules.to_vec());
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use suimon_ports::{
-    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDevices, DiskExports, DiskListener,
+    DeviceError, DeviceErrorKind, DiskClient, DiskDevice, DiskDeviceFactory, DiskExports, NbdListener,
     DiskObserver, DiskQueueHost, NbdClient, NbdLevelUsage, NbdLimits, NbdServerSpec, NbdUsage,
     VhostUserDiskSpec, VhostUserDiskStatus,
 };
@@ -58,7 +58,7 @@ impl FakeDisks {
     }
 }
 
-impl DiskDevices for FakeDisks {
+impl DiskDeviceFactory for FakeDisks {
     fn probe(&self, spec: &VhostUserDiskSpec) -> Result<(), DeviceError> {
         self.check(&spec.socket)
     }
@@ -84,7 +84,7 @@ impl DiskDevices for FakeDisks {
         &self,
         spec: &NbdServerSpec,
         exports: Arc<dyn DiskExports>,
-    ) -> Result<Box<dyn DiskListener>, DeviceError> {
+    ) -> Result<Box<dyn NbdListener>, DeviceError> {
         let path = path_of(&spec.address());
         self.check(&path)?;
         self.check_files(spec)?;
@@ -127,7 +127,7 @@ impl DiskDevices for FakeDisks {
     }
 
     fn nbd_usage(&self) -> NbdUsage {
-        let limits = self.lock().nbd_limits.map_or(NbdLimits::HOST, |(host, _)| host);
+        let limits = self.lock().nbd_limits.map_or(NbdLimits::HOST_DEFAULT, |(host, _)| host);
         let level = NbdLevelUsage { connections: 2, buffer_bytes: 1 << 20, limits };
         let peers = vec![("user 107".to_owned(), level)];
         NbdUsage { host: level, peers, exports: Vec::new(), delayed_requests: 3 }

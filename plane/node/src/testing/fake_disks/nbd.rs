@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use suimon_ports::{
-    DeviceError, DiskListener, ExportedDisk, NbdAddress, NbdClient, NbdLimits, NbdNotice,
+    DeviceError, NbdListener, ExportedDisk, NbdAddress, NbdClient, NbdLimits, NbdNotice,
     NbdServerSpec,
 };
 
@@ -37,7 +37,7 @@ impl FakeDisks {
     /// Returns the limits of the host and of each peer on connections, and those of an export.
     pub(crate) fn nbd_limits(&self, export: &str) -> (NbdLimits, NbdLimits, Option<NbdLimits>) {
         let world = self.lock();
-        let (host, peer) = world.nbd_limits.unwrap_or((NbdLimits::HOST, NbdLimits::PEER));
+        let (host, peer) = world.nbd_limits.unwrap_or((NbdLimits::HOST_DEFAULT, NbdLimits::PEER_DEFAULT));
         (host, peer, world.export_limits.get(export).copied())
     }
 
@@ -68,8 +68,8 @@ pub(super) fn path_of(address: &NbdAddress) -> PathBuf {
     }
 }
 
-impl DiskListener for FakeListener {
-    fn change(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
+impl NbdListener for FakeListener {
+    fn replace_access_rules(&self, spec: &NbdServerSpec) -> Result<(), DeviceError> {
         assert_eq!(spec.address(), self.address, "a server stays where it is");
         self.world.check_files(spec)?;
         let mut world = self.world.lock();

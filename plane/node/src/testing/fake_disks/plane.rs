@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use suimon_image_files::DiskSpec;
+use suimon_image_files::LayerStack;
 use suimon_ports::{DiskQueue, DiskQueueHost};
 use suimon_quantity::{DiskId, StoreId, TimedRateLimit, WorkerId};
-use suimon_storage::{DiskView, NotResumed, NotServed, PlaneError, PlaneNotice, StoreView};
-use suimon_storage_engine::{DirtyMap, DiskIoCounters, FullPolicy, STALLED_AFTER};
+use suimon_storage::{DiskView, ResumeDiskError, AddDiskError, PlaneError, PlaneNotice, StoreView};
+use suimon_storage_engine::{DirtyMap, DiskIoCounters, FullStorePolicy, STALLED_AFTER};
 use suimon_storage_qos::{
-    AdmissionError, AdmittedMinimums, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal,
+    AdmissionError, MinimumsCheck, Capacity, MeasuredLatency, PolicyId, PolicyShare, Proposal,
     Store, StoreSpec,
 };
 
@@ -43,8 +43,8 @@ impl FakeDisks {
     }
 
     /// Returns the admitted minimums of each store.
-    pub(crate) fn admitted_minimums(&self) -> Vec<AdmittedMinimums> {
-        self.lock().limits.values().map(Store::admitted).collect()
+    pub(crate) fn admitted_minimums(&self) -> Vec<MinimumsCheck> {
+        self.lock().limits.values().map(Store::minimums_check).collect()
     }
 
     /// Returns the number of disks that are being copied.
@@ -58,41 +58,41 @@ impl DiskPlane for FakeDisks {
         Arc::new(self.clone())
     }
 
-    fn add_disk(&self, disk: DiskId, spec: DiskSpec, store: StoreId) -> Result<(), NotServed> {
+    fn add_disk(&self, disk: DiskId, spec: LayerStack, store: StoreId) -> Result<(), AddDiskError> {
         let mut world = self.lock();
         let has_limits = world.limits.get(&store).is_some_and(|limits| limits.slot(disk).is_some());
         let error = match () {
             () if world.blocks_workers => PlaneError::NoResponse(WorkerId(0)),
             () if !has_limits => PlaneError::NoSuchStore,
-            () if world.in_service.contains_key(&disk) => PlaneError::InService,
+            () if world.in_service.contains_key(&disk) => PlaneError::AlreadyInService,
             () => {
                 world.served += 1;
                 world.in_service.insert(disk, spec);
                 return Ok(());
             }
         };
-        Err(NotServed { error, spec: Some(spec) })
+        Err(AddDiskError { error, spec: Some(spec) })
     }
 
-    fn suspend_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+    fn suspend_disk(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
         let mut world = self.lock();
         let spec = world.in_service.get_mut(&disk).ok_or(PlaneError::NoSuchDisk)?;
         if spec.layers.is_empty() {
             return Err(PlaneError::Suspended);
         }
-        if let Some(error) = spec.layers[0].file.failed_flush() {
+        if let Some(error) = spec.layers[0].file.first_flush_error() {
             return Err(PlaneError::FlushFailed(error.to_owned()));
         }
-        Ok(std::mem::replace(spec, DiskSpec { layers: Vec::new() }))
+        Ok(std::mem::replace(spec, LayerStack { layers: Vec::new() }))
     }
 
-    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+    fn suspend_disk_to_reopen(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
         let mut world = self.lock();
         let spec = world.in_service.get_mut(&disk).ok_or(PlaneError::NoSuchDisk)?;
-        Ok(std::mem::replace(spec, DiskSpec { layers: Vec::new() }))
+        Ok(std::mem::replace(spec, LayerStack { layers: Vec::new() }))
     }
 
-    fn resume_disk(&self, disk: DiskId, spec: DiskSpec) -> Result<(), NotResumed> {
+    fn resume_disk(&self, disk: DiskId, spec: LayerStack) -> Result<(), ResumeDiskError> {
         let mut world = self.lock();
         let is_refused = world.resume_refused;
         match world
@@ -104,13 +104,13 @@ impl DiskPlane for FakeDisks {
                 *served_spec = spec;
                 Ok(())
             }
-            None => Err(NotResumed { error: PlaneError::NoSuchDisk, spec: Some(spec) }),
+            None => Err(ResumeDiskError { error: PlaneError::NoSuchDisk, spec: Some(spec) }),
         }
     }
 
     fn announce_removal(&self, _disk: DiskId) {}
 
-    fn take_disk(&self, disk: DiskId) -> Result<DiskSpec, PlaneError> {
+    fn take_disk(&self, disk: DiskId) -> Result<LayerStack, PlaneError> {
         self.lock().in_service.remove(&disk).ok_or(PlaneError::NoSuchDisk)
     }
 
@@ -126,7 +126,7 @@ impl DiskPlane for FakeDisks {
         Ok(())
     }
 
-    fn set_full_policy(&self, disk: DiskId, policy: FullPolicy) {
+    fn set_full_policy(&self, disk: DiskId, policy: FullStorePolicy) {
         let mut world = self.lock();
         world.full_policies.insert(disk, policy);
         world.full_changes.push(policy);
@@ -137,7 +137,7 @@ impl DiskPlane for FakeDisks {
     fn begin_mirror(&self, disk: DiskId, _: Option<Arc<DirtyMap>>) -> Result<(), PlaneError> {
         match self.lock().copied.insert(disk) {
             true => Ok(()),
-            false => Err(PlaneError::Mirrored),
+            false => Err(PlaneError::MirrorInProgress),
         }
     }
 
@@ -197,29 +197,29 @@ impl DiskPlane for FakeDisks {
         self.lock().parts.entry(policy).or_insert(nothing);
     }
 
-    fn propose(
+    fn change_limits(
         &self,
         store: StoreId,
         proposals: &[Proposal],
         force: bool,
     ) -> Result<(), AdmissionError> {
         let mut world = self.lock();
-        world.limits.entry(store).or_default().propose(proposals, force).map(|_| ())
+        world.limits.entry(store).or_default().apply(proposals, force).map(|_| ())
     }
 
     fn disks(&self) -> Vec<DiskView> {
         let world = self.lock();
         let failed_flush =
-            |spec: &DiskSpec| spec.layers.first()?.file.failed_flush().map(str::to_owned);
-        let view = |(disk, spec): (&DiskId, &DiskSpec)| DiskView {
+            |spec: &LayerStack| spec.layers.first()?.file.first_flush_error().map(str::to_owned);
+        let view = |(disk, spec): (&DiskId, &LayerStack)| DiskView {
             disk: *disk,
             worker: WorkerId(0),
             clients: 0,
             counters: DiskIoCounters::default(),
-            stalled: world.stalls.then_some(STALLED_AFTER),
+            stalled_for: world.stalls.then_some(STALLED_AFTER),
             uncommitted_bytes: 0,
-            full: world.full.get(disk).copied(),
-            failed_flush: failed_flush(spec),
+            full_store: world.full.get(disk).copied(),
+            flush_error: failed_flush(spec),
             is_current: !world.is_stale,
         };
         world.in_service.iter().filter(|_| !world.is_unseen).map(view).collect()

@@ -62,7 +62,7 @@ impl FakeVms {
             guest.waits_for_space = true;
         }
         drop(world);
-        self.guest(name, VmNotice::State(VmRunState::Paused));
+        self.guest(name, VmNotice::StateChanged(VmRunState::Paused));
     }
 
     /// Sets whether writes of a VM find no space after each resume.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use suimon_ports::{
-    MigrationSendPhase, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver,
+    MigrationTransferPhase, Vm, VmBoot, VmError, VmErrorKind, VmHost, VmIdentity, VmObserver,
     VmRunState, VmSpec,
 };
 use suimon_quantity::PciAddress;
@@ -23,7 +23,7 @@ impl VmHost for FakeVms {
         vec!["fpu".to_owned()]
     }
 
-    fn running(&self) -> Result<Vec<VmIdentity>, VmError> {
+    fn running_vms(&self) -> Result<Vec<VmIdentity>, VmError> {
         self.check("running")?;
         self.world().held_lists += 1;
         // Limited, so that a failed test ends.
@@ -39,7 +39,7 @@ impl VmHost for FakeVms {
         self.check("probe")
     }
 
-    fn prepare(&self, folder: &Path, _user: u32) -> Result<(), VmError> {
+    fn create_folder(&self, folder: &Path, _user: u32) -> Result<(), VmError> {
         self.world().held += 1;
         // Limited, so that a failed test ends.
         let limit = Instant::now() + DEADLINE;
@@ -66,7 +66,7 @@ impl VmHost for FakeVms {
             spec: spec.clone(),
             process,
             cpus: spec.cpus,
-            state: match spec.migration_source {
+            state: match spec.migration_requirements {
                 None => VmRunState::Running,
                 Some(_) => VmRunState::Paused,
             },
@@ -76,7 +76,7 @@ impl VmHost for FakeVms {
             waits_for_space: false,
             is_out_of_space: false,
             finds_no_space_at_pause: false,
-            sent: MigrationSendPhase::None,
+            sent: MigrationTransferPhase::None,
             line: None,
         };
         assert!(world.running.insert(spec.name.clone(), guest).is_none(), "the VM runs already");
@@ -94,7 +94,7 @@ impl VmHost for FakeVms {
         let mut world = self.world();
         let guest = world.running.get_mut(&identity.name);
         let guest =
-            guest.filter(|guest| guest.process == identity.process).ok_or_else(not_running)?;
+            guest.filter(|guest| guest.process == identity.pid).ok_or_else(not_running)?;
         guest.observer = Some(observer);
         drop(world);
         Ok(self.handle(&identity.name))
@@ -104,7 +104,7 @@ impl VmHost for FakeVms {
         self.check("kill")?;
         let mut world = self.world();
         let is_it = |guest: &Guest| {
-            guest.process == identity.process && guest.spec.folder == identity.folder
+            guest.process == identity.pid && guest.spec.folder == identity.folder
         };
         if !world.running.get(&identity.name).is_some_and(is_it) {
             return Err(not_running());
@@ -147,7 +147,7 @@ impl VmHost for FakeVms {
         Ok(())
     }
 
-    fn remove(&self, folder: &Path) -> Result<(), VmError> {
+    fn remove_folder(&self, folder: &Path) -> Result<(), VmError> {
         let mut world = self.world();
         if world.running.values().any(|guest| guest.spec.folder == folder) {
             return Err(VmError::new(VmErrorKind::AlreadyRunning, "a VM runs in it"));

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
-use suimon_ports::{MigrationSendPhase, VmNotice, VmRunState};
+use suimon_ports::{MigrationTransferPhase, VmNotice, VmRunState};
 
 use super::{FakeVms, Guest};
 
@@ -15,7 +15,7 @@ impl FakeVms {
     /// without a notice.
     pub(crate) fn stop_for_switchover(&self, name: &str) {
         if let Some(guest) = self.world().running.get_mut(name) {
-            (guest.sent, guest.state) = (MigrationSendPhase::Waiting, VmRunState::Paused);
+            (guest.sent, guest.state) = (MigrationTransferPhase::WaitingForFinish, VmRunState::Paused);
         }
     }
 
@@ -39,23 +39,23 @@ impl Guest {
     /// Advances a migration at a status query. The source stops the VM unless `holds`; the
     /// destination reads the connection, and ends if the connection is closed.
     pub(super) fn go_on_sending(&mut self, holds: bool) -> Option<VmNotice> {
-        if self.sent != MigrationSendPhase::Copying {
+        if self.sent != MigrationTransferPhase::Copying {
             return None;
         }
-        if self.spec.migration_source.is_none() || self.has_come() {
+        if self.spec.migration_requirements.is_none() || self.has_come() {
             if holds {
                 return None;
             }
-            self.sent = MigrationSendPhase::Waiting;
+            self.sent = MigrationTransferPhase::WaitingForFinish;
             self.state = VmRunState::Paused;
-            return Some(VmNotice::State(VmRunState::Paused));
+            return Some(VmNotice::StateChanged(VmRunState::Paused));
         }
         let line = self.line.as_mut()?;
         let mut received = [0; MEMORY.len()];
         line.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         match line.read_exact(&mut received) {
             Ok(()) if received == MEMORY => {
-                self.sent = MigrationSendPhase::Done;
+                self.sent = MigrationTransferPhase::Done;
                 None
             }
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
@@ -75,10 +75,10 @@ impl Guest {
     pub(super) fn finish_sending(&mut self) {
         let result = self.line.as_mut().map(|line| line.write_all(MEMORY));
         self.sent = match result {
-            Some(Ok(())) => MigrationSendPhase::Done,
-            _ => MigrationSendPhase::Failed("nobody reads it".to_owned()),
+            Some(Ok(())) => MigrationTransferPhase::Done,
+            _ => MigrationTransferPhase::Failed("nobody reads it".to_owned()),
         };
-        let goes_on = self.sent != MigrationSendPhase::Done && !self.was_paused;
+        let goes_on = self.sent != MigrationTransferPhase::Done && !self.was_paused;
         self.state = if goes_on { VmRunState::Running } else { self.state };
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use suimon_frame::MacAddr;
 use suimon_ports::{
-    GuestInfo, MigrationSendPhase, MigrationSpec, MigrationStatus, PluggedDevice, RunningVmStatus,
-    Standby, Vm, VmAccelerator, VmCommand, VmDevice, VmError, VmErrorKind, VmHardware, VmIdentity,
+    GuestInfo, MigrationTransferPhase, MigrationSpec, MigrationStatus, PluggedDevice, RunningVmStatus,
+    NicStandbyState, Vm, VmAccelerator, VmCommand, VmDevice, VmError, VmErrorKind, VmHardware, VmIdentity,
     VmNotice, VmRunState,
 };
 
@@ -28,8 +28,8 @@ impl Vm for FakeVm {
             None => VmIdentity {
                 name: self.name.clone(),
                 folder: PathBuf::new(),
-                process: 0,
-                started: 0,
+                pid: 0,
+                started_ticks: 0,
             },
         }
     }
@@ -49,7 +49,7 @@ impl Vm for FakeVm {
             qemu_version: "7.2".to_owned(),
             reconnects_streams: false,
             has_agent: world.has_agent,
-            user: guest.map(|guest| guest.spec.user),
+            uid: guest.map(|guest| guest.spec.uid),
         }
     }
 
@@ -67,7 +67,7 @@ impl Vm for FakeVm {
             VmCommand::Pause => {
                 guest.state = VmRunState::Paused;
                 guest.waits_for_space |= guest.finds_no_space_at_pause;
-                Some(VmNotice::State(VmRunState::Paused))
+                Some(VmNotice::StateChanged(VmRunState::Paused))
             }
             VmCommand::Resume => {
                 guest.waits_for_space = guest.is_out_of_space;
@@ -76,7 +76,7 @@ impl Vm for FakeVm {
                     guest.state = VmRunState::Paused;
                     is_paused_again = true;
                 }
-                Some(VmNotice::State(VmRunState::Running))
+                Some(VmNotice::StateChanged(VmRunState::Running))
             }
             VmCommand::Reset => Some(VmNotice::Reset),
             VmCommand::PlugVf { nic, address } => {
@@ -98,13 +98,13 @@ impl Vm for FakeVm {
                 None
             }
             VmCommand::CancelMigration => {
-                guest.sent = MigrationSendPhase::Failed("the migration was cancelled".to_owned());
+                guest.sent = MigrationTransferPhase::Failed("the migration was cancelled".to_owned());
                 guest.line = None;
                 let goes_on = guest.state == VmRunState::Paused
                     && !guest.was_paused
                     && !guest.waits_for_space;
                 guest.state = if goes_on { VmRunState::Running } else { guest.state };
-                goes_on.then_some(VmNotice::State(VmRunState::Running))
+                goes_on.then_some(VmNotice::StateChanged(VmRunState::Running))
             }
             VmCommand::SetCpus(cpus) => {
                 guest.cpus = *cpus;
@@ -120,13 +120,13 @@ impl Vm for FakeVm {
         if let (Some(observer), Some(notice)) = (observer, notice) {
             observer.handle_notice(notice);
             if is_paused_again {
-                observer.handle_notice(VmNotice::State(VmRunState::Paused));
+                observer.handle_notice(VmNotice::StateChanged(VmRunState::Paused));
             }
         }
         Ok(())
     }
 
-    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, Standby> {
+    fn standbys(&self, nics: &[&str]) -> BTreeMap<String, NicStandbyState> {
         self.host.stall(&self.name);
         let mut standbys = BTreeMap::new();
         for nic in nics {
@@ -136,7 +136,7 @@ impl Vm for FakeVm {
             let mut world = self.host.world();
             world.standby_queries += 1;
             let Some(guest) = world.running.get(&self.name) else { continue };
-            let standby = Standby {
+            let standby = NicStandbyState {
                 is_negotiated: !world.takes_no_vfs && !world.is_booting,
                 is_driver_ready: !world.is_booting,
                 has_vf: guest.vfs.contains_key(*nic),
@@ -146,12 +146,12 @@ impl Vm for FakeVm {
         standbys
     }
 
-    fn guest(&self) -> Result<GuestInfo, VmError> {
+    fn guest_info(&self) -> Result<GuestInfo, VmError> {
         self.host.check("guest")?;
         Ok(GuestInfo { host_name: Some("web".to_owned()), ..GuestInfo::default() })
     }
 
-    fn console(&self) -> Result<OwnedFd, VmError> {
+    fn open_console(&self) -> Result<OwnedFd, VmError> {
         Err(VmError::new(VmErrorKind::Refused, "it has none"))
     }
 
@@ -160,10 +160,10 @@ impl Vm for FakeVm {
         let guest = world.running.get(&self.name).ok_or_else(not_running)?;
         let plugged = guest.spec.nics.iter().zip(3..).map(|(nic, port)| PluggedDevice {
             device: VmDevice::Nic(nic.name.clone()),
-            port: nic.port.unwrap_or(port),
+            root_port: nic.root_port.unwrap_or(port),
             mac: Some(nic.mac.unwrap_or(MacAddr::new([2, 0, 0, 0, 0, port]))),
         });
-        Ok(VmHardware { machine: "pc-q35-7.2".to_owned(), plugged: plugged.collect() })
+        Ok(VmHardware { machine_type: "pc-q35-7.2".to_owned(), plugged_devices: plugged.collect() })
     }
 
     fn migrate_out(&self, line: OwnedFd, _spec: &MigrationSpec) -> Result<(), VmError> {
@@ -174,7 +174,7 @@ impl Vm for FakeVm {
         assert!(guest.vfs.is_empty(), "memory is sent that a VF writes to");
         guest.line = Some(line.into());
         guest.was_paused = guest.state == VmRunState::Paused;
-        guest.sent = MigrationSendPhase::Copying;
+        guest.sent = MigrationTransferPhase::Copying;
         Ok(())
     }
 
@@ -184,7 +184,7 @@ impl Vm for FakeVm {
         let guest = world.running.get_mut(&self.name).ok_or_else(not_running)?;
         let (near, line) = UnixStream::pair().unwrap();
         guest.line = Some(line);
-        guest.sent = MigrationSendPhase::Copying;
+        guest.sent = MigrationTransferPhase::Copying;
         Ok(near.into())
     }
 

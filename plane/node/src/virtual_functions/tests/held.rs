@@ -27,7 +27,7 @@ fn a_guest_whose_driver_does_not_support_failover_after_a_reset_loses_its_vf() {
     wait_until("the unplug of the VF is requested", is_requested);
     bench.vms.release_vf("web", "web");
     bench.wait_reason("web", "does not negotiate VIRTIO_NET_F_STANDBY");
-    bench.wait_path("web", IovPath::Synthetic);
+    bench.wait_path("web", IovPath::Paravirtual);
     bench.vms.take_vfs(true);
     bench.wait_path("web", IovPath::Vf);
 }
@@ -70,7 +70,7 @@ fn repeated_releases_of_a_vf_are_not_queued_for_the_control_thread() {
     let mut most = 0;
     for _ in 0..1000 {
         bench.vms.guest("web", VmNotice::Unplugged(VmDevice::Vf("web".to_owned())));
-        let queued = bench.harness.node.shared().iov.reports.lock().unwrap().len();
+        let queued = bench.harness.node.shared().vf_assignments.reports.lock().unwrap().len();
         most = most.max(queued);
     }
     assert!(most <= 4, "{most} reports were queued at a time");
@@ -92,7 +92,7 @@ fn the_next_daemon_assigns_no_vf_that_qemu_keeps_open() {
     });
     bench.start("db");
     bench.wait_reason("db", "no VF for this NIC is free");
-    bench.wait_path("web", IovPath::Synthetic);
+    bench.wait_path("web", IovPath::Paravirtual);
     bench.vms.hold_vfs(false);
     wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());
     bench.sriov.change(0, |pf| {
@@ -145,7 +145,7 @@ fn a_vm_that_keeps_a_vf_open_is_killed() {
     wait_until("two more attempts to return the VF were made", || {
         bench.vms.held_vfs() > before + 1
     });
-    assert_eq!(bench.path("db"), IovPath::Synthetic);
+    assert_eq!(bench.path("db"), IovPath::Paravirtual);
     bench.vms.hold_vfs(false);
     bench.wait_path("db", IovPath::Vf);
 }
@@ -173,7 +173,7 @@ fn a_vf_of_an_ended_vm_that_is_not_back_is_recorded_for_the_next_daemon() {
         ["web", "db"].iter().all(|vm| bench.vm(vm).state == VmState::Running)
     });
     bench.wait_reason("db", "no VF for this NIC is free");
-    assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Synthetic; 2]);
+    assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Paravirtual; 2]);
     bench.vms.hold_vfs(false);
     bench.wait_path("web", IovPath::Vf);
     // The record is deleted: the next daemon does not try again.
@@ -224,7 +224,7 @@ fn a_stale_record_of_a_held_vf_takes_the_vf_from_no_vm() {
     // The simulated launcher rejects the return of a VF that a guest has.
     bench.start("web");
     bench.wait_reason("web", "no VF for this NIC is free");
-    assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Synthetic, IovPath::Vf]);
+    assert_eq!([bench.path("web"), bench.path("db")], [IovPath::Paravirtual, IovPath::Vf]);
     assert_eq!(bench.harness.events(9013).len(), 1, "of the first daemon");
     bench.run_action("db", VmAction::Kill);
     wait_until("no VF is bound to vfio-pci", || bench.vms.vfs().is_empty());

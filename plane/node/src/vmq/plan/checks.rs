@@ -4,7 +4,7 @@ use suimon_contract::{ApiError, ErrorCode, HostConfig, UplinkConfig, VmqConfig};
 use suimon_quantity::Time;
 use suimon_vmq::{Vmq, VmqSpecError};
 
-use super::spec_of;
+use super::vmq_spec;
 use crate::ports::placements;
 use crate::power::data_plane;
 use crate::shared::Shared;
@@ -15,11 +15,11 @@ impl Shared {
     /// workers.
     pub(crate) fn check_vmqs(&self, config: &HostConfig) -> Vec<ApiError> {
         let placements = placements(&config.host);
-        let workers = Numbering::of_placements(&placements, &self.cpu_places).workers();
+        let workers = Numbering::from_placements(&placements, &self.cpu_topology).workers();
         let share = data_plane(config.power.as_ref());
         let check = |resource: String, vmq: &VmqConfig| {
-            let error = Vmq::new(spec_of(vmq, share), &workers, Time::ZERO).err()?;
-            Some(refusal(&error).about(resource))
+            let error = Vmq::new(vmq_spec(vmq, share), &workers, Time::ZERO).err()?;
+            Some(refusal(&error).with_resource(resource))
         };
         let in_team = |uplink: &UplinkConfig| {
             config.teams.iter().any(|team| team.members.contains(&uplink.name))
@@ -36,14 +36,14 @@ impl Shared {
 fn refusal(error: &VmqSpecError) -> ApiError {
     let field = match error {
         VmqSpecError::MaxWorkers { .. } => "vmq.max_workers",
-        VmqSpecError::UnknownBase { .. } | VmqSpecError::BaseOnOtherNode { .. } => {
+        VmqSpecError::UnknownBase { .. } | VmqSpecError::BaseWorkerOnOtherNumaNode { .. } => {
             "vmq.base_worker"
         }
-        VmqSpecError::HighestBelowBase { .. } | VmqSpecError::NoWorkerLeft { .. } => {
+        VmqSpecError::HighestBelowBase { .. } | VmqSpecError::NoPermittedWorker { .. } => {
             "vmq.max_worker_number"
         }
-        VmqSpecError::UnknownNode { .. } => "vmq.numa_node",
+        VmqSpecError::UnknownNumaNode { .. } => "vmq.numa_node",
         _ => "vmq",
     };
-    ApiError::new(ErrorCode::InvalidValue, error.to_string()).field(field)
+    ApiError::new(ErrorCode::InvalidValue, error.to_string()).with_field(field)
 }

@@ -12,7 +12,7 @@ use suimon_quantity::{CountedNoun, PortId};
 use suimon_vmq::dedicated_queues;
 
 use crate::PortKey;
-use crate::ports::{PlaneIds, switch_of};
+use crate::ports::{PlaneIds, find_using_switch};
 use crate::shared::Shared;
 
 impl Shared {
@@ -36,7 +36,7 @@ impl Shared {
             let rules = nics.iter().filter_map(|(id, nic, mac)| rule(*id, nic, *mac, &nic_queues));
             let rules: Vec<SteeringRule> = rules.collect();
             if let Some(device) = &mut port.lock().device {
-                device.steer(&rules);
+                device.set_steering_rules(&rules);
             }
             plan.insert(port.id, nic_queues);
         }
@@ -68,7 +68,7 @@ impl Shared {
         Some(SteeringStatus {
             mode: if is_hardware { SteeringMode::Hardware } else { SteeringMode::Software },
             queues: device.queue_pairs,
-            exclusive: state.is_exclusive,
+            queues_are_exclusive: state.is_exclusive,
             reason,
             nics: rules,
         })
@@ -82,7 +82,7 @@ fn steered<'c>(
     uplink: &UplinkConfig,
     ids: &PlaneIds,
 ) -> Vec<(PortId, &'c NicConfig, MacAddr)> {
-    let switch = switch_of(config, &uplink.name).filter(|_| vmq_of(config, uplink).enabled);
+    let switch = find_using_switch(config, &uplink.name).filter(|_| vmq_of(config, uplink).enabled);
     let Some(switch) = switch else { return Vec::new() };
     let nics = config.nics.iter().filter(|nic| nic.switch == switch.name && nic.vmq_weight > 0);
     nics.filter_map(|nic| Some((ids.port(&PortKey::Nic(nic.name.clone()))?, nic, nic.mac?)))

@@ -9,15 +9,15 @@ use super::Inner;
 use crate::events::EventDraft;
 use crate::ports::placements;
 use crate::shared::Shared;
-use crate::vmq::events::{QueueHandover, measured, move_failed, moved};
+use crate::vmq::events::{QueueHandover, move_effect_event, move_failed_event, queue_moved_event};
 use crate::vmq::numbering::Numbering;
-use crate::vmq::placing::{Placement, Task};
-use crate::vmq::plan::Plan;
+use crate::vmq::placing::{Placement, QueueMoveTask};
+use crate::vmq::plan::VmqPlan;
 
 /// Tasks and effects of one uplink or team, handled without the lock.
 struct PendingTasks {
     uplink: Name,
-    tasks: Vec<Task>,
+    tasks: Vec<QueueMoveTask>,
     effects: Vec<MoveEffect>,
 }
 
@@ -45,7 +45,7 @@ impl Shared {
             }
             let inner = self.vmq_table.lock();
             let measured_events =
-                effects.iter().map(|effect| measured(self, &inner.numbering, &uplink, effect));
+                effects.iter().map(|effect| move_effect_event(self, &inner.numbering, &uplink, effect));
             drafts.extend(measured_events.flatten());
         }
         drafts
@@ -80,12 +80,12 @@ impl Shared {
 
     fn numbering(&self, config: &HostConfig, workers: &[WorkerStatus]) -> Numbering {
         let required = placements(&config.host);
-        Numbering::new(&required, workers, &self.cpu_places)
+        Numbering::new(&required, workers, &self.cpu_topology)
     }
 
     fn plan_vmqs(&self, inner: &mut Inner, numbering: Numbering) {
         let now = self.plane.now();
-        let plans = Plan::all(&inner.config, &self.ids());
+        let plans = VmqPlan::all(&inner.config, &self.ids());
         let mut before = std::mem::take(&mut inner.placements);
         let is_same_count = numbering.agrees_with(&inner.numbering);
         let is_same = numbering == inner.numbering;
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    fn execute(&self, uplink: &Name, task: &Task) -> Option<EventDraft> {
+    fn execute(&self, uplink: &Name, task: &QueueMoveTask) -> Option<EventDraft> {
         let id = self.vmq_table.lock().numbering.id(task.target());
         let queue = task.queue();
         let from = self.owner(queue);
@@ -129,19 +129,19 @@ impl Shared {
         let mut inner = self.vmq_table.lock();
         let number = worker.and_then(|worker| inner.numbering.number(worker));
         if let Some(placing) = inner.placements.get_mut(uplink) {
-            placing.handle_carried_out(task, number, now);
+            placing.handle_task_result(task, number, now);
         }
         // No event if the queue has disappeared or was already on its worker.
         let (from, worker) = (from?, worker?);
         let hand_over = QueueHandover { uplink, queue, from, to: id.unwrap_or(worker) };
         match outcome {
-            Err(error) if from == worker => move_failed(self, &hand_over, task, &error),
+            Err(error) if from == worker => move_failed_event(self, &hand_over, task, &error),
             Ok(()) if from == worker => None,
             // The queue moves, even if the worker confirms it late.
             result => {
                 let reason =
                     inner.placements.get(uplink).and_then(|placement| placement.reason(queue, now));
-                let draft = moved(self, &inner.numbering, &hand_over, task, reason);
+                let draft = queue_moved_event(self, &inner.numbering, &hand_over, task, reason);
                 draft.map(|draft| {
                     result
                         .err()

@@ -8,7 +8,7 @@ use suimon_ports::StateStoreError;
 
 use super::{HostAutostart, load_unended, not_recorded};
 use crate::control::Controller;
-use crate::state::{load_autostart_boot, load_boot, save_autostart_boot, save_boot};
+use crate::state::{load_autostart_boot_id, load_boot_id, save_autostart_boot_id, save_boot_id};
 use crate::vms::inbox::Message;
 use crate::vms::work::VmAction;
 
@@ -20,8 +20,8 @@ impl Controller {
     /// The state store cannot be read or written.
     pub(in crate::vms) fn load_autostart(&mut self) -> Result<(), StateStoreError> {
         let (store, boot) = (self.store.as_ref(), &self.shared.vms.dependencies.boot_id);
-        let last_boot = load_boot(store)?;
-        let autostarted = load_autostart_boot(store)?.or_else(|| last_boot.clone());
+        let last_boot = load_boot_id(store)?;
+        let autostarted = load_autostart_boot_id(store)?.or_else(|| last_boot.clone());
         self.autostart.is_due = autostarted.as_ref().is_some_and(|before| before != boot);
         self.autostart.unended = load_unended(store)?;
         if last_boot.as_ref() == Some(boot) {
@@ -30,7 +30,7 @@ impl Controller {
         // The autostart stays due until it is recorded, even if this daemon ends before. The first
         // daemon of a host starts no VM: its host file only defines them.
         let autostarted = autostarted.as_ref().unwrap_or(boot);
-        store.commit(&[save_boot(boot), save_autostart_boot(autostarted)])
+        store.commit(&[save_boot_id(boot), save_autostart_boot_id(autostarted)])
     }
 
     /// Starts the VMs with `autostart` once per boot of the host, and continues an autostart that a
@@ -57,7 +57,7 @@ impl Controller {
         let changes = self.autostart.changes(&started, boot);
         let recorded = if changes.is_empty() { Ok(()) } else { self.store.commit(&changes) };
         if let Err(error) = recorded {
-            if self.autostart.failure.is_new(&error) {
+            if self.autostart.failure.record_failure(&error) {
                 self.drafts.push(not_recorded(&error));
             }
             self.autostart.attempt_at = Some(now + self.devices.retry_first);
@@ -65,7 +65,7 @@ impl Controller {
         }
         self.autostart = HostAutostart::default();
         for entry in started.iter().filter_map(|name| self.shared.vms.find(name)) {
-            entry.inbox.put(Message::Work(VmAction::Start, None));
+            entry.inbox.put(Message::Action(VmAction::Start, None));
         }
     }
 }

@@ -16,7 +16,7 @@ const THAW_AGAIN: Duration = Duration::from_secs(5);
 impl Driver {
     /// Freezes the guest's file systems for at most `request.seconds`.
     pub(in crate::vms) fn freeze(&mut self, request: FreezeVmRequest) -> Result<(), ApiError> {
-        let Some(run) = &mut self.run else { return Err(self.not_running()) };
+        let Some(run) = &mut self.run else { return Err(self.not_running_error()) };
         if run.frozen.is_some() {
             let text = format!(
                 "the file systems of its guest are already frozen; `suimon vm thaw {}` thaws them",
@@ -36,7 +36,7 @@ impl Driver {
         }
         let result = run.vm.execute(&VmCommand::Freeze);
         let time = match &result {
-            Ok(()) => Some(Duration::from_secs(request.seconds)),
+            Ok(()) => Some(Duration::from_secs(request.thaw_after_s)),
             // A refusal leaves the guest unfrozen. A guest agent without a response may still
             // freeze it.
             Err(error) if error.kind == VmErrorKind::Refused => None,
@@ -49,13 +49,13 @@ impl Driver {
         }
         self.publish_again();
         result.map_err(|error| self.api_error(&error))?;
-        self.append(texts::frozen(&self.entry, request.seconds));
+        self.append(texts::frozen_event(&self.entry, request.thaw_after_s));
         Ok(())
     }
 
     /// Thaws the guest's file systems on request.
     pub(in crate::vms) fn thaw(&mut self) -> Result<(), ApiError> {
-        let Some(run) = &self.run else { return Err(self.not_running()) };
+        let Some(run) = &self.run else { return Err(self.not_running_error()) };
         // Sent even if no freeze is recorded: another client of the guest agent may have frozen the
         // guest.
         run.vm.execute(&VmCommand::Thaw).map_err(|error| self.api_error(&error))?;
@@ -66,13 +66,13 @@ impl Driver {
     /// Thaws the guest if the duration of the freeze has expired.
     pub(in crate::vms) fn thaw_if_due(&mut self, now: Instant) {
         let Some(run) = &mut self.run else { return };
-        let Some(frozen) = run.frozen.as_mut().filter(|frozen| frozen.until <= now) else { return };
+        let Some(frozen) = run.frozen.as_mut().filter(|frozen| frozen.thaw_at <= now) else { return };
         match run.vm.execute(&VmCommand::Thaw) {
             Ok(()) => self.end_freeze(FreezeEnd::Timeout),
             Err(error) => {
-                frozen.until = Instant::now() + THAW_AGAIN;
+                frozen.thaw_at = Instant::now() + THAW_AGAIN;
                 if !std::mem::replace(&mut frozen.is_reported, true) {
-                    self.append(texts::not_thawed(&self.entry, &error.text));
+                    self.append(texts::thaw_failed_event(&self.entry, &error.text));
                 }
             }
         }
@@ -85,7 +85,7 @@ impl Driver {
         if run.frozen.take().is_some() {
             self.save_run();
             self.publish_again();
-            self.append(texts::thawed(&self.entry, end));
+            self.append(texts::thawed_event(&self.entry, end));
         }
     }
 }

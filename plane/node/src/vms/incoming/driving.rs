@@ -10,20 +10,20 @@ use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrationPhase, Name,
     VmState,
 };
-use suimon_ports::{MigrationSendPhase, StateStoreError, Vm, VmCommand, VmError};
+use suimon_ports::{MigrationTransferPhase, StateStoreError, Vm, VmCommand, VmError};
 
-use super::Arriving;
+use super::PendingIncomingMigration;
 use crate::PeerStream;
 use crate::disks::ServedDisk;
 use crate::migration::{
     IncomingRequest, IncomingRequestMessage, IncomingResponse, incoming_vm_spec,
 };
 use crate::operations::OperationHandle;
-use crate::vms::adoption::Unresponsive;
+use crate::vms::adoption::UnresponsiveVm;
 use crate::vms::driver::Driver;
 use crate::vms::inbox::NoticeObserver;
-use crate::vms::move_limits::SILENCE_MAX;
-use crate::vms::records::{StoredMove, StoredRun, StoredVm, save_vm};
+use crate::vms::move_limits::SILENCE_INTERVALS_MAX;
+use crate::vms::records::{StoredMigrationState, StoredRun, StoredVm, save_vm};
 use crate::vms::spec::{macs, standbys};
 use crate::vms::texts;
 
@@ -31,32 +31,32 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Driver {
     /// Starts the VM's QEMU process, which waits for the migration stream.
-    pub(in crate::vms) fn begin_arriving(
+    pub(in crate::vms) fn begin_incoming(
         &mut self,
         request: &IncomingMigrationRequest,
         operation: &OperationHandle,
     ) {
-        let is_arriving = |stored_move: &StoredMove| {
+        let is_arriving = |stored_move: &StoredMigrationState| {
             matches!(
                 stored_move,
-                StoredMove::Arriving { id, .. } if *id == request.id
+                StoredMigrationState::Incoming { id, .. } if *id == request.id
             )
         };
-        if self.is_abandoned || !self.migration_record.as_ref().is_some_and(is_arriving) {
+        if self.is_incoming_abandoned || !self.migration_record.as_ref().is_some_and(is_arriving) {
             let text = "the migration was cancelled meanwhile";
             return operation.end(&Err(self.error(ErrorCode::Conflict, text)));
         }
-        operation.progress(0, 1, "start the VM, which waits for its memory");
-        self.append(texts::arrives(&self.entry, &request.from));
+        operation.report_progress(0, 1, "start the VM, which waits for its memory");
+        self.append(texts::incoming_started_event(&self.entry, &request.source_node));
         match self.start_waiting(request) {
             Ok(()) => {
                 let now = Instant::now();
-                self.incoming = Some(Arriving {
+                self.incoming = Some(PendingIncomingMigration {
                     id: request.id.clone(),
-                    from: request.from.clone(),
+                    from: request.source_node.clone(),
                     is_paused: request.is_paused,
                     disks: Vec::new(),
-                    handed_over: request.handed_over.iter().map(|disk| disk.name.clone()).collect(),
+                    handed_over: request.handed_over_disks.iter().map(|disk| disk.name.clone()).collect(),
                     stores: request.stores.clone(),
                     last_message_at: now,
                     next_poll_at: now + POLL_INTERVAL,
@@ -65,7 +65,7 @@ impl Driver {
             }
             Err(error) => {
                 operation.end(&Err(error.clone()));
-                self.give_up_arrival(&request.from, &error.message);
+                self.cancel_incoming(&request.source_node, &error.message);
             }
         }
     }
@@ -76,30 +76,30 @@ impl Driver {
         let host = self.shared.vms.dependencies.host.clone();
         let mut stored = StoredRun {
             folder: spec.folder.clone(),
-            process: None,
+            process_id_and_start: None,
             started_unix_ms: (self.shared.clock)(),
             nics: request.vm.nics.iter().cloned().collect(),
             disks: request.vm.disks.iter().cloned().collect(),
-            as_started: request.as_started.clone(),
+            start_config: request.vm_at_start.clone(),
             macs: macs(&spec),
             standbys: standbys(&spec),
             vfs: BTreeMap::new(),
             is_frozen: false,
-            is_held: request.is_paused,
+            is_paused_on_request: request.is_paused,
         };
         if !self.save(Some(&stored)) {
             let text = "the state directory cannot be written; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
-        self.runs += 1;
-        let observer = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
+        self.run_number += 1;
+        let observer = Arc::new(NoticeObserver { entry: self.entry.clone(), run_number: self.run_number });
         let vm: Arc<dyn Vm> =
             host.start(&spec, observer).map_err(|error| self.api_error(&error))?.into();
         let identity = vm.identity();
-        stored.process = Some((identity.process, identity.started));
+        stored.process_id_and_start = Some((identity.pid, identity.started_ticks));
         let is_written = self.save(Some(&stored));
         self.set_current_run(vm, stored, is_written);
-        self.publish(VmState::Arriving);
+        self.publish(VmState::IncomingMigration);
         Ok(())
     }
 
@@ -111,36 +111,36 @@ impl Driver {
         // The migration may have been activated or abandoned while the request was queued.
         let settled_state = match &self.migration_record {
             None => Some(IncomingMigrationState::Active),
-            Some(_) if self.is_abandoned => Some(IncomingMigrationState::Abandoned),
+            Some(_) if self.is_incoming_abandoned => Some(IncomingMigrationState::Abandoned),
             Some(_) => None,
         };
-        if let (Some(state), false) = (settled_state, matches!(call, IncomingRequest::Line(_))) {
+        if let (Some(state), false) = (settled_state, matches!(call, IncomingRequest::OpenConnection(_))) {
             let _ = answer.try_send(Ok(IncomingResponse::State(state)));
             return;
         }
         let answered = match (call, &mut self.incoming) {
-            (IncomingRequest::Line(PeerStream::Memory), Some(arriving)) => {
+            (IncomingRequest::OpenConnection(PeerStream::Memory), Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
-                self.memory_line().map(IncomingResponse::Line)
+                self.memory_line().map(IncomingResponse::Connection)
             }
-            (IncomingRequest::Line(PeerStream::Disk(disk)), Some(arriving)) => {
+            (IncomingRequest::OpenConnection(PeerStream::Disk(disk)), Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
-                self.disk_line(&disk).map(IncomingResponse::Line)
+                self.disk_line(&disk).map(IncomingResponse::Connection)
             }
             (IncomingRequest::Query, Some(arriving)) => {
                 arriving.last_message_at = Instant::now();
-                Ok(IncomingResponse::State(IncomingMigrationState::Waiting))
+                Ok(IncomingResponse::State(IncomingMigrationState::InProgress))
             }
             (IncomingRequest::Query, None) => {
-                Ok(IncomingResponse::State(IncomingMigrationState::Waiting))
+                Ok(IncomingResponse::State(IncomingMigrationState::InProgress))
             }
             (IncomingRequest::Activate, Some(_)) => self.activate().map(IncomingResponse::State),
             // Permitted also before QEMU is started.
             (IncomingRequest::Abandon, _) => {
-                if let Some(StoredMove::Arriving { from: source, .. }) =
+                if let Some(StoredMigrationState::Incoming { source_node: source, .. }) =
                     self.migration_record.clone()
                 {
-                    self.give_up_arrival(&source, "the source node has cancelled the migration");
+                    self.cancel_incoming(&source, "the source node has cancelled the migration");
                 }
                 Ok(IncomingResponse::State(IncomingMigrationState::Abandoned))
             }
@@ -194,9 +194,9 @@ impl Driver {
         };
         let vm = run.vm.clone();
         let status = vm.migration_status();
-        if !matches!(&status, Ok(status) if status.phase == MigrationSendPhase::Done) {
+        if !matches!(&status, Ok(status) if status.phase == MigrationTransferPhase::Done) {
             let reason = match status.map(|status| status.phase) {
-                Ok(MigrationSendPhase::Failed(reason)) => reason,
+                Ok(MigrationTransferPhase::Failed(reason)) => reason,
                 Ok(_) => "the transfer has not ended".to_owned(),
                 Err(error) => error.to_string(),
             };
@@ -222,14 +222,14 @@ impl Driver {
         let Some(arriving) = self.incoming.take() else { return Err(self.not_there()) };
         self.migration_record = None;
         self.entry.view().migration = None;
-        self.report_location();
+        self.notify_location_changed();
         if !arriving.is_paused {
             self.execute_best_effort(&*vm, &VmCommand::Resume);
         }
-        self.execute_best_effort(&*vm, &VmCommand::Announce);
-        self.append(texts::arrived(&self.entry, &arriving.from));
-        self.follow_space_again();
-        self.request_vfs();
+        self.execute_best_effort(&*vm, &VmCommand::AnnounceAddresses);
+        self.append(texts::incoming_activated_event(&self.entry, &arriving.from));
+        self.update_space_wait_after_migration();
+        self.update_failover_state();
         self.reconcile();
         Ok(IncomingMigrationState::Active)
     }
@@ -238,7 +238,7 @@ impl Driver {
     fn open_handed_over(&self) -> Result<(), ApiError> {
         let Some(arriving) = &self.incoming else { return Err(self.not_there()) };
         let desired = self.shared.desired();
-        self.shared.check_marks(&desired.config, &arriving.stores, &arriving.from)?;
+        self.shared.check_store_markers(&desired.config, &arriving.stores, &arriving.from)?;
         arriving.handed_over.iter().try_for_each(|disk| self.shared.open_incoming(disk))
     }
 
@@ -268,19 +268,19 @@ impl Driver {
         let (Some(arriving), Some(run)) = (&self.incoming, &self.run) else { return Ok(()) };
         let stored = StoredVm {
             uuid: self.entry.uuid,
-            user: self.entry.user,
+            user_id: self.entry.user_id,
             run: Some(run.stored.clone()),
-            moving: None,
-            arrived: Some(arriving.id.clone()),
-            held_vfs: self.held_vfs.stored(Some(&run.stored)),
+            migration: None,
+            incoming_migration_id: Some(arriving.id.clone()),
+            unreturned_vfs: self.unreturned_vfs.stored(Some(&run.stored)),
         };
         self.store.commit(&[save_vm(&self.entry.name, &stored)?])?;
-        self.entry.set_arrived(&arriving.id);
+        self.entry.set_incoming_migration_id(&arriving.id);
         Ok(())
     }
 
     /// Updates the migration phase in the VM's status, and abandons the migration if the VM's
-    /// process has ended or the source has sent no request for [`SILENCE_MAX`].
+    /// process has ended or the source has sent no request for [`SILENCE_INTERVALS_MAX`].
     pub(in crate::vms) fn poll_incoming(&mut self, now: Instant) {
         let Some(arriving) = self.incoming.as_mut().filter(|arriving| arriving.next_poll_at <= now)
         else {
@@ -290,7 +290,7 @@ impl Driver {
         let is_copied = !arriving.disks.is_empty();
         let status = self.run.as_ref().map(|run| run.vm.migration_status());
         let is_sent =
-            matches!(&status, Some(Ok(status)) if status.phase == MigrationSendPhase::Copying);
+            matches!(&status, Some(Ok(status)) if status.phase == MigrationTransferPhase::Copying);
         let phase = match (is_copied, is_sent) {
             (_, true) => MigrationPhase::CopyingMemory,
             (true, false) => MigrationPhase::CopyingDisks,
@@ -301,36 +301,36 @@ impl Driver {
             view.phase = phase;
         }
         if self.run.is_none() {
-            self.give_up_arrival(&source, "its QEMU process ended; its log may have the reason");
-        } else if silent >= self.peer_request_interval * SILENCE_MAX {
+            self.cancel_incoming(&source, "its QEMU process ended; its log may have the reason");
+        } else if silent >= self.peer_request_interval * SILENCE_INTERVALS_MAX {
             let text = format!("the source node has sent nothing for {} s", silent.as_secs());
-            self.give_up_arrival(&source, &text);
+            self.cancel_incoming(&source, &text);
         }
     }
 
     /// Cancels the incoming migration: closes the disks, kills the process and requests the
     /// deletion of the VM on this node. It cannot be activated afterwards; requests of the source
     /// are answered with "abandoned", or with an error that the VM does not exist.
-    pub(in crate::vms) fn give_up_arrival(&mut self, source: &str, reason: &str) {
-        if std::mem::replace(&mut self.is_abandoned, true) {
+    pub(in crate::vms) fn cancel_incoming(&mut self, source: &str, reason: &str) {
+        if std::mem::replace(&mut self.is_incoming_abandoned, true) {
             return;
         }
         self.incoming = None;
         self.entry.view().migration = None;
-        if let Some(StoredMove::Arriving { handed_over, .. }) = &self.migration_record {
+        if let Some(StoredMigrationState::Incoming { handed_over_disks: handed_over, .. }) = &self.migration_record {
             self.close_handed_over(handed_over);
         }
-        self.append(texts::did_not_arrive(&self.entry, source, reason));
-        self.depart(None);
+        self.append(texts::incoming_failed_event(&self.entry, source, reason));
+        self.begin_source_cleanup(None);
     }
 
     /// Abandons an incoming migration that was in progress when the previous daemon ended: its
     /// connections are lost.
     pub(in crate::vms) fn abandon_recorded_incoming(&mut self, stored_run: Option<StoredRun>) {
-        let Some(StoredMove::Arriving { from: source, .. }) = self.migration_record.clone() else {
+        let Some(StoredMigrationState::Incoming { source_node: source, .. }) = self.migration_record.clone() else {
             return;
         };
-        self.lost = stored_run.map(Unresponsive::unqueried);
-        self.give_up_arrival(&source, "the daemon ended during the migration");
+        self.unresponsive = stored_run.map(UnresponsiveVm::unqueried);
+        self.cancel_incoming(&source, "the daemon ended during the migration");
     }
 }

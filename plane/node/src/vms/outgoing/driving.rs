@@ -7,17 +7,17 @@ use suimon_contract::{
     ApiError, ErrorCode, IncomingMigrationRequest, IncomingMigrationState, MigrateVmRequest,
     MigrationPhase, Name, OperationState,
 };
-use suimon_ports::{MigrationSendPhase, MigrationSpec, VmCommand};
+use suimon_ports::{MigrationTransferPhase, MigrationSpec, VmCommand};
 
-use super::{MigrationParams, OutgoingMigration, SWITCHOVER_POLL, Stage};
-use crate::disks::{DiskMirror, OutgoingDisk, ReservedMark};
-use crate::migration::{arrival_request, disks_to_hand_over};
+use super::{MigrationParams, OutgoingMigration, SWITCHOVER_POLL_INTERVAL, Stage};
+use crate::disks::{DiskMirror, OutgoingDisk, CreatedStoreMarker};
+use crate::migration::{incoming_migration_request, disks_to_hand_over};
 use crate::operations::OperationHandle;
 use crate::remote_nodes::peer_error;
 use crate::vms::driver::Driver;
 use crate::vms::incoming::copied_disks;
-use crate::vms::move_limits::{FINAL_COPY_LIMIT, QUERY_AFTER, SWITCH_LIMIT};
-use crate::vms::records::{StoredMigration, StoredMove};
+use crate::vms::move_limits::{FINAL_COPY_TIMEOUT, PROGRESS_QUERY_INTERVALS, SWITCHOVER_TIMEOUT};
+use crate::vms::records::{StoredMigration, StoredMigrationState};
 use crate::vms::texts;
 use crate::{PeerError, PeerStream};
 
@@ -35,7 +35,7 @@ const PARTS: usize = 1000;
 #[derive(Default)]
 struct HandedOverDisks {
     disks: Vec<OutgoingDisk>,
-    marks: Vec<ReservedMark>,
+    marks: Vec<CreatedStoreMarker>,
 }
 
 impl Driver {
@@ -51,13 +51,13 @@ impl Driver {
         match self.prepare_destination(request) {
             Ok((order, migration, handed_over, far_operation)) => {
                 self.end_space_wait();
-                self.append(texts::leaves(&self.entry, migration.to.as_str()));
-                self.set_vfs_moving(true);
+                self.append(texts::migration_started_event(&self.entry, migration.destination_node.as_str()));
+                self.report_vm_migrating(true);
                 let stage = Stage::Preparing(Box::new(order), far_operation);
                 let outgoing = OutgoingMigration::new(migration, Some(operation), stage);
                 let HandedOverDisks { disks: handed_over, marks } = handed_over;
-                self.outgoing = Some(OutgoingMigration { handed_over, marks, ..outgoing });
-                self.show_leaving();
+                self.outgoing = Some(OutgoingMigration { handed_over_disks: handed_over, store_markers: marks, ..outgoing });
+                self.publish_outgoing_progress();
             }
             Err(error) => operation.end(&Err(error)),
         }
@@ -70,34 +70,34 @@ impl Driver {
         request: &MigrateVmRequest,
     ) -> Result<(MigrationParams, StoredMigration, HandedOverDisks, u64), ApiError> {
         self.entry.check_can_migrate()?;
-        self.check_nothing_leaves()?;
-        let peer = self.shared.peer_node(&request.to)?;
+        self.check_no_pending_unplug()?;
+        let peer = self.shared.peer_node(&request.destination)?;
         // Reserves the disks for the migration before the destination receives their description.
         let handed_over = self.disks_to_hand_over()?;
         let arrival = self.arrival_request()?;
-        let marks = self.shared.mark_stores(&arrival.stores)?;
+        let marks = self.shared.create_store_markers(&arrival.stores)?;
         let copied = copied_disks(&arrival);
         let migration = StoredMigration {
             id: arrival.id.clone(),
-            to: request.to.clone(),
+            destination_node: request.destination.clone(),
             was_paused: arrival.is_paused,
-            with_files: request.with_files,
-            copied: copied.clone(),
-            handed_over: handed_over.iter().map(|disk| disk.name().clone()).collect(),
+            deletes_files: request.deletes_source_files,
+            copied_disks: copied.clone(),
+            handed_over_disks: handed_over.iter().map(|disk| disk.name().clone()).collect(),
             stores: arrival.stores.clone(),
         };
-        if !self.save_moving(Some(StoredMove::Leaving(migration.clone()))) {
+        if !self.save_migration_record(Some(StoredMigrationState::Outgoing(migration.clone()))) {
             self.migration_record = None;
             let text = "the state directory cannot be written, and a restart of the daemon would \
                         not cancel the migration; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
-        let result = peer.prepare_arrival(&arrival);
+        let result = peer.prepare_incoming_migration(&arrival);
         let operation = result.map_err(|error| {
             if matches!(error, PeerError::Unreachable(_)) {
-                let _ = peer.abandon_arrival(&arrival.id);
+                let _ = peer.abandon_incoming_migration(&arrival.id);
             }
-            self.shared.arrival_error(&request.to, peer.as_ref(), error)
+            self.shared.migration_request_error(&request.destination, peer.as_ref(), error)
         });
         let operation = match operation {
             Ok(operation) => operation.id,
@@ -108,8 +108,8 @@ impl Driver {
             }
         };
         let send = MigrationSpec {
-            downtime: Duration::from_millis(request.downtime_ms.into()),
-            bytes_per_second: request.bandwidth.map(suimon_contract::ByteSize::bytes),
+            downtime_max: Duration::from_millis(request.downtime_ms.into()),
+            bytes_per_second: request.bandwidth_max_bytes_per_s.map(suimon_contract::ByteSize::bytes),
         };
         let order = MigrationParams { target_node: peer, send, disks: copied };
         Ok((order, migration, HandedOverDisks { disks: handed_over, marks }, operation))
@@ -123,9 +123,9 @@ impl Driver {
     }
 
     fn arrival_request(&self) -> Result<IncomingMigrationRequest, ApiError> {
-        let Some(run) = &self.run else { return Err(self.not_running()) };
+        let Some(run) = &self.run else { return Err(self.not_running_error()) };
         let layout = run.vm.hardware().map_err(|error| self.api_error(&error))?;
-        arrival_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
+        incoming_migration_request(&self.shared, &self.entry, &run.stored, (&run.vm.status(), &layout))
     }
 
     /// Executes the next step of the outgoing migration, if there is one and its step is due.
@@ -149,9 +149,9 @@ impl Driver {
                 outgoing.next_poll_at = Instant::now() + wait;
                 let is_new = !is_handed_over && matches!(outgoing.stage, Stage::HandedOver { .. });
                 self.outgoing = Some(outgoing);
-                self.show_leaving();
+                self.publish_outgoing_progress();
                 if is_new {
-                    self.report_location();
+                    self.notify_location_changed();
                 }
             }
             Ok(None) => {}
@@ -165,7 +165,7 @@ impl Driver {
     /// # Errors
     /// The migration has failed and the VM stays here.
     fn step(&mut self, outgoing: &mut OutgoingMigration) -> Result<Option<Duration>, ApiError> {
-        let target = outgoing.migration.to.clone();
+        let target = outgoing.migration.destination_node.clone();
         let far = |error| peer_error(&target, error);
         self.query_destination(outgoing)?;
         let stage = std::mem::replace(&mut outgoing.stage, Stage::HandedOver { is_reported: true });
@@ -193,7 +193,7 @@ impl Driver {
                 if mirrors.iter().all(has_copied_all) && self.has_released_vfs(outgoing)? {
                     let line = order
                         .target_node
-                        .line(&outgoing.migration.id, &PeerStream::Memory)
+                        .open_incoming_connection(&outgoing.migration.id, &PeerStream::Memory)
                         .map_err(far)?;
                     let vm = self.vm_that_leaves()?;
                     vm.migrate_out(line, &order.send).map_err(|error| self.api_error(&error))?;
@@ -208,13 +208,13 @@ impl Driver {
                 self.look_at_memory(outgoing, order, mirrors)?
             }
             Stage::Switchover(until) => self.poll_remaining_memory(outgoing, until)?,
-            Stage::HandedOver { is_reported } => return self.query_owner(outgoing, is_reported),
+            Stage::HandedOver { is_reported } => return self.request_activation(outgoing, is_reported),
         };
         outgoing.stage = stage;
         Ok(Some(wait))
     }
 
-    /// Queries the state of the migration on the destination once in `QUERY_AFTER`. The query also
+    /// Queries the state of the migration on the destination once in `PROGRESS_QUERY_INTERVALS`. The query also
     /// keeps the destination from abandoning the migration.
     ///
     /// # Errors
@@ -224,18 +224,18 @@ impl Driver {
             Stage::CopyingDisks(order, _) | Stage::CopyingMemory(order, _) => &order.target_node,
             Stage::Preparing(..) | Stage::Switchover(_) | Stage::HandedOver { .. } => return Ok(()),
         };
-        if outgoing.last_query_at.elapsed() < self.peer_request_interval * QUERY_AFTER {
+        if outgoing.last_query_at.elapsed() < self.peer_request_interval * PROGRESS_QUERY_INTERVALS {
             return Ok(());
         }
-        let arrival = peer.arrival(&outgoing.migration.id);
-        let arrival = arrival.map_err(|error| peer_error(&outgoing.migration.to, error))?;
+        let arrival = peer.incoming_migration(&outgoing.migration.id);
+        let arrival = arrival.map_err(|error| peer_error(&outgoing.migration.destination_node, error))?;
         outgoing.last_query_at = Instant::now();
-        if arrival.state == IncomingMigrationState::Waiting {
+        if arrival.state == IncomingMigrationState::InProgress {
             return Ok(());
         }
         let text = format!(
             "node {} cancelled the migration; its log has the reason",
-            outgoing.migration.to
+            outgoing.migration.destination_node
         );
         Err(self.error(ErrorCode::HostError, &text))
     }
@@ -269,7 +269,7 @@ impl Driver {
         order: &MigrationParams,
     ) -> Result<Vec<DiskMirror>, ApiError> {
         let begin = |disk: &Name| {
-            let line = order.target_node.line(id, &PeerStream::Disk(disk.clone()));
+            let line = order.target_node.open_incoming_connection(id, &PeerStream::Disk(disk.clone()));
             DiskMirror::start(&self.shared, disk, line.map_err(|error| peer_error(target, error))?)
         };
         order.disks.iter().map(begin).collect()
@@ -299,31 +299,31 @@ impl Driver {
         outgoing.copied.memory = (status.bytes_sent, status.remaining_bytes);
         // QEMU on the destination would not repeat queued writes.
         match &status.phase {
-            MigrationSendPhase::Failed(_) => {}
-            MigrationSendPhase::Copying | MigrationSendPhase::None => {
+            MigrationTransferPhase::Failed(_) => {}
+            MigrationTransferPhase::Copying | MigrationTransferPhase::None => {
                 self.check_no_known_queued_writes()?;
             }
             _ => self.check_no_queued_writes()?,
         }
         match status.phase {
-            MigrationSendPhase::Copying | MigrationSendPhase::None => {
+            MigrationTransferPhase::Copying | MigrationTransferPhase::None => {
                 Ok((Stage::CopyingMemory(order, mirrors), POLL_INTERVAL))
             }
-            MigrationSendPhase::Waiting
-            | MigrationSendPhase::Finishing
-            | MigrationSendPhase::Done => {
+            MigrationTransferPhase::WaitingForFinish
+            | MigrationTransferPhase::Finishing
+            | MigrationTransferPhase::Done => {
                 if !self.entry.begin_switchover() {
                     return Err(self.error(ErrorCode::Conflict, "the VM was killed"));
                 }
-                let until = Instant::now() + FINAL_COPY_LIMIT;
+                let until = Instant::now() + FINAL_COPY_TIMEOUT;
                 for mirror in &mirrors {
                     mirror.finish(until)?;
                 }
                 outgoing.note_disks(&mirrors);
                 vm.execute(&VmCommand::FinishMigration).map_err(|error| self.api_error(&error))?;
-                Ok((Stage::Switchover(Instant::now() + SWITCH_LIMIT), SWITCHOVER_POLL))
+                Ok((Stage::Switchover(Instant::now() + SWITCHOVER_TIMEOUT), SWITCHOVER_POLL_INTERVAL))
             }
-            MigrationSendPhase::Failed(reason) => Err(self.not_sent(&reason)),
+            MigrationTransferPhase::Failed(reason) => Err(self.not_sent(&reason)),
         }
     }
 
@@ -344,21 +344,21 @@ impl Driver {
             self.vm_that_leaves()?.migration_status().map_err(|error| self.api_error(&error))?;
         outgoing.copied.memory = (status.bytes_sent, status.remaining_bytes);
         match status.phase {
-            MigrationSendPhase::Done => {}
-            MigrationSendPhase::Failed(reason) => return Err(self.not_sent(&reason)),
+            MigrationTransferPhase::Done => {}
+            MigrationTransferPhase::Failed(reason) => return Err(self.not_sent(&reason)),
             _ if Instant::now() >= until => {
                 let text =
-                    format!("the other node has sent nothing for {} s", SWITCH_LIMIT.as_secs());
+                    format!("the other node has sent nothing for {} s", SWITCHOVER_TIMEOUT.as_secs());
                 return Err(self.not_sent(&text));
             }
-            _ => return Ok((Stage::Switchover(until), SWITCHOVER_POLL)),
+            _ => return Ok((Stage::Switchover(until), SWITCHOVER_POLL_INTERVAL)),
         }
         // QEMU and the mirrors have stopped accessing the disks, and completed writes are durable.
-        outgoing.handed_over.iter().try_for_each(OutgoingDisk::release)?;
+        outgoing.handed_over_disks.iter().try_for_each(OutgoingDisk::release)?;
         // From here on, only the destination knows which node owns the VM.
-        let handed_over = StoredMove::HandedOver(outgoing.migration.clone());
-        if !self.save_moving(Some(handed_over)) {
-            self.migration_record = Some(StoredMove::Leaving(outgoing.migration.clone()));
+        let handed_over = StoredMigrationState::HandedOver(outgoing.migration.clone());
+        if !self.save_migration_record(Some(handed_over)) {
+            self.migration_record = Some(StoredMigrationState::Outgoing(outgoing.migration.clone()));
             let text = "the state directory cannot be written, and after a restart the daemon could \
                         not determine the node of the VM; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
@@ -367,12 +367,12 @@ impl Driver {
     }
 
     /// Publishes the progress of the outgoing migration to its operation and the VM's status.
-    pub(in crate::vms) fn show_leaving(&self) {
+    pub(in crate::vms) fn publish_outgoing_progress(&self) {
         let Some(outgoing) = &self.outgoing else { return };
         let view = outgoing.view();
         if let Some(operation) = &outgoing.operation {
-            let total = view.disk_bytes_copied + view.disk_bytes_left;
-            let memory = view.memory_bytes_copied + view.memory_bytes_left;
+            let total = view.disk_bytes_copied + view.disk_bytes_remaining;
+            let memory = view.memory_bytes_copied + view.memory_bytes_remaining;
             let (done_bytes, total_bytes) = match view.phase {
                 MigrationPhase::CopyingDisks => (view.disk_bytes_copied, total),
                 _ => (view.memory_bytes_copied, memory),
@@ -380,17 +380,17 @@ impl Driver {
             let part =
                 u64::try_from(PARTS).unwrap_or(1).saturating_mul(done_bytes) / total_bytes.max(1);
             let part = usize::try_from(part).unwrap_or(PARTS).min(PARTS);
-            operation.progress(part, PARTS, &texts::phase(&view));
+            operation.report_progress(part, PARTS, &texts::phase_text(&view));
         }
         self.entry.view().migration = Some(view);
     }
 
     /// Sets and records the migration state, with the run of a VM that is not adopted yet. Returns
     /// true if the state store accepted the record.
-    pub(in crate::vms) fn save_moving(&mut self, stored_move: Option<StoredMove>) -> bool {
+    pub(in crate::vms) fn save_migration_record(&mut self, stored_move: Option<StoredMigrationState>) -> bool {
         self.migration_record = stored_move;
         let run = self.run.as_ref().map(|run| &run.stored);
-        let saved = self.save(run.or(self.lost.as_ref().map(|lost| &lost.stored)));
+        let saved = self.save(run.or(self.unresponsive.as_ref().map(|lost| &lost.stored)));
         if let Some(run) = &mut self.run {
             run.is_recorded = saved;
         }

@@ -9,7 +9,7 @@ use super::SourceCleanup;
 use crate::command::Command;
 use crate::operations::OperationHandle;
 use crate::vms::driver::Driver;
-use crate::vms::records::StoredMove;
+use crate::vms::records::StoredMigrationState;
 
 /// Interval between attempts to delete the remains of a VM, in units of
 /// `Driver::peer_request_interval`.
@@ -20,21 +20,21 @@ impl Driver {
     /// disks on this node, and to complete `waiting` afterwards. Repeated until the VM is deleted:
     /// a process in an uninterruptible system call survives a kill, and the change can be cancelled
     /// or fail.
-    pub(in crate::vms) fn depart(&mut self, waiting: Option<OperationHandle>) {
-        self.departing = Some(SourceCleanup { retry_at: Instant::now(), waiting, request: None });
+    pub(in crate::vms) fn begin_source_cleanup(&mut self, waiting: Option<OperationHandle>) {
+        self.source_cleanup = Some(SourceCleanup { retry_at: Instant::now(), waiting, request: None });
         self.retry_deletion(Instant::now());
     }
 
     /// Repeats the deletion of a migrated VM if it is due and the VM still exists.
     pub(in crate::vms) fn retry_deletion(&mut self, now: Instant) {
-        let Some(mut departing) = self.departing.take_if(|departing| departing.retry_at <= now)
+        let Some(mut departing) = self.source_cleanup.take_if(|departing| departing.retry_at <= now)
         else {
             return;
         };
         let killed = self.kill_process();
         let (mut text, with_file) = match &self.migration_record {
-            Some(StoredMove::Migrated(migration)) => {
-                (format!("it has migrated to node {}", migration.to), migration.with_files)
+            Some(StoredMigrationState::Migrated(migration)) => {
+                (format!("it has migrated to node {}", migration.destination_node), migration.deletes_files)
             }
             _ => ("the migration failed".to_owned(), true),
         };
@@ -44,7 +44,7 @@ impl Driver {
         }
         let mut view = self.entry.view();
         // As long as the process exists, other changes cannot delete the VM.
-        view.state = if killed.is_ok() { VmState::Stopped } else { VmState::Lost };
+        view.state = if killed.is_ok() { VmState::Stopped } else { VmState::NotResponding };
         view.running = None;
         view.reason = Some(text);
         drop(view);
@@ -52,7 +52,7 @@ impl Driver {
             departing.request = self.request_deletion(departing.waiting.take(), with_file);
         }
         departing.retry_at = Instant::now() + self.peer_request_interval * DEPART_AGAIN;
-        self.departing = Some(departing);
+        self.source_cleanup = Some(departing);
     }
 
     fn is_in_progress(&self, operation: Option<u64>) -> bool {
@@ -71,7 +71,7 @@ impl Driver {
             Ok(operation) => {
                 let id = operation.id();
                 let vm = self.entry.name.clone();
-                self.control.send(Command::DeleteMigratedVm { operation, waiting, vm, with_file });
+                self.control_sender.send(Command::DeleteMigratedVm { operation, migration_operation: waiting, vm, deletes_files: with_file });
                 Some(id)
             }
             // The VM was migrated. Its remains are deleted when another operation can be
@@ -89,14 +89,14 @@ impl Driver {
     /// # Errors
     /// The process may still run; the driver keeps it for the next attempt.
     pub(in crate::vms) fn kill_process(&mut self) -> Result<(), VmError> {
-        let identity = match (&self.run, &self.lost) {
+        let identity = match (&self.run, &self.unresponsive) {
             (Some(run), _) => Some(run.vm.identity()),
-            (None, Some(lost)) => self.identity_of(&lost.stored)?,
+            (None, Some(lost)) => self.query_identity(&lost.stored)?,
             (None, None) => None,
         };
         match identity.map_or(Ok(()), |vm| self.shared.vms.dependencies.host.kill(&vm)) {
             Ok(()) | Err(VmError { kind: VmErrorKind::NotRunning, .. }) => {
-                self.forget_process();
+                self.handle_killed_process();
                 Ok(())
             }
             Err(error) => Err(error),
@@ -104,11 +104,11 @@ impl Driver {
     }
 
     /// Handles the end of the VM's process: releases its VFs.
-    pub(in crate::vms) fn forget_process(&mut self) {
+    pub(in crate::vms) fn handle_killed_process(&mut self) {
         if let Some(run) = self.run.take() {
             self.release_all(&run.stored.vfs);
         }
-        if let Some(lost) = self.lost.take() {
+        if let Some(lost) = self.unresponsive.take() {
             self.release_all(&lost.stored.vfs);
         }
     }

@@ -26,9 +26,9 @@ impl Driver {
     /// Updates whether the VM waits for space, after a change of its run state.
     ///
     /// A migrating VM is not resumed here, because it may run on the other node.
-    pub(in crate::vms) fn follow_space(&mut self, state: VmState) {
+    pub(in crate::vms) fn update_space_wait(&mut self, state: VmState) {
         let is_moving = self.migration_record.is_some();
-        let interval = self.query_space_every;
+        let interval = self.space_query_interval;
         let Some(run) = self.run.as_mut() else { return };
         if is_moving {
             run.space = None;
@@ -37,12 +37,12 @@ impl Driver {
         if state != VmState::Paused {
             let is_running = matches!(state, VmState::Running | VmState::Stopping);
             run.space.take_if(|space| !(is_running && space.is_attempting));
-            if std::mem::take(&mut run.stored.is_held) {
+            if std::mem::take(&mut run.stored.is_paused_on_request) {
                 self.save_run();
             }
             return;
         }
-        if !run.vm.status().waits_for_space || run.stored.is_held {
+        if !run.vm.status().waits_for_space || run.stored.is_paused_on_request {
             run.space = None;
             return;
         }
@@ -50,17 +50,17 @@ impl Driver {
             Some(space) => space.end_attempt(Instant::now()),
             None => {
                 run.space = Some(SpaceWait::new(Instant::now(), interval));
-                let draft = texts::paused_for_space(&self.entry, &self.store_list());
+                let draft = texts::paused_for_space_event(&self.entry, &self.store_list());
                 self.append(draft);
             }
         }
     }
 
     /// Updates the state after a migration, during which changes of the run state were not handled.
-    pub(in crate::vms) fn follow_space_again(&mut self) {
+    pub(in crate::vms) fn update_space_wait_after_migration(&mut self) {
         let Some(run) = &self.run else { return };
         let state = vm_state(run.vm.status().state);
-        self.follow_space(state);
+        self.update_space_wait(state);
         self.publish(state);
     }
 
@@ -70,7 +70,7 @@ impl Driver {
         let Some(run) = self.run.as_mut() else { return };
         let Some(space) = run.space.take() else { return };
         if space.is_attempting && run.vm.status().state == VmRunState::Running {
-            self.append(texts::continued_with_space(&self.entry, space.waited()));
+            self.append(texts::resumed_with_space_event(&self.entry, space.waited()));
         }
         self.publish_again();
     }
@@ -123,7 +123,7 @@ impl Driver {
     fn set_held(&mut self, is_paused: bool) {
         let Some(run) = &mut self.run else { return };
         run.space = None;
-        if std::mem::replace(&mut run.stored.is_held, is_paused) != is_paused {
+        if std::mem::replace(&mut run.stored.is_paused_on_request, is_paused) != is_paused {
             self.save_run();
         }
         self.publish_again();
@@ -141,7 +141,7 @@ impl Driver {
             return;
         }
         if space.is_attempting && state == VmRunState::Running {
-            return self.append(texts::continued_with_space(&self.entry, space.waited()));
+            return self.append(texts::resumed_with_space_event(&self.entry, space.waited()));
         }
         let space = self.try_with_space(space, now, state);
         if let Some(run) = &mut self.run {
@@ -159,7 +159,7 @@ impl Driver {
     ) -> SpaceWait {
         let disks = self.run.as_ref().map(|run| self.emulated_disks(run)).unwrap_or_default();
         let free = self.shared.disks.free_bytes(&disks);
-        self.shared.disks.query_stores(&self.shared.desired().config.stores);
+        self.shared.disks.start_space_queries(&self.shared.desired().config.stores);
         if space.check(now, &free) && state == VmRunState::Paused {
             let resumed = self.execute(&VmCommand::Resume);
             space.record_attempt(now, resumed.is_ok());
@@ -176,11 +176,11 @@ impl Driver {
 
     /// Fails queued writes of the virtio disks whose completion the guest waits for: all disks
     /// during a shutdown, and disks to be unplugged. Queues writes of the others again.
-    pub(in crate::vms) fn follow_awaited_writes(&mut self) {
+    pub(in crate::vms) fn fail_awaited_writes(&mut self) {
         let mut awaited_disks = BTreeSet::new();
         if let Some(run) = &self.run {
             awaited_disks.extend(run.unplugging.iter().filter_map(disk_of));
-            if self.stopping.is_some() {
+            if self.pending_stop.is_some() {
                 awaited_disks.extend(run.stored.disks.iter().cloned());
             }
         }
@@ -239,7 +239,7 @@ impl VmEntry {
                      whether writes are queued because its store is full; retry when the worker \
                      proceeds (event 5007)"
                 );
-                Err(ApiError::new(ErrorCode::Conflict, text).about(self.label()))
+                Err(ApiError::new(ErrorCode::Conflict, text).with_resource(self.label()))
             }
         }
     }
@@ -250,7 +250,7 @@ fn queued_writes_error(entry: &VmEntry, disk: &Name) -> ApiError {
         "writes to disk/{disk} are queued because its store is full, and would fail; free space on \
          the store, or set on_full = \"error\" so that the guest gets the error"
     );
-    ApiError::new(ErrorCode::Conflict, text).about(entry.label())
+    ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label())
 }
 
 fn disk_of(device: &VmDevice) -> Option<Name> {

@@ -28,7 +28,7 @@ impl Driver {
         let Err(error) = self.check_disks(vm) else { return self.start() };
         let before = self.autostart.pending.take();
         if before.as_ref().is_some_and(|before| !before.is_reported) {
-            self.append(texts::waits_for_disks(&self.entry, &error.message));
+            self.append(texts::waits_for_disks_event(&self.entry, &error.message));
         }
         self.entry.view().reason =
             Some(format!("the VM is started as soon as that is possible: {}", error.message));
@@ -46,8 +46,8 @@ impl Driver {
         result: &Result<(), ApiError>,
     ) {
         // A failed start attempt has emitted its own event, and a running VM needs none.
-        if let (VmState::Lost, Err(error)) = (state, result) {
-            self.append(texts::not_started(&self.entry, &error.message));
+        if let (VmState::NotResponding, Err(error)) = (state, result) {
+            self.append(texts::not_started_event(&self.entry, &error.message));
         }
         // The record was made before the request.
         self.autostart.is_recorded = true;
@@ -95,8 +95,8 @@ impl Driver {
             Ok(()) => *autostart = Autostart::default(),
             Err(error) => {
                 autostart.delete_at = Some(now + self.peer_request_interval);
-                if autostart.failure.is_new(&error) {
-                    self.append(texts::autostart_not_recorded(&self.entry, &error));
+                if autostart.failure.record_failure(&error) {
+                    self.append(texts::autostart_not_recorded_event(&self.entry, &error));
                 }
             }
         }
@@ -117,7 +117,7 @@ impl Driver {
             (view.state, view.reason) = (VmState::Stopped, Some(error.message.clone()));
             drop(view);
             self.save(None);
-            self.append(texts::not_started(&self.entry, &error.message));
+            self.append(texts::not_started_event(&self.entry, &error.message));
         }
         started
     }
@@ -128,18 +128,18 @@ impl Driver {
         self.check_disks(&vm)?;
         let mut stored = StoredRun {
             folder: spec.folder.clone(),
-            process: None,
+            process_id_and_start: None,
             started_unix_ms: (self.shared.clock)(),
             nics: vm.nics.iter().cloned().collect(),
             disks: vm.disks.iter().cloned().collect(),
             macs: macs(&spec),
             standbys: standbys(&spec),
             vfs: BTreeMap::new(),
-            as_started: vm,
+            start_config: vm,
             is_frozen: false,
-            is_held: false,
+            is_paused_on_request: false,
         };
-        host.prepare(&spec.folder, spec.user).map_err(|error| self.api_error(&error))?;
+        host.create_folder(&spec.folder, spec.uid).map_err(|error| self.api_error(&error))?;
         host.probe(&spec).map_err(|error| self.api_error(&error))?;
         // Recorded first: if the daemon is killed from here on, the next one finds the process by
         // this record.
@@ -148,14 +148,14 @@ impl Driver {
                         lose the VM; `suimon host show` shows the reason";
             return Err(self.error(ErrorCode::HostError, text));
         }
-        self.runs += 1;
-        let observer = Arc::new(NoticeObserver { entry: self.entry.clone(), run: self.runs });
+        self.run_number += 1;
+        let observer = Arc::new(NoticeObserver { entry: self.entry.clone(), run_number: self.run_number });
         let vm: Arc<dyn Vm> =
             host.start(&spec, observer).map_err(|error| self.api_error(&error))?.into();
         let identity = vm.identity();
-        stored.process = Some((identity.process, identity.started));
+        stored.process_id_and_start = Some((identity.pid, identity.started_ticks));
         let is_written = self.save(Some(&stored));
-        self.append(texts::started(&self.entry, &identity, &vm.status()));
+        self.append(texts::started_event(&self.entry, &identity, &vm.status()));
         self.set_current_run(vm, stored, is_written);
         Ok(())
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 /// launcher.
 fn forget_process(store: &MemoryStore) {
     let (name, mut vm) = load_vms(store).unwrap().remove(0);
-    vm.run.as_mut().unwrap().process = None;
+    vm.run.as_mut().unwrap().process_id_and_start = None;
     let change = save_vm(&name, &vm).unwrap();
     store.commit(&[change]).unwrap();
 }
@@ -43,7 +43,7 @@ fn a_vm_is_not_abandoned_while_the_running_vms_cannot_be_listed() {
     vms.refuse_all("running", VmErrorKind::Host, "the launcher of VMs is not there");
     let harness = Harness::with_vms(store, devices, vms.clone());
     wait_until("VmLost is emitted once", || harness.events(EventKind::VmLost.id()).len() == 1);
-    assert_eq!(state(&harness), VmState::Lost);
+    assert_eq!(state(&harness), VmState::NotResponding);
     assert!(refusal(&harness, VmAction::Start).contains("does not respond"));
     vms.refuse("none", VmErrorKind::Host, "");
     wait_until("the VM is shown as running", || state(&harness) == VmState::Running);
@@ -77,7 +77,7 @@ fn a_vm_with_autostart_that_does_not_respond_is_reported() {
     let failed = || harness.events(EventKind::VmFailed.id());
     wait_until("the number of events is 1", || failed().len() == 1);
     assert!(failed()[0].text.contains("suimon vm kill web"), "{:?}", failed());
-    assert_eq!(harness.node.vm("web").unwrap().state, VmState::Lost);
+    assert_eq!(harness.node.vm("web").unwrap().state, VmState::NotResponding);
 }
 
 /// The daemon was killed during the change that added the VM.
@@ -86,7 +86,7 @@ fn the_folder_of_a_vm_that_was_not_committed_is_removed() {
     let harness = harness();
     let vms = harness.vms.clone();
     let folder = Path::new("/run/suimon/vms/ghost");
-    vms.parts().host.prepare(folder, 70_500).unwrap();
+    vms.parts().host.create_folder(folder, 70_500).unwrap();
     let (_, vm) = load_vms(&*harness.store).unwrap().remove(0);
     let change = save_vm(&"ghost".parse().unwrap(), &vm).unwrap();
     harness.store.commit(&[change]).unwrap();

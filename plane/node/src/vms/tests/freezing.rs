@@ -4,10 +4,10 @@ use suimon_ports::{VmErrorKind, VmNotice};
 use super::{VmAction, harness, refusal, run_action, well};
 use crate::testing::{Harness, StoreFailure, name, wait_until};
 
-const FREEZE: VmAction = VmAction::Freeze(FreezeVmRequest { seconds: 600 });
+const FREEZE: VmAction = VmAction::Freeze(FreezeVmRequest { thaw_after_s: 600 });
 
 fn frozen(harness: &Harness) -> bool {
-    harness.node.vm("web").unwrap().frozen_s.is_some()
+    harness.node.vm("web").unwrap().time_to_thaw_s.is_some()
 }
 
 #[test]
@@ -16,7 +16,7 @@ fn a_guest_is_frozen_and_thawed() {
     assert!(refusal(&harness, FREEZE).contains("suimon vm start web"));
     well(&harness, VmAction::Start);
     well(&harness, FREEZE);
-    assert!(harness.node.vm("web").unwrap().frozen_s.unwrap() > 590);
+    assert!(harness.node.vm("web").unwrap().time_to_thaw_s.unwrap() > 590);
     let operation = run_action(&harness, FREEZE).error.unwrap();
     assert!(operation.message.contains("suimon vm thaw web"), "{operation}");
     well(&harness, VmAction::Thaw);
@@ -24,7 +24,7 @@ fn a_guest_is_frozen_and_thawed() {
     assert_eq!(harness.vms.commands(), ["web Freeze", "web Thaw"]);
     harness.wait_events(EventKind::VmFrozen.id(), 1);
     harness.wait_events(EventKind::VmThawed.id(), 1);
-    let too_long = VmAction::Freeze(FreezeVmRequest { seconds: 601 });
+    let too_long = VmAction::Freeze(FreezeVmRequest { thaw_after_s: 601 });
     let error = harness.node.start_vm_action(&name("web"), too_long).unwrap_err();
     assert_eq!((error.code, error.field.as_deref()), (ErrorCode::InvalidValue, Some("seconds")));
 }
@@ -33,7 +33,7 @@ fn a_guest_is_frozen_and_thawed() {
 fn a_guest_is_thawed_without_a_request() {
     let harness = harness();
     well(&harness, VmAction::Start);
-    well(&harness, VmAction::Freeze(FreezeVmRequest { seconds: 1 }));
+    well(&harness, VmAction::Freeze(FreezeVmRequest { thaw_after_s: 1 }));
     wait_until("the guest is thawed", || !frozen(&harness));
     assert!(harness.wait_event(EventKind::VmThawed.id()).text.contains("time limit of the freeze"));
     // A reset ends the freeze without a thaw.
@@ -59,7 +59,7 @@ fn the_next_daemon_thaws_a_frozen_guest() {
     wait_until("VmNotThawed is emitted once", || {
         harness.events(EventKind::VmNotThawed.id()).len() == 1
     });
-    assert_eq!(harness.node.vm("web").unwrap().frozen_s.map(|frozen_s| frozen_s <= 5), Some(true));
+    assert_eq!(harness.node.vm("web").unwrap().time_to_thaw_s.map(|frozen_s| frozen_s <= 5), Some(true));
     // The attempt is repeated.
     wait_until("the guest is thawed", || !frozen(&harness));
     assert_eq!(vms.commands().last().unwrap(), "web Thaw");
@@ -101,22 +101,22 @@ fn a_shutdown_is_requested_by_the_agent_or_the_power_button() {
     well(&harness, VmAction::Start);
     harness.vms.have_agents();
     let stop_request = |method| {
-        VmAction::Stop(StopVmRequest { seconds: 1, by: method, ..StopVmRequest::default() })
+        VmAction::Stop(StopVmRequest { timeout_s: 1, method, ..StopVmRequest::default() })
     };
     for (method, expected_command) in [
-        (suimon_contract::StopBy::Auto, "web ShutDown"),
-        (suimon_contract::StopBy::Agent, "web ShutDown"),
-        (suimon_contract::StopBy::PowerButton, "web PowerButton"),
+        (suimon_contract::StopMethod::Auto, "web ShutDown"),
+        (suimon_contract::StopMethod::Agent, "web ShutDown"),
+        (suimon_contract::StopMethod::PowerButton, "web PowerButton"),
     ] {
         assert_eq!(run_action(&harness, stop_request(method)).state, OperationState::Failed);
         assert_eq!(harness.vms.commands().last().unwrap(), expected_command);
     }
     // If the agent rejects the shutdown, the power button is pressed.
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
-    run_action(&harness, stop_request(suimon_contract::StopBy::Auto));
+    run_action(&harness, stop_request(suimon_contract::StopMethod::Auto));
     assert_eq!(harness.vms.commands().last().unwrap(), "web PowerButton");
     harness.vms.refuse("tell", VmErrorKind::Refused, "not allowed");
-    let operation = run_action(&harness, stop_request(suimon_contract::StopBy::Agent));
+    let operation = run_action(&harness, stop_request(suimon_contract::StopMethod::Agent));
     assert_eq!(operation.error.unwrap().message, "not allowed");
 }
 

@@ -218,14 +218,14 @@ fn a_nic_that_does_not_reconnect_is_unplugged_and_plugged_again() {
     );
     assert_eq!(vms.commands(), ["web unplug nic/old"]);
     let status = || harness.node.vm("web").unwrap();
-    wait_until("the NIC is shown as pending", || status().waits_for_start == ["nic/old"]);
+    wait_until("the NIC is shown as pending", || status().settings_pending_start == ["nic/old"]);
     // A change of another key does not plug the NIC while the guest still has it.
     let patch = Edit::Vm(ResourceEdit::Patch(name("web"), br#"{"autostart": true}"#.to_vec()));
     assert_eq!(harness.change(patch).state, OperationState::Succeeded);
     assert_eq!(vms.commands().len(), 1);
 
     vms.guest("web", VmNotice::Unplugged(VmDevice::Nic("old".to_owned())));
-    wait_until("the NIC is not pending", || status().waits_for_start.is_empty());
+    wait_until("the NIC is not pending", || status().settings_pending_start.is_empty());
     assert_eq!(vms.commands()[1..], ["web plug nic old /run/suimon/vms/web/n-old"]);
     assert_eq!((status().state, status().nics.len()), (VmState::Running, 2));
 }

@@ -138,7 +138,7 @@ fn a_missing_device_is_plugged_when_it_recovers() {
     patch(&harness, r#"{"nics": ["web", "more"]}"#);
     harness.wait_events(EventKind::VmDeviceRefused.id(), 1);
     let reason = "it broke".to_owned();
-    harness.devices.notify(port, DeviceNotice::Lost { reason });
+    harness.devices.notify(port, DeviceNotice::DeviceLost { reason });
     harness.wait_events(EventKind::NicRecovered.id(), 1);
     wait_until("the VM has 2 NICs", || harness.node.vm("web").unwrap().nics.len() == 2);
 }

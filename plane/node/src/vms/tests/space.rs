@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use suimon_contract::{EventKind, HostConfig, StopVmRequest, VmState};
 use suimon_ports::{VmErrorKind, VmNotice};
-use suimon_storage_engine::FullPolicy;
+use suimon_storage_engine::FullStorePolicy;
 
 use super::{VmAction, patch, state, well};
 use crate::testing::{DISK_STORE, Harness, host, wait_until};
@@ -86,14 +86,14 @@ fn a_vm_that_was_paused_on_request_stays_paused() {
 fn queued_writes_fail_when_the_guest_is_to_shut_down_or_release_the_disk() {
     let harness = running("virtio");
     let queue_policy =
-        FullPolicy { ring_wait: None, client_wait: std::time::Duration::from_secs(30) };
+        FullStorePolicy { ring_wait: None, client_wait: std::time::Duration::from_secs(30) };
     let policies = || harness.disks.full_policies();
     assert_eq!(policies(), [queue_policy]);
     let stop =
-        VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
+        VmAction::Stop(StopVmRequest { timeout_s: 60, force: false, ..StopVmRequest::default() });
     let operation = harness.node.start_vm_action(&crate::testing::name("web"), stop).unwrap();
     wait_until("the VM is shown as stopping", || state(&harness) == VmState::Stopping);
-    assert_eq!(policies(), [FullPolicy::ERROR]);
+    assert_eq!(policies(), [FullStorePolicy::FAIL_AT_ONCE]);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
     harness.node.wait_operation(operation.id, crate::testing::DEADLINE).unwrap();
@@ -101,7 +101,7 @@ fn queued_writes_fail_when_the_guest_is_to_shut_down_or_release_the_disk() {
     well(&harness, VmAction::Start);
     harness.disks.take_full_changes();
     patch(&harness, r#"{"disks": null}"#);
-    assert_eq!(harness.disks.take_full_changes().first(), Some(&FullPolicy::ERROR));
+    assert_eq!(harness.disks.take_full_changes().first(), Some(&FullStorePolicy::FAIL_AT_ONCE));
 }
 
 fn reason(harness: &Harness) -> Option<String> {
@@ -188,13 +188,13 @@ fn a_request_to_pause_a_vm_that_was_just_paused_for_space_is_not_lost() {
     assert!(harness.events(EventKind::VmPausedForSpace.id()).is_empty());
 }
 
-fn queues(seconds: u64) -> FullPolicy {
-    FullPolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) }
+fn queues(seconds: u64) -> FullStorePolicy {
+    FullStorePolicy { ring_wait: None, client_wait: Duration::from_secs(seconds) }
 }
 
 fn begin_stop(harness: &Harness) {
     let stop =
-        VmAction::Stop(StopVmRequest { seconds: 60, force: false, ..StopVmRequest::default() });
+        VmAction::Stop(StopVmRequest { timeout_s: 60, force: false, ..StopVmRequest::default() });
     harness.node.start_vm_action(&crate::testing::name("web"), stop).unwrap();
     wait_until("the VM is shown as stopping", || state(harness) == VmState::Stopping);
 }
@@ -204,12 +204,12 @@ fn a_change_of_a_disk_does_not_queue_writes_that_a_guest_waits_for() {
     let harness = running("virtio");
     begin_stop(&harness);
     wait_until("writes fail while the store is full", || {
-        harness.disks.full_policies() == [FullPolicy::ERROR]
+        harness.disks.full_policies() == [FullStorePolicy::FAIL_AT_ONCE]
     });
     let mut changed = config("virtio");
     changed.disks[0].full_wait_s = 7;
     harness.apply_ok(&changed);
-    assert_eq!(harness.disks.full_policies(), [FullPolicy::ERROR]);
+    assert_eq!(harness.disks.full_policies(), [FullStorePolicy::FAIL_AT_ONCE]);
     let is_orderly = true;
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
     wait_until("writes are queued while the store is full", || {
@@ -249,5 +249,5 @@ fn writes_of_a_disk_moved_to_another_vm_are_queued_regardless_of_the_former_vm()
     harness.vms.guest("web", VmNotice::Ended { is_orderly, reason: "it is off".to_owned() });
     wait_until("the VM is shown as stopped", || state(&harness) == VmState::Stopped);
     let failed = harness.disks.take_full_changes();
-    assert!(!failed.contains(&FullPolicy::ERROR), "{failed:?}");
+    assert!(!failed.contains(&FullStorePolicy::FAIL_AT_ONCE), "{failed:?}");
 }

@@ -7,7 +7,7 @@ use super::{VmAction, harness, state, well};
 use crate::testing::{DEADLINE, Harness, name, wait_until};
 
 fn stop(harness: &Harness, seconds: u64, force: bool) -> u64 {
-    let stop = VmAction::Stop(StopVmRequest { seconds, force, ..StopVmRequest::default() });
+    let stop = VmAction::Stop(StopVmRequest { timeout_s: seconds, force, ..StopVmRequest::default() });
     let id = harness.node.start_vm_action(&name("web"), stop).unwrap().id;
     wait_until("the VM is shown as stopping", || state(harness) == VmState::Stopping);
     id
@@ -78,7 +78,7 @@ fn a_guest_with_many_notices_delays_neither_a_timeout_nor_an_operation() {
     std::thread::scope(|scope| {
         let flood = || {
             while !ends.load(Ordering::Relaxed) {
-                harness.vms.guest("web", VmNotice::State(VmRunState::Running));
+                harness.vms.guest("web", VmNotice::StateChanged(VmRunState::Running));
             }
         };
         scope.spawn(flood);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use suimon_contract::Name;
-use suimon_ports::{Standby, VmCommand, VmDevice, VmError, VmErrorKind};
+use suimon_ports::{NicStandbyState, VmCommand, VmDevice, VmError, VmErrorKind};
 
 use super::{VfOrder, VmVfs};
 use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, settings_for_nic};
@@ -56,21 +56,21 @@ impl Run {
 impl Driver {
     pub(in crate::vms) fn handle_vf_order(&mut self, order: VfOrder) {
         // The VM may still have its VFs and cannot receive commands.
-        if self.lost.is_some() {
+        if self.unresponsive.is_some() {
             return self.vf_orders.push(order);
         }
         match order {
-            VfOrder::Give { nic, vf } => {
+            VfOrder::Plug { nic, vf } => {
                 if let Err(reason) = self.plug_vf(&nic, &vf) {
                     self.report(VfReport::Failed { nic, vf, reason });
                 }
             }
-            VfOrder::Take { nic, vf } => self.unplug_vf(&nic, vf),
+            VfOrder::Unplug { nic, vf } => self.unplug_vf(&nic, vf),
         }
     }
 
     pub(super) fn report(&self, report: VfReport) {
-        self.shared.iov.report(report);
+        self.shared.vf_assignments.report(report);
     }
 
     fn plug_vf(&mut self, nic: &Name, vf: &VfAddress) -> Result<(), String> {
@@ -88,7 +88,7 @@ impl Driver {
             return Err("the VM is migrating".to_owned());
         }
         run.stored.vfs.insert(nic.clone(), StoredVfId::from(vf));
-        let (vm, memory) = (run.vm.clone(), run.stored.as_started.memory_bytes);
+        let (vm, memory) = (run.vm.clone(), run.stored.start_config.memory_bytes);
         let memory = suimon_contract::ByteSize::bytes(memory);
         self.save_run();
         if self.run.as_ref().is_some_and(|run| !run.is_recorded) {
@@ -99,7 +99,7 @@ impl Driver {
         }
         let text = |error: VmError| error.text;
         let assigned =
-            self.shared.vms.dependencies.host.assign_vf(&vm.identity(), vf.address, memory);
+            self.shared.vms.dependencies.host.assign_vf(&vm.identity(), vf.pci_address, memory);
         if let Err(error) = assigned {
             if matches!(error.kind, VmErrorKind::Busy | VmErrorKind::Refused) {
                 // Another process has it, or it cannot be assigned: this VM got nothing that it
@@ -113,18 +113,18 @@ impl Driver {
         }
         // Last step before the plug: from here on the adapter delivers the NIC's frames to the VF.
         self.shared.set_vf(vf, |current| settings_for_nic(current, config))?;
-        let address = vf.address;
+        let address = vf.pci_address;
         vm.execute(&VmCommand::PlugVf { nic: nic.to_string(), address }).map_err(text)?;
         if let Some(run) = &mut self.run {
             run.vfs.plugging.insert(nic.clone(), vf.clone());
         }
-        self.request_vfs();
+        self.update_failover_state();
         self.publish_again();
         Ok(())
     }
 
     fn unplug_vf(&mut self, nic: &Name, vf: VfAddress) {
-        if self.held_vfs.holds(&vf) {
+        if self.unreturned_vfs.holds(&vf) {
             return;
         }
         let Some(run) = self.run.as_mut().filter(|run| is_recorded(run, nic, &vf)) else {
@@ -144,7 +144,7 @@ impl Driver {
                     );
                 }
                 run.vfs.unplugging.insert(nic.clone(), vf);
-                run.vfs.request_at = Some(Instant::now() + QUERY_RETRY_INTERVAL);
+                run.vfs.next_query_at = Some(Instant::now() + QUERY_RETRY_INTERVAL);
             }
         }
     }
@@ -155,7 +155,7 @@ impl Driver {
         let Some(run) = &mut self.run else { return };
         let was_asked = run.vfs.unplugging.contains_key(&nic);
         if let Some(vf) = run.stored.vfs.get(&nic).and_then(StoredVfId::address) {
-            if !was_asked && !self.held_vfs.holds(&vf) {
+            if !was_asked && !self.unreturned_vfs.holds(&vf) {
                 let reason = "the VF was unplugged by the guest, or the adapter removed it";
                 self.report(VfReport::Failed { nic: nic.clone(), vf, reason: reason.to_owned() });
             }
@@ -194,7 +194,7 @@ impl Driver {
 
     /// Reports the start or end of a migration for each standby NIC: VFs are taken from the NICs,
     /// or may be assigned again.
-    pub(in crate::vms) fn set_vfs_moving(&self, is_moving: bool) {
+    pub(in crate::vms) fn report_vm_migrating(&self, is_moving: bool) {
         for nic in self.run.iter().flat_map(|run| &run.stored.standbys) {
             self.report(VfReport::Migrating { nic: nic.clone(), is_moving });
         }
@@ -207,11 +207,11 @@ impl Driver {
 
     /// Queries whether an adopted VM still has its recorded VFs, and reports those that are
     /// missing. The control thread assumes until then that all are present.
-    pub(in crate::vms) fn find_vfs(&mut self) {
+    pub(in crate::vms) fn verify_recorded_vfs(&mut self) {
         let Some(run) = &mut self.run else { return };
         let vm = run.vm.clone();
         if run.has_standbys() {
-            run.vfs.request_at = Some(Instant::now());
+            run.vfs.next_query_at = Some(Instant::now());
         }
         let recorded = run.stored.vfs.clone();
         let nics: Vec<&str> = recorded.keys().map(Name::as_str).collect();
@@ -234,13 +234,13 @@ impl Driver {
     /// Queries the failover state if a query is due. QEMU does not report it by events.
     pub(in crate::vms) fn query_failover_state(&mut self, now: Instant) {
         let is_due = |run: &Run| {
-            [run.vfs.request_at, run.vfs.verify_at]
+            [run.vfs.next_query_at, run.vfs.next_verification_at]
                 .into_iter()
                 .flatten()
                 .any(|deadline| deadline <= now)
         };
         if self.run.as_ref().is_some_and(is_due) {
-            self.request_vfs();
+            self.update_failover_state();
         }
     }
 
@@ -248,18 +248,18 @@ impl Driver {
     /// have another driver.
     pub(in crate::vms) fn verify_failover_nics(&mut self) {
         if let Some(run) = &mut self.run {
-            run.vfs.verify_at = Some(Instant::now());
+            run.vfs.next_verification_at = Some(Instant::now());
         }
     }
 
-    pub(in crate::vms) fn request_vfs(&mut self) {
+    pub(in crate::vms) fn update_failover_state(&mut self) {
         // A VM in migration does not receive VFs: this node does not own an incoming VM yet, and a
         // handed-over VM may belong to the destination.
         let is_here = self.migration_record.is_none();
         let Some(run) = &mut self.run else { return };
         let (vm, mut released, mut reports) = (run.vm.clone(), Vec::new(), Vec::new());
         let before = run.vfs.failover_nics.clone();
-        let verifies = run.vfs.verify_at.is_some_and(|verify_at| verify_at <= Instant::now());
+        let verifies = run.vfs.next_verification_at.is_some_and(|verify_at| verify_at <= Instant::now());
         let mut is_undecided = false;
         let mut does_respond = true;
         let queried = run.queried_standbys(verifies);
@@ -268,7 +268,7 @@ impl Driver {
         for nic in &queried {
             let Some(standby) = standbys.get(nic.as_str()) else { continue };
             let is_known = run.vfs.failover_nics.contains(nic);
-            let Standby { is_negotiated: is_taken, is_driver_ready, has_vf } = *standby;
+            let NicStandbyState { is_negotiated: is_taken, is_driver_ready, has_vf } = *standby;
             if is_taken && is_here {
                 run.vfs.failover_nics.insert(nic.clone());
             } else if is_known && is_driver_ready && is_here {
@@ -297,11 +297,11 @@ impl Driver {
             run.stored.standbys.iter().any(|nic| !run.vfs.failover_nics.contains(nic))
                 || !run.vfs.plugging.is_empty()
                 || !run.vfs.unplugging.is_empty();
-        run.vfs.request_at = has_pending.then(|| Instant::now() + QUERY_RETRY_INTERVAL);
-        if verifies || run.vfs.verify_at.is_none() {
+        run.vfs.next_query_at = has_pending.then(|| Instant::now() + QUERY_RETRY_INTERVAL);
+        if verifies || run.vfs.next_verification_at.is_none() {
             let pause = if is_undecided { QUERY_RETRY_INTERVAL } else { VERIFY_EVERY };
             let is_needed = !run.vfs.failover_nics.is_empty();
-            run.vfs.verify_at = is_needed.then(|| Instant::now() + pause);
+            run.vfs.next_verification_at = is_needed.then(|| Instant::now() + pause);
         }
         let has_changed = run.vfs.failover_nics != before;
         reports.into_iter().for_each(|report| self.report(report));

@@ -16,11 +16,11 @@ pub(super) const RETRY_FIRST: Duration = Duration::from_millis(10);
 /// VFs of a VM that are not back at the host, by address, usually because QEMU keeps them open. At
 /// most one per VF of the host.
 #[derive(Debug, Default)]
-pub(in crate::vms) struct HeldVfs(pub(super) BTreeMap<PciAddress, HeldVf>);
+pub(in crate::vms) struct UnreturnedVfs(pub(super) BTreeMap<PciAddress, UnreturnedVf>);
 
 /// VF that is not back at the host, with the attempts to return it.
 #[derive(Clone, Debug)]
-pub(super) struct HeldVf {
+pub(super) struct UnreturnedVf {
     pub(super) nic: Name,
     pub(super) vf: VfAddress,
     pub(super) since: Instant,
@@ -29,7 +29,7 @@ pub(super) struct HeldVf {
     pub(super) is_reported: bool,
 }
 
-impl HeldVf {
+impl UnreturnedVf {
     /// Returns a VF whose next attempt is due after `pause`.
     pub(super) fn new(nic: Name, vf: VfAddress, pause: Duration) -> Self {
         let now = Instant::now();
@@ -38,12 +38,12 @@ impl HeldVf {
     }
 }
 
-impl HeldVfs {
+impl UnreturnedVfs {
     /// Returns the VFs that the previous daemon has recorded. Attempts are due immediately.
     pub(in crate::vms) fn restore(recorded: &[(Name, StoredVfId)]) -> Self {
         let held_vfs = recorded.iter().filter_map(|(nic, stored)| {
             let vf = stored.address()?;
-            Some((vf.address, HeldVf::new(nic.clone(), vf, Duration::ZERO)))
+            Some((vf.pci_address, UnreturnedVf::new(nic.clone(), vf, Duration::ZERO)))
         });
         Self(held_vfs.collect())
     }
@@ -60,7 +60,7 @@ impl HeldVfs {
     /// Returns true if this VF is not back at the host. Its return will be reported by a
     /// [`VfReport`](crate::virtual_functions::VfReport).
     pub(super) fn holds(&self, vf: &VfAddress) -> bool {
-        self.0.contains_key(&vf.address)
+        self.0.contains_key(&vf.pci_address)
     }
 
     /// Returns the time of the next attempt to return a VF.

@@ -11,8 +11,8 @@ use suimon_contract::Name;
 use suimon_ports::VmErrorKind;
 
 use super::driving::is_recorded;
-use super::held::{HeldVf, RETRY_FIRST};
-use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, settings_unused};
+use super::held::{UnreturnedVf, RETRY_FIRST};
+use crate::virtual_functions::{StoredVfId, VfAddress, VfReport, unassigned_settings};
 use crate::vms::driver::Driver;
 use crate::vms::texts;
 
@@ -41,10 +41,10 @@ impl Driver {
     /// possible yet; further attempts are then made.
     pub(super) fn return_to_host(&mut self, nic: &Name, stored: &StoredVfId) -> bool {
         let Some(vf) = stored.address() else { return true };
-        if self.held_vfs.holds(&vf) {
+        if self.unreturned_vfs.holds(&vf) {
             return false;
         }
-        if let Err(error) = self.shared.set_vf(&vf, settings_unused) {
+        if let Err(error) = self.shared.set_vf(&vf, unassigned_settings) {
             let vm = &self.entry.name;
             tracing::warn!(%vm, %nic, error, "cannot remove the NIC's address from a VF");
         }
@@ -55,14 +55,14 @@ impl Driver {
         };
         // The guest has the standby only.
         self.report(VfReport::Unplugged { nic: nic.clone(), vf: vf.clone() });
-        self.held_vfs.0.insert(vf.address, HeldVf::new(nic.clone(), vf, first));
+        self.unreturned_vfs.0.insert(vf.pci_address, UnreturnedVf::new(nic.clone(), vf, first));
         false
     }
 
     /// Tries to return a VF to the host.
     fn reclaim(&self, nic: &Name, vf: &VfAddress) -> Reclaim {
         let vm = &self.entry.name;
-        if let Err(error) = self.shared.vms.dependencies.host.reclaim_vf(vm.as_str(), vf.address) {
+        if let Err(error) = self.shared.vms.dependencies.host.reclaim_vf(vm.as_str(), vf.pci_address) {
             return match error.kind {
                 VmErrorKind::Timeout => Reclaim::Unanswered(error.text),
                 _ => Reclaim::Held(error.text),
@@ -74,8 +74,8 @@ impl Driver {
 
     /// Makes the attempts to return VFs that are due.
     pub(in crate::vms) fn retry_vf_returns(&mut self, now: Instant) {
-        let due = |held_vf: &&HeldVf| held_vf.retry_at <= now;
-        let due: Vec<HeldVf> = self.held_vfs.0.values().filter(due).cloned().collect();
+        let due = |held_vf: &&UnreturnedVf| held_vf.retry_at <= now;
+        let due: Vec<UnreturnedVf> = self.unreturned_vfs.0.values().filter(due).cloned().collect();
         let unit = self.peer_request_interval;
         for mut held_vf in due {
             let (nic, vf) = (held_vf.nic.clone(), held_vf.vf.clone());
@@ -90,19 +90,19 @@ impl Driver {
             };
             if !held_vf.is_reported && held_vf.since.elapsed() >= unit * REPORT_AFTER {
                 held_vf.is_reported = true;
-                self.append(texts::vf_held(&self.entry, &nic, &vf, &reason));
+                self.append(texts::vf_unreturned_event(&self.entry, &nic, &vf, &reason));
             }
             held_vf.retry_at = Instant::now() + interval;
-            self.held_vfs.0.insert(vf.address, held_vf);
+            self.unreturned_vfs.0.insert(vf.pci_address, held_vf);
         }
     }
 
     /// Deletes the record of a VF that was returned after it had been held.
-    fn handle_returned(&mut self, held_vf: &HeldVf) {
-        let HeldVf { nic, vf, .. } = held_vf;
-        self.held_vfs.0.remove(&vf.address);
+    fn handle_returned(&mut self, held_vf: &UnreturnedVf) {
+        let UnreturnedVf { nic, vf, .. } = held_vf;
+        self.unreturned_vfs.0.remove(&vf.pci_address);
         if held_vf.is_reported {
-            self.append(texts::vf_returned(&self.entry, nic, vf));
+            self.append(texts::vf_returned_event(&self.entry, nic, vf));
         }
         if self.run.as_ref().is_some_and(|run| is_recorded(run, nic, vf)) {
             self.forget_vf(nic);
@@ -113,8 +113,8 @@ impl Driver {
 
     /// Ends the attempts, because the VM is deleted. The launcher assigns a VF to no other VM
     /// before it is closed.
-    pub(in crate::vms) fn forget_held_vfs(&mut self) {
-        for held_vf in std::mem::take(&mut self.held_vfs.0).into_values() {
+    pub(in crate::vms) fn stop_vf_returns(&mut self) {
+        for held_vf in std::mem::take(&mut self.unreturned_vfs.0).into_values() {
             self.report(VfReport::Released { nic: held_vf.nic, vf: held_vf.vf });
         }
     }

@@ -26,8 +26,8 @@ impl Shared {
     pub(crate) fn check_vm_action(&self, name: &Name, work: VmAction) -> Result<(), ApiError> {
         let entry = self.vms.find(name).ok_or_else(|| not_found(ResourceKind::Vm, name))?;
         let seconds = match work {
-            VmAction::Stop(request) => Some((request.seconds, STOP_SECONDS_MAX)),
-            VmAction::Freeze(request) => Some((request.seconds, FREEZE_SECONDS_MAX)),
+            VmAction::Stop(request) => Some((request.timeout_s, STOP_SECONDS_MAX)),
+            VmAction::Freeze(request) => Some((request.thaw_after_s, FREEZE_SECONDS_MAX)),
             _ => None,
         };
         if let Some((seconds, max_seconds)) =
@@ -35,7 +35,7 @@ impl Shared {
         {
             let text = format!("must be a whole number from 1 to {max_seconds}, not {seconds}");
             let error = ApiError::new(ErrorCode::InvalidValue, text);
-            return Err(error.about(entry.label()).field("seconds"));
+            return Err(error.with_resource(entry.label()).with_field("seconds"));
         }
         let (state, waits_for_space) = {
             let view = entry.view();
@@ -56,7 +56,7 @@ impl Shared {
     ) {
         match self.vms.find(name) {
             Some(entry) if work == VmAction::Kill => self.submit_kill(entry, operation),
-            Some(entry) => entry.submit(Message::Work(work, Some(operation))),
+            Some(entry) => entry.submit(Message::Action(work, Some(operation))),
             None => operation.end(&Err(not_found(ResourceKind::Vm, name))),
         }
     }
@@ -70,7 +70,7 @@ impl Shared {
         to: &HostConfig,
     ) -> Vec<ApiError> {
         // A VM that has moved to another node is never started here again.
-        let departs = |vm: &VmConfig| matches!(edit, Edit::Depart(name) if vm.name == *name);
+        let departs = |vm: &VmConfig| matches!(edit, Edit::DeleteMigratedVm(name) if vm.name == *name);
         let removed =
             from.vms.iter().filter(|vm| to.vm(vm.name.as_str()).is_none() && !departs(vm));
         let errors = removed.filter_map(|vm| {
@@ -82,7 +82,7 @@ impl Shared {
                 vm.name, vm.name
             );
             let is_running = state != VmState::Stopped;
-            is_running.then(|| ApiError::new(ErrorCode::InUse, text).about(entry.label()))
+            is_running.then(|| ApiError::new(ErrorCode::InUse, text).with_resource(entry.label()))
         });
         let mut errors: Vec<ApiError> = errors.collect();
         errors.extend(check_plugged(&self.vms, from, to));
@@ -92,7 +92,7 @@ impl Shared {
                     "{vm} is running, and the sockets of its NICs and disks are in its folder; \
                      stop all VMs before you change vm_folder"
                 );
-                ApiError::new(ErrorCode::InUse, text).about("host").field("vm_folder")
+                ApiError::new(ErrorCode::InUse, text).with_resource("host").with_field("vm_folder")
             }));
         }
         errors
@@ -110,7 +110,7 @@ impl Shared {
     /// [`ErrorCode::NotFound`] if the VM does not exist, [`ErrorCode::Conflict`] if it is not
     /// running or its console is in use, [`ErrorCode::HostError`] if QEMU does not respond.
     pub(crate) fn vm_console(&self, name: &Name) -> Result<OwnedFd, ApiError> {
-        self.query_vm(name, |vm| vm.console())
+        self.query_vm(name, |vm| vm.open_console())
     }
 
     /// Queries the guest agent of a VM. Blocks for some seconds at most.
@@ -120,7 +120,7 @@ impl Shared {
     /// running or no guest agent runs, [`ErrorCode::HostError`] if the agent or QEMU does not
     /// respond.
     pub(crate) fn vm_guest(&self, name: &Name) -> Result<VmGuest, ApiError> {
-        let properties = self.query_vm(name, |vm| vm.guest())?;
+        let properties = self.query_vm(name, |vm| vm.guest_info())?;
         let interfaces = properties.interfaces.into_iter();
         let interface = |interface: GuestInterface| {
             VmGuestInterface::new(interface.name, interface.mac, &interface.addresses)
@@ -128,9 +128,9 @@ impl Shared {
         Ok(VmGuest {
             agent_version: properties.agent_version,
             host_name: properties.host_name,
-            system: properties.system.name,
+            operating_system: properties.system.name,
             kernel: properties.system.kernel,
-            machine: properties.system.machine,
+            architecture: properties.system.architecture,
             interfaces: interfaces.map(interface).collect(),
             frozen: properties.is_frozen,
         })
@@ -146,7 +146,7 @@ impl Shared {
         let vm = entry.view().running.as_ref().map(|run| run.vm.clone());
         let Some(vm) = vm else {
             let text = format!("the VM is not running; start it with `suimon vm start {name}`");
-            return Err(ApiError::new(ErrorCode::Conflict, text).about(entry.label()));
+            return Err(ApiError::new(ErrorCode::Conflict, text).with_resource(entry.label()));
         };
         let result = query(vm.as_ref());
         result.map_err(|error| {
@@ -157,7 +157,7 @@ impl Shared {
                 | VmErrorKind::Refused
                 | VmErrorKind::Busy => ErrorCode::Conflict,
             };
-            ApiError::new(code, error.text).about(entry.label())
+            ApiError::new(code, error.text).with_resource(entry.label())
         })
     }
 }

@@ -22,11 +22,11 @@ pub struct WorkerStoreStatus {
     /// Number of requests of this worker that were dispatched and have not completed.
     pub in_flight_of_worker: u32,
     /// Number of requests of all workers in the device, as reported by the workers.
-    pub in_flight: u32,
+    pub in_flight_of_all_workers: u32,
     /// Maximum number of requests in the device, as adapted by the scheduler.
-    pub depth: u32,
+    pub depth_limit: u32,
     /// Mean device latency of a request in nanoseconds.
-    pub latency_ns: u64,
+    pub mean_latency_ns: u64,
     /// Capacity estimate from the last time at which requests were queued for the store; `None`
     /// before.
     pub estimate: Option<CapacityEstimate>,

@@ -216,7 +216,7 @@ impl Cluster {
             self.nodes.get_mut(&id).and_then(|node| node.allocator.poll_action())
         {
             match action {
-                AllocatorAction::Write { term, grants, forgotten } => {
+                AllocatorAction::Write { term, grants, removed_nodes: forgotten } => {
                     self.writes += 1;
                     self.granted += grants.len() as u64;
                     if self.nodes[&id].is_cut_off {
@@ -298,7 +298,7 @@ impl Cluster {
                     return;
                 }
                 let event =
-                    if is_written { AllocatorEvent::Written } else { AllocatorEvent::WriteFailed };
+                    if is_written { AllocatorEvent::GrantsWritten } else { AllocatorEvent::WriteFailed };
                 self.send_to_allocator(to, &event);
             }
         }
@@ -383,6 +383,6 @@ pub(crate) fn disk(id: u64, min_iops: u64, max_iops: u64, weight: u32) -> DiskLo
         delivered_iops: 0,
         waits_for_grant: false,
         waits_for_store: false,
-        is_busy: false,
+        is_fully_utilised: false,
     }
 }

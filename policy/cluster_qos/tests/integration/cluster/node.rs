@@ -197,7 +197,7 @@ impl Node {
                 delivered_iops: delivered[key],
                 waits_for_grant: lacks && !is_store_full,
                 waits_for_store: lacks && is_store_full,
-                is_busy: lacks,
+                is_fully_utilised: lacks,
                 ..*load
             }
         });

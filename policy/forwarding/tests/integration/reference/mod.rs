@@ -153,7 +153,7 @@ impl Reference {
     fn learn(&mut self, port: &ForwardingPortSpec, vlan: Option<VlanId>, mac: MacAddr, now: Time) {
         let address = (port.switch, vlan, mac);
         let count = self.seen.values().filter(|sighting| sighting.port == port.id).count();
-        let has_room = count < port.learned_max as usize;
+        let has_room = count < port.learned_addresses_max as usize;
         match self.seen.get_mut(&address) {
             Some(sighting) if sighting.port == port.id => sighting.last = now,
             _ if !has_room => {}
@@ -185,7 +185,7 @@ impl Reference {
             other.id != port.id && other.switch == port.switch && carries(other, vlan)
         };
         let mut other_ports = self.ports.values().filter(is_other);
-        port.role == PortRole::Nic && other_ports.any(|other| other.bound == Some(mac))
+        port.role == PortRole::Nic && other_ports.any(|other| other.bound_address == Some(mac))
     }
 
     fn flood(
@@ -299,5 +299,5 @@ pub(crate) fn shared_address(ports: &[ForwardingPortSpec]) -> Option<MacAddr> {
     let sharing = pairs.filter(|(a, b)| a.id < b.id && a.switch == b.switch && both(a, b));
     let sharing: Vec<_> = sharing.collect();
     let fixed = sharing.iter().find_map(|(a, b)| a.mac.filter(|mac| b.mac == Some(*mac)));
-    fixed.or_else(|| sharing.iter().find_map(|(a, b)| a.bound.filter(|mac| b.bound == Some(*mac))))
+    fixed.or_else(|| sharing.iter().find_map(|(a, b)| a.bound_address.filter(|mac| b.bound_address == Some(*mac))))
 }

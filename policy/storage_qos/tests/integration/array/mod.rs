@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use suimon_quantity::{ByteRate, DiskId, Iops, Time, TimedRateLimit};
 use suimon_storage_qos::{
-    Capacity, Change, DiskSlot, IoKind, Limits, LimitsSource, Next, Normalization, PolicyId,
-    PolicySpec, Proposal, SAMPLE, Store, StoreEvent, StoreScheduler, StoreSpec, Submitted, Weight,
+    Capacity, ConfigStep, DiskSlot, IoKind, Limits, LimitsSource, NextAction, Normalization, PolicyId,
+    PolicySpec, Proposal, SAMPLE_INTERVAL, Store, StoreEvent, StoreScheduler, StoreSpec, SubmitOutcome, Weight,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -181,7 +181,7 @@ impl Rig {
     }
 
     pub(crate) fn propose(&mut self, proposals: &[Proposal], force: bool) {
-        for change in self.store.propose(proposals, force).unwrap() {
+        for change in self.store.apply(proposals, force).unwrap() {
             let lost = self.scheduler.apply(Time::from_ns(self.now), change);
             assert!(lost.is_empty());
         }
@@ -190,18 +190,18 @@ impl Rig {
 
     /// Sets the cap of all disks together.
     pub(crate) fn cap(&mut self, cap: Option<TimedRateLimit>) {
-        self.scheduler.apply(Time::from_ns(self.now), Change::Cap(cap));
+        self.scheduler.apply(Time::from_ns(self.now), ConfigStep::SetCap(cap));
         self.pump();
     }
 
     pub(crate) fn set(&mut self, disk: u32, limits: Limits) {
-        self.propose(&[Proposal::Disk(DiskId(disk), LimitsSource::Own(limits))], false);
+        self.propose(&[Proposal::SetDisk(DiskId(disk), LimitsSource::Own(limits))], false);
     }
 
     pub(crate) fn set_policy(&mut self, policy: u32, spec: PolicySpec, disks: &[u32]) {
-        let mut proposals = vec![Proposal::Policy(PolicyId(policy), spec)];
+        let mut proposals = vec![Proposal::SetPolicy(PolicyId(policy), spec)];
         let limits_source = LimitsSource::Policy(PolicyId(policy));
-        proposals.extend(disks.iter().map(|disk| Proposal::Disk(DiskId(*disk), limits_source)));
+        proposals.extend(disks.iter().map(|disk| Proposal::SetDisk(DiskId(*disk), limits_source)));
         self.propose(&proposals, false);
     }
 
@@ -224,7 +224,7 @@ impl Rig {
     pub(crate) fn run(&mut self, span: Duration) {
         let deadline = self.now + span.as_nanos() as u64;
         loop {
-            let observe = self.observed + SAMPLE.as_nanos() as u64;
+            let observe = self.observed + SAMPLE_INTERVAL.as_nanos() as u64;
             let event = self.agenda.peek().map(|entry| entry.0.0);
             let next = [event, self.wake, Some(observe)].into_iter().flatten().min().unwrap();
             if next > deadline {
@@ -278,11 +278,11 @@ impl Rig {
             }
             self.requests.insert(tag, load.bytes);
             match self.scheduler.submit(Time::from_ns(now), slot, load.bytes, tag).unwrap() {
-                Submitted::Dispatch => {
+                SubmitOutcome::Dispatch => {
                     assert!(self.clients[&disk].submitted.is_empty(), "overtaken");
                     self.send(disk, tag);
                 }
-                Submitted::Queued => {
+                SubmitOutcome::Queued => {
                     self.clients.get_mut(&disk).unwrap().submitted.push_back(tag);
                 }
             }
@@ -292,19 +292,19 @@ impl Rig {
     fn pump(&mut self) {
         loop {
             match self.scheduler.poll(Time::from_ns(self.now)) {
-                Next::Dispatch { disk, tag } => {
+                NextAction::Dispatch { disk, tag } => {
                     let DiskId(disk) = self.scheduler.disk(disk).unwrap();
                     let client = self.clients.get_mut(&disk).unwrap();
                     assert_eq!(client.submitted.pop_front(), Some(tag), "out of order");
                     self.send(disk, tag);
                 }
-                Next::WaitUntil(deadline) => {
+                NextAction::WaitUntil(deadline) => {
                     assert!(deadline.as_ns() > self.now, "a wait that does not end");
                     let delay = self.dice.below(self.late_ns + 1);
                     self.wake = Some(deadline.as_ns() + delay);
                     return;
                 }
-                Next::Idle => {
+                NextAction::Idle => {
                     self.wake = None;
                     return;
                 }
@@ -336,7 +336,7 @@ impl Rig {
         self.serve();
         let slot = self.store.slot(DiskId(disk)).unwrap();
         let latency = Duration::from_nanos(self.now - since);
-        self.scheduler.handle_complete(
+        self.scheduler.handle_completion(
             Time::from_ns(self.now),
             slot,
             (IoKind::Read, bytes),

@@ -151,13 +151,13 @@ impl World {
         assert!(deadline.is_none_or(|at| at > self.now), "something was left to do");
         for action in actions {
             match action {
-                LacpAction::Use { member, collecting, distributing, .. } => {
+                LacpAction::SetMemberUse { member, collecting, distributing, .. } => {
                     assert_eq!(collecting, distributing, "coupled control");
                     let before = self.used.insert((system, member), distributing);
                     assert_ne!(before.unwrap_or(false), distributing, "only changes are reported");
                 }
                 LacpAction::Send { member, frame } => self.send((system, member), frame.bytes()),
-                LacpAction::Churn { .. } | LacpAction::Loopback { .. } => {}
+                LacpAction::ReportChurn { .. } | LacpAction::ReportLoopback { .. } => {}
             }
         }
         self.check(system);
@@ -179,7 +179,7 @@ impl World {
         assert!(partners.all(|other| Some(other) == first), "one Aggregator, one Partner");
         let in_use = states.iter().filter(|state| state.is_distributing).count();
         assert!(in_use <= usize::from(team.spec().max_active));
-        assert_eq!(team.team_state().in_use, in_use);
+        assert_eq!(team.team_state().members_in_use, in_use);
         for state in &states {
             let reported = self.used.get(&(system, state.member)).copied().unwrap_or(false);
             assert_eq!(reported, state.is_distributing, "the owner knows: {state:?}");

@@ -66,7 +66,7 @@ impl Host {
         let mut placements = BTreeMap::new();
         for nic in 0..queues as u32 {
             assert!(vmq.set_nic(PortId(nic), NicSpec::default(), 1, now).unwrap().is_empty());
-            placements.insert(queue(nic), vmq.add_queue(queue(nic), now).unwrap().at);
+            placements.insert(queue(nic), vmq.add_queue(queue(nic), now).unwrap().worker);
         }
         Self {
             vmq,
@@ -225,7 +225,7 @@ impl Host {
             *time > from
                 && matches!(
                     moved.reason,
-                    MoveReason::Overloaded { .. } | MoveReason::Crowded { .. }
+                    MoveReason::Overloaded { .. } | MoveReason::OverloadedByOtherWork { .. }
                 )
         });
         // Carrying out the move takes a step.

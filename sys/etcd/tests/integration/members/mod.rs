@@ -137,7 +137,7 @@ impl Etcd {
         EtcdSpec {
             endpoints: self.endpoints.clone(),
             tls: self.tls.clone(),
-            user: None,
+            credentials: None,
             prefix: "/suimon/".to_owned(),
             timeout: REPLY_TIMEOUT,
         }
@@ -239,16 +239,16 @@ impl RecordingObserver {
 }
 
 impl ClusterObserver for RecordingObserver {
-    fn snapshot(&self, view: ClusterView) {
+    fn handle_snapshot(&self, view: ClusterView) {
         self.snapshots.lock().unwrap().push(view);
     }
 
-    fn changed(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>) {
+    fn handle_changes(&self, revision: u64, changes: Vec<(String, Option<ClusterEntry>)>) {
         let mut recorded = self.changes.lock().unwrap();
         recorded.extend(changes.into_iter().map(|(key, entry)| (revision, key, entry)));
     }
 
-    fn interrupted(&self, error: &ClusterStoreError) {
+    fn handle_interruption(&self, error: &ClusterStoreError) {
         self.errors.lock().unwrap().push(error.clone());
     }
 }

@@ -120,7 +120,7 @@ impl Site {
             name: name.to_owned(),
             uuid: *b"suimon test vm 1",
             folder: self.vm_folder(name),
-            user,
+            uid: user,
             cpus: 1,
             cpus_max: 1,
             memory_bytes: 64 << 20,
@@ -130,7 +130,7 @@ impl Site {
             nics: Vec::new(),
             disks: Vec::new(),
             cdrom: None,
-            migration_source: None,
+            migration_requirements: None,
         }
     }
 
@@ -147,7 +147,7 @@ impl Site {
     pub(crate) fn start(&self, host: &QemuHost, spec: &VmSpec) -> (Box<dyn Vm>, Notices) {
         use suimon_ports::VmHost;
         let (observer, notices) = Notices::new();
-        host.prepare(&spec.folder, spec.user).unwrap();
+        host.create_folder(&spec.folder, spec.uid).unwrap();
         let vm = host.start(spec, observer).unwrap();
         self.seen.lock().unwrap().push(vm.identity());
         (vm, notices)
@@ -168,10 +168,10 @@ impl Drop for Site {
 
 /// Kills the process of a VM if the process has the recorded start time.
 fn end(identity: &VmIdentity) {
-    if started(identity.process) == Some(identity.started) {
+    if started(identity.pid) == Some(identity.started_ticks) {
         // The start time was checked directly before, so that reuse of the id is practically
         // impossible.
-        let number = rustix::process::Pid::from_raw(identity.process as i32).unwrap();
+        let number = rustix::process::Pid::from_raw(identity.pid as i32).unwrap();
         let _ = rustix::process::kill_process(number, rustix::process::Signal::KILL);
     }
 }

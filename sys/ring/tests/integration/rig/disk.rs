@@ -107,7 +107,7 @@ impl MemoryDisk {
         assert_eq!(count, requests.len());
         assert!(count <= max);
         for request in requests {
-            assert!(request.tag < queue.tags());
+            assert!(request.tag < queue.in_flight_max());
             assert!(self.under_way.iter().all(|other| other.tag != request.tag), "a tag in use");
             self.under_way.push_back(request);
         }
@@ -130,7 +130,7 @@ impl MemoryDisk {
                 assert!(table.copy_out(tag, 0, bytes));
             }
             DiskOp::WriteZeroes { .. } => bytes.fill(0),
-            DiskOp::Flush | DiskOp::Discard | DiskOp::Status { .. } => {
+            DiskOp::Flush | DiskOp::Discard | DiskOp::AllocationStatus { .. } => {
                 assert_eq!(table.bytes(tag), 0);
             }
         }

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use suimon_ring::{Inflight, InflightLayout, RingTracking};
+use suimon_ring::{InflightRegion, InflightLayout, RingTracking};
 
 use crate::rig::Vm;
 use crate::rig::packed::RING_PACKED;
@@ -29,15 +29,15 @@ pub fn shape(features: u64) -> InflightLayout {
 }
 
 /// Creates a region with these contents, as the front-end passes it to the next process.
-pub fn region_of(bytes: &[u8], features: u64) -> (Arc<Inflight>, File) {
-    let (_, fd) = Inflight::create(shape(features)).unwrap();
+pub fn region_of(bytes: &[u8], features: u64) -> (Arc<InflightRegion>, File) {
+    let (_, fd) = InflightRegion::create(shape(features)).unwrap();
     let file = File::from(fd);
     file.write_all_at(bytes, 0).unwrap();
-    let region = Inflight::map(file.as_fd(), 0, shape(features).bytes(), shape(features)).unwrap();
+    let region = InflightRegion::map(file.as_fd(), 0, shape(features).bytes(), shape(features)).unwrap();
     (region, file)
 }
 
-pub fn records(region: &Arc<Inflight>) -> RingTracking {
+pub fn records(region: &Arc<InflightRegion>) -> RingTracking {
     RingTracking { log: None, inflight: region.queue(1) }
 }
 

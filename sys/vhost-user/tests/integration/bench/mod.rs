@@ -23,7 +23,7 @@ use rustix::net::{
 use suimon_frame::FrameBatch;
 use suimon_ports::{
     DeviceNotice, FrameSink, FrameSource, NegotiatedFeatures, OffloadToggles, PortDevice,
-    PortDeviceSpec, PortObserver, QueueHost, TransmitResult, VhostUserMode, VhostUserSpec,
+    PortDeviceSpec, PortObserver, QueueHost, TransmitResult, VhostUserMode, VhostUserNicSpec,
 };
 use suimon_quantity::{Direction, PortId, QueueId};
 use suimon_vhost_user::{VhostUserNic, VhostUserThreads};
@@ -103,7 +103,7 @@ pub struct Bench {
     pub host: Arc<Loopback>,
     pub notices: Receiver<DeviceNotice>,
     pub socket: PathBuf,
-    pub spec: VhostUserSpec,
+    pub spec: VhostUserNicSpec,
     _directory: tempfile::TempDir,
 }
 
@@ -115,7 +115,7 @@ impl Bench {
     pub fn with(queue_pairs: u16, mode: VhostUserMode) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("nic.sock");
-        let spec = VhostUserSpec {
+        let spec = VhostUserNicSpec {
             socket: socket.clone(),
             mode,
             queue_pairs,
@@ -146,7 +146,7 @@ impl Bench {
         let mut was_announced = false;
         loop {
             match self.notice() {
-                DeviceNotice::Violation { detail } => {
+                DeviceNotice::ProtocolViolation { detail } => {
                     assert!(detail.contains(expected), "{detail} | {expected}");
                     break;
                 }

@@ -86,7 +86,7 @@ impl Bench {
         guests: u8,
         members: usize,
     ) -> Self {
-        let cpus = runtime.cpus();
+        let cpus = runtime.allowed_cpus();
         assert!(cpus.len() >= processors, "this test needs {processors} CPUs");
         let plane = DataPlane::start(&cpus[..processors], runtime).unwrap();
         // With a clock that stands still, a worker with a polling time would never sleep.
@@ -98,9 +98,9 @@ impl Bench {
         let specs: Vec<_> = (0..members).map(spec).collect();
         let mut team = Team::new(TeamSpec::new(TeamId(1), mode, algorithm, &specs)).unwrap();
         let guest = |id: u8| TeamPort { id: PortId(id.into()), mac: Some(MacAddr::new(mac(id))) };
-        let _ = team.handle_ports(&(0..guests).map(guest).collect::<Vec<_>>());
+        let _ = team.set_ports(&(0..guests).map(guest).collect::<Vec<_>>());
         for member in 0..members {
-            let _ = team.handle_member(MemberId(member as u32), UP).unwrap();
+            let _ = team.handle_member_link(MemberId(member as u32), UP).unwrap();
         }
         let nic = |id: u8| port(PortId(id.into()), PortRole::Nic, Some(mac(id)));
         let uplink = port(TEAM, PortRole::Uplink, None);
@@ -123,7 +123,7 @@ impl Bench {
 
     /// Reports a link change of a member to the team, and publishes the resulting distribution.
     pub(crate) fn link(&mut self, member: usize, link: MemberLink) {
-        let change = self.team.handle_member(MemberId(member as u32), link).unwrap();
+        let change = self.team.handle_member_link(MemberId(member as u32), link).unwrap();
         self.distribute(change.distribution.as_ref());
     }
 

@@ -39,7 +39,7 @@ impl Driver {
             StoredPolicies::default()
         });
         let records = stored
-            .all
+            .policies
             .into_iter()
             .take(POLICIES_MAX)
             .map(|record| (record.config.name.clone(), (record, 0)));
@@ -65,7 +65,7 @@ impl Driver {
     fn keep_policies(&mut self) -> bool {
         let Some(cluster) = &self.config else { return true };
         let records = self.policies.policies.values().map(|(record, _)| record.clone()).collect();
-        let stored = StoredPolicies { all: records, deleted: self.policies.deleted.clone() };
+        let stored = StoredPolicies { policies: records, deleted: self.policies.deleted.clone() };
         let saved = save_policies(self.shared.store.as_ref(), &cluster.name, &stored);
         let Err(error) = saved else {
             self.policies.save_failure.end();
@@ -80,7 +80,7 @@ impl Driver {
     /// Processes the complete set of policies read from the cluster. Ignores a set that is older
     /// than a key of a policy that was processed: it would delete policies that were added since,
     /// and the watch does not report them again.
-    pub(in crate::cluster::driver) fn take_policies(&mut self, now: Time, read: ReadPolicies) {
+    pub(in crate::cluster::driver) fn handle_policies(&mut self, now: Time, read: ReadPolicies) {
         let ReadPolicies { revision, mut policies } = read;
         if revision < self.policies.processed {
             return;
@@ -152,10 +152,10 @@ impl Driver {
         let before = known_record.map(|(record, _)| record.key).filter(|key| *key != record.0.key);
         for store in self.stores.values_mut() {
             if let Some(policy) = before {
-                store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy });
+                store.handle_allocator_event(now, AllocatorEvent::PolicyRemoved { policy });
             }
             let (policy, limits) = (record.0.key, record.0.limits());
-            store.handle_allocator(now, AllocatorEvent::PolicySet { policy, limits });
+            store.handle_allocator_event(now, AllocatorEvent::PolicySet { policy, limits });
         }
         self.policies.deleted.remove(&name);
         self.policies.reported.remove(&name);
@@ -166,7 +166,7 @@ impl Driver {
     fn forget_policy(&mut self, now: Time, name: &Name) {
         let Some((record, _)) = self.policies.policies.remove(name) else { return };
         for store in self.stores.values_mut() {
-            store.handle_allocator(now, AllocatorEvent::PolicyRemoved { policy: record.key });
+            store.handle_allocator_event(now, AllocatorEvent::PolicyRemoved { policy: record.key });
         }
         if self.policies.deleted.len() >= POLICIES_MAX {
             let desired = self.shared.desired();
@@ -196,7 +196,7 @@ impl Driver {
 
     /// Schedules an update of the policies in the desired state. Called when the desired state may
     /// have changed.
-    pub(in crate::cluster::driver) fn follow_policies(&mut self) {
+    pub(in crate::cluster::driver) fn schedule_policy_adoption(&mut self) {
         self.policies.is_due = true;
         self.policies.adoption.permit();
     }
@@ -214,7 +214,7 @@ impl Driver {
         // must not be updated in between.
         let is_up = matches!(self.link, Link::Up { .. });
         let is_ready = is_up && !self.policies.is_unsaved && !self.is_leaving;
-        if !is_due || !is_ready || self.is_changing() {
+        if !is_due || !is_ready || self.is_change_in_progress() {
             return;
         }
         (self.policies.is_due, self.policies.retry_at) = (false, None);
@@ -265,11 +265,11 @@ impl Driver {
     /// Requests the update of the policies in the desired state, unless it equals the cluster's.
     fn adopt(&mut self, now: Time, config: &HostConfig) {
         let records = self.policies.policies.values();
-        let edit = Edit::Adopt {
+        let edit = Edit::AdoptClusterPolicies {
             policies: records.map(|(record, _)| record.config.clone()).collect(),
             deleted: self.policies.deleted.clone(),
         };
-        if edit.candidate(config).is_ok_and(|candidate| candidate == *config) {
+        if edit.apply_to(config).is_ok_and(|candidate| candidate == *config) {
             self.policies.adoption.end();
             return;
         }
@@ -280,7 +280,7 @@ impl Driver {
         };
         let id = operation.id();
         // Minimums were checked where the policy was changed.
-        let options = ChangeOptions { force: true, ..ChangeOptions::default() };
+        let options = ChangeOptions { forces_minimums: true, ..ChangeOptions::default() };
         let command = Command::Change { operation, edit: Box::new(edit), options };
         match self.commands.try_send(command) {
             Ok(()) => {

@@ -1,7 +1,7 @@
 //! Comparison of created images by content: of a VHDX, whose headers change when it is opened, and
 //! of images whose modification time was lost with the host's power.
 
-use suimon_image_files::{DiskKind, DiskPlan, HostInputs, RemainingRecords};
+use suimon_image_files::{DiskKind, DiskPlan, HostInputs, RemainingRecordPolicy};
 
 use super::*;
 use crate::disks::file_work::OpenedImages;
@@ -40,8 +40,8 @@ fn restored_vhdx(harness: &Harness) -> Vec<u8> {
     let mut inputs = HostInputs {
         random: &mut random,
         now_unix_s: NOW_UNIX_S,
-        records: None,
-        left: RemainingRecords::Redo,
+        redo_records: None,
+        remaining_redo_records: RemainingRecordPolicy::Redo,
     };
     suimon_image_files::create(&files, &plan, &mut inputs).unwrap();
     let mut bytes = store.files()[&file("data.vhdx")].clone();
@@ -75,7 +75,7 @@ fn opened_by_change(harness: &Harness) -> OpenedImages {
         entry.lock().is_image_requested = is_requested;
     };
     set_requested(true);
-    let work = shared.file_work(&entry);
+    let work = shared.image_task(&entry);
     set_requested(false);
     work.open().ok().unwrap()
 }
@@ -141,7 +141,7 @@ fn a_rollback_keeps_a_vhdx_that_was_overwritten_in_place() {
     assert_missing(&harness, "data", "/srv/fast/data.vhdx");
     let restored = restored_vhdx(&harness);
     let opened = opened_by_change(&harness);
-    overwrite(opened.images.spec.layers[0].file.as_ref(), &restored);
+    overwrite(opened.images.layer_stack.layers[0].file.as_ref(), &restored);
     opened.undo();
     assert_restored(&harness, &restored);
 }
@@ -178,7 +178,7 @@ fn an_image_that_was_written_before_a_loss_of_power_stays() {
 fn a_rollback_keeps_the_record_of_an_image_that_cannot_be_compared() {
     let (harness, _) = restarted_without(with_data(), &["boot.raw"]);
     assert_missing(&harness, "boot", "/srv/fast/boot.raw");
-    harness.disks.store(DISK_STORE).set_refuses_times(true);
+    harness.disks.store(DISK_STORE).set_rejects_modified_time(true);
     harness.disks.refuse("/run/refused.sock", true);
     let operation = set(&harness, "boot", REFUSED, true);
     assert_eq!(operation.state, OperationState::Failed, "{operation:?}");
